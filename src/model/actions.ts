@@ -1,0 +1,135 @@
+/** What someone wants to do, what was decided about it, and what became of it. */
+
+import type { Persona, Quota } from './resources.ts';
+import type { Json, JsonObject, Open } from './schema.ts';
+import type { AutonomyTier, Effect, Evidence, Verdict } from './words.ts';
+
+/** Who is speaking. Doors prove it; the gate decides what it may do. */
+export interface Actor {
+  readonly id: string;
+  readonly kind: 'person' | 'service' | 'agent' | 'system';
+  /** Absent in a house with one tenant. */
+  readonly tenant_id?: string;
+  /** Workspaces it may see; absent means all of its tenant's. */
+  readonly workspaces?: readonly string[];
+  /** `<resource>:<read|write>` words; `*` is everything. */
+  readonly scopes: readonly string[];
+  /** The door it came through, for the record only: nothing is decided by it in core. */
+  readonly door?: string;
+}
+
+export const ACTION_KINDS = [
+  'prompt',
+  'tool',
+  'fs.read',
+  'fs.write',
+  'terminal',
+  'handoff',
+  'elicit',
+  'session.open',
+  'session.configure',
+  'memory.read',
+  'memory.write',
+  'plan',
+  'reason',
+  'enrich',
+  'query',
+  'background',
+  'answer',
+  'extension',
+] as const;
+export type ActionKind = (typeof ACTION_KINDS)[number];
+
+/** Kinds an agent does to the world: these are what the autonomy tiers speak about. */
+export const AGENT_ACTS: readonly ActionKind[] = ['tool', 'fs.read', 'fs.write', 'terminal', 'handoff', 'memory.write'];
+
+export interface Action {
+  readonly id: string;
+  readonly kind: ActionKind;
+  readonly actor: Actor;
+  readonly workspace_id: string;
+  readonly session_id?: string;
+  readonly task_id?: string;
+  /** Pairs the request with its result and its question. Unique within the task. */
+  readonly tool_call_id?: string;
+  /** The tool, file operation or peer, by name. */
+  readonly tool?: string;
+  /** Who serves the tool. */
+  readonly server?: string;
+  /** SHA-256 of the tool's definition as it stood when the action was proposed. */
+  readonly definition?: string;
+  /** The path, address or peer it touches, when there is one. */
+  readonly target?: string;
+  readonly arguments: JsonObject;
+  readonly effect: Effect;
+  readonly evidence: Evidence;
+  /** What it is expected to use up, checked against quotas before it runs. */
+  readonly cost?: Readonly<Record<string, number>>;
+  /** Facts rules may name: annotations, taint, claimed modes. Flat and small. */
+  readonly attributes?: Readonly<Record<string, string | number | boolean | readonly string[]>>;
+  /** Policy data as of the decision, put here by core so that engines stay pure. */
+  readonly persona?: Persona;
+  readonly tier?: AutonomyTier;
+  readonly quotas?: readonly Quota[];
+}
+
+export interface Decision {
+  readonly verdict: Verdict;
+  /** For people: what was decided and why. Never a secret. */
+  readonly reason: string;
+  /** Machine word for the reason when the bridge itself decided (`policy_timed_out`, `quota_exhausted`, …). */
+  readonly code?: string;
+  readonly rule_id?: string;
+  readonly engine: string;
+  readonly policy_version?: string;
+  /** For `modify`: the arguments that will run instead. */
+  readonly arguments?: JsonObject;
+  /** For `defer`: when to ask again. */
+  readonly retry_after_ms?: number;
+  /** For `escalate`: who should be asked, and for how long. */
+  readonly ask?: { readonly to?: readonly string[]; readonly expires_ms?: number };
+  /** In the shadow tier: what would have been decided had anything been allowed to act. */
+  readonly would_be?: Verdict;
+}
+
+export interface ToolResult {
+  readonly status: Open<'ok' | 'error'>;
+  readonly output: Json;
+  /** Why it failed, for people. */
+  readonly error?: string;
+  readonly artifacts?: readonly NewArtifact[];
+  readonly effects?: readonly SideEffect[];
+  readonly usage?: Usage;
+  readonly ext?: JsonObject;
+}
+
+/** A file or patch on its way into the store: bytes here, their hash everywhere else. */
+export interface NewArtifact {
+  readonly kind: string;
+  readonly name?: string;
+  readonly mime_type: string;
+  readonly visibility?: 'public' | 'internal' | 'receipt_only';
+  readonly bytes?: Uint8Array;
+  readonly uri?: string;
+  readonly sha256?: string;
+  readonly metadata?: JsonObject;
+}
+
+export type SideEffect =
+  | {
+      readonly type: 'fs_write';
+      readonly path: string;
+      readonly operation: 'create' | 'modify' | 'delete' | 'rename';
+      readonly before_sha256?: string | null;
+      readonly after_sha256?: string | null;
+    }
+  | { readonly type: 'network'; readonly destination: string; readonly purpose: string; readonly bytes_sent?: number };
+
+/** What was used up. Money in millionths of a dollar, so that sums are exact. Absent means not reported, never zero. */
+export interface Usage {
+  readonly provider?: string;
+  readonly model?: string;
+  readonly usd_micros?: number;
+  readonly input_tokens?: number;
+  readonly output_tokens?: number;
+}

@@ -1,0 +1,59 @@
+/** Questions put to people. They outlive the process that raised them and are answered once. */
+import { type Static, Type } from 'typebox';
+import {
+  ClosedWord,
+  Id,
+  JsonValue,
+  MaybeText,
+  MaybeTime,
+  NonEmpty,
+  Nullable,
+  OpenObject,
+  Timestamp,
+} from './schema.ts';
+
+export const ASK_KINDS = ['approval', 'input'] as const;
+export type AskKind = (typeof ASK_KINDS)[number];
+
+/** `open` is the only state an answer can land in. */
+export const ASK_STATES = ['open', 'approved', 'denied', 'answered', 'expired', 'canceled'] as const;
+export type AskState = (typeof ASK_STATES)[number];
+
+/** Kept as a projection beside the sixteen resources; the native door shows it as a permission request. */
+export const AskRecord = Type.Object({
+  id: Id,
+  object: Type.Literal('ask'),
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  metadata: OpenObject,
+  kind: ClosedWord(ASK_KINDS),
+  state: ClosedWord(ASK_STATES),
+  workspace_id: Id,
+  session_id: Id,
+  task_id: Id,
+  tool_call_id: Nullable(NonEmpty),
+  /** What is asked, for people. */
+  question: Type.String(),
+  /** For approvals: the act as it would run, redacted. For input: what kind of value is wanted. */
+  action: OpenObject,
+  schema: Nullable(OpenObject),
+  /** Binds an approval to actor, tool, definition, target and arguments. Keyed, so that it gives no secret away. */
+  digest: NonEmpty,
+  rule_id: MaybeText,
+  reason: MaybeText,
+  /** Actor ids or scope words that may answer; empty means anyone with the scope. */
+  to: Type.Array(Type.String()),
+  expires_at: Timestamp,
+  answered_by: MaybeText,
+  answered_at: MaybeTime,
+  answer: JsonValue,
+  /** Set when the approval was spent. */
+  used_at: MaybeTime,
+});
+export type AskRecord = Static<typeof AskRecord>;
+
+export type Answer =
+  | { readonly kind: 'approved'; readonly by: string; readonly ask_id?: string; readonly reason?: string }
+  | { readonly kind: 'denied'; readonly by: string; readonly ask_id?: string; readonly reason: string }
+  | { readonly kind: 'value'; readonly by: string; readonly ask_id?: string; readonly value: unknown }
+  | { readonly kind: 'expired' | 'canceled'; readonly ask_id?: string; readonly reason: string };

@@ -1,0 +1,53 @@
+/** One compiled validator per shape. Bad input becomes a fault that names the member and says what is wrong with it. */
+
+import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
+import type { Static, TSchema } from 'typebox';
+import { Fault } from './faults.ts';
+
+const ajv = new Ajv2020({ allErrors: false, strict: false, removeAdditional: false, useDefaults: false });
+formats.default(ajv);
+
+const compiled = new WeakMap<object, ValidateFunction>();
+
+/** Compiled on first use and kept: loading the model costs nothing, checking a value costs one call. */
+export function validator<T extends TSchema>(schema: T): (value: unknown) => value is Static<T> {
+  return (value): value is Static<T> => compile(schema)(value) as boolean;
+}
+
+function compile(schema: object): ValidateFunction {
+  const known = compiled.get(schema);
+  if (known) return known;
+  const fresh = ajv.compile(schema);
+  compiled.set(schema, fresh);
+  return fresh;
+}
+
+/** The value as its type, or `invalid_request` with the first thing that is wrong. */
+export function check<T extends TSchema>(schema: T, value: unknown, what: string): Static<T> {
+  const validate = compile(schema);
+  if (validate(value)) return value as Static<T>;
+  const error = deepest(validate.errors ?? []);
+  const param = error ? pointer(error) : undefined;
+  throw new Fault('invalid_request', `${what}: ${error ? sentence(error) : 'does not have the expected shape'}`, {
+    ...(param && { param }),
+  });
+}
+
+/** In an anyOf the most specific complaint is the one that got furthest into the value. */
+function deepest(errors: readonly ErrorObject[]): ErrorObject | undefined {
+  return errors.toSorted((a, b) => b.instancePath.length - a.instancePath.length)[0];
+}
+
+function pointer(error: ErrorObject): string {
+  const missing = (error.params as { missingProperty?: string }).missingProperty;
+  return missing ? `${error.instancePath}/${missing}` : error.instancePath || '/';
+}
+
+function sentence(error: ErrorObject): string {
+  const where = error.instancePath ? `${error.instancePath} ` : '';
+  if (error.keyword === 'enum') {
+    return `${where}must be one of ${(error.params as { allowedValues: unknown[] }).allowedValues.join(', ')}`;
+  }
+  return `${where}${error.message ?? 'is not valid'}`;
+}

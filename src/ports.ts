@@ -1,0 +1,303 @@
+/**
+ * Every interface the outside implements, on one screen. Core knows these and nothing behind them.
+ */
+import type { Action, Actor, Decision, NewArtifact, ToolResult } from './model/actions.ts';
+import type { Answer, AskKind } from './model/asks.ts';
+import type { Command, CommandKind, End, Fact, ProposedAction } from './model/commands.ts';
+import type { CoreEvent, Cursor, EventDraft, Stream } from './model/events.ts';
+import type { Receipt, ReceiptSignature } from './model/receipt.ts';
+import type { Message, Pointer, Session, Skill, Task } from './model/resources.ts';
+import type { Json, JsonObject } from './model/schema.ts';
+
+// ---- Time, names, keys: ports so that replay can answer from the record ----
+
+export interface Clock {
+  /** RFC 3339, UTC, milliseconds. */
+  now(): string;
+}
+export interface Ids {
+  /** `task` → `task_01J…`; never the same twice. */
+  next(prefix: string): string;
+}
+export interface Signer {
+  readonly keyId: string;
+  /** Signs the text `sha256:<hex>`. */
+  sign(hash: string): ReceiptSignature;
+  /** Keyed digest of what may hold a secret: comparable here, meaningless elsewhere. `hmac-sha256:<hex>`. */
+  mac(text: string): string;
+}
+export interface Logger {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+// ---- Store: commit resolves once durable; events, projections, idempotency record and receipt commit together ----
+
+/** A resource as last written. Every projection has these; the rest is its own. */
+export interface Row {
+  readonly id: string;
+  readonly object: string;
+  readonly created_at: string;
+  readonly updated_at: string;
+}
+
+/** What a decision may look at, true at the moment of the commit. */
+export interface At {
+  /** Only what the unit named in `reads`. */
+  get<T extends Row>(object: string, id: string): T | undefined;
+  /** Sequence of the last event of a resource named in `reads`; 0 when it has none. */
+  sequence(object: string, id: string): number;
+  readonly now: string;
+}
+
+/**
+ * One step: look, decide, append. `decide` runs inside the write transaction, so nothing can change between
+ * looking and writing, in this process or another. It must be pure and quick; throwing a Fault refuses the unit and
+ * writes nothing.
+ */
+export interface Unit {
+  readonly reads?: readonly Pointer[];
+  /** A repeat of the same scope and body is answered from the first one's result; another body is a fault. */
+  readonly idempotency?: { readonly scope: string; readonly body: string };
+  decide(at: At): Draft;
+}
+export interface Draft {
+  readonly events: readonly EventDraft[];
+  /** Chained and sealed inside the transaction, so that every receipt has exactly one predecessor. */
+  readonly receipt?: { readonly chain: string; seal(head: ChainHead): SealedReceipt };
+  /** Kept with the idempotency record and handed to repeats. */
+  readonly result?: Json;
+}
+export interface Committed {
+  readonly events: readonly CoreEvent[];
+  readonly result: Json | undefined;
+  readonly receipt: Receipt | undefined;
+  /** True when this was a repeat and nothing was written. */
+  readonly repeated: boolean;
+}
+
+/** Where the next receipt of a chain goes, and the compact form of the Merkle tree over all receipts. */
+export interface ChainHead {
+  readonly previous: string | null;
+  readonly index: number;
+  readonly tree: { readonly size: number; readonly frontier: readonly string[] };
+}
+export interface SealedReceipt {
+  readonly id: string;
+  readonly hash: string;
+  readonly task_id: string;
+  readonly receipt: Receipt;
+  /** The tree after this receipt, and the nodes it completed. */
+  readonly tree: ChainHead['tree'];
+  readonly nodes: readonly TreeNode[];
+}
+export interface TreeNode {
+  readonly level: number;
+  readonly index: number;
+  readonly hash: string;
+}
+export interface StoredReceipt {
+  readonly position: number;
+  readonly chain: string;
+  readonly index: number;
+  readonly hash: string;
+  readonly receipt: Receipt;
+}
+
+/** Turns events into resources. Pure; the only place projections come from, live and on rebuild. */
+export interface Projector {
+  /** Resources `apply` will look at for this event. */
+  touches(event: EventDraft): readonly Pointer[];
+  apply(event: CoreEvent, get: <T extends Row>(object: string, id: string) => T | undefined): readonly Change[];
+}
+export type Change = { readonly put: Row } | { readonly drop: Pointer };
+
+export interface ListQuery {
+  readonly object: string;
+  readonly where?: Readonly<Partial<Record<FilterName, string | readonly string[]>>>;
+  /** Oldest first by creation and id; `after` is the id of the last row seen. */
+  readonly after?: string;
+  readonly limit?: number;
+  readonly newestFirst?: boolean;
+}
+/** Members a list can be filtered by; the store keeps them as columns. `state` is a row's `status` or `state`. */
+export type FilterName = 'workspace_id' | 'session_id' | 'task_id' | 'parent_task_id' | 'state' | 'owner_id';
+
+export interface EventRange {
+  readonly stream: Stream;
+  /** Exclusive; absent means from the beginning. Older than what is kept: `cursor_expired`. */
+  readonly after?: Cursor;
+  /** Inclusive. */
+  readonly upTo?: Cursor;
+  readonly kinds?: readonly string[];
+  readonly limit?: number;
+}
+
+export interface Store {
+  commit(unit: Unit): Promise<Committed>;
+  read(range: EventRange): AsyncIterable<CoreEvent>;
+  /** Past, then live, no gap, no repeat; also what other processes append to the same log. Ends when the signal fires. */
+  follow(from: { stream: Stream; after?: Cursor | 'now' }, signal: AbortSignal): AsyncIterable<CoreEvent>;
+  event(id: Cursor): Promise<CoreEvent | undefined>;
+  /** The newest event of a stream. */
+  tip(stream: Stream): Promise<Cursor | undefined>;
+  get<T extends Row>(object: string, id: string): Promise<T | undefined>;
+  list<T extends Row>(query: ListQuery): Promise<readonly T[]>;
+
+  receipt(id: string): Promise<StoredReceipt | undefined>;
+  receipts(query: { chain?: string; task?: string; after?: number; limit?: number }): Promise<readonly StoredReceipt[]>;
+  tree(): Promise<ChainHead['tree']>;
+  nodes(wanted: readonly { level: number; index: number }[]): Promise<readonly TreeNode[]>;
+
+  /** Bytes by their hash (bare hex). Putting the same bytes twice keeps one copy. */
+  putBlob(bytes: Uint8Array): Promise<string>;
+  blob(sha256: string, range?: { start: number; end: number }): Promise<Uint8Array | undefined>;
+  hasBlob(sha256: string): Promise<boolean>;
+
+  /** Held as long as this process lives, released by its death however it dies. Undefined: someone living has it. */
+  lease(name: string): Promise<Closable | undefined>;
+  /** Drop events older than `before` that no open task needs. Reading behind the cut is `cursor_expired`. */
+  retain(before: string): Promise<{ dropped: number }>;
+  /** Projections from nothing but the log; the live ones must come out equal. */
+  rebuild(): Promise<void>;
+  /** Undefined when well; otherwise why nothing can be written. */
+  trouble(): string | undefined;
+  close(): Promise<void>;
+}
+export interface Closable {
+  close(): Promise<void>;
+}
+
+// ---- Policy ----
+
+export interface PolicyEngine {
+  readonly name: string;
+  decide(action: Action, signal: AbortSignal): Promise<Decision>;
+}
+
+// ---- South: whoever does the work ----
+
+export interface Abilities {
+  /** Can go on after a crash of ours from what the log holds, asking the same questions with the same ids. */
+  readonly resume: boolean;
+  /** How firmly its own tool calls are ours when it does not say. */
+  readonly evidence: 'held' | 'asked' | 'observed';
+  /** Takes messages while it works. */
+  readonly steer?: boolean;
+}
+export interface Work {
+  readonly task: Task;
+  readonly session: Session;
+  /** The conversation so far, oldest first. */
+  transcript(): AsyncIterable<Message>;
+  /** True when this task was already running before a crash. */
+  readonly resumed: boolean;
+}
+export interface Run {
+  /** Settles when the work is over; a rejection is a failure. */
+  readonly done: Promise<End>;
+  /** A message for work in progress. */
+  steer?(message: JsonObject): void;
+  /** Extra effort after the abort signal, for what a signal cannot reach. */
+  stop?(): Promise<void>;
+}
+export interface AgentBackend {
+  readonly name: string;
+  readonly abilities: Abilities;
+  start(work: Work, sink: Sink, signal: AbortSignal): Promise<Run>;
+}
+
+/** All a backend gets. Awaiting `emit` is the backpressure. */
+export interface Sink {
+  emit(fact: Fact): Promise<void>;
+  /** May I (approval), or tell me (input). Decided by policy first; people are asked only when it says so. */
+  ask(question: Question): Promise<Answer>;
+  /** Do this through the bridge: gated, run once, recorded. Without `effect` the named tool backend runs it. */
+  act(action: ProposedAction, effect?: HeldEffect): Promise<ActResult>;
+  /** Bytes the work produced. */
+  artifact(file: NewArtifact): Promise<{ id: string; sha256: string | null }>;
+}
+export type Question =
+  | {
+      readonly kind: 'approval';
+      readonly action: ProposedAction;
+      readonly question?: string;
+      readonly ext?: JsonObject;
+    }
+  | {
+      readonly kind: 'input';
+      /** Same key, same question: asking again after a crash joins the one still open. */
+      readonly key: string;
+      readonly question: string;
+      readonly schema?: JsonObject;
+      readonly expires_ms?: number;
+      readonly ext?: JsonObject;
+    };
+export type HeldEffect = (args: JsonObject, signal: AbortSignal) => Promise<ToolResult>;
+export type ActResult =
+  | { readonly kind: 'done'; readonly result: ToolResult }
+  | { readonly kind: 'refused'; readonly reason: string; readonly decision: Decision };
+
+export interface ToolBackend {
+  readonly name: string;
+  list(): Promise<readonly Skill[]>;
+  /** What a tool does to the world; undefined when unknown, which counts as a side effect. */
+  effect?(tool: string): Action['effect'] | undefined;
+  call(action: Action, signal: AbortSignal): Promise<ToolResult>;
+}
+
+// ---- North: whoever asks ----
+
+export interface FrontDoor {
+  readonly name: string;
+  /** Kinds of question a person behind this door can answer. */
+  readonly carries: readonly AskKind[];
+  open(bridge: Bridge): Promise<Closable>;
+}
+
+/** All a door gets. */
+export interface Bridge {
+  submit<K extends CommandKind>(command: Extract<Command, { kind: K }>): Promise<Accepted<K>>;
+  follow(actor: Actor, from: { stream: Stream; after?: Cursor | 'now' }, signal: AbortSignal): AsyncIterable<CoreEvent>;
+  events(actor: Actor, range: EventRange): AsyncIterable<CoreEvent>;
+  /** One resource as this actor may see it. Hidden and absent are the same fault. */
+  view<T extends Row>(actor: Actor, object: string, id: string): Promise<T>;
+  list<T extends Row>(actor: Actor, query: ListQuery): Promise<{ data: readonly T[]; next: string | undefined }>;
+  bytes(actor: Actor, artifactId: string, range?: { start: number; end: number }): Promise<Uint8Array>;
+  /** Our id for a wire's, when one was bound. */
+  bound(protocol: string, scope: string, wireId: string): Promise<Pointer | undefined>;
+}
+
+/** What came of a command: the resources it made or changed, as they now stand. */
+export interface Accepted<K extends CommandKind = CommandKind> {
+  readonly kind: K;
+  /** True when an earlier command with the same idempotency key did the work. */
+  readonly repeated: boolean;
+  readonly resource: K extends 'action.propose' | 'tool.call' | 'passthrough' ? Row | undefined : Row;
+  /** For `action.propose`, `tool.call` and `passthrough`: what was decided, and the person's answer if one was asked. */
+  readonly decision?: Decision;
+  readonly answer?: Answer;
+  readonly act?: ActResult;
+  /** For commands with more to say than one resource. */
+  readonly details?: JsonObject;
+}
+
+// ---- Adapters ----
+
+export interface Deps {
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  /** A secret by its name in a vault. The value is known to the redactor before it is handed out. */
+  secret(name: string): Promise<string>;
+}
+export interface Adapter<Config> {
+  readonly name: string;
+  readonly revision: string;
+  readonly configSchema: object;
+  door?(config: Config, deps: Deps): FrontDoor;
+  backend?(config: Config, deps: Deps): AgentBackend;
+  tools?(config: Config, deps: Deps): ToolBackend;
+  policy?(config: Config, deps: Deps): PolicyEngine;
+}
