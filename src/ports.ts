@@ -5,7 +5,7 @@ import type { Action, Actor, Decision, NewArtifact, ToolResult } from './model/a
 import type { Answer, AskKind } from './model/asks.ts';
 import type { Command, CommandKind, End, Fact, ProposedAction } from './model/commands.ts';
 import type { CoreEvent, Cursor, EventDraft, Stream } from './model/events.ts';
-import type { Receipt, ReceiptSignature } from './model/receipt.ts';
+import type { Receipt, ReceiptDelta, ReceiptSignature, ReplayMaterial } from './model/receipt.ts';
 import type { Message, Pointer, Session, Skill, Task } from './model/resources.ts';
 import type { Json, JsonObject } from './model/schema.ts';
 
@@ -169,6 +169,52 @@ export interface Closable {
   close(): Promise<void>;
 }
 
+// ---- Proof: receipts and hashes ----
+
+/** fold → build → canonicalise → hash → chain → sign. The last three happen inside the commit. */
+export interface ReceiptIssuer {
+  /** `sha256:<hex>` of the canonical form of a value. */
+  hash(value: Json): string;
+  account(): Account;
+}
+/** A running account of one task: events go in as they are committed, a receipt comes out at the end. */
+export interface Account {
+  /** Sequence of the last event taken in. */
+  readonly sequence: number;
+  /** Takes the next event; one that is not next is ignored and left to a later catch-up. */
+  add(event: CoreEvent): void;
+  seal(claim: ReceiptClaim, head: ChainHead): SealedReceipt;
+}
+/** What the account cannot know from the events alone. */
+export interface ReceiptClaim {
+  readonly receipt_id: string;
+  readonly task: Task;
+  readonly final_state: 'SUCCEEDED' | 'FAILED' | 'CANCELED';
+  readonly times: {
+    readonly created_at: string;
+    readonly started_at: string;
+    readonly completed_at: string;
+    readonly issued_at: string;
+  };
+  readonly tenant_id?: string;
+  readonly tiers: { readonly start: string; readonly end: string };
+  readonly not_reported?: readonly string[];
+  readonly still_running?: boolean;
+  readonly interrupted?: boolean;
+  /** Events of the same commit, which have no sequence yet. */
+  readonly last: readonly EventDraft[];
+  readonly replay?: ReplayClaim;
+}
+export interface ReplayClaim {
+  readonly source_task_id: string;
+  readonly mode: string;
+  /** Hash of the canonical source log. */
+  readonly source_hash: string;
+  readonly deltas: readonly ReceiptDelta[];
+  readonly materials: readonly ReplayMaterial[];
+  readonly unavailable?: string;
+}
+
 // ---- Policy ----
 
 export interface PolicyEngine {
@@ -222,6 +268,8 @@ export type Question =
   | {
       readonly kind: 'approval';
       readonly action: ProposedAction;
+      /** The asker can run other arguments than it asked about. Without it a rewriting rule is a refusal. */
+      readonly takesArguments?: boolean;
       readonly question?: string;
       readonly ext?: JsonObject;
     }

@@ -53,7 +53,14 @@ export const AskRecord = Type.Object({
 export type AskRecord = Static<typeof AskRecord>;
 
 export type Answer =
-  | { readonly kind: 'approved'; readonly by: string; readonly ask_id?: string; readonly reason?: string }
+  | {
+      readonly kind: 'approved';
+      readonly by: string;
+      readonly ask_id?: string;
+      readonly reason?: string;
+      /** Set when a rule rewrote the arguments; only an asker that said it can take them gets any. */
+      readonly arguments?: JsonObject;
+    }
   | { readonly kind: 'denied'; readonly by: string; readonly ask_id?: string; readonly reason: string }
   | { readonly kind: 'value'; readonly by: string; readonly ask_id?: string; readonly value: unknown }
   | { readonly kind: 'expired' | 'canceled'; readonly ask_id?: string; readonly reason: string };
