@@ -1,0 +1,105 @@
+/** Money, tokens and models as a receipt tells them. Absent means nobody said; zero is only written when it was said. */
+import type { Receipt } from '../model/receipt.ts';
+import type { Evidence, UsageSum } from './evidence.ts';
+import { listed } from './pile.ts';
+import { sum } from './reading.ts';
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+type Budget = Receipt['autonomy_budget']['consumed'];
+type ModelRef = Receipt['model_route']['chosen_model'];
+type ProviderCost = Receipt['cost']['provider_breakdown'][number];
+
+export interface Totals {
+  readonly usd_micros: number | undefined;
+  readonly input_tokens: number | undefined;
+  readonly output_tokens: number | undefined;
+}
+
+export function totals(usage: ReadonlyMap<string, UsageSum>): Totals {
+  let [usd_micros, input_tokens, output_tokens]: (number | undefined)[] = [];
+  for (const each of usage.values()) {
+    usd_micros = sum(usd_micros, each.usd_micros);
+    input_tokens = sum(input_tokens, each.input_tokens);
+    output_tokens = sum(output_tokens, each.output_tokens);
+  }
+  return { usd_micros, input_tokens, output_tokens };
+}
+
+export function consumed(total: Totals, tool_calls: number, wall_time_ms: number): Budget {
+  const told: Writable<Budget> = {};
+  if (total.input_tokens !== undefined) told.input_tokens = total.input_tokens;
+  if (total.output_tokens !== undefined) told.output_tokens = total.output_tokens;
+  told.tool_calls = tool_calls;
+  if (total.usd_micros !== undefined) told.usd = dollars(total.usd_micros);
+  told.wall_time_ms = wall_time_ms;
+  return told;
+}
+
+export function cost(usage: ReadonlyMap<string, UsageSum>, total: Totals): Receipt['cost'] {
+  const provider_breakdown: ProviderCost[] = [];
+  for (const each of usage.values()) provider_breakdown.push(providerCost(each));
+  return { currency: 'USD', provider_breakdown, total: dollars(total.usd_micros ?? 0) };
+}
+
+function providerCost(usage: UsageSum): ProviderCost {
+  const told: Writable<Partial<ProviderCost>> = { amount: dollars(usage.usd_micros ?? 0) };
+  if (usage.input_tokens !== undefined) told.input_tokens = usage.input_tokens;
+  if (usage.usd_micros === undefined) told.metadata = { amount_not_reported: true };
+  if (usage.model) told.model = usage.model;
+  if (usage.output_tokens !== undefined) told.output_tokens = usage.output_tokens;
+  told.provider = usage.provider;
+  return told as ProviderCost;
+}
+
+/** One division of a whole number: every implementation gets the same double. */
+function dollars(micros: number): number {
+  return micros / 1_000_000;
+}
+
+/** The model the work used first, and the others it used. The gateway routes no models; it tells what it was told. */
+export function modelRoute(evidence: Evidence): Receipt['model_route'] {
+  const seen = new Map<string, ModelRef>();
+  const note = (provider: string | undefined, model: string | undefined, version?: string) => {
+    if (!provider && !model) return;
+    const ref: ModelRef = {
+      model: model ?? 'unknown',
+      provider: provider ?? 'unknown',
+      ...(version && { version }),
+    };
+    const key = `${ref.provider}\n${ref.model}`;
+    if (!seen.has(key)) seen.set(key, ref);
+  };
+  for (const call of listed(evidence.models)) note(call.provider, call.model, call.version);
+  // Usage without a model names nobody in particular.
+  for (const each of evidence.usage.values()) if (each.model) note(each.provider, each.model);
+  const [chosen, ...others] = seen.values();
+  if (!chosen) {
+    return {
+      alternatives_considered: [],
+      chosen_model: { model: 'none', provider: 'none' },
+      route_policy_reason: 'no model call was reported',
+    };
+  }
+  return {
+    alternatives_considered: others.map((each) => ({
+      model: each.model,
+      provider: each.provider,
+      reason: 'also used',
+      ...(each.version && { version: each.version }),
+    })),
+    chosen_model: chosen,
+    route_policy_reason: 'chosen by the agent and reported by it',
+  };
+}
+
+/** What a reader might take for zero but was never said. */
+export function usageGaps(evidence: Evidence, total: Totals, route: Receipt['model_route']): readonly string[] {
+  const gaps: string[] = [];
+  if (evidence.usage.size === 0) gaps.push('usage');
+  else {
+    if (total.usd_micros === undefined) gaps.push('cost');
+    if (total.input_tokens === undefined && total.output_tokens === undefined) gaps.push('tokens');
+  }
+  if (route.chosen_model.provider === 'none') gaps.push('model');
+  return gaps;
+}

@@ -1,0 +1,186 @@
+/**
+ * Evidence and an end become a receipt, not yet sealed. Pure: every time and name is handed in, so the same input
+ * gives the same bytes. Claims nothing: evidence words are repeated and gaps are named.
+ */
+import type { RECEIPT_SUBJECTS, Receipt, ReceiptDelta } from '../model/receipt.ts';
+import type { Failure, Task } from '../model/resources.ts';
+import type { Json, JsonObject } from '../model/schema.ts';
+import { type OutcomeState, RECEIPT_SCHEMA, type ReplayMode, type TerminalState } from '../model/words.ts';
+import { unanswered } from './approvals.ts';
+import { callsInOrder, toolCall, wasSpent } from './build-calls.ts';
+import { consumed, cost, modelRoute, totals, usageGaps } from './build-usage.ts';
+import type { Evidence } from './evidence.ts';
+import { listed } from './pile.ts';
+import { signable } from './reading.ts';
+
+export type UnsealedReceipt = Omit<Receipt, 'chain' | 'signatures'>;
+
+export interface ReceiptInput {
+  readonly receipt_id: string;
+  readonly evidence: Evidence;
+  readonly task: Pick<Task, 'id' | 'session_id' | 'workspace_id' | 'created_at'> &
+    Partial<Pick<Task, 'started_at' | 'branch_id'>>;
+  readonly end: {
+    readonly state: TerminalState;
+    readonly failure?: Failure | null;
+    readonly not_reported?: readonly string[];
+    /** The work did not stop when it was told to. */
+    readonly still_running?: boolean;
+    /** The gateway went away in the middle of it. */
+    readonly interrupted?: boolean;
+  };
+  /** What is absent comes from the evidence, then from the task. */
+  readonly times: {
+    readonly completed_at: string;
+    readonly issued_at?: string;
+    readonly created_at?: string;
+    readonly started_at?: string;
+  };
+  readonly issuer: Receipt['issuer'];
+  /** Beside or instead of what the task says: tenant, persona, trace. */
+  readonly identifiers?: Partial<Receipt['identifiers']>;
+  readonly subject?: { readonly object: (typeof RECEIPT_SUBJECTS)[number]; readonly id: string };
+  /** What is absent comes from the decisions, then is `act_with_approval`. */
+  readonly trust?: Partial<Receipt['trust']>;
+  readonly budget_limit?: NonNullable<Receipt['autonomy_budget']['limit']>;
+  readonly replay_input: Receipt['replay_input'];
+  readonly model_route?: Receipt['model_route'];
+  readonly deltas?: readonly ReceiptDelta[];
+  /** Beside those the events were marked with. */
+  readonly redactions?: NonNullable<Receipt['redactions']>;
+  readonly metadata?: JsonObject;
+  /** Which chain it will stand in; the workspace's own unless said otherwise. */
+  readonly chain_id?: string;
+  /** A replay does nothing again: no cost, no effects, no approvals, and no metadata but where it came from. */
+  readonly replay?: { readonly source: string; readonly source_task_id: string; readonly mode: ReplayMode };
+}
+
+/** Members are set in canonical order throughout; sealing relies on that for speed, never for correctness. */
+export function buildReceipt(input: ReceiptInput): UnsealedReceipt {
+  const { evidence, replay } = input;
+  const times = timesOf(input);
+  const calls = callsInOrder(evidence.calls);
+  const total = totals(evidence.usage);
+  const route = input.model_route ?? modelRoute(evidence);
+  const receipt: Partial<Writable<UnsealedReceipt>> = {};
+
+  if (!replay) receipt.approvals = approvalsOf(input, times.completed_at);
+  receipt.autonomy_budget = {
+    consumed: replay ? NOTHING : consumed(total, calls.filter(wasSpent).length, elapsed(times)),
+    ...(input.budget_limit && { limit: input.budget_limit }),
+  };
+  receipt.cost = replay ? { currency: 'USD', provider_breakdown: [], total: 0 } : cost(evidence.usage, total);
+  if (input.deltas && (replay || input.deltas.length > 0)) receipt.deltas = [...input.deltas];
+  else if (replay) receipt.deltas = [];
+  receipt.final_artifacts = [...evidence.artifacts.values()];
+  receipt.identifiers = identifiersOf(input);
+  receipt.issued_at = input.times.issued_at ?? times.completed_at;
+  receipt.issuer = input.issuer;
+  receipt.lifecycle = {
+    completed_at: times.completed_at,
+    created_at: times.created_at,
+    failure: input.end.failure ? (signable(input.end.failure) as JsonObject) : null,
+    final_state: FINAL_STATE[input.end.state],
+    started_at: times.started_at,
+  };
+  receipt.metadata = replay
+    ? { replay_mode: replay.mode, source: replay.source, source_task_id: replay.source_task_id }
+    : metadataOf(input, calls, usageGaps(evidence, total, route));
+  receipt.model_route = route;
+  receipt.receipt_id = input.receipt_id;
+  receipt.redactions = [...(replay ? [] : listed(evidence.redactions)), ...(input.redactions ?? [])];
+  receipt.replay_input = input.replay_input;
+  receipt.schema = RECEIPT_SCHEMA;
+  receipt.side_effects = replay
+    ? { a2a_handoffs: [], fs_writes: [], network_egress: [], tool_calls: [] }
+    : {
+        a2a_handoffs: [...evidence.handoffs.values()],
+        fs_writes: listed(evidence.fs_writes),
+        network_egress: listed(evidence.network),
+        tool_calls: calls.map(toolCall),
+      };
+  receipt.subject = input.subject
+    ? { id: input.subject.id, object: input.subject.object }
+    : { id: input.task.id, object: replay ? 'replay_segment' : 'task' };
+  receipt.trust = trustOf(input);
+  return receipt as UnsealedReceipt;
+}
+
+/** One line for lists: what it is about, how it ended, what it took. */
+export function summaryOf(receipt: Pick<Receipt, 'subject' | 'lifecycle' | 'side_effects' | 'cost'>): string {
+  const calls = receipt.side_effects.tool_calls.length;
+  const counted = `${calls} tool call${calls === 1 ? '' : 's'}`;
+  const price = `${receipt.cost.total} ${receipt.cost.currency}`;
+  return `${receipt.subject.object} ${receipt.subject.id} ${receipt.lifecycle.final_state}: ${counted}, ${price}`;
+}
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+
+const FINAL_STATE: Readonly<Record<TerminalState, OutcomeState>> = {
+  COMPLETED: 'SUCCEEDED',
+  FAILED: 'FAILED',
+  CANCELED: 'CANCELED',
+};
+
+const NOTHING = { input_tokens: 0, output_tokens: 0, tool_calls: 0, usd: 0, wall_time_ms: 0 } as const;
+
+type Times = Record<'created_at' | 'started_at' | 'completed_at', string>;
+
+/** A task that never started was over as soon as it was made: its creation stands for its start. */
+function timesOf({ times, evidence, task }: ReceiptInput): Times {
+  const created_at = times.created_at ?? evidence.created_at ?? task.created_at;
+  const started_at = times.started_at ?? evidence.started_at ?? task.started_at ?? created_at;
+  return { created_at, started_at, completed_at: times.completed_at };
+}
+
+function elapsed(times: Times): number {
+  const ms = Date.parse(times.completed_at) - Date.parse(times.started_at);
+  return Number.isFinite(ms) ? Math.max(0, Math.round(ms)) : 0;
+}
+
+function identifiersOf({ identifiers: given = {}, task, evidence, replay }: ReceiptInput): Receipt['identifiers'] {
+  const ids: Writable<Partial<Receipt['identifiers']>> = {};
+  const branch_id = given.branch_id ?? task.branch_id;
+  const trace_id = given.trace_id ?? (replay ? undefined : evidence.trace_id);
+  if (branch_id) ids.branch_id = branch_id;
+  if (given.persona_ref) ids.persona_ref = given.persona_ref;
+  ids.session_id = given.session_id ?? task.session_id;
+  ids.task_id = given.task_id ?? task.id;
+  if (given.tenant_id) ids.tenant_id = given.tenant_id;
+  if (trace_id) ids.trace_id = trace_id;
+  ids.workspace_ref = given.workspace_ref ?? task.workspace_id;
+  return ids as Receipt['identifiers'];
+}
+
+function approvalsOf({ evidence, issuer }: ReceiptInput, ended_at: string): NonNullable<Receipt['approvals']> {
+  const approvals = listed(evidence.approvals);
+  for (const ask of evidence.asks.values()) approvals.push(unanswered(ask, issuer.id, ended_at));
+  return approvals;
+}
+
+function trustOf({ trust, evidence }: ReceiptInput): Receipt['trust'] {
+  return {
+    end_tier: trust?.end_tier ?? evidence.last_tier ?? 'act_with_approval',
+    ...(trust?.policy_ref && { policy_ref: trust.policy_ref }),
+    start_tier: trust?.start_tier ?? evidence.first_tier ?? 'act_with_approval',
+  };
+}
+
+function metadataOf(input: ReceiptInput, calls: readonly { evidence: string }[], gaps: readonly string[]): JsonObject {
+  const { evidence, end } = input;
+  const words: Record<string, number> = { asked: 0, held: 0, observed: 0 };
+  for (const call of calls) words[call.evidence] = (words[call.evidence] ?? 0) + 1;
+  const told: Writable<JsonObject> = {
+    ...(input.metadata && (signable(input.metadata) as JsonObject)),
+    chain: { id: input.chain_id ?? input.task.workspace_id, scope: 'workspace' },
+  };
+  if (Object.keys(evidence.decisions).length > 0) told.decisions = evidence.decisions;
+  told.evidence = words;
+  if (end.interrupted || evidence.interrupted) told.interrupted = true;
+  told.not_reported = [...new Set([...evidence.not_reported, ...(end.not_reported ?? []), ...gaps])] as Json;
+  if (evidence.policy_versions.length > 0) told.policy_versions = evidence.policy_versions;
+  if (Object.keys(evidence.effects).length > 0) told.side_effect_evidence = evidence.effects;
+  if (end.still_running || evidence.still_running) told.still_running = true;
+  if (evidence.unmodelled > 0) told.unmodelled_calls = evidence.unmodelled;
+  return told;
+}

@@ -1,0 +1,153 @@
+/**
+ * One spelling for every value (RFC 8785), so that a hash means the value and not its formatting.
+ * Refuses what has no such spelling: non-finite numbers, integers a double cannot hold, lone surrogates, non-JSON.
+ */
+import { hash } from 'node:crypto';
+import { Fault } from '../model/faults.ts';
+
+/** The canonical text. Members that are `undefined` are left out, as JSON does; anywhere else `undefined` is refused. */
+export function canonicalJson(value: unknown): string {
+  try {
+    const ready = ordered(value);
+    const text = ready === SPELL_IT_OUT ? spelled(value) : JSON.stringify(ready);
+    // The platform writes a lone surrogate as an escape; everything else in the d800 block is written as itself.
+    if (text.includes('\\ud') && LONE_SURROGATE.test(text)) throw refused('text with half a surrogate pair');
+    return text;
+  } catch (thrown) {
+    if (thrown instanceof RangeError) throw refused('a value nested too deeply', thrown);
+    throw thrown;
+  }
+}
+
+/** `sha256:<hex>` of the canonical text. */
+export function hashOf(value: unknown): string {
+  return hashBytes(canonicalJson(value));
+}
+
+/** `sha256:<hex>` of bytes as they are; text counts as its UTF-8 bytes. */
+export function hashBytes(bytes: Uint8Array | string): string {
+  return `sha256:${hash('sha256', bytes, 'hex')}`;
+}
+
+const LONE_SURROGATE = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
+
+/** Some object's canonical order cannot be had by inserting keys in that order. */
+const SPELL_IT_OUT = Symbol('spell it out');
+
+/**
+ * The same value with keys in canonical order, sharing every part that already is: what we build ourselves is built in
+ * order, so the usual cost is one look at each key and a native stringify.
+ */
+function ordered(value: unknown): unknown {
+  switch (typeof value) {
+    case 'object':
+      if (value === null) return null;
+      return Array.isArray(value) ? orderedList(value) : orderedObject(value as Record<string, unknown>);
+    case 'number':
+      return plainNumber(value);
+    case 'string':
+    case 'boolean':
+      return value;
+    default:
+      throw refused(`a value of type ${typeof value}`);
+  }
+}
+
+function orderedList(list: readonly unknown[]): unknown {
+  let copy: unknown[] | undefined;
+  for (let i = 0; i < list.length; i += 1) {
+    const before = list[i];
+    const after = ordered(before);
+    if (after === SPELL_IT_OUT) return SPELL_IT_OUT;
+    if (after !== before) {
+      copy ??= [...list];
+      copy[i] = after;
+    }
+  }
+  return copy ?? list;
+}
+
+function orderedObject(object: Record<string, unknown>): unknown {
+  refuseOdd(object);
+  let previous: string | undefined;
+  for (const key in object) {
+    if (previous !== undefined && key < previous) return reordered(object);
+    previous = key;
+  }
+  let copy: Record<string, unknown> | undefined;
+  for (const key in object) {
+    const before = object[key];
+    if (before === undefined) continue;
+    const after = ordered(before);
+    if (after === SPELL_IT_OUT) return SPELL_IT_OUT;
+    if (after !== before) {
+      copy ??= { ...object };
+      copy[key] = after;
+    }
+  }
+  return copy ?? object;
+}
+
+function reordered(object: Record<string, unknown>): unknown {
+  const keys = inOrder(Object.keys(object));
+  const copy: Record<string, unknown> = {};
+  for (const key of keys) {
+    // Engines list index-like keys first whatever the order of insertion, and `__proto__` does not insert at all.
+    if (key === '__proto__' || INDEX.test(key)) return SPELL_IT_OUT;
+    const member = object[key];
+    if (member === undefined) continue;
+    const after = ordered(member);
+    if (after === SPELL_IT_OUT) return SPELL_IT_OUT;
+    copy[key] = after;
+  }
+  return copy;
+}
+
+const INDEX = /^\d+$/;
+
+/** By UTF-16 code unit. Objects are small, and for a handful of keys insertion is half the cost of a library sort. */
+function inOrder(keys: string[]): string[] {
+  if (keys.length > 32) return keys.sort();
+  for (let i = 1; i < keys.length; i += 1) {
+    const key = keys[i]!;
+    let at = i - 1;
+    for (; at >= 0 && keys[at]! > key; at -= 1) keys[at + 1] = keys[at]!;
+    keys[at + 1] = key;
+  }
+  return keys;
+}
+
+/** The exact, slower way: write the text key by key. */
+function spelled(value: unknown): string {
+  if (typeof value === 'number') return JSON.stringify(plainNumber(value));
+  if (typeof value === 'string' || typeof value === 'boolean' || value === null) return JSON.stringify(value);
+  if (typeof value !== 'object') throw refused(`a value of type ${typeof value}`);
+  if (Array.isArray(value)) return `[${Array.from(value, spelled).join(',')}]`;
+  refuseOdd(value);
+  const members: string[] = [];
+  for (const key of inOrder(Object.keys(value))) {
+    const member = (value as Record<string, unknown>)[key];
+    if (member !== undefined) members.push(`${JSON.stringify(key)}:${spelled(member)}`);
+  }
+  return `{${members.join(',')}}`;
+}
+
+function plainNumber(value: number): number {
+  if (Number.isSafeInteger(value)) return value;
+  if (!Number.isFinite(value)) throw refused(`the number ${value}`);
+  // Digits promise exactness; from 1e21 on the canonical form has an exponent and promises none.
+  if (Number.isInteger(value) && Math.abs(value) < 1e21) throw refused(`the integer ${value}, which is beyond 2^53`);
+  return value;
+}
+
+function refuseOdd(object: object): void {
+  const prototype = Object.getPrototypeOf(object);
+  if (prototype === Object.prototype || prototype === null) return;
+  // Values from another realm are plain too; a class instance has a prototype above its prototype.
+  if (Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, 'isPrototypeOf')) return;
+  throw refused('an object that is not plain');
+}
+
+function refused(what: string, cause?: unknown): Fault {
+  return new Fault('invalid_request', `canonical JSON has no spelling for ${what}`, { cause });
+}

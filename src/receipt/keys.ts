@@ -1,0 +1,115 @@
+/**
+ * The gateway's own signing key: made at first start, kept in one private file, changed without breaking old receipts.
+ * Refuses a file others can read and a file that does not add up; never writes over either.
+ */
+import { createHmac, createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
+import { Fault } from '../model/faults.ts';
+import type { Signer } from '../ports.ts';
+import { createKeyFile, type KeyEntry, type KeyFile, readKeyFile, replaceKeyFile } from './key-file.ts';
+import { type Jwks, keyIdOf, type ReceiptJwk } from './public-keys.ts';
+
+export interface Keyring {
+  /** One signer for good: after a rotation it signs with the new key. */
+  signer(): Signer;
+  /** Retire the key in use and make a new one. The retired public key stays in `jwks()`, its private half is dropped. */
+  rotate(): Promise<void>;
+  /** Take up a rotation made by another process. */
+  reload(): Promise<void>;
+  /** Public keys only, oldest first. */
+  jwks(): Jwks;
+}
+
+export interface KeyringOptions {
+  /** A directory for this file alone, made with mode 0700 if absent. */
+  readonly dir: string;
+  readonly now: () => string;
+}
+
+export async function openKeyring({ dir, now }: KeyringOptions): Promise<Keyring> {
+  let held = unlock((await readKeyFile(dir)) ?? (await createKeyFile(dir, freshFile(now()))));
+
+  const signer: Signer = {
+    get keyId() {
+      return held.current.key_id;
+    },
+    sign(hash) {
+      const signature = sign(null, Buffer.from(hash), held.privateKey);
+      return {
+        algorithm: 'ed25519',
+        key_id: held.current.key_id,
+        signature: `base64:${signature.toString('base64')}`,
+        signed_at: now(),
+      };
+    },
+    mac(text) {
+      return `hmac-sha256:${createHmac('sha256', held.macKey).update(text).digest('hex')}`;
+    },
+  };
+
+  return {
+    signer: () => signer,
+    async rotate() {
+      held = unlock(await replaceKeyFile(dir, (file) => rotated(file, now())));
+    },
+    async reload() {
+      const file = await readKeyFile(dir);
+      if (!file) throw new Fault('unavailable', `the receipt key file in ${dir} is gone`);
+      held = unlock(file);
+    },
+    jwks: () => ({ keys: held.file.keys.map(toJwk) }),
+  };
+}
+
+interface Held {
+  readonly file: KeyFile;
+  readonly current: KeyEntry;
+  readonly privateKey: KeyObject;
+  readonly macKey: Buffer;
+}
+
+/** The key object is made once; making it is as dear as signing. */
+function unlock(file: KeyFile): Held {
+  const current = file.keys.at(-1);
+  if (!current?.private_key || current.retired_at) {
+    throw new Fault('unavailable', 'the receipt key file holds no key in use');
+  }
+  const jwk = { kty: 'OKP', crv: 'Ed25519', x: current.public_key, d: current.private_key };
+  return {
+    file,
+    current,
+    privateKey: createPrivateKey({ key: jwk, format: 'jwk' }),
+    macKey: Buffer.from(file.mac_key, 'base64url'),
+  };
+}
+
+function freshFile(created_at: string): KeyFile {
+  return {
+    format: 'tollbridge-keyring-1',
+    mac_key: randomBytes(32).toString('base64url'),
+    keys: [freshKey(created_at)],
+  };
+}
+
+function freshKey(created_at: string): KeyEntry {
+  const { x, d } = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' });
+  return { key_id: keyIdOf(Buffer.from(x!, 'base64url')), public_key: x!, private_key: d!, created_at };
+}
+
+function rotated(file: KeyFile, at: string): KeyFile {
+  const retired = file.keys.map(({ private_key: _, ...entry }) => ({ ...entry, retired_at: entry.retired_at ?? at }));
+  return { ...file, keys: [...retired, freshKey(at)] };
+}
+
+/** Whole seconds, rounded outwards so that a signature made at the very edge still counts. */
+function toJwk(entry: KeyEntry): ReceiptJwk {
+  return {
+    kty: 'OKP',
+    crv: 'Ed25519',
+    x: entry.public_key,
+    kid: entry.key_id,
+    use: 'sig',
+    alg: 'EdDSA',
+    nbf: Math.floor(Date.parse(entry.created_at) / 1000),
+    ...(entry.retired_at && { exp: Math.ceil(Date.parse(entry.retired_at) / 1000) }),
+  };
+}

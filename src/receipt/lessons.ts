@@ -1,0 +1,176 @@
+/** What each kind of event teaches about a task. A payload that does not say enough teaches nothing. */
+import type { CoreEvent } from '../model/events.ts';
+import type { Receipt } from '../model/receipt.ts';
+import { AUTONOMY_TIERS } from '../model/words.ts';
+import { openedAsk, ruling } from './approvals.ts';
+import type { Evidence, UsageSum } from './evidence.ts';
+import { onto, withEntry } from './pile.ts';
+import { count, hashIfPossible, type Members, membersOf, sha256, sum, text, time } from './reading.ts';
+import { decided, ended, requested, ruled } from './tool-calls.ts';
+
+type FileWrite = Receipt['side_effects']['fs_writes'][number];
+type NetworkEgress = Receipt['side_effects']['network_egress'][number];
+type ArtifactRef = Receipt['final_artifacts'][number];
+
+type Lesson = (evidence: Evidence, payload: Members, event: CoreEvent) => Partial<Evidence>;
+
+export const LESSONS: Readonly<Record<string, Lesson>> = {
+  'task.submitted': (evidence, payload, event) => {
+    const created_at = evidence.created_at ?? time(membersOf(payload.task).created_at) ?? time(event.created_at);
+    return created_at ? { created_at } : {};
+  },
+  'task.started': (evidence, payload, event) => {
+    const started_at = evidence.started_at ?? time(membersOf(payload.task).started_at) ?? time(event.created_at);
+    return started_at ? { started_at } : {};
+  },
+  'task.completed': learnEnd,
+  'task.failed': learnEnd,
+  'task.canceled': learnEnd,
+  'tool.requested': ({ calls }, payload) => ({ calls: requested(calls, payload) }),
+  'vendor.tollbridge.decided': learnDecision,
+  'tool.approved': ({ calls }, payload) => ({ calls: ruled(calls, payload, false) }),
+  'tool.denied': ({ calls }, payload) => ({ calls: ruled(calls, payload, true) }),
+  'tool.completed': ({ calls }, payload, event) => ({ calls: ended(calls, payload, event) }),
+  'tool.failed': ({ calls }, payload, event) => ({ calls: ended(calls, payload, event) }),
+  'vendor.tollbridge.ask_opened': ({ asks }, payload) => {
+    const ask = openedAsk(payload);
+    return ask ? { asks: withEntry(asks, ask.approval_id, ask) } : {};
+  },
+  'vendor.tollbridge.ask_closed': ({ asks, approvals }, payload, event) => {
+    const id = text(payload.ask_id);
+    if (!id) return {};
+    return {
+      asks: withEntry(asks, id, undefined),
+      approvals: onto(approvals, ruling(id, asks.get(id), payload, event)),
+    };
+  },
+  'vendor.tollbridge.side_effect': learnSideEffect,
+  'vendor.tollbridge.usage': learnUsage,
+  'agent.handoff': ({ handoffs }, payload) => {
+    const target_agent = text(payload.target_agent);
+    const task_id = text(payload.task_id);
+    const status = HANDOFFS.find((word) => word === payload.status);
+    if (!target_agent || !task_id || !status) return {};
+    const receipt_id = text(payload.receipt_id) ?? handoffs.get(task_id)?.receipt_id;
+    return {
+      handoffs: withEntry(handoffs, task_id, { ...(receipt_id && { receipt_id }), status, target_agent, task_id }),
+    };
+  },
+  'artifact.created': learnArtifact,
+  'artifact.updated': learnArtifact,
+  'span.completed': ({ models }, payload, event) => {
+    const span = membersOf(payload.span);
+    const call_id = text(span.call_id) ?? text(span.id);
+    if (span.kind !== 'llm' || !call_id) return {};
+    const named = membersOf(payload.model);
+    const [provider, model, version] = [text(named.provider), text(named.model), text(named.version)];
+    const response_hash = hashIfPossible(payload.response);
+    return {
+      models: onto(models, {
+        call_id,
+        event_id: event.id,
+        ...(provider && { provider }),
+        ...(model && { model }),
+        ...(version && { version }),
+        ...(response_hash && { response_hash }),
+      }),
+    };
+  },
+  'vendor.tollbridge.passthrough': ({ unmodelled }) => ({ unmodelled: unmodelled + 1 }),
+  'vendor.tollbridge.recovered': () => ({ interrupted: true }),
+};
+
+const HANDOFFS = ['accepted', 'rejected', 'failed', 'completed'] as const;
+
+function learnEnd(evidence: Evidence, payload: Members): Partial<Evidence> {
+  const words = Array.isArray(payload.not_reported) ? payload.not_reported : [];
+  return {
+    not_reported: words.reduce<readonly string[]>((list, word) => withWord(list, text(word)), evidence.not_reported),
+    ...(payload.still_running === true && { still_running: true }),
+  };
+}
+
+function learnDecision(evidence: Evidence, payload: Members): Partial<Evidence> {
+  const decision = membersOf(payload.decision);
+  const verdict = text(decision.verdict);
+  const tier = AUTONOMY_TIERS.find((word) => word === membersOf(payload.action).tier);
+  return {
+    calls: decided(evidence.calls, payload),
+    policy_versions: withWord(evidence.policy_versions, text(decision.policy_version)),
+    ...(verdict && { decisions: counted(evidence.decisions, verdict) }),
+    ...(tier && { first_tier: evidence.first_tier ?? tier, last_tier: tier }),
+  };
+}
+
+function learnSideEffect(evidence: Evidence, payload: Members): Partial<Evidence> {
+  const word = text(payload.evidence) ?? 'observed';
+  const effects = counted(evidence.effects, word);
+  if (payload.type === 'fs_write') {
+    const path = text(payload.path);
+    const operation = WRITES.find((each) => each === payload.operation);
+    if (!path || !operation) return {};
+    const after = payload.after_sha256 === null ? null : sha256(payload.after_sha256);
+    const before = payload.before_sha256 === null ? null : sha256(payload.before_sha256);
+    const write: FileWrite = {
+      ...(after !== undefined && { after_sha256: after }),
+      ...(before !== undefined && { before_sha256: before }),
+      operation,
+      path,
+    };
+    return { effects, fs_writes: onto(evidence.fs_writes, write) };
+  }
+  const destination = text(payload.destination);
+  if (payload.type !== 'network' || !destination) return {};
+  const bytes_sent = count(payload.bytes_sent);
+  const tool_call_id = text(payload.tool_call_id);
+  const egress: NetworkEgress = {
+    ...(bytes_sent !== undefined && { bytes_sent }),
+    destination,
+    metadata: { evidence: word, ...(tool_call_id && { tool_call_id }) },
+    purpose: text(payload.purpose) ?? 'not said',
+  };
+  return { effects, network: onto(evidence.network, egress) };
+}
+
+const WRITES = ['create', 'modify', 'delete', 'rename'] as const;
+
+function learnUsage({ usage }: Evidence, payload: Members): Partial<Evidence> {
+  const provider = text(payload.provider) ?? 'unknown';
+  const model = text(payload.model);
+  const key = JSON.stringify([provider, model]);
+  const before = usage.get(key);
+  const usd_micros = sum(before?.usd_micros, count(payload.usd_micros));
+  const input_tokens = sum(before?.input_tokens, count(payload.input_tokens));
+  const output_tokens = sum(before?.output_tokens, count(payload.output_tokens));
+  const after: UsageSum = {
+    provider,
+    ...(model && { model }),
+    ...(usd_micros !== undefined && { usd_micros }),
+    ...(input_tokens !== undefined && { input_tokens }),
+    ...(output_tokens !== undefined && { output_tokens }),
+  };
+  return { usage: withEntry(usage, key, after) };
+}
+
+function learnArtifact({ artifacts }: Evidence, payload: Members): Partial<Evidence> {
+  const artifact = membersOf(payload.artifact);
+  const id = text(artifact.id);
+  if (!id) return {};
+  const hash = sha256(artifact.sha256);
+  const ref: ArtifactRef = {
+    artifact_id: id,
+    kind: text(artifact.kind) ?? 'other',
+    ...(hash && { sha256: hash }),
+    uri: text(artifact.uri) ?? `artifact://${id}`,
+  };
+  return { artifacts: withEntry(artifacts, id, ref) };
+}
+
+function counted(counts: Readonly<Record<string, number>>, word: string): Readonly<Record<string, number>> {
+  return { ...counts, [word]: (counts[word] ?? 0) + 1 };
+}
+
+/** Each word once, in the order first met. */
+export function withWord(words: readonly string[], word: string | undefined): readonly string[] {
+  return word === undefined || words.includes(word) ? words : [...words, word];
+}

@@ -1,0 +1,29 @@
+/** A list that only grows, where adding shares everything before it: folding a long task stays linear and pure. */
+export interface Pile<T> {
+  readonly top: T;
+  readonly below: Pile<T> | undefined;
+}
+
+export function onto<T>(below: Pile<T> | undefined, top: T): Pile<T> {
+  return { top, below };
+}
+
+/** Oldest first. */
+export function listed<T>(pile: Pile<T> | undefined): T[] {
+  const list: T[] = [];
+  for (let at = pile; at; at = at.below) list.push(at.top);
+  return list.reverse();
+}
+
+export function find<T>(pile: Pile<T> | undefined, test: (item: T) => boolean): T | undefined {
+  for (let at = pile; at; at = at.below) if (test(at.top)) return at.top;
+  return undefined;
+}
+
+/** A map with one entry put or, without a value, taken out. Meant for the few that are open at once. */
+export function withEntry<V>(map: ReadonlyMap<string, V>, key: string, value: V | undefined): ReadonlyMap<string, V> {
+  const copy = new Map(map);
+  if (value === undefined) copy.delete(key);
+  else copy.set(key, value);
+  return copy;
+}

@@ -1,0 +1,68 @@
+/**
+ * Reading JSON that someone may have prepared: a repeated key means two readers can see two documents, so it is refused.
+ * Says nothing about formatting; who needs our exact bytes compares them with the canonical text.
+ */
+import { Fault } from '../model/faults.ts';
+
+/** The value, or a fault when the text is not JSON or an object in it repeats a key. */
+export function parseStrict(text: string): unknown {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw new Fault('invalid_request', 'this is not JSON', { cause });
+  }
+  refuseRepeatedKeys(text);
+  return value;
+}
+
+/** The grammar is known to be good here, so it is enough to tell strings, brackets and colons apart. */
+function refuseRepeatedKeys(text: string): void {
+  const open: (Set<string> | undefined)[] = [];
+  for (let at = 0; at < text.length; at += 1) {
+    switch (text.charCodeAt(at)) {
+      case OBJECT:
+        open.push(new Set());
+        break;
+      case LIST:
+        open.push(undefined);
+        break;
+      case END_OBJECT:
+      case END_LIST:
+        open.pop();
+        break;
+      case QUOTE: {
+        const end = endOfString(text, at);
+        const keys = open.at(-1);
+        if (keys && isKey(text, end + 1)) {
+          const key = JSON.parse(text.slice(at, end + 1)) as string;
+          if (keys.has(key))
+            throw new Fault('invalid_request', `the key ${JSON.stringify(key)} appears twice in one object`);
+          keys.add(key);
+        }
+        at = end;
+        break;
+      }
+    }
+  }
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COLON = 0x3a;
+const OBJECT = 0x7b;
+const END_OBJECT = 0x7d;
+const LIST = 0x5b;
+const END_LIST = 0x5d;
+
+function endOfString(text: string, start: number): number {
+  let at = start + 1;
+  while (text.charCodeAt(at) !== QUOTE) at += text.charCodeAt(at) === BACKSLASH ? 2 : 1;
+  return at;
+}
+
+function isKey(text: string, after: number): boolean {
+  let at = after;
+  while (text.charCodeAt(at) <= 0x20) at += 1;
+  return text.charCodeAt(at) === COLON;
+}
