@@ -2,7 +2,7 @@
 import type { Receipt } from '../model/receipt.ts';
 import type { JsonObject } from '../model/schema.ts';
 import { listed } from './pile.ts';
-import type { CallEvidence, Calls } from './tool-calls.ts';
+import { type CallEvidence, type Calls, doing } from './tool-calls.ts';
 
 type ToolCall = Receipt['side_effects']['tool_calls'][number];
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
@@ -29,8 +29,6 @@ export function toolCall(call: CallEvidence): ToolCall {
 function detailsOf(call: CallEvidence): JsonObject {
   const told: Writable<JsonObject> = {};
   if (call.ask_id) told.ask_id = call.ask_id;
-  const state = stateAtEnd(call);
-  if (state) told.at_end = state;
   if (call.code) told.code = call.code;
   if (call.denied) told.denied = true;
   if (call.effect) told.effect = call.effect;
@@ -43,21 +41,15 @@ function detailsOf(call: CallEvidence): JsonObject {
   }
   if (call.rule_id) told.rule_id = call.rule_id;
   if (call.server) told.server = call.server;
+  const stopped = call.stopped_while ?? doing(call);
+  if (stopped) told.stopped_while = stopped;
   if (call.unhashable) told.unhashable = true;
   if (call.verdict) told.verdict = call.verdict;
   if (call.would_be) told.would_be = call.would_be;
   return told;
 }
 
-/** What a call without an answer was doing when the task ended. Undefined: it has an answer, or never got leave to run. */
-function stateAtEnd(call: CallEvidence): string | undefined {
-  if (call.status || call.denied || call.verdict === 'block') return undefined;
-  if (call.verdict === 'defer') return 'deferred';
-  // An escalated call that was ruled on says so in `denied`, one way or the other.
-  return call.verdict === 'escalate' && call.denied === undefined ? 'waiting_for_approval' : 'running';
-}
-
-/** It ran, or was running: what a budget of calls is spent on. */
+/** It ran, or may have: what a budget of calls is spent on. */
 export function wasSpent(call: CallEvidence): boolean {
-  return call.status === 'succeeded' || call.status === 'failed' || stateAtEnd(call) === 'running';
+  return call.status === 'succeeded' || call.status === 'failed' || (call.stopped_while ?? doing(call)) === 'running';
 }

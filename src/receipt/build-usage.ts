@@ -57,7 +57,7 @@ function dollars(micros: number): number {
 }
 
 /** The model the work used first, and the others it used. The gateway routes no models; it tells what it was told. */
-export function modelRoute(evidence: Evidence): Receipt['model_route'] {
+export function modelRoute(evidence: Evidence, replayed = false): Receipt['model_route'] {
   const seen = new Map<string, ModelRef>();
   const note = (provider: string | undefined, model: string | undefined, version?: string) => {
     if (!provider && !model) return;
@@ -77,7 +77,7 @@ export function modelRoute(evidence: Evidence): Receipt['model_route'] {
     return {
       alternatives_considered: [],
       chosen_model: { model: 'none', provider: 'none' },
-      route_policy_reason: 'no model call was reported',
+      route_policy_reason: replayed ? 'no model call was recorded' : 'no model call was reported',
     };
   }
   return {
@@ -88,7 +88,9 @@ export function modelRoute(evidence: Evidence): Receipt['model_route'] {
       ...(each.version && { version: each.version }),
     })),
     chosen_model: chosen,
-    route_policy_reason: 'chosen by the agent and reported by it',
+    route_policy_reason: replayed
+      ? 'replayed from recorded provider response'
+      : 'chosen by the agent and reported by it',
   };
 }
 

@@ -4,7 +4,7 @@
  */
 import type { RECEIPT_SUBJECTS, Receipt, ReceiptDelta } from '../model/receipt.ts';
 import type { Failure, Task } from '../model/resources.ts';
-import type { Json, JsonObject } from '../model/schema.ts';
+import type { Json, JsonObject, Open } from '../model/schema.ts';
 import { type OutcomeState, RECEIPT_SCHEMA, type ReplayMode, type TerminalState } from '../model/words.ts';
 import { unanswered } from './approvals.ts';
 import { callsInOrder, toolCall, wasSpent } from './build-calls.ts';
@@ -19,9 +19,10 @@ export interface ReceiptInput {
   readonly receipt_id: string;
   readonly evidence: Evidence;
   readonly task: Pick<Task, 'id' | 'session_id' | 'workspace_id' | 'created_at'> &
-    Partial<Pick<Task, 'started_at' | 'branch_id'>>;
+    Partial<Pick<Task, 'started_at' | 'branch_id' | 'persona_id'>>;
   readonly end: {
-    readonly state: TerminalState;
+    /** As tasks or as outcomes say it. */
+    readonly state: TerminalState | OutcomeState;
     readonly failure?: Failure | null;
     readonly not_reported?: readonly string[];
     /** The work did not stop when it was told to. */
@@ -52,7 +53,7 @@ export interface ReceiptInput {
   /** Which chain it will stand in; the workspace's own unless said otherwise. */
   readonly chain_id?: string;
   /** A replay does nothing again: no cost, no effects, no approvals, and no metadata but where it came from. */
-  readonly replay?: { readonly source: string; readonly source_task_id: string; readonly mode: ReplayMode };
+  readonly replay?: { readonly source: string; readonly source_task_id: string; readonly mode: Open<ReplayMode> };
 }
 
 /** Members are set in canonical order throughout; sealing relies on that for speed, never for correctness. */
@@ -61,7 +62,7 @@ export function buildReceipt(input: ReceiptInput): UnsealedReceipt {
   const times = timesOf(input);
   const calls = callsInOrder(evidence.calls);
   const total = totals(evidence.usage);
-  const route = input.model_route ?? modelRoute(evidence);
+  const route = input.model_route ?? modelRoute(evidence, replay !== undefined);
   const receipt: Partial<Writable<UnsealedReceipt>> = {};
 
   if (!replay) receipt.approvals = approvalsOf(input, times.completed_at);
@@ -116,8 +117,9 @@ export function summaryOf(receipt: Pick<Receipt, 'subject' | 'lifecycle' | 'side
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
-const FINAL_STATE: Readonly<Record<TerminalState, OutcomeState>> = {
+const FINAL_STATE: Readonly<Record<TerminalState | OutcomeState, OutcomeState>> = {
   COMPLETED: 'SUCCEEDED',
+  SUCCEEDED: 'SUCCEEDED',
   FAILED: 'FAILED',
   CANCELED: 'CANCELED',
 };
@@ -143,7 +145,8 @@ function identifiersOf({ identifiers: given = {}, task, evidence, replay }: Rece
   const branch_id = given.branch_id ?? task.branch_id;
   const trace_id = given.trace_id ?? (replay ? undefined : evidence.trace_id);
   if (branch_id) ids.branch_id = branch_id;
-  if (given.persona_ref) ids.persona_ref = given.persona_ref;
+  const persona_ref = given.persona_ref ?? task.persona_id;
+  if (persona_ref) ids.persona_ref = persona_ref;
   ids.session_id = given.session_id ?? task.session_id;
   ids.task_id = given.task_id ?? task.id;
   if (given.tenant_id) ids.tenant_id = given.tenant_id;

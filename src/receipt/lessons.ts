@@ -6,7 +6,7 @@ import { openedAsk, ruling } from './approvals.ts';
 import type { Evidence, UsageSum } from './evidence.ts';
 import { onto, withEntry } from './pile.ts';
 import { count, hashIfPossible, type Members, membersOf, sha256, sum, text, time } from './reading.ts';
-import { decided, ended, requested, ruled } from './tool-calls.ts';
+import { begun, decided, ended, requested, ruled } from './tool-calls.ts';
 
 type FileWrite = Receipt['side_effects']['fs_writes'][number];
 type NetworkEgress = Receipt['side_effects']['network_egress'][number];
@@ -44,6 +44,7 @@ export const LESSONS: Readonly<Record<string, Lesson>> = {
       approvals: onto(approvals, ruling(id, asks.get(id), payload, event)),
     };
   },
+  'vendor.tollbridge.ask_used': ({ calls }, payload) => ({ calls: begun(calls, payload) }),
   'vendor.tollbridge.side_effect': learnSideEffect,
   'vendor.tollbridge.usage': learnUsage,
   'agent.handoff': ({ handoffs }, payload) => {
@@ -155,7 +156,8 @@ function learnUsage({ usage }: Evidence, payload: Members): Partial<Evidence> {
 function learnArtifact({ artifacts }: Evidence, payload: Members): Partial<Evidence> {
   const artifact = membersOf(payload.artifact);
   const id = text(artifact.id);
-  if (!id) return {};
+  // What was merely too long to stand in an event is no result of the work.
+  if (!id || membersOf(artifact.metadata).spilled === true) return {};
   const hash = sha256(artifact.sha256);
   const ref: ArtifactRef = {
     artifact_id: id,

@@ -24,6 +24,10 @@ export interface CallEvidence {
   readonly policy_version?: string;
   readonly ask_id?: string;
   readonly denied?: boolean;
+  /** The approval was spent on it: from then on it may have happened. */
+  readonly begun?: boolean;
+  /** What it was doing when it was stopped before it could answer. */
+  readonly stopped_while?: string;
   readonly status?: 'succeeded' | 'failed' | 'canceled';
   /** Machine word for why it was refused or failed. */
   readonly code?: string;
@@ -87,6 +91,24 @@ export function ruled(calls: Calls, payload: Members, denied: boolean): Calls {
   });
 }
 
+/** `vendor.tollbridge.ask_used` */
+export function begun(calls: Calls, payload: Members): Calls {
+  const ask = text(payload.ask_id);
+  for (const call of calls.open.values()) {
+    if (ask && call.ask_id === ask) return update(calls, call.call_id, undefined, { begun: true });
+  }
+  return calls;
+}
+
+/** What a call without an answer is doing. Undefined: it has one, or never got leave to run. */
+export function doing(call: CallEvidence): string | undefined {
+  if (call.status || call.denied || call.verdict === 'block') return undefined;
+  if (call.verdict === 'defer') return 'deferred';
+  if (call.verdict !== 'escalate' || call.begun) return 'running';
+  // Ruled on: `denied` is then there, and false.
+  return call.denied === undefined ? 'waiting_for_approval' : 'approved_but_not_begun';
+}
+
 /** `tool.completed`, `tool.failed` */
 export function ended(calls: Calls, payload: Members, event: CoreEvent): Calls {
   const id = text(payload.tool_call_id);
@@ -94,9 +116,12 @@ export function ended(calls: Calls, payload: Members, event: CoreEvent): Calls {
   // The first answer stands; a second one for the same call is noise.
   if (!calls.open.has(id) && find(calls.settled, (call) => call.call_id === id)) return calls;
   const output_hash = hashIfPossible(payload.output);
+  const known = calls.open.get(id);
+  const stopped = payload.code === 'canceled' || payload.code === 'outcome_unknown';
   const next = update(calls, id, text(payload.name), {
-    status: endedAs(calls.open.get(id), payload, event.event),
+    status: endedAs(known, payload, event.event),
     ...given({
+      stopped_while: stopped && known ? doing(known) : undefined,
       output_hash,
       code: text(payload.code),
       output_event_id: output_hash && text(event.id),

@@ -1,0 +1,113 @@
+/**
+ * The receipt port as core knows it: one running account per task, sealed once at the end.
+ * Holds no state beyond the accounts it hands out, and reads no clock.
+ */
+import type { CoreEvent, EventDraft } from '../model/events.ts';
+import type { Receipt, ReplayMaterial } from '../model/receipt.ts';
+import { AUTONOMY_TIERS, type AutonomyTier } from '../model/words.ts';
+import type { Account, ChainHead, ReceiptClaim, ReceiptIssuer, ReplayClaim, SealedReceipt, Signer } from '../ports.ts';
+import { buildReceipt } from './build.ts';
+import { hashOf } from './canonical-json.ts';
+import { createEvidence, type Evidence, foldEvidence } from './evidence.ts';
+import { replayInput } from './materials.ts';
+import { sealReceipt } from './seal.ts';
+import { doing } from './tool-calls.ts';
+
+export interface IssuerOptions {
+  readonly signer: Signer;
+  /** Who speaks in the receipt: from configuration, without a key id, which the signer knows. */
+  readonly issuer: Omit<Receipt['issuer'], 'public_key_id'>;
+  /** The product's name, put into receipts of replays. */
+  readonly source: string;
+}
+
+export function createIssuer(options: IssuerOptions): ReceiptIssuer {
+  return { hash: hashOf, account: () => createAccount(options) };
+}
+
+function createAccount({ signer, issuer, source }: IssuerOptions): Account {
+  let evidence = createEvidence();
+
+  function seal(claim: ReceiptClaim, head: ChainHead): SealedReceipt {
+    const { task, times, replay } = claim;
+    const full = claim.last.reduce((known, draft) => foldDraft(known, draft, times.completed_at), evidence);
+    const unsealed = buildReceipt({
+      receipt_id: claim.receipt_id,
+      evidence: full,
+      task,
+      end: {
+        state: claim.final_state,
+        failure: task.failure ?? null,
+        ...(claim.not_reported && { not_reported: claim.not_reported }),
+        ...(claim.still_running && { still_running: true }),
+        ...(claim.interrupted && { interrupted: true }),
+      },
+      times,
+      // A replay must come out the same under any key, so it names none; its signature does.
+      issuer: replay ? issuer : { ...issuer, public_key_id: signer.keyId },
+      ...(claim.tenant_id && { identifiers: { tenant_id: claim.tenant_id } }),
+      trust: trustOf(claim, full),
+      replay_input: replay ? replayed(replay) : replayInput(full, task.id),
+      ...(replay && {
+        deltas: replay.deltas,
+        replay: { source, source_task_id: replay.source_task_id, mode: replay.mode },
+      }),
+    });
+    return sealReceipt(unsealed, head, signer);
+  }
+
+  return {
+    get sequence() {
+      return evidence.sequence;
+    },
+    add(event: CoreEvent) {
+      // Only the task's own sequence can show a gap; what else belongs to it is taken as it comes.
+      if (event.resource.object === 'task' && event.sequence !== evidence.sequence + 1) return;
+      evidence = foldEvidence(evidence, event);
+    },
+    open() {
+      const open = [];
+      for (const call of evidence.calls.open.values()) {
+        const state = doing(call);
+        if (state) open.push({ tool_call_id: call.call_id, name: call.tool, cleared: state === 'running' });
+      }
+      return open;
+    },
+    seal,
+  };
+}
+
+/** An event of the commit that ends the task: it has no id or place yet, but it counts. */
+function foldDraft(evidence: Evidence, draft: EventDraft, at: string): Evidence {
+  const event: CoreEvent = {
+    ...draft,
+    id: evidence.cursor ?? '',
+    object: 'event',
+    created_at: at,
+    updated_at: at,
+    sequence: evidence.sequence,
+    metadata: draft.metadata ?? {},
+  };
+  return { ...foldEvidence({ ...evidence, cursor: undefined }, event), cursor: evidence.cursor };
+}
+
+function trustOf({ tiers }: ReceiptClaim, evidence: Evidence): Partial<Receipt['trust']> {
+  const tier = (word: string): AutonomyTier | undefined => AUTONOMY_TIERS.find((known) => known === word);
+  const [start_tier, end_tier, policy_ref] = [tier(tiers.start), tier(tiers.end), evidence.policy_versions.at(-1)];
+  return { ...(end_tier && { end_tier }), ...(policy_ref && { policy_ref }), ...(start_tier && { start_tier }) };
+}
+
+function replayed(replay: ReplayClaim): Receipt['replay_input'] {
+  const log: ReplayMaterial = {
+    content_type: 'application/jsonl',
+    id: `event_log_${replay.source_task_id}`,
+    kind: 'event_log',
+    metadata: { task_id: replay.source_task_id },
+    sha256: replay.source_hash,
+  };
+  return {
+    determinism: replay.unavailable ? 'unavailable' : 'byte_deterministic',
+    materials: [log, ...replay.materials],
+    ...(replay.unavailable && { unavailable_reason: replay.unavailable }),
+  };
+}
