@@ -1,0 +1,189 @@
+/**
+ * Several engines, one answer: the strictest. An engine that throws, answers nonsense or says nothing in time has
+ * not said yes. It refuses to wait for anyone longer than its time, even for an engine that ignores its signal.
+ */
+import type { Action, Decision } from '../model/actions.ts';
+import type { JsonObject } from '../model/schema.ts';
+import type { Verdict } from '../model/words.ts';
+import type { PolicyEngine } from '../ports.ts';
+import { block, isPure, type PureEngine, rank, stricter } from './engine.ts';
+import { changedPaths, overlap } from './merge-patch.ts';
+import { SHADOW } from './persona.ts';
+import { SOFT_LIMIT } from './quota.ts';
+
+const NAME = 'chain';
+const DEFAULT_TIMEOUT_MS = 5_000;
+/** Answers whose `arguments` count: the rewritten call runs, or is what a person is asked about. */
+const REWRITES: readonly Verdict[] = ['modify', 'escalate'];
+
+export interface ChainDeps {
+  /** In the order they are asked: persona, quotas, rules, then whoever decides outside. */
+  readonly engines: readonly PolicyEngine[];
+  /** For all engines together. */
+  readonly timeoutMs?: number;
+}
+
+export interface PolicyChain extends PolicyEngine {
+  inputs(action: Action): unknown;
+}
+
+export function createPolicyChain({ engines, timeoutMs = DEFAULT_TIMEOUT_MS }: ChainDeps): PolicyChain {
+  return {
+    name: NAME,
+    async decide(action, signal) {
+      const deadline = performance.now() + timeoutMs;
+      const said: Decision[] = [];
+      let current = action;
+      let shadowed: Decision | undefined;
+      for (const engine of engines) {
+        const decision = checked(engine, await ask(engine, current, signal, deadline - performance.now()));
+        if (decision.code === SHADOW && !shadowed) {
+          // Nothing will act, but what the others would have said is the point of a shadow.
+          shadowed = decision;
+          if (decision.would_be === 'block') break;
+          continue;
+        }
+        said.push(decision);
+        if (decision.verdict === 'block') break;
+        if (decision.arguments !== undefined && REWRITES.includes(decision.verdict)) {
+          if (clashes(action, current, decision.arguments)) {
+            said.push(clash(engine.name));
+            break;
+          }
+          // Later engines judge what would run, not what was first asked for.
+          current = { ...current, arguments: decision.arguments };
+        }
+      }
+      const answer = shadowed ? inShadow(shadowed, said) : combine(said, action, current);
+      return withVersion(answer, said, engines);
+    },
+    inputs: (action) => engines.map((engine) => (isPure(engine) ? engine.inputs?.(action) : undefined)),
+  };
+}
+
+/** Pure engines answer at once. Others get a signal of their own, and are left behind when it fires. */
+async function ask(engine: PolicyEngine, action: Action, signal: AbortSignal, msLeft: number): Promise<unknown> {
+  try {
+    if (signal.aborted || msLeft <= 0) return late(engine.name);
+    if (isPure(engine)) return engine.judge(action);
+    return await askOutside(engine, action, signal, msLeft);
+  } catch {
+    // The cause may quote arguments; the reason goes to people and into the log, so it does not.
+    return block(engine.name, 'policy_error', `${engine.name} failed while deciding, which counts as no`);
+  }
+}
+
+function askOutside(engine: PolicyEngine, action: Action, signal: AbortSignal, msLeft: number): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const own = new AbortController();
+    const settle = (finish: () => void) => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', giveUp);
+      finish();
+    };
+    const giveUp = () => {
+      own.abort();
+      settle(() => resolve(late(engine.name)));
+    };
+    const timer = setTimeout(giveUp, msLeft);
+    signal.addEventListener('abort', giveUp, { once: true });
+    // Inside an async function, so that an engine that throws before it promises anything ends up here too.
+    (async () => engine.decide(action, own.signal))().then(
+      (answer) => settle(() => resolve(answer)),
+      (cause) => settle(() => reject(cause)),
+    );
+  });
+}
+
+function late(name: string): Decision {
+  return block(name, 'policy_timed_out', `${name} did not answer in time, which counts as no`);
+}
+
+function checked(engine: PolicyEngine, value: unknown): Decision {
+  const said = value as Partial<Decision> | null | undefined;
+  const sound =
+    typeof said === 'object' &&
+    said !== null &&
+    typeof said.reason === 'string' &&
+    typeof said.verdict === 'string' &&
+    rank(said.verdict) >= 0 &&
+    (said.arguments === undefined || isRecord(said.arguments)) &&
+    (said.verdict !== 'modify' || said.arguments !== undefined);
+  if (!sound) {
+    return block(engine.name, 'policy_error', `${engine.name} answered with something that is not a decision`);
+  }
+  return typeof said.engine === 'string' ? (said as Decision) : ({ ...said, engine: engine.name } as Decision);
+}
+
+function isRecord(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Two engines that rewrite different members both get their way; two that rewrite the same one need a person. */
+function clashes(asked: Action, current: Action, next: JsonObject): boolean {
+  if (current === asked || current.arguments === asked.arguments) return false;
+  return overlap(changedPaths(asked.arguments, current.arguments), changedPaths(current.arguments, next));
+}
+
+function clash(name: string): Decision {
+  return {
+    verdict: 'escalate',
+    code: 'modify_conflict',
+    reason: `${name} rewrites arguments that another engine has rewritten before it`,
+    engine: NAME,
+  };
+}
+
+function combine(said: readonly Decision[], asked: Action, current: Action): Decision {
+  const winner = strictest(said);
+  if (!winner) return block(NAME, 'policy_error', 'no engine is set up to decide, which counts as no');
+  const { arguments: _own, ...rest } = winner;
+  const rewritten = current.arguments !== asked.arguments && REWRITES.includes(rest.verdict);
+  const people = rest.verdict === 'escalate' ? whoToAsk(winner, said) : undefined;
+  const notes = said.filter((one) => one !== winner && one.code === SOFT_LIMIT).map((one) => one.reason);
+  return {
+    ...rest,
+    ...(rewritten && { arguments: current.arguments }),
+    ...(people && { ask: people }),
+    ...(notes.length > 0 && { reason: [rest.reason, ...notes].join('; ') }),
+  };
+}
+
+/** Among equals the first to object explains best; among allows, the one with a rule, else the last. */
+function strictest(said: readonly Decision[]): Decision | undefined {
+  return said.reduce<Decision | undefined>((best, next) => {
+    if (!best || stricter(next.verdict, best.verdict)) return next;
+    if (next.verdict !== 'allow' || best.verdict !== 'allow') return best;
+    return best.rule_id === undefined ? next : best;
+  }, undefined);
+}
+
+/** An engine that names people speaks for one that only says "ask someone"; the shortest time counts. */
+function whoToAsk(winner: Decision, said: readonly Decision[]): Decision['ask'] {
+  const asks = [winner, ...said.filter((one) => one !== winner && one.verdict === 'escalate')].flatMap(
+    (one) => one.ask ?? [],
+  );
+  const to = asks.find((one) => one.to?.length)?.to;
+  const times = asks.flatMap((one) => one.expires_ms ?? []);
+  if (!to && times.length === 0) return undefined;
+  return { ...(to && { to }), ...(times.length > 0 && { expires_ms: Math.min(...times) }) };
+}
+
+function inShadow(shadow: Decision, said: readonly Decision[]): Decision {
+  if (shadow.would_be === 'block') return shadow;
+  const winner = strictest(said);
+  if (!winner) return { ...shadow, would_be: 'block' };
+  return {
+    ...shadow,
+    would_be: winner.verdict,
+    reason: `${shadow.reason}; it would have been ${winner.verdict}: ${winner.reason}`,
+  };
+}
+
+function withVersion(answer: Decision, said: readonly Decision[], engines: readonly PolicyEngine[]): Decision {
+  if (answer.policy_version !== undefined) return answer;
+  const version =
+    said.find((one) => one.policy_version !== undefined)?.policy_version ??
+    engines.map((engine) => (engine as Partial<PureEngine>).version).find((one) => one !== undefined);
+  return version === undefined ? answer : { ...answer, policy_version: version };
+}
