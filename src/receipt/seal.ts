@@ -6,7 +6,7 @@ import type { Receipt } from '../model/receipt.ts';
 import type { ChainHead, SealedReceipt, Signer } from '../ports.ts';
 import type { UnsealedReceipt } from './build.ts';
 import { hashOf } from './canonical-json.ts';
-import { appendLeaf } from './merkle-frontier.ts';
+import { appendLeaf } from './merkle.ts';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
