@@ -6,7 +6,7 @@ import type { Answer, AskKind } from './model/asks.ts';
 import type { Command, CommandKind, End, Fact, ProposedAction } from './model/commands.ts';
 import type { CoreEvent, Cursor, EventDraft, Stream } from './model/events.ts';
 import type { Receipt, ReceiptDelta, ReceiptSignature, ReplayMaterial } from './model/receipt.ts';
-import type { Message, Pointer, Session, Skill, Task } from './model/resources.ts';
+import type { Message, Pointer, Quota, Session, Skill, Task } from './model/resources.ts';
 import type { Json, JsonObject } from './model/schema.ts';
 
 // ---- Time, names, keys: ports so that replay can answer from the record ----
@@ -183,6 +183,8 @@ export interface Account {
   readonly sequence: number;
   /** Takes the next event; one that is not next is ignored and left to a later catch-up. */
   add(event: CoreEvent): void;
+  /** Calls that were requested and have no end yet; `cleared` ones may have happened. */
+  open(): readonly { readonly tool_call_id: string; readonly name: string; readonly cleared: boolean }[];
   seal(claim: ReceiptClaim, head: ChainHead): SealedReceipt;
 }
 /** What the account cannot know from the events alone. */
@@ -220,6 +222,17 @@ export interface ReplayClaim {
 export interface PolicyEngine {
   readonly name: string;
   decide(action: Action, signal: AbortSignal): Promise<Decision>;
+}
+
+/** The arithmetic of quotas, asked once before the work and once more inside the commit that charges it. */
+export interface QuotaRules {
+  /** A refusal when this cost does not fit; undefined when it does. */
+  refuse(quota: Quota, cost: Readonly<Record<string, number>>, now: string): Decision | undefined;
+  charge(
+    quota: Quota,
+    cost: Readonly<Record<string, number>>,
+    now: string,
+  ): { readonly usage: Quota['usage']; readonly reset_at: string | null };
 }
 
 // ---- South: whoever does the work ----

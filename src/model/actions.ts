@@ -97,6 +97,8 @@ export interface ToolResult {
   readonly output: Json;
   /** Why it failed, for people. */
   readonly error?: string;
+  /** Machine word for a failure that is not the tool's own: `canceled`, `outcome_unknown`. */
+  readonly code?: string;
   readonly artifacts?: readonly NewArtifact[];
   readonly effects?: readonly SideEffect[];
   readonly usage?: Usage;

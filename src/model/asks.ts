@@ -3,6 +3,7 @@ import { type Static, Type } from 'typebox';
 import {
   ClosedWord,
   Id,
+  type JsonObject,
   JsonValue,
   MaybeText,
   MaybeTime,

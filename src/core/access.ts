@@ -1,0 +1,131 @@
+/** Who may see and do what. What is hidden is absent: both are the same fault, in the same words. */
+import type { Actor } from '../model/actions.ts';
+import type { CommandKind } from '../model/commands.ts';
+import type { CoreEvent, Stream } from '../model/events.ts';
+import { Fault } from '../model/faults.ts';
+import type { Workspace } from '../model/resources.ts';
+import type { Row, Store } from '../ports.ts';
+
+const COMMAND_SCOPES: Readonly<Record<CommandKind, string>> = {
+  'resource.create': 'resources:write',
+  'resource.update': 'resources:write',
+  'resource.delete': 'resources:write',
+  'session.create': 'sessions:write',
+  'session.update': 'sessions:write',
+  'session.close': 'sessions:write',
+  'session.fork': 'sessions:write',
+  'session.truncate': 'sessions:write',
+  'session.compact': 'sessions:write',
+  'message.append': 'sessions:write',
+  'branch.create': 'sessions:write',
+  'branch.end': 'sessions:write',
+  'task.submit': 'tasks:write',
+  'task.cancel': 'tasks:write',
+  'task.message': 'tasks:write',
+  'task.report': 'tasks:write',
+  'task.replay': 'tasks:write',
+  'action.propose': 'tasks:write',
+  'tool.call': 'tasks:write',
+  'ask.answer': 'approvals:write',
+  'artifact.register': 'artifacts:write',
+  'receipt.verify': 'receipts:read',
+  'binding.set': 'sessions:write',
+  passthrough: 'sessions:write',
+};
+
+const READ_SCOPES: Readonly<Record<string, string>> = {
+  session: 'sessions:read',
+  message: 'sessions:read',
+  branch: 'sessions:read',
+  task: 'tasks:read',
+  outcome: 'tasks:read',
+  ask: 'tasks:read',
+  event: 'events:read',
+  artifact: 'artifacts:read',
+  receipt: 'receipts:read',
+};
+
+/** `sessions:read` is met by itself, by `sessions:*`, by the older `resources:*` family for declared things, or by `*`. */
+function holds(actor: Actor, scope: string): boolean {
+  const [family] = scope.split(':');
+  return actor.scopes.includes('*') || actor.scopes.includes(scope) || actor.scopes.includes(`${family}:*`);
+}
+
+export function requireScope(actor: Actor, scope: string): void {
+  if (!holds(actor, scope)) throw new Fault('permission_denied', `${actor.id} does not have the scope ${scope}`);
+}
+
+/** Declared resources have scopes of their own kind: `memories:write` is enough to write a memory. */
+export function requireCommandScope(actor: Actor, kind: CommandKind, object?: string): void {
+  const scope = COMMAND_SCOPES[kind];
+  if (object && holds(actor, `${plural(object)}:write`)) return;
+  requireScope(actor, scope);
+}
+
+export function requireReadScope(actor: Actor, object: string): void {
+  const scope = READ_SCOPES[object] ?? `${plural(object)}:read`;
+  if (!READ_SCOPES[object] && holds(actor, 'resources:read')) return;
+  requireScope(actor, scope);
+}
+
+function plural(object: string): string {
+  return object.endsWith('y') ? `${object.slice(0, -1)}ies` : `${object}s`;
+}
+
+export interface Access {
+  /** The row if this actor may see it; otherwise the same `not_found` as if it were not there. */
+  see<T extends Row>(actor: Actor, object: string, id: string): Promise<T>;
+  visible(actor: Actor, row: Row): Promise<boolean>;
+  workspaceVisible(actor: Actor, workspaceId: string | null | undefined): Promise<boolean>;
+  /** Refuses a stream of something hidden; returns a filter for streams that mix owners. */
+  streamFilter(actor: Actor, stream: Stream): Promise<(event: CoreEvent) => Promise<boolean>>;
+}
+
+export function createAccess(store: Pick<Store, 'get'>): Access {
+  function absent(object: string, id: string): Fault {
+    return new Fault('not_found', `no ${object} ${id}`);
+  }
+
+  async function workspaceVisible(actor: Actor, id: string | null | undefined): Promise<boolean> {
+    if (actor.kind === 'system') return true;
+    if (!id) return false;
+    if (actor.workspaces && !actor.workspaces.includes(id)) return false;
+    const workspace = await store.get<Workspace & Row>('workspace', id);
+    return workspace !== undefined && (workspace.tenant_id ?? null) === (actor.tenant_id ?? null);
+  }
+
+  async function visible(actor: Actor, row: Row): Promise<boolean> {
+    if (actor.kind === 'system') return true;
+    if (row.object === 'workspace') return workspaceVisible(actor, row.id);
+    const { workspace_id, tenant_id } = row as Row & { workspace_id?: string | null; tenant_id?: string | null };
+    if (workspace_id) return workspaceVisible(actor, workspace_id);
+    // Without a workspace: what the house declares for everyone, or what one tenant made for itself.
+    return tenant_id === undefined || tenant_id === null || tenant_id === actor.tenant_id;
+  }
+
+  async function see<T extends Row>(actor: Actor, object: string, id: string): Promise<T> {
+    const row = await store.get<T>(object, id);
+    if (!row || !(await visible(actor, row))) throw absent(object, id);
+    return row;
+  }
+
+  async function streamFilter(actor: Actor, stream: Stream) {
+    const everything = async () => true;
+    if (actor.kind === 'system') return everything;
+    if (stream.of === 'workspace' || stream.of === 'session' || stream.of === 'task') {
+      await see(actor, stream.of, stream.id);
+      return everything;
+    }
+    const known = new Map<string, boolean>();
+    return async ({ workspace_id: id }: CoreEvent) => {
+      if (!id) return false;
+      const before = known.get(id);
+      if (before !== undefined) return before;
+      const now = await workspaceVisible(actor, id);
+      known.set(id, now);
+      return now;
+    };
+  }
+
+  return { see, visible, workspaceVisible, streamFilter };
+}

@@ -1,0 +1,403 @@
+/**
+ * Questions to people, as durable things: opened by whoever needs an answer, answered once by whoever may, at any
+ * door, in this process or another, before or after a restart. Bound to exactly what would run.
+ */
+import type { Action, Actor, Decision } from '../model/actions.ts';
+import type { Answer, AskKind, AskRecord, AskState } from '../model/asks.ts';
+import type { EventDraft } from '../model/events.ts';
+import { Fault } from '../model/faults.ts';
+import type { AskClosedPayload, ToolRulingPayload } from '../model/payloads.ts';
+import type { Task } from '../model/resources.ts';
+import type { Json, JsonObject } from '../model/schema.ts';
+import { check } from '../model/validate.ts';
+import { isTerminal } from '../model/words.ts';
+import type { At, Clock, Ids, Row, Signer, Store, Unit } from '../ports.ts';
+import { later } from './clock.ts';
+import { inTask, settle } from './lifecycle.ts';
+import type { Log } from './log.ts';
+import type { Run } from './rows.ts';
+
+export interface AsksDeps {
+  readonly store: Store;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly signer: Pick<Signer, 'mac'>;
+  /** Canonical text of a value; the digest is a keyed hash of it. */
+  readonly canonical: (value: Json) => string;
+  readonly expiresMs: number;
+}
+
+export interface Wanted {
+  readonly kind: AskKind;
+  readonly key: string;
+  readonly digest: string;
+  readonly question: string;
+  readonly action: JsonObject;
+  readonly tool_call_id?: string;
+  readonly name: string;
+  readonly schema?: JsonObject;
+  readonly decision?: Decision;
+  readonly expires_ms?: number;
+  readonly ext?: JsonObject;
+}
+
+/** An open question to wait on, one already answered and not yet taken, and what to write. */
+export interface Raised {
+  readonly ask_id: string;
+  readonly state: AskState;
+  readonly task: Task;
+  readonly events: readonly EventDraft[];
+  /** The same question stands in the log already. */
+  readonly joined: boolean;
+}
+
+export interface Asks {
+  /** Binds an approval to what would run. The same act gives the same digest; anything else gives another. */
+  digest(action: Pick<Action, 'actor' | 'tool' | 'server' | 'kind' | 'definition' | 'target' | 'arguments'>): string;
+  /** Inside a commit: joins the same question if it is still there, or opens it. */
+  raise(at: At, task: Task, run: Run, wanted: Wanted): Raised;
+  answer(
+    actor: Actor,
+    body: { ask_id: string; approved?: boolean; value?: Json; reason?: string },
+    claim?: Pick<Unit, 'idempotency'>,
+  ): Promise<{ record: AskRecord; repeated: boolean }>;
+  /** Closes a question as the record says it was closed. For the bridge itself, never for a door. */
+  settle(askId: string, state: Exclude<AskState, 'open'>, by: string, reason?: string, answer?: Json): Promise<boolean>;
+  /** Inside a commit: withdraws every open question of a task that is ending. */
+  withdraw(task: Task, run: Run | undefined, now: string, reason: string): readonly EventDraft[];
+  /** The answer, whoever gives it and wherever; expiry and withdrawal are answers too. */
+  wait(askId: string, taskId: string, signal: AbortSignal): Promise<Answer>;
+  /** Inside a commit: spends the answer. A second taker finds it gone. */
+  take(at: At, task: Task, run: Run | undefined, askId: string): EventDraft;
+  expireDue(): Promise<number>;
+}
+
+export function createAsks(deps: AsksDeps): Asks {
+  const { store, log, clock, ids, signer, canonical } = deps;
+
+  function digest(action: Parameters<Asks['digest']>[0]): string {
+    return signer.mac(
+      canonical({
+        actor: action.actor.id,
+        kind: action.kind,
+        tool: action.tool ?? null,
+        server: action.server ?? null,
+        definition: action.definition ?? null,
+        target: action.target ?? null,
+        arguments: action.arguments,
+      }),
+    );
+  }
+
+  function raise(at: At, task: Task, run: Run, wanted: Wanted): Raised {
+    const known = run.asks.find((ask) => ask.key === wanted.key && ask.digest === wanted.digest);
+    if (known) {
+      // After a restart the task works again until it asks again; joining an open question puts it back to waiting.
+      const again = settle(task, run.asks, { now: at.now, reason: wanted.question, more: { ask_id: known.id } });
+      return { ask_id: known.id, state: known.state, task: again.task, events: again.events, joined: true };
+    }
+
+    const id = ids.next('ask');
+    const expiresMs = wanted.expires_ms ?? wanted.decision?.ask?.expires_ms ?? deps.expiresMs;
+    const ask: AskRecord = {
+      id,
+      object: 'ask',
+      created_at: at.now,
+      updated_at: at.now,
+      metadata: { key: wanted.key },
+      kind: wanted.kind,
+      state: 'open',
+      workspace_id: task.workspace_id,
+      session_id: task.session_id,
+      task_id: task.id,
+      tool_call_id: wanted.tool_call_id ?? null,
+      question: wanted.question,
+      action: wanted.action,
+      schema: wanted.schema ?? null,
+      digest: wanted.digest,
+      rule_id: wanted.decision?.rule_id ?? null,
+      reason: wanted.decision?.reason ?? null,
+      to: [...(wanted.decision?.ask?.to ?? [])],
+      expires_at: later(at.now, expiresMs),
+      answered_by: null,
+      answered_at: null,
+      answer: null,
+      used_at: null,
+    };
+    const opened: EventDraft = {
+      ...inTask(task),
+      event: 'vendor.tollbridge.ask_opened',
+      payload: { ask: ask as unknown as Json },
+      ...(wanted.ext && { ext: wanted.ext }),
+    };
+    const required: EventDraft = {
+      ...inTask(task),
+      event: 'tool.approval_required',
+      payload: {
+        ask_id: id,
+        tool_call_id: ask.tool_call_id,
+        name: wanted.name,
+        question: wanted.question,
+        expires_at: ask.expires_at,
+      },
+    };
+    const after = [
+      ...run.asks,
+      { id, kind: wanted.kind, key: wanted.key, digest: wanted.digest, state: 'open' as const },
+    ];
+    const settled = settle(task, after, { now: at.now, reason: wanted.question, more: { ask_id: id } });
+    const events = [opened, ...(wanted.kind === 'approval' ? [required] : []), ...settled.events];
+    return { ask_id: id, state: 'open', task: settled.task, events, joined: false };
+  }
+
+  /** Everything that follows from one question being closed, in one commit. */
+  function close(
+    at: At,
+    ask: AskRecord,
+    state: Exclude<AskState, 'open'>,
+    by: string,
+    reason: string | undefined,
+    answer?: Json,
+  ) {
+    const task = at.get<Task & Row>('task', ask.task_id);
+    const run = at.get<Run>('run', ask.task_id);
+    if (!task) throw new Fault('not_found', `no task ${ask.task_id}`);
+    const events: EventDraft[] = [];
+    const person = state === 'approved' || state === 'denied' || state === 'answered';
+    const place = { ...inTask(task), actor: by };
+    if (person && ask.kind === 'approval') {
+      events.push({
+        ...place,
+        event: 'user.tool_confirmation',
+        payload: {
+          ask_id: ask.id,
+          tool_call_id: ask.tool_call_id,
+          approved: state === 'approved',
+          reason: reason ?? null,
+        },
+      });
+    }
+    if (person && ask.kind === 'input') {
+      events.push({ ...place, event: 'user.input_submitted', payload: { ask_id: ask.id, value: answer ?? null } });
+    }
+    const closed: AskClosedPayload = {
+      ask_id: ask.id,
+      state,
+      by,
+      at: at.now,
+      ...(reason && { reason }),
+      ...(answer !== undefined && { answer }),
+    };
+    events.push({ ...place, event: 'vendor.tollbridge.ask_closed', payload: closed as unknown as JsonObject });
+    if (ask.kind === 'approval') events.push(ruling(place, ask, state, by, reason));
+
+    const asks = (run?.asks ?? []).map((a) => (a.id === ask.id ? { ...a, state } : a));
+    const settled = settle(task, asks, { now: at.now, reason: `question ${ask.id} ${state}`, actor: by });
+    return [...events, ...settled.events];
+  }
+
+  async function settleAsk(
+    askId: string,
+    state: Exclude<AskState, 'open'>,
+    by: string,
+    reason: string | undefined,
+    answer?: Json,
+    claim: Pick<Unit, 'idempotency'> = {},
+  ): Promise<boolean> {
+    const known = await store.get<AskRecord & Row>('ask', askId);
+    if (!known) throw new Fault('not_found', `no question ${askId}`);
+    const { repeated } = await log.commit({
+      ...claim,
+      reads: [
+        { object: 'ask', id: askId },
+        { object: 'task', id: known.task_id },
+        { object: 'run', id: known.task_id },
+      ],
+      decide(at) {
+        const ask = at.get<AskRecord & Row>('ask', askId);
+        if (!ask) throw new Fault('not_found', `no question ${askId}`);
+        if (ask.state !== 'open') throw alreadyClosed(ask);
+        const late = ask.expires_at <= at.now;
+        // An answer that comes after its time is an expiry; the person hears so instead of being ignored.
+        if (late && state !== 'expired' && state !== 'canceled') {
+          return { events: close(at, ask, 'expired', 'bridge', EXPIRED), result: { id: askId } };
+        }
+        return { events: close(at, ask, state, by, reason, answer), result: { id: askId } };
+      },
+    });
+    if (state === 'expired') return repeated;
+    const now = await store.get<AskRecord & Row>('ask', askId);
+    if (now?.state === 'expired') throw new Fault('conflict', `question ${askId} expired at ${now.expires_at}`);
+    return repeated;
+  }
+
+  return {
+    digest,
+    raise,
+    settle: settleAsk,
+
+    async answer(actor, { ask_id, approved, value, reason }, claim) {
+      let repeated = false;
+      const ask = await store.get<AskRecord & Row>('ask', ask_id);
+      if (!ask) throw new Fault('not_found', `no question ${ask_id}`);
+      if (!mayAnswer(actor, ask)) throw new Fault('permission_denied', `${actor.id} may not answer question ${ask_id}`);
+      if (ask.kind === 'approval') {
+        if (typeof approved !== 'boolean') {
+          throw new Fault('invalid_request', 'say whether it is approved: true or false', { param: '/approved' });
+        }
+        repeated = await settleAsk(ask_id, approved ? 'approved' : 'denied', actor.id, reason, undefined, claim);
+      } else if (approved === false) {
+        const why = reason ?? 'the person declined to answer';
+        repeated = await settleAsk(ask_id, 'denied', actor.id, why, undefined, claim);
+      } else {
+        if (value === undefined) throw new Fault('invalid_request', 'the answer needs a value', { param: '/value' });
+        if (ask.schema) checkValue(ask.schema, value);
+        repeated = await settleAsk(ask_id, 'answered', actor.id, reason, value, claim);
+      }
+      return { record: (await store.get<AskRecord & Row>('ask', ask_id)) as AskRecord, repeated };
+    },
+
+    withdraw(task, run, now, reason) {
+      return (run?.asks ?? [])
+        .filter((ask) => ask.state === 'open')
+        .map((ask) => ({
+          ...inTask(task),
+          event: 'vendor.tollbridge.ask_closed',
+          payload: { ask_id: ask.id, state: 'canceled', by: 'bridge', at: now, reason },
+        }));
+    },
+
+    async wait(askId, taskId, signal) {
+      const stop = new AbortController();
+      const over = AbortSignal.any([signal, stop.signal]);
+      const after = await store.tip({ of: 'task', id: taskId });
+      const ask = await store.get<AskRecord & Row>('ask', askId);
+      if (!ask) throw new Fault('not_found', `no question ${askId}`);
+      if (ask.state !== 'open') return toAnswer(ask);
+
+      const timer = whenDue(ask.expires_at, clock, () => {
+        settleAsk(askId, 'expired', 'bridge', EXPIRED).catch(() => {}); // someone was quicker; their answer arrives below
+      });
+      try {
+        for await (const event of store.follow({ stream: { of: 'task', id: taskId }, ...(after && { after }) }, over)) {
+          if (event.event !== 'vendor.tollbridge.ask_closed' || event.payload.ask_id !== askId) continue;
+          return toAnswer({ ...ask, ...closedFields(event.payload as unknown as AskClosedPayload) });
+        }
+        return { kind: 'canceled', ask_id: askId, reason: 'nobody waits for this answer any more' };
+      } finally {
+        timer.cancel();
+        stop.abort();
+      }
+    },
+
+    take(at, task, run, askId) {
+      const ask = run?.asks.find((a) => a.id === askId);
+      if (!ask || ask.state === 'open') throw new Fault('conflict', `the answer to ${askId} was already used`);
+      if (isTerminal(task.status)) throw new Fault('conflict', `task ${task.id} already ended as ${task.status}`);
+      return { ...inTask(task), event: 'vendor.tollbridge.ask_used', payload: { ask_id: askId, at: at.now } };
+    },
+
+    async expireDue() {
+      let count = 0;
+      const now = clock.now();
+      let after: string | undefined;
+      for (;;) {
+        const page = await store.list<AskRecord & Row>({
+          object: 'ask',
+          where: { state: 'open' },
+          limit: 200,
+          ...(after && { after }),
+        });
+        for (const ask of page) {
+          if (ask.expires_at > now) continue;
+          await settleAsk(ask.id, 'expired', 'bridge', EXPIRED).catch(() => {}); // answered meanwhile
+          count += 1;
+        }
+        if (page.length < 200) return count;
+        after = page.at(-1)?.id;
+      }
+    },
+  };
+}
+
+const EXPIRED = 'nobody answered in time';
+
+function ruling(
+  place: Pick<EventDraft, 'resource'>,
+  ask: AskRecord,
+  state: AskState,
+  by: string,
+  reason: string | undefined,
+): EventDraft {
+  const codes: Partial<Record<AskState, string>> = { expired: 'approval_timed_out', canceled: 'approval_withdrawn' };
+  const code = codes[state];
+  const payload: ToolRulingPayload = {
+    tool_call_id: ask.tool_call_id,
+    name: String(ask.action.tool ?? ask.action.kind ?? 'action'),
+    by,
+    ask_id: ask.id,
+    ...(reason && { reason }),
+    ...(code && { code }),
+    ...(ask.rule_id && { rule_id: ask.rule_id }),
+  };
+  return {
+    ...place,
+    event: state === 'approved' ? 'tool.approved' : 'tool.denied',
+    payload: payload as unknown as JsonObject,
+  };
+}
+
+/** An agent never answers for a person, and a question may be meant for some people only. */
+function mayAnswer(actor: Actor, ask: AskRecord): boolean {
+  if (actor.kind === 'agent') return false;
+  return ask.to.length === 0 || ask.to.includes(actor.id) || ask.to.some((word) => actor.scopes.includes(word));
+}
+
+function alreadyClosed(ask: AskRecord): Fault {
+  return new Fault('conflict', `question ${ask.id} was already ${ask.state} by ${ask.answered_by ?? 'the bridge'}`, {
+    details: { ask_id: ask.id, state: ask.state, decided_by: ask.answered_by, decided_at: ask.answered_at },
+  });
+}
+
+function closedFields({ state, by, reason, answer }: AskClosedPayload) {
+  return { state, answered_by: by, reason: reason ?? null, answer: answer ?? null };
+}
+
+function toAnswer(ask: Pick<AskRecord, 'id' | 'state' | 'answered_by' | 'reason' | 'answer'>): Answer {
+  const by = ask.answered_by ?? 'bridge';
+  switch (ask.state) {
+    case 'approved':
+      return { kind: 'approved', by, ask_id: ask.id, ...(ask.reason && { reason: ask.reason }) };
+    case 'denied':
+      return { kind: 'denied', by, ask_id: ask.id, reason: ask.reason ?? `${by} said no` };
+    case 'answered':
+      return { kind: 'value', by, ask_id: ask.id, value: ask.answer };
+    case 'expired':
+      return { kind: 'expired', ask_id: ask.id, reason: ask.reason ?? EXPIRED };
+    default:
+      return { kind: 'canceled', ask_id: ask.id, reason: ask.reason ?? 'the question was withdrawn' };
+  }
+}
+
+/** The asker wrote the schema; one that cannot be read constrains nothing, and the asker gets the value it asked for. */
+function checkValue(schema: JsonObject, value: Json): void {
+  try {
+    check(schema as never, value, 'the answer');
+  } catch (cause) {
+    if (cause instanceof Fault) throw cause;
+  }
+}
+
+/** A timer that outlives the 24.8 days a single one can count. */
+function whenDue(at: string, clock: Clock, fire: () => void): { cancel(): void } {
+  let timer: NodeJS.Timeout;
+  const arm = () => {
+    const left = Date.parse(at) - Date.parse(clock.now());
+    timer = setTimeout(() => (left > LONGEST ? arm() : fire()), Math.max(0, Math.min(left, LONGEST)));
+    timer.unref();
+  };
+  arm();
+  return { cancel: () => clearTimeout(timer) };
+}
+const LONGEST = 2 ** 31 - 1;

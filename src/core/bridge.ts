@@ -1,0 +1,235 @@
+/**
+ * The corridor between doors and backends: commands come in at one end, and everything anyone sees is read from the
+ * log at the other. This file only joins the parts; each is one idea with its dependencies handed in.
+ */
+import { COMMANDS, type Command, type CommandKind } from '../model/commands.ts';
+import { asFault, Fault } from '../model/faults.ts';
+import type { Json } from '../model/schema.ts';
+import { check } from '../model/validate.ts';
+import type { AutonomyTier } from '../model/words.ts';
+import type {
+  Accepted,
+  AgentBackend,
+  Bridge,
+  Clock,
+  Ids,
+  Logger,
+  PolicyEngine,
+  QuotaRules,
+  ReceiptIssuer,
+  Signer,
+  Store,
+  ToolBackend,
+} from '../ports.ts';
+import { createAccess, requireCommandScope } from './access.ts';
+import { createActs } from './acts.ts';
+import { createAsks } from './asks.ts';
+import type { Context, Handlers } from './context.ts';
+import { declaredHandlers } from './declared.ts';
+import { createEndings, type Endings } from './endings.ts';
+import { createGate, decidedEvent } from './gate.ts';
+import { createLog, type Log, type Redactor, requireWritable } from './log.ts';
+import { type RecordDeps, recordHandlers } from './records.ts';
+import { type Recovered, recover } from './recovery.ts';
+import { createReplayer } from './replay.ts';
+import { createRunner } from './runner.ts';
+import { sessionHandlers } from './sessions.ts';
+import { taskHandlers } from './tasks.ts';
+import { createTools } from './tools.ts';
+import { createViews } from './views.ts';
+
+export interface CoreDeps {
+  readonly store: Store;
+  readonly policy: PolicyEngine;
+  readonly quotas: QuotaRules;
+  readonly issuer: ReceiptIssuer;
+  readonly verify: RecordDeps['verify'];
+  readonly signer: Signer;
+  /** RFC 8785 text of a value. */
+  readonly canonical: (value: Json) => string;
+  readonly redactor: Redactor;
+  readonly backends: readonly AgentBackend[];
+  readonly tools: readonly ToolBackend[];
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly logger: Logger;
+  readonly settings?: Partial<Settings>;
+}
+
+export interface Settings {
+  readonly defaultAgent: string | undefined;
+  /** Without a persona: rules alone, and what no rule covers is asked. */
+  readonly defaultTier: AutonomyTier;
+  readonly policyTimeoutMs: number;
+  readonly askExpiresMs: number;
+  readonly graceMs: number;
+  readonly deferTries: number;
+  readonly deferCapMs: number;
+  readonly inlineLimit: number;
+  readonly artifactLimit: number;
+  /** How often to look for tasks whose process has died. */
+  readonly sweepMs: number;
+}
+const DEFAULTS: Settings = {
+  defaultAgent: undefined,
+  defaultTier: 'act_auto',
+  policyTimeoutMs: 2000,
+  askExpiresMs: 60 * 60 * 1000,
+  graceMs: 5000,
+  deferTries: 5,
+  deferCapMs: 60_000,
+  inlineLimit: 64 * 1024,
+  artifactLimit: 64 * 1024 * 1024,
+  sweepMs: 10_000,
+};
+
+export interface Core {
+  readonly bridge: Bridge;
+  /** Takes up what an earlier process left behind. Doors open after this. */
+  start(): Promise<Recovered>;
+  /** Resolves when no task of this process is running. */
+  idle(): Promise<void>;
+  /** Stops taking work, lets what runs end or be resumed later, and leaves the store to its owner. */
+  close(): Promise<void>;
+}
+
+export function createCore(deps: CoreDeps): Core {
+  const { store, clock, ids, issuer, logger } = deps;
+  const settings: Settings = { ...DEFAULTS, ...deps.settings };
+  const backends = new Map(deps.backends.map((backend) => [backend.name, backend]));
+  const instance = ids.next('instance');
+  const closing = new AbortController();
+  let held: { close(): Promise<void> } | undefined;
+  let sweep: NodeJS.Timeout | undefined;
+
+  let endings: Endings | undefined;
+  const plain = createLog({ store, redactor: deps.redactor, ids, inlineLimit: settings.inlineLimit });
+  const log: Log = {
+    ...plain,
+    async commit(unit) {
+      const committed = await plain.commit(unit);
+      if (!committed.repeated) endings?.observe(committed.events);
+      return committed;
+    },
+  };
+  const access = createAccess(store);
+  const hash = (value: Json) => issuer.hash(value);
+  const context: Context = { store, log, access, clock, ids, hash };
+  const gate = createGate({ policy: deps.policy, timeoutMs: settings.policyTimeoutMs, log: logger });
+  const asks = createAsks({
+    ...context,
+    signer: deps.signer,
+    canonical: deps.canonical,
+    expiresMs: settings.askExpiresMs,
+  });
+  const acts = createActs({
+    ...context,
+    ...settings,
+    gate,
+    asks,
+    tools: createTools(deps.tools, hash),
+    quotas: deps.quotas,
+    logger,
+  });
+  endings = createEndings({ ...context, asks, issuer, logger, defaultTier: settings.defaultTier });
+  const shared = { ...context, acts, asks, endings, gate, backends, instance, logger, canonical: deps.canonical };
+  const runner = createRunner({ ...shared, graceMs: settings.graceMs });
+  const replayer = createReplayer({ ...shared, signer: deps.signer });
+
+  /** A process holds its own name for as long as it lives; whoever can take it knows that it does not. */
+  async function isDead(other: string): Promise<boolean> {
+    if (other === instance) return false;
+    const lease = await store.lease(`instance:${other}`);
+    await lease?.close();
+    return lease !== undefined;
+  }
+
+  const { cancelTask, ...tasks } = taskHandlers({
+    ...shared,
+    runner,
+    quotas: deps.quotas,
+    defaultAgent: settings.defaultAgent ?? deps.backends[0]?.name,
+    isDead,
+    graceMs: settings.graceMs,
+  });
+  const handlers: Handlers = {
+    ...declaredHandlers(context),
+    ...sessionHandlers({ ...context, cancelTask, admit }),
+    ...tasks,
+    ...recordHandlers({ ...shared, verify: deps.verify, artifactLimit: settings.artifactLimit }),
+    ...replayer.handlers,
+  };
+
+  /** Opening a session is an act like any other: policy may forbid it, and only a yes opens it. */
+  async function admit(...[actor, workspaceId, about]: Parameters<Parameters<typeof sessionHandlers>[0]['admit']>) {
+    const action = {
+      id: ids.next('action'),
+      kind: 'session.open' as const,
+      actor,
+      workspace_id: workspaceId,
+      arguments: about,
+      effect: 'none' as const,
+      evidence: 'held' as const,
+    };
+    const decision = await gate(action);
+    if (decision.verdict === 'allow') return;
+    const place = { resource: { object: 'workspace', id: workspaceId }, session_id: null };
+    await log.commit({ decide: () => ({ events: [{ ...decidedEvent(action, decision), ...place }] }) });
+    throw new Fault('policy_violation', decision.reason, { details: { rule_id: decision.rule_id ?? null } });
+  }
+
+  async function submit<K extends CommandKind>(command: Extract<Command, { kind: K }>): Promise<Accepted<K>> {
+    try {
+      if (closing.signal.aborted) throw new Fault('unavailable', 'the gateway is shutting down');
+      const shape = COMMANDS[command.kind as CommandKind];
+      if (!shape) throw new Fault('invalid_request', `no command ${String(command.kind)}`, { param: '/kind' });
+      check(shape, command.body, command.kind);
+      const { object } = command.body as { object?: string };
+      requireCommandScope(command.actor, command.kind, object);
+      requireWritable(store);
+      const handle = handlers[command.kind] as unknown as (c: typeof command) => Promise<Accepted<K>>;
+      return await handle(command);
+    } catch (thrown) {
+      const fault = asFault(thrown);
+      if (fault.kind === 'internal')
+        logger.error({ err: fault.cause ?? fault, command: command.kind }, 'a command failed');
+      throw fault;
+    }
+  }
+
+  return {
+    bridge: { submit, ...createViews({ store, access }) },
+
+    async start() {
+      held = await store.lease(`instance:${instance}`);
+      const orphans = { ...shared, runner, isDead };
+      await asks.expireDue();
+      const recovered = await recover(orphans);
+      const again = async () => {
+        try {
+          await asks.expireDue();
+          await recover(orphans);
+        } catch (cause) {
+          logger.error({ err: cause }, 'looking for orphaned tasks failed');
+        } finally {
+          if (!closing.signal.aborted) sweep = setTimeout(again, settings.sweepMs).unref();
+        }
+      };
+      sweep = setTimeout(again, settings.sweepMs).unref();
+      return recovered;
+    },
+
+    async idle() {
+      await runner.idle();
+      await replayer.idle();
+    },
+
+    async close() {
+      closing.abort();
+      clearTimeout(sweep);
+      await runner.close();
+      await replayer.idle();
+      await held?.close();
+    },
+  };
+}

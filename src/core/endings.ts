@@ -1,0 +1,298 @@
+/**
+ * How tasks end: one terminal event, its outcome and its receipt in a single commit, and never a second end.
+ * The account behind the receipt is kept as events are committed, so that ending a long task costs no reading.
+ */
+
+import type { End } from '../model/commands.ts';
+import type { CoreEvent, Cursor, EventDraft } from '../model/events.ts';
+import { Fault } from '../model/faults.ts';
+import type { Artifact, Failure, Outcome, Persona, Task, Workspace } from '../model/resources.ts';
+import type { Json, JsonObject } from '../model/schema.ts';
+import { type AutonomyTier, isTerminal } from '../model/words.ts';
+import type { Account, At, Draft, Ids, Logger, ReceiptIssuer, ReplayClaim, Row, Store } from '../ports.ts';
+import { tierOf } from './acts.ts';
+import type { Asks } from './asks.ts';
+import { inTask, move, outcomeState } from './lifecycle.ts';
+import type { Log } from './log.ts';
+import type { Run } from './rows.ts';
+import { ours } from './runner.ts';
+
+export interface EndingsDeps {
+  readonly store: Store;
+  readonly log: Log;
+  readonly asks: Asks;
+  readonly issuer: ReceiptIssuer;
+  readonly ids: Ids;
+  readonly logger: Logger;
+  readonly defaultTier: AutonomyTier;
+}
+
+export interface EndOptions {
+  readonly by: string;
+  readonly reason?: string;
+  readonly stillRunning?: boolean;
+  /** The process that did the work is gone; what it had begun may or may not have happened. */
+  readonly interrupted?: boolean;
+  readonly replay?: ReplayClaim & { readonly times: { created_at: string; started_at: string; completed_at: string } };
+  /** Only if the run still belongs to this process. Another may have taken it over. */
+  readonly onlyIf?: (run: Run | undefined) => boolean;
+}
+
+export interface Endings {
+  /** Called with every commit: keeps the accounts of running tasks current. */
+  observe(events: readonly CoreEvent[]): void;
+  /** The task as it stands afterwards, and whether this call ended it. */
+  finish(taskId: string, end: End, options: EndOptions): Promise<{ task: Task; won: boolean }>;
+  /** Starts keeping an account from what the log already holds. */
+  open(taskId: string): Promise<void>;
+  openCalls(taskId: string): Promise<ReturnType<Account['open']>>;
+}
+
+interface Book {
+  readonly account: Account;
+  cursor: Cursor | undefined;
+}
+
+export function createEndings(deps: EndingsDeps): Endings {
+  const { store, log, asks, issuer, ids } = deps;
+  const books = new Map<string, Book>();
+
+  async function catchUp(taskId: string): Promise<Book> {
+    const book = books.get(taskId) ?? { account: issuer.account(), cursor: undefined };
+    books.set(taskId, book);
+    const range = { stream: { of: 'task', id: taskId } as const, ...(book.cursor && { after: book.cursor }) };
+    for await (const event of store.read(range)) enter(book, event);
+    return book;
+  }
+
+  function enter(book: Book, event: CoreEvent): void {
+    if (event.sequence !== book.account.sequence + 1) return; // someone else wrote in between; catch-up reads it
+    book.account.add(event);
+    book.cursor = event.id;
+  }
+
+  async function finish(taskId: string, end: End, options: EndOptions): Promise<{ task: Task; won: boolean }> {
+    const known = await store.get<Task & Row>('task', taskId);
+    if (!known) throw new Fault('not_found', `no task ${taskId}`);
+    const [persona, workspace, artifacts] = await Promise.all([
+      known.persona_id ? store.get<Persona & Row>('persona', known.persona_id) : undefined,
+      store.get<Workspace & Row>('workspace', known.workspace_id),
+      store.list<Artifact & Row>({ object: 'artifact', where: { task_id: taskId }, limit: 200 }),
+    ]);
+    const facts = { persona, workspace, artifacts: artifacts.filter((a) => a.metadata.spilled !== true) };
+
+    for (let tries = 0; ; tries += 1) {
+      const book = await catchUp(taskId);
+      try {
+        return await tryFinish(taskId, end, options, book, facts, tries);
+      } catch (cause) {
+        if (cause instanceof Stale && tries < MOST_TRIES) continue;
+        throw cause;
+      }
+    }
+  }
+
+  async function tryFinish(taskId: string, end: End, options: EndOptions, book: Book, facts: Known, tries: number) {
+    let result = { task: undefined as Task | undefined, won: false };
+    const wantsReceipt = facts.persona?.receipt_policy !== 'disabled';
+    const commit = (withReceipt: boolean, as: End) =>
+      log.commit({
+        reads: [
+          { object: 'task', id: taskId },
+          { object: 'run', id: taskId },
+        ],
+        decide(at) {
+          const task = at.get<Task & Row>('task', taskId);
+          const run = at.get<Run>('run', taskId);
+          if (!task) throw new Fault('not_found', `no task ${taskId}`);
+          if (isTerminal(task.status) || (options.onlyIf && !options.onlyIf(run))) {
+            result = { task, won: false };
+            return { events: [] };
+          }
+          // A receipt over events it has not read would claim what it does not know.
+          if (at.sequence('task', taskId) !== book.account.sequence) throw new Stale(tries);
+          const draft = ending(at, task, run, as, options, book.account, facts, withReceipt);
+          result = { task: draft.task, won: true };
+          return draft.draft;
+        },
+      });
+
+    try {
+      await commit(wantsReceipt, end);
+    } catch (cause) {
+      if (cause instanceof Stale || (cause instanceof Fault && cause.kind !== 'internal')) throw cause;
+      // The receipt could not be made. Where one is required the task has failed; elsewhere it ends and says so.
+      deps.logger.error({ err: cause, task: taskId }, 'receipt could not be issued');
+      await commit(false, facts.persona?.receipt_policy === 'required' ? withoutReceipt(end) : end);
+    }
+    if (result.won || (result.task && isTerminal(result.task.status))) books.delete(taskId);
+    return { task: result.task as Task, won: result.won };
+  }
+
+  function ending(
+    at: At,
+    task: Task,
+    run: Run | undefined,
+    end: End,
+    options: EndOptions,
+    account: Account,
+    facts: Known,
+    withReceipt: boolean,
+  ): { task: Task; draft: Draft } {
+    const receiptId = withReceipt ? ids.next('receipt') : null;
+    const outcomeId = ids.next('outcome');
+    const before: EventDraft[] = [...asks.withdraw(task, run, at.now, `the task ended as ${end.state}`)];
+    for (const call of account.open()) {
+      const code = options.interrupted && call.cleared ? 'outcome_unknown' : 'canceled';
+      before.push({
+        ...inTask(task),
+        event: 'tool.failed',
+        payload: { tool_call_id: call.tool_call_id, name: call.name, status: 'error', error: WORDS[code], code },
+      });
+    }
+    // A completed task has passed through WORKING, whatever it was waiting for when its agent said it was done.
+    let current = task;
+    if (task.status === 'SUBMITTED' && end.state === 'COMPLETED') {
+      const started = move(current, 'WORKING', { now: at.now });
+      before.push(...started.events);
+      current = started.task;
+    } else if (end.state === 'COMPLETED' && task.status !== 'WORKING') {
+      const back = move(current, 'WORKING', { now: at.now, reason: 'the agent went on without an answer' });
+      before.push(...back.events);
+      current = back.task;
+    }
+
+    const failure =
+      end.state === 'FAILED' ? (end.failure ?? { code: 'failed', message: 'the agent failed' }) : undefined;
+    const outcome = outcomeOf(outcomeId, current, end, failure, receiptId, facts, at.now);
+    if (receiptId) {
+      before.push({
+        ...inTask(task),
+        event: 'receipt.issued',
+        receipt_id: receiptId,
+        payload: {
+          receipt_id: receiptId,
+          subject: { object: options.replay ? 'replay_segment' : 'task', id: task.id },
+        },
+      });
+    }
+    const ended = move({ ...current, outcome_id: outcomeId, ...(receiptId && { receipt_id: receiptId }) }, end.state, {
+      now: at.now,
+      actor: options.by,
+      ...(options.reason && { reason: options.reason }),
+      ...(failure && { failure }),
+      more: {
+        outcome: outcome as unknown as Json,
+        ...(end.not_reported && { not_reported: end.not_reported }),
+        ...(options.stillRunning && { still_running: true }),
+      } as JsonObject,
+    });
+    const tier = tierOf(facts.persona, deps.defaultTier);
+    const startTier = ours(task).tier ?? tier;
+    const times = options.replay?.times ?? {
+      created_at: task.created_at,
+      started_at: ended.task.started_at ?? task.created_at,
+      completed_at: at.now,
+    };
+    return {
+      task: ended.task,
+      draft: {
+        events: [...before, ...ended.events],
+        ...(receiptId && {
+          receipt: {
+            chain: task.workspace_id,
+            seal: (head) =>
+              account.seal(
+                {
+                  receipt_id: receiptId,
+                  task: ended.task,
+                  final_state: outcomeState(end.state),
+                  times: { ...times, issued_at: options.replay ? times.completed_at : at.now },
+                  tiers: { start: startTier, end: tier },
+                  last: before,
+                  ...(facts.workspace?.tenant_id && { tenant_id: facts.workspace.tenant_id }),
+                  ...(end.not_reported && { not_reported: end.not_reported }),
+                  ...(options.stillRunning && { still_running: true }),
+                  ...(options.interrupted && { interrupted: true }),
+                  ...(options.replay && { replay: options.replay }),
+                },
+                head,
+              ),
+          },
+        }),
+      },
+    };
+  }
+
+  return {
+    observe(events) {
+      for (const event of events) {
+        if (!event.task_id) continue;
+        const book = books.get(event.task_id);
+        if (book) enter(book, event);
+      }
+    },
+    finish,
+    async open(taskId) {
+      await catchUp(taskId);
+    },
+    async openCalls(taskId) {
+      return (await catchUp(taskId)).account.open();
+    },
+  };
+}
+
+interface Known {
+  readonly persona: Persona | undefined;
+  readonly workspace: Workspace | undefined;
+  readonly artifacts: readonly Artifact[];
+}
+
+/** Something was written to the task after its account was read. */
+class Stale extends Fault {
+  constructor(tries: number) {
+    super('conflict', `the task changed while its receipt was being made (${tries + 1} times)`);
+  }
+}
+const MOST_TRIES = 50;
+
+const WORDS: Readonly<Record<string, string>> = {
+  outcome_unknown: 'it may have happened: the process that ran it ended first, and it will not be tried again',
+  canceled: 'stopped before it ended',
+};
+
+function withoutReceipt(end: End): End {
+  const failure: Failure = {
+    code: 'receipt_unavailable',
+    message: 'the persona requires a receipt and none could be issued',
+  };
+  return { ...end, state: 'FAILED', failure };
+}
+
+function outcomeOf(
+  id: string,
+  task: Task,
+  end: End,
+  failure: Failure | undefined,
+  receiptId: string | null,
+  { artifacts }: Known,
+  now: string,
+): Outcome & { workspace_id: string; session_id: string } {
+  const summaries = { COMPLETED: 'completed', FAILED: failure?.message ?? 'failed', CANCELED: 'canceled' };
+  return {
+    id,
+    object: 'outcome',
+    created_at: now,
+    updated_at: now,
+    metadata: {},
+    task_id: task.id,
+    workspace_id: task.workspace_id,
+    session_id: task.session_id,
+    status: outcomeState(end.state),
+    summary: end.summary ?? summaries[end.state],
+    artifacts: [...artifacts],
+    receipt_id: receiptId,
+    ...(failure && { failure }),
+    ...(end.metrics && { metrics: end.metrics }),
+  };
+}

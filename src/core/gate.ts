@@ -1,0 +1,90 @@
+/**
+ * The one place policy is consulted. Whatever goes wrong here is a no with a reason; nothing thrown leaves.
+ * Its callers write the decision down in the same commit as what it is about, and only then act.
+ */
+import type { Action, Actor, Decision } from '../model/actions.ts';
+import type { EventDraft } from '../model/events.ts';
+import type { DecidedPayload } from '../model/payloads.ts';
+import type { Json, JsonObject } from '../model/schema.ts';
+import { VERDICTS } from '../model/words.ts';
+import type { Logger, PolicyEngine } from '../ports.ts';
+
+export interface GateDeps {
+  readonly policy: PolicyEngine;
+  readonly timeoutMs: number;
+  readonly log: Logger;
+}
+export type Gate = (action: Action) => Promise<Decision>;
+
+export function createGate({ policy, timeoutMs, log }: GateDeps): Gate {
+  return async (action) => {
+    // A timer of our own rather than AbortSignal.timeout, so that a quick decision leaves nothing ticking.
+    const deadline = new AbortController();
+    const timer = setTimeout(() => deadline.abort(), timeoutMs);
+    try {
+      const decision = await Promise.race([policy.decide(action, deadline.signal), rejectWhen(deadline.signal)]);
+      if (!isDecision(decision)) throw new Error(`${policy.name} answered with something that is not a decision`);
+      return decision;
+    } catch (cause) {
+      log.error({ err: cause, action: action.id }, 'policy did not decide; the action is blocked');
+      return deadline.signal.aborted
+        ? blocked('policy_timed_out', `policy did not answer within ${timeoutMs} ms`, policy.name)
+        : blocked('policy_failed', 'policy could not be evaluated', policy.name);
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+}
+
+export function blocked(code: string, reason: string, engine = 'bridge'): Decision {
+  return { verdict: 'block', code, reason, engine };
+}
+
+function rejectWhen(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(new Error('out of time')), { once: true });
+  });
+}
+
+/** An engine from outside may answer anything; only a known word with a reason counts. */
+function isDecision(value: unknown): value is Decision {
+  const { verdict, reason } = (value ?? {}) as Partial<Decision>;
+  return typeof reason === 'string' && (VERDICTS as readonly unknown[]).includes(verdict);
+}
+
+/** The decision as it stands in the log: enough to ask the same question of another policy later. */
+export function decidedEvent(action: Action, decision: Decision): EventDraft {
+  const { actor, persona, quotas: _quotas, workspace_id, session_id, task_id, tier, arguments: args, ...rest } = action;
+  const payload: DecidedPayload = {
+    action: {
+      ...omitUndefined(rest),
+      actor: recordedActor(actor),
+      ...(persona && { persona_id: persona.id }),
+      ...(tier && { tier }),
+      // The arguments stand in tool.requested of the same call; written twice they would double the log.
+      ...(action.tool_call_id ? {} : { arguments: args }),
+    } as DecidedPayload['action'],
+    decision,
+  };
+  return {
+    event: 'vendor.tollbridge.decided',
+    resource: task_id ? { object: 'task', id: task_id } : { object: 'session', id: session_id ?? workspace_id },
+    workspace_id,
+    session_id: session_id ?? null,
+    task_id: task_id ?? null,
+    actor: actor.id,
+    payload: payload as unknown as JsonObject,
+  };
+}
+
+function recordedActor({ id, kind, tenant_id, door }: Actor): DecidedPayload['action']['actor'] {
+  return { id, kind, ...(tenant_id && { tenant_id }), ...(door && { door }) };
+}
+
+function omitUndefined<T extends object>(value: T): T {
+  return Object.fromEntries(Object.entries(value).filter(([, v]) => v !== undefined)) as T;
+}
+
+export function asJson(value: unknown): Json {
+  return value as Json;
+}

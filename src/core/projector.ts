@@ -1,0 +1,308 @@
+/**
+ * From events to resources: the only place projections come from, live and on rebuild.
+ * Pure. Resources travel whole in the events that make or change them; what is counted is counted here.
+ */
+import type { AskRecord } from '../model/asks.ts';
+import type { CoreEvent, EventDraft } from '../model/events.ts';
+import type {
+  ArtifactPayload,
+  AskClosedPayload,
+  AskOpenedPayload,
+  EndPayload,
+  MessagePayload,
+  SessionPayload,
+  TransitionPayload,
+} from '../model/payloads.ts';
+import type { Pointer, Quota, Task } from '../model/resources.ts';
+import { isTerminal } from '../model/words.ts';
+import type { Change, Projector, Row } from '../ports.ts';
+import type { Binding, Lane, Run, Tally } from './rows.ts';
+
+type Get = <T extends Row>(object: string, id: string) => T | undefined;
+
+export const projector: Projector = { touches, apply };
+
+function touches(event: EventDraft): readonly Pointer[] {
+  const { task_id: task, session_id: session, payload } = event;
+  const run: Pointer[] = task ? [{ object: 'run', id: task }] : [];
+  const tally: Pointer[] = session ? [{ object: 'tally', id: session }] : [];
+
+  switch (event.event) {
+    case 'vendor.tollbridge.message_delta': // by far the most frequent, and it changes nothing
+      return NOTHING;
+    case 'session.message_appended':
+    case 'session.truncated':
+    case 'session.compacted':
+      return tally;
+    case 'task.submitted':
+      return tally;
+    case 'task.started':
+    case 'user.cancel_requested':
+    case 'vendor.tollbridge.recovered':
+    case 'vendor.tollbridge.ask_opened':
+      return run;
+    case 'vendor.tollbridge.ask_closed':
+    case 'vendor.tollbridge.ask_used':
+      return [...run, { object: 'ask', id: String(payload.ask_id) }];
+    case 'task.completed':
+    case 'task.failed':
+    case 'task.canceled':
+      return session ? [...tally, { object: 'lane', id: session }] : tally;
+    case 'vendor.tollbridge.plan':
+      return task ? [{ object: 'task', id: task }] : [];
+    case 'vendor.tollbridge.quota_used':
+      return [{ object: 'quota', id: String(payload.quota_id) }];
+    default:
+      return NOTHING;
+  }
+}
+const NOTHING: readonly Pointer[] = [];
+const NO_CHANGE: readonly Change[] = [];
+
+/** A replay lives through its own task and questions; what it only repeats makes nothing anew. */
+const LIVED_AGAIN = /^(task\.|user\.cancel_requested$|vendor\.tollbridge\.(ask_|recovered$))/;
+
+function apply(event: CoreEvent, get: Get): readonly Change[] {
+  const at = event.created_at;
+  if (event.replayed && !LIVED_AGAIN.test(event.event)) return NO_CHANGE;
+  switch (event.event) {
+    case 'session.created':
+    case 'session.closed': {
+      const { session } = event.payload as unknown as SessionPayload;
+      return [{ put: { ...session, updated_at: at } }];
+    }
+    case 'session.message_appended':
+      return [put(count(event, get, (tally) => appended(tally, event)))];
+    case 'session.truncated':
+      return truncated(event, get);
+    case 'session.compacted':
+      return [
+        put(count(event, get, (tally) => ({ ...tally, compacted_through: text(event.payload.through_message_id) }))),
+      ];
+    case 'user.message':
+    case 'agent.message': {
+      const { message } = event.payload as unknown as Partial<MessagePayload>;
+      return message ? [{ put: { ...message, updated_at: at } }] : NO_CHANGE;
+    }
+    case 'task.submitted':
+      return submitted(event, get);
+    case 'task.started':
+      return started(event, get);
+    case 'task.input_required':
+    case 'task.auth_required':
+    case 'task.status_changed':
+      return [put(snapshot(event))];
+    case 'task.completed':
+    case 'task.failed':
+    case 'task.canceled':
+      return ended(event, get);
+    case 'vendor.tollbridge.recovered':
+      return changeRun(event, get, (run) => ({ ...run, instance: text(event.payload.instance) }));
+    case 'user.cancel_requested':
+      return changeRun(event, get, (run) => ({ ...run, cancel_requested: true }));
+    case 'vendor.tollbridge.ask_opened':
+      return askOpened(event, get);
+    case 'vendor.tollbridge.ask_closed':
+      return askClosed(event, get);
+    case 'vendor.tollbridge.ask_used':
+      return askUsed(event, get);
+    case 'artifact.created':
+    case 'artifact.updated':
+    case 'artifact.linked':
+    case 'artifact.redacted': {
+      const { artifact } = event.payload as unknown as Partial<ArtifactPayload>;
+      return artifact ? [{ put: { ...artifact, updated_at: at } }] : NO_CHANGE;
+    }
+    case 'branch.created':
+    case 'branch.updated':
+    case 'branch.merged':
+    case 'branch.abandoned':
+      return carried(event, 'branch');
+    case 'vendor.tollbridge.resource_created':
+    case 'vendor.tollbridge.resource_updated':
+      return carried(event, 'resource');
+    case 'vendor.tollbridge.resource_deleted':
+      return [{ drop: { object: event.resource.object, id: event.resource.id } }];
+    case 'vendor.tollbridge.quota_used':
+      return quotaUsed(event, get);
+    case 'vendor.tollbridge.plan': {
+      const task = event.task_id ? get<Task>('task', event.task_id) : undefined;
+      return task
+        ? [put({ ...task, updated_at: at, metadata: { ...task.metadata, plan: event.payload.entries } })]
+        : NO_CHANGE;
+    }
+    case 'vendor.tollbridge.bound':
+      return [put(binding(event))];
+    default:
+      return NO_CHANGE;
+  }
+}
+
+// ---- Tasks ----
+
+function snapshot(event: CoreEvent): Task {
+  const { task } = event.payload as unknown as TransitionPayload;
+  return { ...task, updated_at: event.created_at };
+}
+
+function submitted(event: CoreEvent, get: Get): readonly Change[] {
+  const task = snapshot(event);
+  const run: Run = {
+    id: task.id,
+    object: 'run',
+    created_at: event.created_at,
+    updated_at: event.created_at,
+    session_id: task.session_id,
+    workspace_id: task.workspace_id,
+    agent: text(event.payload.agent) ?? 'none',
+    instance: text(event.payload.instance),
+    cancel_requested: false,
+    asks: [],
+  };
+  return [put(task), put(run), put(count(event, get, (t) => ({ ...t, open_tasks: t.open_tasks + 1 })))];
+}
+
+function started(event: CoreEvent, get: Get): readonly Change[] {
+  const task = snapshot(event);
+  const instance = text(event.payload.instance);
+  const changes = [put(task), ...changeRun(event, get, (run) => ({ ...run, instance }))];
+  // Work done by someone outside does not take the session's one lane.
+  if (event.payload.lane === true) {
+    const lane: Lane = { ...fresh('lane', task.session_id, event.created_at), active: task.id };
+    changes.push(put(lane));
+  }
+  return changes;
+}
+
+function ended(event: CoreEvent, get: Get): readonly Change[] {
+  const task = snapshot(event);
+  const { outcome } = event.payload as unknown as EndPayload;
+  const changes: Change[] = [put(task), { drop: { object: 'run', id: task.id } }];
+  if (outcome) changes.push(put({ ...outcome, updated_at: event.created_at }));
+  changes.push(put(count(event, get, (t) => ({ ...t, open_tasks: Math.max(0, t.open_tasks - 1) }))));
+  const lane = get<Lane>('lane', task.session_id);
+  if (lane?.active === task.id) changes.push({ drop: { object: 'lane', id: lane.id } });
+  return changes;
+}
+
+function changeRun(event: CoreEvent, get: Get, change: (run: Run) => Run): Change[] {
+  const run = event.task_id ? get<Run>('run', event.task_id) : undefined;
+  return run ? [put({ ...change(run), updated_at: event.created_at })] : [];
+}
+
+// ---- Asks: the record people see, and the run's short list of what it waits for ----
+
+function askOpened(event: CoreEvent, get: Get): readonly Change[] {
+  const { ask } = event.payload as unknown as AskOpenedPayload;
+  const waiting = { id: ask.id, kind: ask.kind, key: askKey(ask), digest: ask.digest, state: ask.state };
+  return [
+    put({ ...ask, created_at: event.created_at, updated_at: event.created_at }),
+    ...changeRun(event, get, (run) => ({ ...run, asks: [...run.asks, waiting] })),
+  ];
+}
+
+function askClosed(event: CoreEvent, get: Get): readonly Change[] {
+  const closed = event.payload as unknown as AskClosedPayload;
+  const ask = get<AskRecord>('ask', closed.ask_id);
+  if (!ask) return NO_CHANGE;
+  return [
+    put({
+      ...ask,
+      state: closed.state,
+      answered_by: closed.by,
+      answered_at: closed.at,
+      answer: closed.answer ?? null,
+      reason: closed.reason ?? ask.reason,
+      updated_at: event.created_at,
+    }),
+    ...changeRun(event, get, (run) => ({
+      ...run,
+      asks: run.asks.map((a) => (a.id === closed.ask_id ? { ...a, state: closed.state } : a)),
+    })),
+  ];
+}
+
+function askUsed(event: CoreEvent, get: Get): readonly Change[] {
+  const id = String(event.payload.ask_id);
+  const ask = get<AskRecord>('ask', id);
+  return [
+    ...(ask ? [put({ ...ask, used_at: event.created_at, updated_at: event.created_at })] : []),
+    ...changeRun(event, get, (run) => ({ ...run, asks: run.asks.filter((a) => a.id !== id) })),
+  ];
+}
+
+/** Asking again with the same key is the same question. */
+export function askKey(ask: Pick<AskRecord, 'tool_call_id' | 'metadata'>): string {
+  return ask.tool_call_id ?? text(ask.metadata.key) ?? '';
+}
+
+// ---- Sessions ----
+
+function count(event: CoreEvent, get: Get, change: (tally: Tally) => Tally): Tally {
+  const id = event.session_id ?? event.resource.id;
+  const tally = get<Tally>('tally', id) ?? {
+    ...fresh('tally', id, event.created_at),
+    messages: 0,
+    tip_message_id: null,
+    open_tasks: 0,
+    compacted_through: null,
+  };
+  return { ...change(tally), updated_at: event.created_at };
+}
+
+function appended(tally: Tally, event: CoreEvent): Tally {
+  return { ...tally, messages: tally.messages + 1, tip_message_id: text(event.payload.message_id) };
+}
+
+function truncated(event: CoreEvent, get: Get): readonly Change[] {
+  const removed = (event.payload.removed ?? []) as readonly string[];
+  const tally = count(event, get, (t) => ({
+    ...t,
+    messages: Number(event.payload.kept_turn_count ?? t.messages),
+    tip_message_id: text(event.payload.new_tip_turn_id),
+  }));
+  return [put(tally), ...removed.map((id): Change => ({ drop: { object: 'message', id } }))];
+}
+
+// ---- The rest ----
+
+function carried(event: CoreEvent, member: string): readonly Change[] {
+  const row = event.payload[member] as unknown as Row | undefined;
+  return row ? [put({ ...row, updated_at: event.created_at })] : NO_CHANGE;
+}
+
+function quotaUsed(event: CoreEvent, get: Get): readonly Change[] {
+  const quota = get<Quota & Row>('quota', String(event.payload.quota_id));
+  if (!quota) return NO_CHANGE;
+  const { usage, reset_at } = event.payload as unknown as Pick<Quota, 'usage' | 'reset_at'>;
+  return [put({ ...quota, usage, reset_at: reset_at ?? null, updated_at: event.created_at })];
+}
+
+function binding(event: CoreEvent): Binding {
+  const { protocol, scope, wire_id, to } = event.payload as unknown as Omit<Binding, keyof Row>;
+  return { ...fresh('binding', bindingId(protocol, scope, wire_id), event.created_at), protocol, scope, wire_id, to };
+}
+
+export function bindingId(protocol: string, scope: string, wireId: string): string {
+  return JSON.stringify([protocol, scope, wireId]);
+}
+
+function fresh<const O extends string>(object: O, id: string, at: string) {
+  return { id, object, created_at: at, updated_at: at };
+}
+
+function put<T extends Row>(row: T): Change {
+  return { put: row };
+}
+
+function text(value: unknown): string | null {
+  return typeof value === 'string' ? value : null;
+}
+
+/** True when an event ends its task, whatever its payload says. */
+export function endsTask(event: CoreEvent): boolean {
+  return (
+    (event.event === 'task.completed' || event.event === 'task.failed' || event.event === 'task.canceled') &&
+    isTerminal(String(event.payload.to))
+  );
+}

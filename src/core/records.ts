@@ -1,0 +1,177 @@
+/** Commands that put something on record without running anything: files, bindings, checks of receipts, foreign calls. */
+import type { Action } from '../model/actions.ts';
+import type { CommandKind } from '../model/commands.ts';
+import type { EventDraft } from '../model/events.ts';
+import { Fault } from '../model/faults.ts';
+import type { Artifact, Pointer, Session, Task } from '../model/resources.ts';
+import type { Json, JsonObject } from '../model/schema.ts';
+import type { Row, StoredReceipt } from '../ports.ts';
+import type { Acts } from './acts.ts';
+import { accepted, type Context, type Handlers, once } from './context.ts';
+import { decidedEvent, type Gate } from './gate.ts';
+import { bindingId } from './projector.ts';
+import { receiptResource } from './views.ts';
+
+type Kinds = Extract<CommandKind, 'artifact.register' | 'receipt.verify' | 'binding.set' | 'passthrough'>;
+
+export interface Verdict {
+  readonly valid: boolean;
+  readonly reason?: string;
+  readonly details: JsonObject;
+}
+export interface RecordDeps extends Context {
+  readonly gate: Gate;
+  readonly acts: Acts;
+  /** Recomputes everything from what is stored. A tampered receipt is an answer, not a fault. */
+  readonly verify: (
+    stored: StoredReceipt,
+    options: { readonly trustAnchor?: string; readonly atTime?: string },
+  ) => Promise<Verdict>;
+  readonly artifactLimit: number;
+}
+
+export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
+  const { store, log, access, ids } = deps;
+
+  return {
+    'artifact.register': async (command) => {
+      const { actor, body, bytes } = command;
+      const task = body.task_id ? await access.see<Task & Row>(actor, 'task', body.task_id) : undefined;
+      const sessionId = body.session_id ?? task?.session_id;
+      const session = sessionId ? await access.see<Session & Row>(actor, 'session', sessionId) : undefined;
+      const home = body.workspace_id ?? task?.workspace_id ?? session?.workspace_id ?? null;
+      if (home && !(await access.workspaceVisible(actor, home))) throw new Fault('not_found', `no workspace ${home}`);
+      if (bytes && bytes.byteLength > deps.artifactLimit) {
+        throw new Fault('payload_too_large', `an artifact may have at most ${deps.artifactLimit} bytes`);
+      }
+      const claimed = body.sha256?.replace(/^sha256:/, '').toLowerCase() ?? null;
+      const kept = bytes ? await store.putBlob(bytes) : undefined;
+      if (kept && claimed && kept !== claimed) {
+        throw new Fault('invalid_request', 'sha256 does not match the content', { param: '/sha256' });
+      }
+      const id = ids.next('artifact');
+      const { result, repeated } = await log.commit({
+        ...once(deps, command, home, 'artifacts'),
+        decide(at) {
+          const artifact: Artifact & { tenant_id?: string } = {
+            id,
+            object: 'artifact',
+            created_at: at.now,
+            updated_at: at.now,
+            metadata: { ...body.metadata, ...(bytes && { bytes: bytes.byteLength }) },
+            kind: body.kind,
+            mime_type: body.mime_type,
+            uri: body.uri ?? null,
+            visibility: body.visibility,
+            sha256: kept ?? claimed,
+            workspace_id: home,
+            session_id: session?.id ?? null,
+            task_id: task?.id ?? null,
+            ...(actor.tenant_id && { tenant_id: actor.tenant_id }),
+          };
+          const event: EventDraft = {
+            event: 'artifact.created',
+            resource: { object: 'artifact', id },
+            workspace_id: home,
+            session_id: session?.id ?? null,
+            actor: actor.id,
+            payload: { artifact: artifact as unknown as Json },
+          };
+          return { events: [event], result: { id } };
+        },
+      });
+      const made = (result as { id: string }).id;
+      return accepted('artifact.register', await access.see<Row>(actor, 'artifact', made), repeated);
+    },
+
+    'receipt.verify': async (command) => {
+      const { actor, body } = command;
+      const stored = await store.receipt(body.receipt_id);
+      if (!stored || !(await access.workspaceVisible(actor, stored.chain))) {
+        throw new Fault('not_found', `no receipt ${body.receipt_id}`);
+      }
+      const verdict = await deps.verify(stored, {
+        ...(body.trust_anchor && { trustAnchor: body.trust_anchor }),
+        ...(body.at_time && { atTime: body.at_time }),
+      });
+      const checked_at = deps.clock.now();
+      const event: EventDraft = {
+        event: verdict.valid ? 'receipt.verified' : 'receipt.verification_failed',
+        resource: { object: 'receipt', id: body.receipt_id },
+        workspace_id: stored.chain,
+        actor: actor.id,
+        receipt_id: body.receipt_id,
+        payload: { ...verdict, checked_at } as unknown as JsonObject,
+      };
+      await log.commit({ decide: () => ({ events: [event] }) });
+      const details = { ...verdict, checked_at } as unknown as JsonObject;
+      return accepted('receipt.verify', receiptResource(stored), false, { details });
+    },
+
+    'binding.set': async (command) => {
+      const { actor, body } = command;
+      const row = await access.see<Row & { workspace_id?: string | null }>(actor, body.to.object, body.to.id);
+      const home = body.to.object === 'workspace' ? row.id : (row.workspace_id ?? null);
+      const id = bindingId(body.protocol, body.scope, body.wire_id);
+      await log.commit({
+        ...once(deps, command, home, id),
+        reads: [{ object: 'binding', id }],
+        decide(at) {
+          const before = at.get<Row & { to: Pointer }>('binding', id);
+          if (before && before.to.id !== body.to.id) {
+            throw new Fault('conflict', `${body.wire_id} already stands for ${before.to.object} ${before.to.id}`);
+          }
+          if (before) return { events: [], result: { id } };
+          const { protocol, scope, wire_id, to } = body;
+          return {
+            events: [
+              {
+                event: 'vendor.tollbridge.bound',
+                resource: to,
+                workspace_id: home,
+                actor: actor.id,
+                payload: { protocol, scope, wire_id, to: to as unknown as Json },
+              },
+            ],
+            result: { id },
+          };
+        },
+      });
+      return accepted('binding.set', row, false);
+    },
+
+    passthrough: async (command) => {
+      const { actor, body } = command;
+      if (!(await access.workspaceVisible(actor, body.workspace_id))) {
+        throw new Fault('not_found', `no workspace ${body.workspace_id}`);
+      }
+      const session = body.session_id ? await access.see<Session & Row>(actor, 'session', body.session_id) : undefined;
+      const task = body.task_id ? await access.see<Task & Row>(actor, 'task', body.task_id) : undefined;
+      const action: Action = {
+        id: ids.next('action'),
+        kind: 'extension',
+        actor,
+        workspace_id: body.workspace_id,
+        ...(session && { session_id: session.id }),
+        ...(task && { task_id: task.id }),
+        tool: body.method,
+        server: body.protocol,
+        arguments: { params_hash: deps.hash(log.clean(body.params ?? null)) },
+        effect: 'none',
+        evidence: 'held',
+        ...(await deps.acts.policyData({ workspace_id: body.workspace_id, persona_id: session?.persona_id ?? null })),
+      };
+      const decision = await deps.gate(action);
+      const decided = decidedEvent(action, decision);
+      const carried: EventDraft = {
+        ...decided,
+        event: 'vendor.tollbridge.passthrough',
+        payload: { protocol: body.protocol, method: body.method, ...action.arguments },
+        ...(command.ext && { ext: command.ext }),
+      };
+      const passes = decision.verdict === 'allow';
+      await log.commit({ decide: () => ({ events: passes ? [decided, carried] : [decided] }) });
+      return accepted('passthrough', session ?? task, false, { decision });
+    },
+  };
+}

@@ -1,0 +1,117 @@
+/**
+ * After a crash: every task whose process is gone is brought to a legal state. Work that can go on goes on, without
+ * doing anything twice; work that cannot has failed and says what is unknown about it.
+ */
+import type { Task } from '../model/resources.ts';
+import { isTerminal } from '../model/words.ts';
+import type { AgentBackend, Logger, Row, Store } from '../ports.ts';
+import type { Endings } from './endings.ts';
+import { inTask, move } from './lifecycle.ts';
+import type { Log } from './log.ts';
+import type { Run } from './rows.ts';
+import type { Runner } from './runner.ts';
+
+export interface RecoveryDeps {
+  readonly store: Store;
+  readonly log: Log;
+  readonly endings: Endings;
+  readonly runner: Runner;
+  readonly backends: ReadonlyMap<string, AgentBackend>;
+  readonly instance: string;
+  readonly isDead: (instance: string) => Promise<boolean>;
+  readonly logger: Logger;
+}
+
+export interface Recovered {
+  readonly resumed: number;
+  readonly started: number;
+  readonly failed: number;
+}
+
+export async function recover(deps: RecoveryDeps): Promise<Recovered> {
+  const { store, instance, isDead, logger } = deps;
+  const counts = { resumed: 0, started: 0, failed: 0 };
+  let after: string | undefined;
+  for (;;) {
+    const page = await store.list<Run>({ object: 'run', limit: 200, ...(after && { after }) });
+    for (const run of page) {
+      if (run.agent === 'none' || run.instance === instance) continue;
+      if (run.instance !== null && !(await isDead(run.instance))) continue;
+      try {
+        const what = await recoverOne(deps, run);
+        if (what) counts[what] += 1;
+      } catch (cause) {
+        logger.error({ err: cause, task: run.id }, 'a task could not be recovered');
+      }
+    }
+    if (page.length < 200) return counts;
+    after = page.at(-1)?.id;
+  }
+}
+
+async function recoverOne(deps: RecoveryDeps, run: Run): Promise<keyof Recovered | undefined> {
+  const { store, endings, runner, backends } = deps;
+  const task = await store.get<Task & Row>('task', run.id);
+  if (!task || isTerminal(task.status) || runner.has(task.id)) return undefined;
+  const stillTheirs = (now: Run | undefined) => now?.instance === run.instance;
+
+  if (run.cancel_requested) {
+    const reason = 'canceled before the restart';
+    await endings.finish(
+      task.id,
+      { state: 'CANCELED' },
+      { by: 'bridge', reason, interrupted: true, onlyIf: stillTheirs },
+    );
+    return 'failed';
+  }
+  const backend = backends.get(run.agent);
+  if (task.status === 'SUBMITTED') {
+    // Nobody had begun. Only a process that has the agent may; the others leave it waiting.
+    if (!backend) return undefined;
+    runner.enqueue(task);
+    return 'started';
+  }
+  if (backend?.abilities.resume && (await takeOver(deps, run))) {
+    runner.resume((await store.get<Task & Row>('task', run.id)) as Task);
+    return 'resumed';
+  }
+  const failure = {
+    code: 'interrupted',
+    message: `the process that ran ${run.agent} ended before the work did, and this agent cannot go on from where it was`,
+  };
+  const { won } = await endings.finish(
+    task.id,
+    { state: 'FAILED', failure },
+    { by: 'bridge', interrupted: true, onlyIf: stillTheirs },
+  );
+  return won ? 'failed' : undefined;
+}
+
+/** Two processes may find the same orphan; the commit lets one of them have it. */
+async function takeOver({ log, instance }: RecoveryDeps, run: Run): Promise<boolean> {
+  let mine = false;
+  await log.commit({
+    reads: [
+      { object: 'task', id: run.id },
+      { object: 'run', id: run.id },
+    ],
+    decide(at) {
+      const task = at.get<Task & Row>('task', run.id);
+      const now = at.get<Run>('run', run.id);
+      mine = task !== undefined && now?.instance === run.instance && !isTerminal(task.status);
+      if (!task || !mine) return { events: [] };
+      const recovered = {
+        ...inTask(task),
+        event: 'vendor.tollbridge.recovered',
+        payload: { instance, from: run.instance, was: task.status },
+      };
+      // A task that waited for someone is working again until it asks again: its question is still open.
+      const back =
+        task.status === 'WORKING'
+          ? []
+          : move(task, 'WORKING', { now: at.now, reason: 'recovered after a restart' }).events;
+      return { events: [recovered, ...back] };
+    },
+  });
+  return mine;
+}

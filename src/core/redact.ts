@@ -1,0 +1,168 @@
+/**
+ * The last thing a payload passes before it is written: secrets leave, their shape stays. Nothing here keeps, hashes or
+ * prints a secret, and nothing a payload holds can make it throw. A clean payload comes back as the same object.
+ */
+import type { RedactionMark } from '../model/payloads.ts';
+import { createKnownSecrets } from './known-secrets.ts';
+import { DEEPEST, type Eye, MOST_VALUES, mask, type NameVerdict, redactDeep } from './redact-deep.ts';
+import { createSecretNames } from './secret-names.ts';
+import { findPattern, findSecrets, type Span, SUSPICIOUS } from './secret-shapes.ts';
+
+export interface Redactor {
+  /** Marks say where and why, as JSON Pointers into the returned value; never what. */
+  redact<T>(value: T): { readonly value: T; readonly marks: readonly RedactionMark[] };
+  text(text: string): string;
+  /** One line for our own log: what went wrong and why, without stack, control characters or secrets. */
+  errorText(thrown: unknown): string;
+  /** A value that must not appear from now on: a vault's, an environment's, one of our own keys. */
+  learn(secret: string): void;
+}
+
+export interface RedactorOptions {
+  /** More names that promise a secret. */
+  readonly keys?: readonly string[];
+  /** More shapes; each whole match is taken out. */
+  readonly patterns?: readonly RegExp[];
+}
+
+const SHORTEST = 6;
+const LONGEST_ERROR = 500;
+/** Names whose verdict is remembered: payloads repeat a few dozen, an attacker may send millions. */
+const KEPT_NAMES = 4_096;
+/** Members of a `{ name, value }` pair that name what `value` holds: headers, variables, overrides. */
+const NAMERS = ['name', 'key', 'kind'] as const;
+const NONE: readonly RedactionMark[] = [];
+
+type Members = { readonly [name: string]: unknown };
+
+export function createRedactor({ keys = [], patterns = [] }: RedactorOptions = {}): Redactor {
+  const names = createSecretNames(keys);
+  const known = createKnownSecrets();
+  const extra = patterns.map((pattern) => new RegExp(pattern.source, `${pattern.flags.replace(/[gy]/g, '')}g`));
+  const verdicts = new Map<string, NameVerdict>();
+  let left = MOST_VALUES;
+
+  const suspicious = (text: string): boolean =>
+    SUSPICIOUS.test(text) || known.test(text) || (extra.length > 0 && extra.some(matches(text)));
+
+  function verdict(name: string): NameVerdict {
+    const seen = verdicts.get(name);
+    if (seen) return seen;
+    const fresh = judge(name);
+    if (verdicts.size >= KEPT_NAMES) verdicts.clear();
+    if (name.length <= 64) verdicts.set(name, fresh);
+    return fresh;
+  }
+
+  function judge(name: string): NameVerdict {
+    if (suspicious(name)) return 'tainted';
+    if (names.member(name)) return 'sensitive';
+    if (name.toLowerCase() === 'token') return 'maybe';
+    return name === 'value' ? 'pair' : 'plain';
+  }
+
+  function pairName(members: Members): string | undefined {
+    for (const namer of NAMERS) {
+      const name = members[namer];
+      if (typeof name === 'string' && (names.member(name) || name.toLowerCase() === 'token')) return name;
+    }
+    return undefined;
+  }
+
+  /** The common case, and the only one that has to be fast. A doubt here costs time, never a secret. */
+  function clean(value: unknown, depth: number): boolean {
+    if (typeof value === 'string') return value.length < SHORTEST || !suspicious(value);
+    if (typeof value === 'number') return !known.inNumber(value);
+    if (typeof value !== 'object' || value === null) return true;
+    left -= 1;
+    if (depth >= DEEPEST || left < 0) return false;
+    if (Array.isArray(value)) {
+      for (let at = 0; at < value.length; at += 1) if (!clean(value[at], depth + 1)) return false;
+      return true;
+    }
+    for (const name in value) {
+      const said = verdict(name);
+      if (said !== 'plain' && (said !== 'pair' || pairName(value as Members) !== undefined)) return false;
+      if (!clean((value as Members)[name], depth + 1)) return false;
+    }
+    return true;
+  }
+
+  function find(text: string): readonly Span[] {
+    if (text.length < SHORTEST || !suspicious(text)) return [];
+    const spans = findSecrets(text, names);
+    known.find(text, spans);
+    for (const pattern of extra) findPattern(pattern, text, spans);
+    return merge(spans);
+  }
+
+  /** A text that is too much for the pattern engine is not written at all. */
+  function inspect(text: string): { readonly text: string; readonly reason: string | undefined } {
+    try {
+      const spans = find(text);
+      if (spans.length === 0) return { text, reason: undefined };
+      return { text: cut(text, spans), reason: [...new Set(spans.map(({ reason }) => reason))].join(', ') };
+    } catch {
+      return { text: mask('could not be checked'), reason: 'could not be checked' };
+    }
+  }
+
+  const eye: Eye = { verdict, pairName, inspect, isSecretName: names.member, inNumber: known.inNumber };
+  const text = (input: string): string => inspect(input).text;
+
+  return {
+    redact(value) {
+      left = MOST_VALUES;
+      return clean(value, 0) ? { value, marks: NONE } : redactDeep(value, eye);
+    },
+    text,
+    errorText: (thrown) => text(oneLine(describe(thrown))).slice(0, LONGEST_ERROR),
+    learn(secret) {
+      if (known.learn(secret)) verdicts.clear();
+    },
+  };
+}
+
+function matches(text: string): (pattern: RegExp) => boolean {
+  return (pattern) => {
+    pattern.lastIndex = 0;
+    return pattern.test(text);
+  };
+}
+
+function merge(spans: readonly Span[]): readonly Span[] {
+  const merged: Span[] = [];
+  for (const span of spans.toSorted((a, b) => a.start - b.start || b.end - a.end)) {
+    const last = merged.at(-1);
+    if (!last || span.start >= last.end) merged.push(span);
+    else if (span.end > last.end) merged[merged.length - 1] = { ...last, end: span.end };
+  }
+  return merged;
+}
+
+function cut(text: string, spans: readonly Span[]): string {
+  let out = '';
+  let from = 0;
+  for (const { start, end, reason } of spans) {
+    out += text.slice(from, start) + mask(reason);
+    from = end;
+  }
+  return out + text.slice(from);
+}
+
+/** The message and what caused it, three deep. */
+function describe(thrown: unknown): string {
+  const said: string[] = [];
+  let it = thrown;
+  while (it !== undefined && it !== null && said.length < 3) {
+    if (it instanceof Error) said.push(`${it.name}: ${it.message}`);
+    else said.push(typeof it === 'string' ? it : `a thrown ${typeof it}`);
+    it = it instanceof Error ? it.cause : undefined;
+  }
+  return said.join(' <- ') || 'nothing was said';
+}
+
+/** Control, direction and invisible characters become spaces: a log line stays one line and reads as it is. */
+function oneLine(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]+/gu, ' ').trim();
+}

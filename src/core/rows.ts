@@ -1,0 +1,48 @@
+/** Projections core keeps for itself beside the protocol's resources. No door shows them as they are. */
+import type { AskKind, AskState } from '../model/asks.ts';
+import type { Pointer } from '../model/resources.ts';
+import type { Row } from '../ports.ts';
+
+/** A task that has not ended: who does it, and what it waits for. Gone when the task ends. */
+export interface Run extends Row {
+  readonly object: 'run';
+  readonly session_id: string;
+  readonly workspace_id: string;
+  /** Name of the backend; `none` when someone outside does the work. */
+  readonly agent: string;
+  /** The process that accepted or does it; null for work outside. */
+  readonly instance: string | null;
+  readonly cancel_requested: boolean;
+  /** Questions open, or answered and not yet taken. */
+  readonly asks: readonly {
+    readonly id: string;
+    readonly kind: AskKind;
+    readonly key: string;
+    readonly digest: string;
+    readonly state: AskState;
+  }[];
+}
+
+/** One task of a session runs at a time; this says which. */
+export interface Lane extends Row {
+  readonly object: 'lane';
+  readonly active: string;
+}
+
+/** Counts of a session, kept apart so that a message does not rewrite the session. */
+export interface Tally extends Row {
+  readonly object: 'tally';
+  readonly messages: number;
+  readonly tip_message_id: string | null;
+  readonly open_tasks: number;
+  readonly compacted_through: string | null;
+}
+
+/** Another wire's id and what it stands for here. */
+export interface Binding extends Row {
+  readonly object: 'binding';
+  readonly protocol: string;
+  readonly scope: string;
+  readonly wire_id: string;
+  readonly to: Pointer;
+}

@@ -1,0 +1,328 @@
+/**
+ * Runs tasks: one at a time per session, each with its own sink, its own way to be stopped, and exactly one end.
+ * Commands for a running task arrive through the log, so it does not matter which process they were given to.
+ */
+import type { Actor } from '../model/actions.ts';
+import type { End } from '../model/commands.ts';
+import type { CoreEvent } from '../model/events.ts';
+import { Fault } from '../model/faults.ts';
+import type { Message, Session, Task } from '../model/resources.ts';
+import type { Json } from '../model/schema.ts';
+import type { AgentBackend, Run as BackendRun, Logger, Row, Store, Work } from '../ports.ts';
+import type { Acts } from './acts.ts';
+import type { Endings } from './endings.ts';
+import { move } from './lifecycle.ts';
+import type { Log } from './log.ts';
+import { NO_PAST, readPast } from './past.ts';
+import { endsTask } from './projector.ts';
+import type { Lane } from './rows.ts';
+import { createSink, type SinkDeps } from './sink.ts';
+
+export interface RunnerDeps extends SinkDeps {
+  readonly store: Store;
+  readonly log: Log;
+  readonly acts: Acts;
+  readonly endings: Endings;
+  readonly backends: ReadonlyMap<string, AgentBackend>;
+  readonly logger: Logger;
+  /** This process, as runs remember it. */
+  readonly instance: string;
+  /** How long work may take to stop after it was told to. */
+  readonly graceMs: number;
+}
+
+export interface Runner {
+  /** For work with the session's lane already taken in the commit that accepted it. */
+  begin(task: Task, live?: Live): void;
+  /** For work that has to wait its turn. */
+  enqueue(task: Task, live?: Live): void;
+  /** Goes on with work whose process died. */
+  resume(task: Task): void;
+  /** Stops work in this process; resolves when it has ended. False when it is not here. */
+  stop(taskId: string, by: string, reason: string): Promise<boolean>;
+  has(taskId: string): boolean;
+  /** Waits until nothing runs here any more; work that can be resumed is left for the next start. */
+  close(): Promise<void>;
+  idle(): Promise<void>;
+}
+
+/** What the log may not hold: the input as it came, before anything was taken out of it. */
+export interface Live {
+  readonly input?: Task['input'];
+  /** A question policy wants answered before the work begins. */
+  readonly approval?: { readonly question: string; readonly action: Parameters<Acts['rule']>[1] };
+}
+
+interface Desk {
+  readonly task: Task;
+  readonly controller: AbortController;
+  readonly ended: Promise<void>;
+  run: BackendRun | undefined;
+  stopping: { by: string; reason: string } | undefined;
+  leaving: boolean;
+}
+
+export function createRunner(deps: RunnerDeps): Runner {
+  const { store, log, acts, endings, backends, logger, instance, graceMs } = deps;
+  const desks = new Map<string, Desk>();
+  const queues = new Map<string, { task: Task; live: Live | undefined }[]>();
+  const closing = new AbortController();
+
+  function begin(task: Task, live?: Live): void {
+    open(task, false, live);
+  }
+
+  function enqueue(task: Task, live?: Live): void {
+    const queue = queues.get(task.session_id);
+    if (queue) {
+      queue.push({ task, live });
+      return;
+    }
+    queues.set(task.session_id, [{ task, live }]);
+    pump(task.session_id).catch((cause) => logger.error({ err: cause }, 'a session queue stopped'));
+  }
+
+  /** Starts queued tasks of a session one after the other, in the order they were accepted. */
+  async function pump(sessionId: string): Promise<void> {
+    const queue = queues.get(sessionId) ?? [];
+    try {
+      while (queue[0] && !closing.signal.aborted) {
+        const { task, live } = queue[0];
+        const started = await takeLane(task);
+        queue.shift();
+        if (started) await open(started, false, live).ended;
+      }
+    } finally {
+      queues.delete(sessionId);
+    }
+  }
+
+  /** Waits for the session to be free, here or in another process. Undefined when the task ended while it waited. */
+  async function takeLane(task: Task): Promise<Task | undefined> {
+    for (;;) {
+      const after = await store.tip({ of: 'session', id: task.session_id });
+      let outcome = 'gone' as 'busy' | 'gone' | Task;
+      await log.commit({
+        reads: [
+          { object: 'task', id: task.id },
+          { object: 'lane', id: task.session_id },
+        ],
+        decide(at) {
+          const now = at.get<Task & Row>('task', task.id);
+          const lane = at.get<Lane>('lane', task.session_id);
+          outcome = 'gone';
+          if (now?.status !== 'SUBMITTED') return { events: [] };
+          outcome = 'busy';
+          if (lane) return { events: [] };
+          const started = move(now, 'WORKING', { now: at.now, more: { instance, lane: true } });
+          outcome = started.task;
+          return { events: started.events };
+        },
+      });
+      if (outcome !== 'busy') return outcome === 'gone' ? undefined : outcome;
+      const from = { stream: { of: 'session', id: task.session_id } as const, ...(after && { after }) };
+      for await (const event of store.follow(from, closing.signal)) if (endsTask(event)) break;
+      if (closing.signal.aborted) return undefined;
+    }
+  }
+
+  function open(task: Task, resumed: boolean, live?: Live): Desk {
+    const controller = new AbortController();
+    let settle = () => {};
+    const desk: Desk = {
+      task: live?.input ? { ...task, input: live.input } : task,
+      controller,
+      ended: new Promise((resolve) => {
+        settle = resolve;
+      }),
+      run: undefined,
+      stopping: undefined,
+      leaving: false,
+    };
+    desks.set(task.id, desk);
+    work(desk, resumed, live)
+      .catch((cause) => logger.error({ err: cause, task: task.id }, 'a task could not be brought to its end'))
+      .finally(() => {
+        desks.delete(task.id);
+        settle();
+      });
+    return desk;
+  }
+
+  async function work(desk: Desk, resumed: boolean, live: Live | undefined): Promise<void> {
+    const { task, controller } = desk;
+    await endings.open(task.id);
+    const inbox = listen(desk);
+    let end: End;
+    let stillRunning = false;
+    try {
+      const finished = perform(desk, resumed, live).then(
+        (done) => ({ done }),
+        (thrown) => ({ thrown }),
+      );
+      const stopped = whenStopped(desk, finished);
+      const first = await Promise.race([finished, stopped]);
+      stillRunning = first === 'still running';
+      end = first === 'still running' ? { state: 'CANCELED' } : 'done' in first ? first.done : failed(first.thrown);
+    } finally {
+      inbox.close();
+    }
+    if (desk.leaving) return;
+    const { stopping } = desk;
+    await untilWritten(() =>
+      endings.finish(task.id, stopping ? { ...end, state: 'CANCELED' } : end, {
+        by: stopping?.by ?? agentActor(task).id,
+        ...(stopping && { reason: stopping.reason }),
+        ...(stillRunning && { stillRunning }),
+        onlyIf: (run) => run?.instance === instance,
+      }),
+    );
+    controller.abort(); // whatever still listens for this task has nothing to wait for
+  }
+
+  /** A store that is down for a while must not cost a task its end; a restart would find it otherwise. */
+  async function untilWritten(write: () => Promise<unknown>): Promise<void> {
+    for (let wait = 100; ; wait = Math.min(wait * 2, 5000)) {
+      try {
+        await write();
+        return;
+      } catch (cause) {
+        if (!(cause instanceof Fault && cause.kind === 'unavailable') || closing.signal.aborted) throw cause;
+        await new Promise((resolve) => setTimeout(resolve, wait));
+      }
+    }
+  }
+
+  async function perform(desk: Desk, resumed: boolean, live: Live | undefined): Promise<End> {
+    const { task, controller } = desk;
+    const actor = agentActor(task);
+    if (live?.approval) {
+      const options = { actor, signal: controller.signal, takesArguments: false, question: live.approval.question };
+      const ruling = await acts.rule(task, live.approval.action, options);
+      if (ruling.kind !== 'go') {
+        const reason = ruling.kind === 'no' ? ruling.reason : 'nobody approved the work';
+        return { state: 'FAILED', failure: { code: 'policy_violation', message: reason } };
+      }
+    }
+    const backend = backends.get(task.assigned_agent_id ?? '');
+    if (!backend) throw new Fault('upstream_unavailable', `no agent ${task.assigned_agent_id} is mounted`);
+    const session = await store.get<Session & Row>('session', task.session_id);
+    if (!session) throw new Fault('not_found', `no session ${task.session_id}`);
+    const past = resumed ? await readPast(store.read({ stream: { of: 'task', id: task.id } })) : NO_PAST;
+    const sink = createSink(deps, task, actor, past, controller.signal);
+    const given: Work = { task, session, resumed, transcript: () => transcript(store, task.session_id) };
+    desk.run = await backend.start(given, sink, controller.signal);
+    return await desk.run.done;
+  }
+
+  /** Resolves when work that was told to stop has not stopped in time. */
+  async function whenStopped(desk: Desk, finished: Promise<unknown>): Promise<'still running'> {
+    const { signal } = desk.controller;
+    await new Promise<void>((resolve) => {
+      if (signal.aborted) resolve();
+      else signal.addEventListener('abort', () => resolve(), { once: true });
+    });
+    desk.run?.stop?.().catch((cause) => logger.warn({ err: cause, task: desk.task.id }, 'stopping went wrong'));
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, graceMs);
+      finished.finally(() => clearTimeout(timer));
+    });
+    return 'still running';
+  }
+
+  /** What others want of this task, read from the log like everything else. */
+  function listen(desk: Desk): { close(): void } {
+    const stop = new AbortController();
+    const handle = (event: CoreEvent) => {
+      if (event.event === 'user.cancel_requested') {
+        desk.stopping ??= { by: event.actor ?? 'unknown', reason: String(event.payload.reason ?? 'canceled') };
+        desk.controller.abort();
+      }
+      if (event.event === 'user.message' && event.payload.kind === 'interrupt') {
+        desk.run?.steer?.(event.payload.message as unknown as { [key: string]: Json });
+      }
+      // Someone else ended it, for instance because they took us for dead.
+      if (endsTask(event)) desk.controller.abort();
+    };
+    const pump = async () => {
+      for await (const event of store.follow({ stream: { of: 'task', id: desk.task.id } }, stop.signal)) handle(event);
+    };
+    pump().catch((cause) => {
+      if (!stop.signal.aborted) logger.error({ err: cause, task: desk.task.id }, 'a running task lost its inbox');
+    });
+    return { close: () => stop.abort() };
+  }
+
+  return {
+    begin,
+    enqueue,
+    resume: (task) => {
+      open(task, true);
+    },
+    has: (taskId) => desks.has(taskId),
+
+    async stop(taskId, by, reason) {
+      const desk = desks.get(taskId);
+      if (!desk) return false;
+      desk.stopping ??= { by, reason };
+      desk.controller.abort();
+      await desk.ended;
+      return true;
+    },
+
+    async close() {
+      closing.abort();
+      for (const desk of desks.values()) {
+        const backend = backends.get(desk.task.assigned_agent_id ?? '');
+        desk.leaving = backend?.abilities.resume === true;
+        if (!desk.leaving) desk.stopping ??= { by: 'bridge', reason: 'the gateway was shut down' };
+        desk.controller.abort();
+      }
+      await Promise.all([...desks.values()].map(({ ended }) => ended));
+    },
+
+    async idle() {
+      while (desks.size > 0 || queues.size > 0) {
+        await Promise.all([...desks.values()].map(({ ended }) => ended));
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    },
+  };
+}
+
+/** The agent as the gate sees it: it acts for whoever gave it the task, and has no scopes of its own. */
+export function agentActor(task: Pick<Task, 'assigned_agent_id' | 'metadata'>): Actor {
+  const tenant = ours(task).tenant_id;
+  return {
+    id: `agent:${task.assigned_agent_id ?? 'outside'}`,
+    kind: 'agent',
+    scopes: [],
+    ...(typeof tenant === 'string' && { tenant_id: tenant }),
+  };
+}
+
+/** What the bridge itself notes on a task when it accepts it. Whatever a caller put there is overwritten. */
+export function ours(task: Pick<Task, 'metadata'>): { readonly tier?: string; readonly tenant_id?: string } {
+  return (task.metadata.tollbridge ?? {}) as { tier?: string; tenant_id?: string };
+}
+
+async function* transcript(store: Store, sessionId: string): AsyncIterable<Message> {
+  let after: string | undefined;
+  for (;;) {
+    const page = await store.list<Message & Row>({
+      object: 'message',
+      where: { session_id: sessionId },
+      limit: 200,
+      ...(after && { after }),
+    });
+    yield* page;
+    if (page.length < 200) return;
+    after = page.at(-1)?.id;
+  }
+}
+
+function failed(thrown: unknown): End {
+  const fault = thrown instanceof Fault ? thrown : undefined;
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  return { state: 'FAILED', failure: { code: fault?.kind ?? 'agent_failed', message: message || 'the agent failed' } };
+}

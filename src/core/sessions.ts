@@ -1,0 +1,433 @@
+/** Conversations: opened, written to, forked, cut back, summarised, closed. Order inside one is the order of the log. */
+import type { Actor } from '../model/actions.ts';
+import type { CommandKind } from '../model/commands.ts';
+import type { EventDraft } from '../model/events.ts';
+import { Fault } from '../model/faults.ts';
+import type { MessagePayload } from '../model/payloads.ts';
+import type { Branch, Message, MessageInput, Session, Task } from '../model/resources.ts';
+import type { Json, JsonObject } from '../model/schema.ts';
+import { isTerminal } from '../model/words.ts';
+import type { At, Row } from '../ports.ts';
+import { accepted, type Context, type Handlers, once } from './context.ts';
+import { artifactEvents } from './log.ts';
+import type { Tally } from './rows.ts';
+
+type Kinds = Extract<CommandKind, `session.${string}` | 'message.append' | `branch.${string}`>;
+
+export interface SessionDeps extends Context {
+  /** Asks policy whether a session may be opened; throws when it may not. */
+  readonly admit: (actor: Actor, workspaceId: string, about: JsonObject) => Promise<void>;
+  /** Ends a task that is in the way of closing or cutting back a session. */
+  readonly cancelTask: (taskId: string, by: string, reason: string) => Promise<void>;
+}
+
+export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
+  const { store, log, access, ids } = deps;
+
+  async function openTasks(sessionId: string): Promise<readonly Task[]> {
+    const runs = await store.list<Row>({ object: 'run', where: { session_id: sessionId }, limit: 200 });
+    const tasks = await Promise.all(runs.map(({ id }) => store.get<Task & Row>('task', id)));
+    return tasks.filter((task) => task !== undefined && !isTerminal(task.status)) as Task[];
+  }
+
+  async function stopAll(sessionId: string, by: string, reason: string): Promise<void> {
+    for (const task of await openTasks(sessionId)) await deps.cancelTask(task.id, by, reason);
+  }
+
+  return {
+    'session.create': async (command) => {
+      const { actor, body } = command;
+      if (!(await access.workspaceVisible(actor, body.workspace_id))) {
+        throw new Fault('not_found', `no workspace ${body.workspace_id}`);
+      }
+      if (body.persona_id) await access.see(actor, 'persona', body.persona_id);
+      const named = { vault: body.vault_ids, memory: body.memory_ids, skill: body.skill_ids };
+      for (const [object, list] of Object.entries(named)) {
+        for (const id of list ?? []) await access.see(actor, object, id);
+      }
+      await deps.admit(actor, body.workspace_id, { persona_id: body.persona_id ?? null });
+
+      const id = ids.next('session');
+      const place = placeOf(id, body.workspace_id);
+      const messages = await Promise.all(
+        (body.initial_messages ?? []).map((input) => messageEvents(deps, place, input, actor.id)),
+      );
+      const { result, repeated } = await log.commit({
+        ...once(deps, command, body.workspace_id, 'sessions'),
+        decide(at) {
+          const session: Session = {
+            id,
+            object: 'session',
+            created_at: at.now,
+            updated_at: at.now,
+            metadata: {
+              ...body.metadata,
+              ...Object.fromEntries(Object.entries(named).flatMap(([o, list]) => (list ? [[`${o}_ids`, list]] : []))),
+            } as JsonObject,
+            workspace_id: body.workspace_id,
+            state: 'IDLE',
+            transcript: {},
+            persona_id: body.persona_id ?? null,
+            root_session_id: id,
+            parent_session_id: null,
+            branch_id: null,
+            summary: null,
+            expires_at: null,
+          };
+          return { events: [sessionEvent('session.created', session, actor.id), ...messages.flat()], result: { id } };
+        },
+      });
+      const made = (result as { id: string }).id;
+      return accepted('session.create', await access.see<Row>(actor, 'session', made), repeated);
+    },
+
+    'session.update': async (command) => {
+      const { actor, body } = command;
+      const before = await access.see<Session & Row>(actor, 'session', body.session_id);
+      const { repeated } = await log.commit({
+        ...once(deps, command, before.workspace_id, body.session_id),
+        reads: [{ object: 'session', id: body.session_id }],
+        decide(at) {
+          const session = openSession(at, body.session_id);
+          const next = {
+            ...session,
+            ...(body.summary !== undefined && { summary: body.summary }),
+            ...(body.metadata && { metadata: { ...session.metadata, ...body.metadata } }),
+          };
+          return {
+            events: [
+              {
+                ...placeOf(session.id, session.workspace_id),
+                event: 'vendor.tollbridge.resource_updated',
+                actor: actor.id,
+                payload: { resource: next as unknown as Json },
+              },
+            ],
+            result: { id: session.id },
+          };
+        },
+      });
+      return accepted('session.update', await access.see<Row>(actor, 'session', body.session_id), repeated);
+    },
+
+    'session.close': async (command) => {
+      const { actor, body } = command;
+      const before = await access.see<Session & Row>(actor, 'session', body.session_id);
+      if (before.state !== 'CLOSED') await stopAll(before.id, actor.id, 'the session was closed');
+      const { repeated } = await log.commit({
+        ...once(deps, command, before.workspace_id, body.session_id),
+        reads: [{ object: 'session', id: body.session_id }],
+        decide(at) {
+          const session = at.get<Session & Row>('session', body.session_id) as Session;
+          if (session.state === 'CLOSED') return { events: [], result: { id: session.id } };
+          const closed: Session = { ...session, state: 'CLOSED', updated_at: at.now };
+          return { events: [sessionEvent('session.closed', closed, actor.id)], result: { id: session.id } };
+        },
+      });
+      return accepted('session.close', await access.see<Row>(actor, 'session', body.session_id), repeated);
+    },
+
+    'session.fork': async (command) => {
+      const { actor, body } = command;
+      const source = await access.see<Session & Row>(actor, 'session', body.session_id);
+      if (body.at_event_id) {
+        const event = await store.event(body.at_event_id);
+        if (event?.session_id !== source.id)
+          throw new Fault('not_found', `no event ${body.at_event_id} in this session`);
+      }
+      const copied = await messagesAsOf(deps, source.id, body.at_event_id ?? undefined);
+      const id = ids.next('session');
+      const place = placeOf(id, source.workspace_id);
+      const { result, repeated } = await log.commit({
+        ...once(deps, command, source.workspace_id, source.id),
+        decide(at) {
+          const fork: Session = {
+            ...source,
+            id,
+            created_at: at.now,
+            updated_at: at.now,
+            metadata: { ...source.metadata, ...body.metadata },
+            state: 'IDLE',
+            transcript: {},
+            root_session_id: source.root_session_id ?? source.id,
+            parent_session_id: source.id,
+            branch_id: body.branch_id ?? null,
+          };
+          const messages = copied.flatMap((message) => {
+            const copy: Message = {
+              ...message,
+              id: ids.next('message'),
+              session_id: id,
+              task_id: null,
+              metadata: { ...message.metadata, copied_from: message.id },
+            };
+            return transcriptEvents(place, copy, actor.id);
+          });
+          const forked: EventDraft = {
+            ...placeOf(source.id, source.workspace_id),
+            event: 'session.thread_forked',
+            actor: actor.id,
+            payload: { session_id: id, at_event_id: body.at_event_id ?? null, messages: copied.length },
+          };
+          return { events: [sessionEvent('session.created', fork, actor.id), ...messages, forked], result: { id } };
+        },
+      });
+      const made = (result as { id: string }).id;
+      return accepted('session.fork', await access.see<Row>(actor, 'session', made), repeated);
+    },
+
+    'session.truncate': async (command) => {
+      const { actor, body } = command;
+      const before = await access.see<Session & Row>(actor, 'session', body.session_id);
+      if (before.state === 'CLOSED') throw closed(before.id);
+      await stopAll(before.id, actor.id, 'the session was cut back');
+      for (;;) {
+        const messages = await allMessages(deps, before.id);
+        const removed = messages.slice(body.keep_first);
+        const details = {
+          kept_turn_count: messages.length - removed.length,
+          removed_turn_count: removed.length,
+          new_tip_turn_id:
+            messages[body.keep_first - 1]?.id ?? (removed.length === 0 ? (messages.at(-1)?.id ?? null) : null),
+        };
+        let stale = false;
+        const { repeated, result } = await log
+          .commit({
+            ...once(deps, command, before.workspace_id, before.id),
+            reads: [
+              { object: 'session', id: before.id },
+              { object: 'tally', id: before.id },
+            ],
+            decide(at) {
+              openSession(at, before.id);
+              stale = (at.get<Tally>('tally', before.id)?.messages ?? 0) !== messages.length;
+              if (stale) throw new Fault('conflict', 'a message arrived while the session was being cut back');
+              const payload = { ...details, removed: removed.map(({ id }) => id), reason: body.reason ?? null };
+              return {
+                events: [
+                  {
+                    ...placeOf(before.id, before.workspace_id),
+                    event: 'session.truncated',
+                    actor: actor.id,
+                    payload,
+                  },
+                ],
+                result: details,
+              };
+            },
+          })
+          .catch((cause) => {
+            if (stale) return { repeated: false, result: undefined };
+            throw cause;
+          });
+        if (stale) continue;
+        const session = await access.see<Row>(actor, 'session', before.id);
+        return accepted('session.truncate', session, repeated, { details: (result ?? details) as JsonObject });
+      }
+    },
+
+    'session.compact': async (command) => {
+      const { actor, body } = command;
+      const before = await access.see<Session & Row>(actor, 'session', body.session_id);
+      const through = await access.see<Message & Row>(actor, 'message', body.through_message_id);
+      if (through.session_id !== before.id) throw new Fault('not_found', `no message ${through.id} in this session`);
+      const { repeated } = await log.commit({
+        ...once(deps, command, before.workspace_id, before.id),
+        reads: [{ object: 'session', id: before.id }],
+        decide(at) {
+          openSession(at, before.id);
+          return {
+            events: [
+              {
+                ...placeOf(before.id, before.workspace_id),
+                event: 'session.compacted',
+                actor: actor.id,
+                payload: { summary: body.summary, through_message_id: body.through_message_id },
+              },
+            ],
+            result: { id: before.id },
+          };
+        },
+      });
+      return accepted('session.compact', await access.see<Row>(actor, 'session', before.id), repeated);
+    },
+
+    'message.append': async (command) => {
+      const { actor, body } = command;
+      const session = await access.see<Session & Row>(actor, 'session', body.session_id);
+      const place = placeOf(session.id, session.workspace_id);
+      const id = ids.next('message');
+      const events = await messageEvents(deps, place, { ...body.message, id }, actor.id);
+      const { result, repeated } = await log.commit({
+        ...once(deps, command, session.workspace_id, `${session.id}/messages`),
+        reads: [{ object: 'session', id: session.id }],
+        decide(at) {
+          openSession(at, session.id);
+          return { events, result: { id } };
+        },
+      });
+      const made = (result as { id: string }).id;
+      return accepted('message.append', await access.see<Row>(actor, 'message', made), repeated);
+    },
+
+    'branch.create': async (command) => {
+      const { actor, body } = command;
+      const session = await access.see<Session & Row>(actor, 'session', body.session_id);
+      if (body.parent_branch_id) await access.see(actor, 'branch', body.parent_branch_id);
+      if (body.task_id) await access.see(actor, 'task', body.task_id);
+      const id = ids.next('branch');
+      const { result, repeated } = await log.commit({
+        ...once(deps, command, session.workspace_id, `${session.id}/branches`),
+        reads: [{ object: 'session', id: session.id }],
+        decide(at) {
+          openSession(at, session.id);
+          const branch: Branch = {
+            id,
+            object: 'branch',
+            created_at: at.now,
+            updated_at: at.now,
+            metadata: body.metadata ?? {},
+            workspace_id: session.workspace_id,
+            kind: body.kind,
+            base_ref: body.base_ref,
+            parent_branch_id: body.parent_branch_id ?? null,
+            session_id: session.id,
+            task_id: body.task_id ?? null,
+            created_by: actor.id,
+            merged_into: null,
+          };
+          return { events: [branchEvent('branch.created', branch, actor.id)], result: { id } };
+        },
+      });
+      const made = (result as { id: string }).id;
+      return accepted('branch.create', await access.see<Row>(actor, 'branch', made), repeated);
+    },
+
+    'branch.end': async (command) => {
+      const { actor, body } = command;
+      const before = await access.see<Branch & Row>(actor, 'branch', body.branch_id);
+      const { repeated } = await log.commit({
+        ...once(deps, command, before.workspace_id, before.id),
+        reads: [{ object: 'branch', id: before.id }],
+        decide(at) {
+          const branch = at.get<Branch & Row>('branch', before.id) as Branch;
+          if (branch.metadata.ended_as) {
+            throw new Fault('conflict', `branch ${branch.id} was already ${branch.metadata.ended_as}`);
+          }
+          const next: Branch = {
+            ...branch,
+            metadata: { ...branch.metadata, ...body.metadata, ended_as: body.as },
+            ...(body.as === 'merged' && { merged_into: body.merged_into ?? branch.base_ref }),
+          };
+          return { events: [branchEvent(`branch.${body.as}`, next, actor.id)], result: { id: branch.id } };
+        },
+      });
+      return accepted('branch.end', await access.see<Row>(actor, 'branch', before.id), repeated);
+    },
+  };
+
+  /** The transcript as it was right after an event, read from the log itself. */
+  async function messagesAsOf({ store }: Context, sessionId: string, upTo: string | undefined): Promise<Message[]> {
+    const kinds = ['user.message', 'agent.message', 'session.truncated'];
+    const kept = new Map<string, Message>();
+    const range = { stream: { of: 'session', id: sessionId } as const, kinds, ...(upTo && { upTo }) };
+    for await (const event of store.read(range)) {
+      if (event.event === 'session.truncated') {
+        for (const id of (event.payload.removed ?? []) as readonly string[]) kept.delete(id);
+      } else {
+        const { message } = event.payload as unknown as Partial<MessagePayload>;
+        if (message) kept.set(message.id, message);
+      }
+    }
+    return [...kept.values()];
+  }
+
+  async function allMessages({ store }: Context, sessionId: string): Promise<readonly (Message & Row)[]> {
+    const all: (Message & Row)[] = [];
+    for (;;) {
+      const after = all.at(-1)?.id;
+      const page = await store.list<Message & Row>({
+        object: 'message',
+        where: { session_id: sessionId },
+        limit: 200,
+        ...(after && { after }),
+      });
+      all.push(...page);
+      if (page.length < 200) return all;
+    }
+  }
+
+  function openSession(at: At, id: string): Session {
+    const session = at.get<Session & Row>('session', id);
+    if (!session) throw new Fault('not_found', `no session ${id}`);
+    if (session.state === 'CLOSED' || session.state === 'FAILED') throw closed(id);
+    return session;
+  }
+
+  function closed(id: string): Fault {
+    return new Fault('conflict', `session ${id} is closed`);
+  }
+
+  function sessionEvent(event: string, session: Session, actor: string): EventDraft {
+    const place = placeOf(session.id, session.workspace_id);
+    return { ...place, event, actor, payload: { session: session as unknown as Json } };
+  }
+
+  function branchEvent(event: string, branch: Branch, actor: string): EventDraft {
+    return {
+      event,
+      resource: { object: 'branch', id: branch.id },
+      workspace_id: branch.workspace_id,
+      session_id: branch.session_id ?? null,
+      actor,
+      payload: { branch: branch as unknown as Json },
+    };
+  }
+}
+
+type Place = Pick<EventDraft, 'resource' | 'workspace_id' | 'session_id'>;
+
+function placeOf(sessionId: string, workspaceId: string): Place & { workspace_id: string; session_id: string } {
+  return { resource: { object: 'session', id: sessionId }, workspace_id: workspaceId, session_id: sessionId };
+}
+
+/** A message as it enters the transcript: said by someone, then counted. */
+export async function messageEvents(
+  { log, ids, clock }: Pick<Context, 'log' | 'ids' | 'clock'>,
+  place: Place & { task_id?: string | null; workspace_id?: string | null },
+  input: MessageInput & { readonly id?: string },
+  actor: string,
+): Promise<EventDraft[]> {
+  const now = clock.now();
+  const message: Message = {
+    id: input.id ?? ids.next('message'),
+    object: 'message',
+    created_at: now,
+    updated_at: now,
+    metadata: input.metadata ?? {},
+    role: input.role,
+    parts: input.parts,
+    session_id: place.session_id ?? null,
+    task_id: place.task_id ?? null,
+  };
+  const fitted = await log.fitMessage(message, {
+    workspace_id: place.workspace_id ?? '',
+    session_id: place.session_id ?? null,
+    now,
+  });
+  return [...artifactEvents(fitted.artifacts, place), ...transcriptEvents(place, fitted.value, actor)];
+}
+
+function transcriptEvents(place: Place, message: Message, actor: string): EventDraft[] {
+  const byAgent = message.role === 'assistant' || message.role === 'agent' || message.role === 'tool';
+  const row = { ...message, workspace_id: place.workspace_id ?? null };
+  return [
+    {
+      ...place,
+      event: byAgent ? 'agent.message' : 'user.message',
+      actor,
+      payload: { message: row as unknown as Json },
+    },
+    { ...place, event: 'session.message_appended', actor, payload: { message_id: message.id, role: message.role } },
+  ];
+}

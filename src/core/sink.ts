@@ -1,0 +1,265 @@
+/** What a backend holds while it works: four verbs, each durable before it returns. */
+import type { Actor, NewArtifact } from '../model/actions.ts';
+import type { Answer } from '../model/asks.ts';
+import type { Fact } from '../model/commands.ts';
+import type { EventDraft } from '../model/events.ts';
+import { Fault } from '../model/faults.ts';
+import type { ToolEndedPayload } from '../model/payloads.ts';
+import type { Message, Task } from '../model/resources.ts';
+import type { Json, JsonObject } from '../model/schema.ts';
+import { isTerminal } from '../model/words.ts';
+import type { ActResult, Clock, Ids, Row, Sink, Store } from '../ports.ts';
+import { type Acts, newArtifact } from './acts.ts';
+import type { Asks } from './asks.ts';
+import { inTask } from './lifecycle.ts';
+import { artifactEvents, type Log } from './log.ts';
+import type { Past } from './past.ts';
+import type { Run } from './rows.ts';
+
+export interface SinkDeps {
+  readonly store: Store;
+  readonly log: Log;
+  readonly acts: Acts;
+  readonly asks: Asks;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  /** Canonical text, to tell a fact said before a crash from a new one. */
+  readonly canonical: (value: Json) => string;
+}
+
+export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past, signal: AbortSignal): Sink {
+  const { store, log, acts, asks, clock, ids } = deps;
+  const inFlight = new Map<string, { fingerprint: string; result: Promise<ActResult> }>();
+
+  async function emit(fact: Fact): Promise<void> {
+    refuseReserved(fact.event);
+    if (past.said(fact.event, log.clean(fact.payload), deps.canonical)) return;
+    const { events } = await factEvents(deps, task, actor, fact);
+    await log.commit(whileOpen(task, () => events));
+  }
+
+  async function act(...[proposed, effect]: Parameters<Sink['act']>): Promise<ActResult> {
+    const id = proposed.tool_call_id ?? ids.next('call');
+    const named = { ...proposed, tool_call_id: id };
+    const fingerprint = deps.canonical((({ tool_call_id: _, ...rest }) => rest)(named) as unknown as Json);
+    const before = inFlight.get(id);
+    if (before) {
+      if (before.fingerprint === fingerprint) return await before.result;
+      throw new Fault('conflict', `call id ${id} was already used for a different call`);
+    }
+    const result = actOnce(named, effect);
+    inFlight.set(id, { fingerprint, result });
+    return await result;
+  }
+
+  async function actOnce(...[proposed, effect]: Parameters<Sink['act']>): Promise<ActResult> {
+    const recorded = past.call(proposed.tool_call_id as string);
+    const options = { actor, signal, takesArguments: true };
+    if (!recorded) return await acts.perform(task, proposed, options, effect);
+    if (recorded.ended) return fromRecord(recorded.ended);
+    if (recorded.denied) {
+      const { reason = 'denied before the restart', by } = recorded.denied;
+      return { kind: 'refused', reason, decision: { verdict: 'block', reason, engine: by } };
+    }
+    if (recorded.cleared) {
+      // It was allowed and then we died: it may have happened, so it does not happen again.
+      const result = { status: 'error', output: null, error: 'the outcome of this call is unknown after a restart' };
+      const call = { id: proposed.tool_call_id as string, tool: proposed.tool ?? proposed.kind, evidence: 'held' };
+      await acts.ended(task, call, result, 'outcome_unknown');
+      return { kind: 'done', result };
+    }
+    return await acts.perform(task, proposed, { ...options, requested: true }, effect);
+  }
+
+  async function ask(...[question]: Parameters<Sink['ask']>): Promise<Answer> {
+    if (question.kind === 'approval') {
+      const ruling = await acts.rule(
+        task,
+        { evidence: 'asked', ...question.action },
+        {
+          actor,
+          signal,
+          takesArguments: question.takesArguments ?? false,
+          ...(question.question && { question: question.question }),
+          ...(question.ext && { ext: question.ext }),
+        },
+      );
+      if (ruling.kind === 'go') {
+        const by = ruling.answer && 'by' in ruling.answer ? ruling.answer.by : ruling.decision.engine;
+        const rewritten = ruling.decision.verdict === 'modify' ? { arguments: ruling.action.arguments } : {};
+        return ruling.answer ?? { kind: 'approved', by, reason: ruling.decision.reason, ...rewritten };
+      }
+      if (ruling.kind === 'open') return { kind: 'canceled', ask_id: ruling.ask_id, reason: 'still waiting' };
+      return ruling.answer ?? { kind: 'denied', by: ruling.decision.engine, reason: ruling.reason };
+    }
+    return await askForInput(question);
+  }
+
+  async function askForInput(question: Extract<Parameters<Sink['ask']>[0], { kind: 'input' }>): Promise<Answer> {
+    const taken = past.answer(question.key);
+    if (taken) return taken;
+    let askId = '';
+    const digest = asks.digest({
+      actor,
+      kind: 'elicit',
+      tool: question.key,
+      arguments: { question: question.question },
+    });
+    await log.commit({
+      reads: [
+        { object: 'task', id: task.id },
+        { object: 'run', id: task.id },
+      ],
+      decide(at) {
+        const now = at.get<Task & Row>('task', task.id);
+        const run = at.get<Run>('run', task.id);
+        if (!now || !run || isTerminal(now.status)) throw new Fault('conflict', `task ${task.id} already ended`);
+        const raised = asks.raise(at, now, run, {
+          kind: 'input',
+          key: question.key,
+          digest,
+          question: question.question,
+          action: { kind: 'elicit', actor: actor.id },
+          name: 'input',
+          ...(question.schema && { schema: question.schema }),
+          ...(question.expires_ms && { expires_ms: question.expires_ms }),
+          ...(question.ext && { ext: question.ext }),
+        });
+        askId = raised.ask_id;
+        return { events: raised.events };
+      },
+    });
+    const answer = await asks.wait(askId, task.id, signal);
+    if (!signal.aborted) await spend(askId);
+    return answer;
+  }
+
+  /** A value is taken once; asking again under the same key is a new question. */
+  async function spend(askId: string): Promise<void> {
+    await log.commit({
+      reads: [
+        { object: 'task', id: task.id },
+        { object: 'run', id: task.id },
+      ],
+      decide(at) {
+        const now = at.get<Task & Row>('task', task.id);
+        const run = at.get<Run>('run', task.id);
+        const waiting = run?.asks.some((a) => a.id === askId && a.state !== 'open');
+        return { events: now && waiting && !isTerminal(now.status) ? [asks.take(at, now, run, askId)] : [] };
+      },
+    });
+  }
+
+  async function artifact(file: NewArtifact): Promise<{ id: string; sha256: string | null }> {
+    const made = await newArtifact(file, { ...placeOf(task), now: clock.now() }, store, ids);
+    const known = past.artifact(made);
+    if (known) return { id: known.id, sha256: known.sha256 };
+    await log.commit(whileOpen(task, () => artifactEvents([made], { ...inTask(task), actor: actor.id })));
+    return { id: made.id, sha256: made.sha256 };
+  }
+
+  return { emit, act, ask, artifact };
+}
+
+/** Facts of a task that has ended are refused: its receipt is sealed. */
+export function whileOpen(task: Task, events: () => readonly EventDraft[]) {
+  return {
+    reads: [{ object: 'task', id: task.id }],
+    decide(at: { get: <T extends Row>(object: string, id: string) => T | undefined }) {
+      const now = at.get<Task & Row>('task', task.id);
+      if (!now || isTerminal(now.status)) {
+        throw new Fault('conflict', `task ${task.id} already ended${now ? ` as ${now.status}` : ''}`);
+      }
+      return { events: events() };
+    },
+  };
+}
+
+/** A reported fact as events: messages also join the transcript, large content becomes artifacts. */
+export async function factEvents(
+  deps: Pick<SinkDeps, 'log' | 'clock' | 'ids'>,
+  task: Task,
+  actor: Actor,
+  fact: Fact,
+): Promise<{ events: EventDraft[] }> {
+  refuseReserved(fact.event);
+  const now = deps.clock.now();
+  const place = { ...placeOf(task), now };
+  const base: Omit<EventDraft, 'event' | 'payload'> = {
+    ...inTask(task),
+    actor: actor.id,
+    ...(fact.ext && { ext: fact.ext }),
+    ...(fact.span_id && { span_id: fact.span_id }),
+    ...(fact.trace_id && { trace_id: fact.trace_id }),
+  };
+  const message = fact.payload.message;
+  if ((fact.event === 'agent.message' || fact.event === 'user.message') && isMessage(message)) {
+    const whole: Message & { workspace_id: string } = {
+      ...message,
+      workspace_id: task.workspace_id,
+      id: message.id ?? deps.ids.next('message'),
+      object: 'message',
+      created_at: message.created_at ?? now,
+      updated_at: now,
+      metadata: message.metadata ?? {},
+      session_id: task.session_id,
+      task_id: task.id,
+    };
+    const fitted = await deps.log.fitMessage(whole, place);
+    return {
+      events: [
+        ...artifactEvents(fitted.artifacts, inTask(task)),
+        { ...base, event: fact.event, payload: { ...fact.payload, message: fitted.value as unknown as Json } },
+        {
+          ...inTask(task),
+          event: 'session.message_appended',
+          payload: { message_id: whole.id, role: whole.role },
+        },
+      ],
+    };
+  }
+  const fitted = await deps.log.fit(fact.payload, place);
+  const payload = fitted.artifacts.length > 0 ? { content: fitted.value } : (fitted.value as JsonObject);
+  return { events: [...artifactEvents(fitted.artifacts, inTask(task)), { ...base, event: fact.event, payload }] };
+}
+
+function isMessage(value: unknown): value is Message {
+  return typeof value === 'object' && value !== null && Array.isArray((value as Message).parts);
+}
+
+/** Lifecycle, decisions, asks and receipts are brought about by the bridge; nobody can report them into being. */
+function refuseReserved(event: string): void {
+  const reportable =
+    /^(agent|span|artifact|connector)\./.test(event) ||
+    REPORTABLE.has(event) ||
+    (event.startsWith('vendor.') && !event.startsWith('vendor.tollbridge.')) ||
+    /^[a-z]{2,}\.[a-z0-9-]+\.[a-z0-9_.-]+$/i.test(event);
+  if (!reportable || RESERVED_FAMILIES.test(event)) {
+    throw new Fault('invalid_request', `${event} is not something that can be reported`, { param: '/event' });
+  }
+}
+const REPORTABLE = new Set([
+  'user.message',
+  'tool.requested',
+  'tool.completed',
+  'tool.failed',
+  'vendor.tollbridge.message_delta',
+  'vendor.tollbridge.plan',
+  'vendor.tollbridge.usage',
+  'vendor.tollbridge.side_effect',
+  'vendor.tollbridge.checkpoint',
+  'vendor.tollbridge.note',
+]);
+const RESERVED_FAMILIES =
+  /^(task|receipt|replay)\.|^session\.(?!compacted)|^vendor\.tollbridge\.(decided|ask_|quota_|tree_|policy_|resource_|bound|recovered)/;
+
+function fromRecord(ended: ToolEndedPayload): ActResult {
+  return {
+    kind: 'done',
+    result: { status: ended.status, output: ended.output ?? null, ...(ended.error && { error: ended.error }) },
+  };
+}
+
+function placeOf(task: Task) {
+  return { workspace_id: task.workspace_id, session_id: task.session_id, task_id: task.id };
+}

@@ -1,0 +1,64 @@
+/** The tools mounted behind the bridge: who serves which, what it does to the world, and the hash of its definition. */
+import type { Action, ToolResult } from '../model/actions.ts';
+import { Fault } from '../model/faults.ts';
+import type { Skill } from '../model/resources.ts';
+import type { Json } from '../model/schema.ts';
+import type { Effect } from '../model/words.ts';
+import type { ToolBackend } from '../ports.ts';
+
+export interface FoundTool {
+  readonly server: string;
+  readonly definition: string;
+  readonly effect: Effect;
+  call(action: Action, signal: AbortSignal): Promise<ToolResult>;
+}
+export interface Tools {
+  readonly backends: readonly ToolBackend[];
+  /** By name, and by server when two serve the same name. Undefined when nobody does. */
+  find(tool: string, server?: string): Promise<FoundTool | undefined>;
+}
+
+export function createTools(backends: readonly ToolBackend[], hash: (value: Json) => string): Tools {
+  const hashes = new WeakMap<Skill, string>();
+
+  /** Everything a person would read before saying yes. A change to any of it is another tool. */
+  function definition(skill: Skill): string {
+    const known = hashes.get(skill);
+    if (known) return known;
+    const { name, description, input_schema, output_schema, metadata } = skill;
+    const fresh = hash({
+      name,
+      description,
+      input_schema,
+      output_schema,
+      annotations: metadata.annotations ?? null,
+    });
+    hashes.set(skill, fresh);
+    return fresh;
+  }
+
+  return {
+    backends,
+    async find(tool, server) {
+      const found: { backend: ToolBackend; skill: Skill }[] = [];
+      for (const backend of backends) {
+        if (server && backend.name !== server) continue;
+        const skill = (await backend.list()).find((s) => s.name === tool);
+        if (skill) found.push({ backend, skill });
+      }
+      if (found.length > 1) {
+        const names = found.map(({ backend }) => backend.name).join(' and ');
+        throw new Fault('invalid_request', `${names} both serve ${tool}; name the server`, { param: '/action/server' });
+      }
+      const [only] = found;
+      if (!only) return undefined;
+      const { backend, skill } = only;
+      return {
+        server: backend.name,
+        definition: definition(skill),
+        effect: backend.effect?.(tool) ?? 'unknown',
+        call: (action, signal) => backend.call(action, signal),
+      };
+    },
+  };
+}

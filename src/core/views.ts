@@ -1,0 +1,180 @@
+/** Resources as doors see them: projections, completed with what is counted or looked up at the moment of reading. */
+import type { Actor } from '../model/actions.ts';
+import type { CoreEvent } from '../model/events.ts';
+import { Fault } from '../model/faults.ts';
+import type { Artifact, ReceiptResource, Session } from '../model/resources.ts';
+import type { Json, JsonObject } from '../model/schema.ts';
+import { RECEIPT_SCHEMA } from '../model/words.ts';
+import type { Bridge, ListQuery, Row, Store, StoredReceipt } from '../ports.ts';
+import { type Access, requireReadScope } from './access.ts';
+import { bindingId } from './projector.ts';
+import type { Binding, Tally } from './rows.ts';
+
+/** What core keeps for itself is nobody else's to read. */
+const PRIVATE = new Set(['run', 'lane', 'tally', 'binding']);
+
+export function createViews({
+  store,
+  access,
+}: {
+  readonly store: Store;
+  readonly access: Access;
+}): Pick<Bridge, 'view' | 'list' | 'bytes' | 'bound' | 'events' | 'follow'> {
+  async function complete<T extends Row>(row: T): Promise<T> {
+    return row.object === 'session' ? ((await completeSession(row as unknown as Session & Row)) as unknown as T) : row;
+  }
+
+  async function completeSession(session: Session & Row): Promise<Session & Row> {
+    const [tally, last] = await Promise.all([
+      store.get<Tally>('tally', session.id),
+      store.tip({ of: 'session', id: session.id }),
+    ]);
+    const fixed = session.state === 'CLOSED' || session.state === 'FAILED' || session.state === 'PAUSED';
+    return {
+      ...session,
+      state: fixed ? session.state : (tally?.open_tasks ?? 0) > 0 ? 'ACTIVE' : 'IDLE',
+      last_event_id: last ?? null,
+      transcript: {
+        message_count: tally?.messages ?? 0,
+        turn_count: tally?.messages ?? 0,
+        tip_message_id: tally?.tip_message_id ?? null,
+        compacted: tally?.compacted_through != null,
+        compacted_through: tally?.compacted_through ?? null,
+      },
+    };
+  }
+
+  async function viewReceipt(actor: Actor, id: string): Promise<ReceiptResource & Row> {
+    const stored = await store.receipt(id);
+    if (!stored || !(await access.workspaceVisible(actor, stored.receipt.identifiers.workspace_ref))) {
+      throw new Fault('not_found', `no receipt ${id}`);
+    }
+    return receiptResource(stored);
+  }
+
+  async function viewEvent(actor: Actor, id: string): Promise<CoreEvent> {
+    const event = await store.event(id);
+    if (!event || !(await access.workspaceVisible(actor, event.workspace_id)))
+      throw new Fault('not_found', `no event ${id}`);
+    return withCursor(event);
+  }
+
+  return {
+    async view<T extends Row>(actor: Actor, object: string, id: string): Promise<T> {
+      if (PRIVATE.has(object)) throw new Fault('not_found', `no ${object} ${id}`);
+      requireReadScope(actor, object);
+      if (object === 'receipt') return (await viewReceipt(actor, id)) as unknown as T;
+      if (object === 'event') return (await viewEvent(actor, id)) as unknown as T;
+      return await complete(await access.see<T>(actor, object, id));
+    },
+
+    async list<T extends Row>(actor: Actor, query: ListQuery) {
+      if (PRIVATE.has(query.object)) throw new Fault('not_found', `no ${query.object} list`);
+      requireReadScope(actor, query.object);
+      const limit = query.limit ?? 50;
+      if (query.object === 'receipt')
+        return (await listReceipts(actor, query, limit)) as unknown as { data: T[]; next: string | undefined };
+      const data: T[] = [];
+      let after = query.after;
+      // Hidden rows do not shorten a page: reading goes on until the page is full or the list is over.
+      for (;;) {
+        const page = await store.list<T>({ ...query, limit: limit + 1, ...(after && { after }) });
+        for (const row of page) {
+          if (data.length === limit) return { data, next: data.at(-1)?.id };
+          if (await access.visible(actor, row)) data.push(await complete(row));
+        }
+        if (page.length <= limit) return { data, next: undefined };
+        after = page.at(-1)?.id;
+      }
+    },
+
+    async bytes(actor, artifactId, range) {
+      requireReadScope(actor, 'artifact');
+      const artifact = await access.see<Artifact & Row>(actor, 'artifact', artifactId);
+      if (artifact.visibility === 'receipt_only') requireReadScope(actor, 'receipt');
+      const bytes = artifact.sha256 ? await store.blob(artifact.sha256, range) : undefined;
+      if (!bytes) throw new Fault('conflict', `the content of artifact ${artifactId} is not kept here`);
+      return bytes;
+    },
+
+    async bound(protocol, scope, wireId) {
+      return (await store.get<Binding>('binding', bindingId(protocol, scope, wireId)))?.to;
+    },
+
+    async *events(actor, range) {
+      requireReadScope(actor, 'event');
+      const mine = await access.streamFilter(actor, range.stream);
+      let left = range.limit ?? Number.POSITIVE_INFINITY;
+      const { limit: _, ...all } = range;
+      for await (const event of store.read(all)) {
+        if (!(await mine(event))) continue;
+        if (left-- <= 0) return;
+        yield withCursor(event);
+      }
+    },
+
+    async *follow(actor, from, signal) {
+      requireReadScope(actor, 'event');
+      const mine = await access.streamFilter(actor, from.stream);
+      for await (const event of store.follow(from, signal)) if (await mine(event)) yield withCursor(event);
+    },
+  };
+
+  async function listReceipts(actor: Actor, { where, after }: ListQuery, limit: number) {
+    const task = typeof where?.task_id === 'string' ? where.task_id : undefined;
+    const chain = typeof where?.workspace_id === 'string' ? where.workspace_id : undefined;
+    const data: (ReceiptResource & Row)[] = [];
+    let position = after ? ((await store.receipt(after))?.position ?? 0) : 0;
+    for (;;) {
+      const page = await store.receipts({
+        after: position,
+        limit: limit + 1,
+        ...(task && { task }),
+        ...(chain && { chain }),
+      });
+      for (const stored of page) {
+        if (data.length === limit) return { data, next: data.at(-1)?.id };
+        if (await access.workspaceVisible(actor, stored.chain)) data.push(receiptResource(stored));
+        position = stored.position;
+      }
+      if (page.length <= limit) return { data, next: undefined };
+    }
+  }
+}
+
+/** Ids are new in a replay, so the cursor a client goes on from is the new one. */
+function withCursor(event: CoreEvent): CoreEvent {
+  return event.replay && !event.replay.replay_cursor
+    ? { ...event, replay: { ...event.replay, replay_cursor: event.id } }
+    : event;
+}
+
+/** The document with its envelope. The hash covers the document alone, so it is carried untouched. */
+export function receiptResource({ receipt }: StoredReceipt): ReceiptResource & Row {
+  const calls = receipt.side_effects.tool_calls.length;
+  const { final_state } = receipt.lifecycle;
+  return {
+    id: receipt.receipt_id,
+    object: 'receipt',
+    created_at: receipt.issued_at,
+    updated_at: receipt.issued_at,
+    metadata: {},
+    subject: receipt.subject,
+    format: RECEIPT_SCHEMA,
+    summary: `${receipt.subject.object} ${final_state}: ${calls} tool calls, ${receipt.cost.total} ${receipt.cost.currency}`,
+    issued_at: receipt.issued_at,
+    issuer: receipt.issuer.id,
+    wire: {
+      schema_version: RECEIPT_SCHEMA,
+      subject: receipt.subject,
+      issued_at: receipt.issued_at,
+      payload: receipt as unknown as Json,
+      signature: signatureOf(receipt.signatures?.[0]),
+    } as JsonObject,
+    verification: null,
+  };
+}
+
+function signatureOf(signature: { key_id: string; algorithm: string; signature: string } | undefined): Json {
+  return signature ? { algorithm: signature.algorithm, key_id: signature.key_id, value: signature.signature } : null;
+}
