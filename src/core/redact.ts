@@ -116,7 +116,8 @@ export function createRedactor({ keys = [], patterns = [] }: RedactorOptions = {
       return clean(value, 0) ? { value, marks: NONE } : redactDeep(value, eye);
     },
     text,
-    errorText: (thrown) => text(oneLine(describe(thrown))).slice(0, LONGEST_ERROR),
+    // Looked at twice: a secret may span lines, and may be whole only once what is invisible in it has gone.
+    errorText: (thrown) => text(oneLine(text(describe(thrown)))).slice(0, LONGEST_ERROR),
     learn(secret) {
       if (known.learn(secret)) verdicts.clear();
     },
@@ -162,7 +163,7 @@ function describe(thrown: unknown): string {
   return said.join(' <- ') || 'nothing was said';
 }
 
-/** Control, direction and invisible characters become spaces: a log line stays one line and reads as it is. */
+/** Control, direction and invisible characters become one space: a log line stays a line and reads as it is. */
 function oneLine(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]+/gu, ' ').trim();
+  return text.replace(/[\s\p{Cc}\p{Cf}\p{Cs}]+/gu, ' ').trim();
 }

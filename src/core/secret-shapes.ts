@@ -26,6 +26,8 @@ interface Shape {
   /** Sticky. Absent: the opener is the secret. */
   readonly secret?: RegExp;
   readonly accept?: (secret: string) => boolean;
+  /** A candidate that was not accepted is not looked into again: it may be as long as the text. */
+  readonly once?: boolean;
 }
 
 const SHAPES: readonly Shape[] = [
@@ -67,6 +69,7 @@ const SHAPES: readonly Shape[] = [
     secret: /(?!\[redacted: )[^\r\n"'\\]{6,}/y,
     // Digits, inner capitals or sheer length: what a made-up value has and a word of prose has not.
     accept: (secret) => /\d|[a-z][A-Z]|[=_]|\S{24}/.test(secret),
+    once: true,
   },
   {
     reason: 'cookie',
@@ -111,7 +114,8 @@ export function findPattern(pattern: RegExp, text: string, spans: Span[]): void 
   }
 }
 
-function collect({ reason, opener, named, secret, accept }: Shape, text: string, names: SecretNames, spans: Span[]) {
+function collect(shape: Shape, text: string, names: SecretNames, spans: Span[]): void {
+  const { reason, opener, named, secret, accept, once } = shape;
   opener.lastIndex = 0;
   for (let match = opener.exec(text); match; match = opener.exec(text)) {
     if (named && !named(match[1] ?? '', names)) continue;
@@ -122,10 +126,12 @@ function collect({ reason, opener, named, secret, accept }: Shape, text: string,
       secret.lastIndex = start;
       found = secret.exec(text)?.[0] ?? '';
     }
-    // A candidate that is none is looked at again: in "bearer bearer x9…" it is where the real one begins.
-    if (found === '' || (accept && !accept(found))) continue;
-    spans.push({ start, end: start + found.length, reason });
-    opener.lastIndex = start + found.length;
+    if (found === '') continue;
+    const end = start + found.length;
+    const accepted = accept?.(found) ?? true;
+    if (accepted) spans.push({ start, end, reason });
+    // In "bearer bearer x9…" what was not accepted is where the real one begins.
+    if (accepted || once) opener.lastIndex = end;
   }
 }
 
