@@ -105,6 +105,16 @@ export interface StoredReceipt {
   readonly receipt: Receipt;
 }
 
+export interface ReceiptQuery {
+  readonly chain?: string;
+  /** The receipt at this place of its chain. */
+  readonly index?: number;
+  readonly task?: string;
+  /** Exclusive position; positions count from 0. */
+  readonly after?: number;
+  readonly limit?: number;
+}
+
 /** Turns events into resources. Pure; the only place projections come from, live and on rebuild. */
 export interface Projector {
   /** Resources `apply` will look at for this event. */
@@ -146,7 +156,7 @@ export interface Store {
   list<T extends Row>(query: ListQuery): Promise<readonly T[]>;
 
   receipt(id: string): Promise<StoredReceipt | undefined>;
-  receipts(query: { chain?: string; task?: string; after?: number; limit?: number }): Promise<readonly StoredReceipt[]>;
+  receipts(query: ReceiptQuery): Promise<readonly StoredReceipt[]>;
   tree(): Promise<ChainHead['tree']>;
   nodes(wanted: readonly { level: number; index: number }[]): Promise<readonly TreeNode[]>;
 

@@ -133,7 +133,9 @@ export function createActs(deps: ActsDeps): Acts {
   /** One question to the gate, written down with everything that follows from the answer. */
   async function ruleOnce(task: Task, action: Action, requested: boolean, options: RuleOptions): Promise<Ruling> {
     const asked = asExecutable(await gate(action), options);
-    const digest = asks.digest(action);
+    // What people are asked about, and what may run, is the act as the rules rewrote it.
+    const effective: Action = asked.arguments ? { ...action, arguments: asked.arguments } : action;
+    const digest = asks.digest(effective);
     const quotaReads: Pointer[] = (action.quotas ?? []).map(({ id }) => ({ object: 'quota', id }));
     const shownArguments = (await log.fit(action.arguments, { ...placeOf(task), now: clock.now() })) as {
       value: JsonObject;
@@ -168,7 +170,7 @@ export function createActs(deps: ActsDeps): Acts {
             key: action.tool_call_id ?? digest,
             digest,
             question: options.question ?? questionOf(action),
-            action: describeForPeople(action, shownArguments.value),
+            action: describeForPeople(action, asked.arguments ? log.clean(asked.arguments) : shownArguments.value),
             name: action.tool ?? action.kind,
             decision,
             ...(action.tool_call_id && { tool_call_id: action.tool_call_id }),
@@ -182,11 +184,9 @@ export function createActs(deps: ActsDeps): Acts {
       },
     });
 
-    if (raised) return await answered(task, action, decision, raised, options);
+    if (raised) return await answered(task, effective, decision, raised, options);
     if (decision.verdict === 'allow') return { kind: 'go', action, decision };
-    if (decision.verdict === 'modify') {
-      return { kind: 'go', action: { ...action, arguments: decision.arguments ?? action.arguments }, decision };
-    }
+    if (decision.verdict === 'modify') return { kind: 'go', action: effective, decision };
     return { kind: 'no', reason: decision.reason, decision };
   }
 
@@ -224,10 +224,16 @@ export function createActs(deps: ActsDeps): Acts {
         if (!now) throw ended(task, now);
         const used = asks.take(at, now, at.get<Run>('run', task.id), raised.ask_id);
         const checked = withinQuotas(at, action, decision);
-        over = checked.verdict === 'block' ? checked : undefined;
+        over = checked.verdict === 'block' || checked.verdict === 'defer' ? checked : undefined;
         return over
           ? { events: [used, decidedEvent(action, over), denied(now, action, over)] }
-          : { events: [used, ...charges(at, now, action)] };
+          : {
+              events: [
+                used,
+                ...(decision.arguments ? [rewritten(now, action, decision)] : []),
+                ...charges(at, now, action),
+              ],
+            };
       },
     });
     if (over) return { kind: 'no', reason: (over as Decision).reason, decision: over, answer };
@@ -437,8 +443,9 @@ function placeOf(task: Task) {
 
 /** A rule that rewrites arguments is a refusal to someone who can only hear yes or no. */
 function asExecutable(decision: Decision, { takesArguments }: RuleOptions): Decision {
-  if (decision.verdict !== 'modify') return decision;
-  if (takesArguments && decision.arguments) return decision;
+  const rewrites =
+    decision.verdict === 'modify' || (decision.verdict === 'escalate' && decision.arguments !== undefined);
+  if (!rewrites || (takesArguments && decision.arguments)) return decision;
   return {
     ...decision,
     verdict: 'block',

@@ -459,11 +459,13 @@ function markingLog(log: Log, task: Task, source: Task, plan: Plan): MarkedLog {
   let override: Plan['applied'][number] | undefined;
   let waiters: (() => void)[] = [];
   let ask = '';
+  let reached = 0;
 
   function mark(event: EventDraft): EventDraft {
-    const at = unmatched.findIndex(
-      (original) => original.event === event.event && sameCall(original.payload, event.payload),
-    );
+    // What is written now repeats the event being lived through, or one that followed from it.
+    const same = (original: CoreEvent) =>
+      original.sequence >= reached && original.event === event.event && sameCall(original.payload, event.payload);
+    const at = unmatched.findIndex(same);
     const [original] = at < 0 ? [] : unmatched.splice(at, 1);
     const named = event.payload.original as JsonObject | undefined;
     const replay: ReplayMark = {
@@ -498,7 +500,8 @@ function markingLog(log: Log, task: Task, source: Task, plan: Plan): MarkedLog {
         for (const wake of woken) wake();
       }
     },
-    now(_event, applied) {
+    now(event, applied) {
+      reached = event.sequence;
       override = applied;
     },
     next: () => new Promise((resolve) => waiters.push(resolve)),

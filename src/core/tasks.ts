@@ -111,7 +111,7 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
           const current = at.get<Quota & Row>('quota', quota.id);
           if (!current) return [];
           const over = deps.quotas.refuse(current, action.cost ?? {}, at.now);
-          if (over)
+          if (over && over.verdict !== 'escalate')
             throw refusal(over.verdict === 'defer' ? 'defer' : 'block', over.reason, {
               code: over.code ?? 'quota_exhausted',
               quota_id: quota.id,

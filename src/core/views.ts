@@ -124,11 +124,11 @@ export function createViews({
     const task = typeof where?.task_id === 'string' ? where.task_id : undefined;
     const chain = typeof where?.workspace_id === 'string' ? where.workspace_id : undefined;
     const data: (ReceiptResource & Row)[] = [];
-    let position = after ? ((await store.receipt(after))?.position ?? 0) : 0;
+    let position = after ? (await store.receipt(after))?.position : undefined;
     for (;;) {
       const page = await store.receipts({
-        after: position,
         limit: limit + 1,
+        ...(position !== undefined && { after: position }),
         ...(task && { task }),
         ...(chain && { chain }),
       });

@@ -1,0 +1,159 @@
+/**
+ * The composition root: every part of the house put together from a configuration, and taken apart again in order.
+ * No logic lives here.
+ */
+import { join } from 'node:path';
+import { type Core, createCore, type Settings } from './core/bridge.ts';
+import { createIds, systemClock } from './core/clock.ts';
+import { projector } from './core/projector.ts';
+import { createRedactor, type Redactor } from './core/redact.ts';
+import type { Action } from './model/actions.ts';
+import type { JsonObject } from './model/schema.ts';
+import { createPolicyChain } from './policy/chain.ts';
+import type { Sources } from './policy/load.ts';
+import { createPersonaEngine } from './policy/persona.ts';
+import { charge, createQuotaEngine } from './policy/quota.ts';
+import { createReloadablePolicy, type PolicyChange, type ReloadablePolicy } from './policy/reload.ts';
+import type {
+  AgentBackend,
+  Clock,
+  Ids,
+  Logger,
+  PolicyEngine,
+  QuotaRules,
+  ReceiptIssuer,
+  Signer,
+  Store,
+  StoredReceipt,
+  ToolBackend,
+} from './ports.ts';
+import { canonicalJson } from './receipt/canonical-json.ts';
+import { createIssuer } from './receipt/issuer.ts';
+import { type Keyring, openKeyring } from './receipt/keys.ts';
+import { verifyReceipt } from './receipt/verify.ts';
+import { createSqliteStore } from './store/sqlite.ts';
+import { VERSION } from './version.ts';
+
+export interface HouseOptions {
+  /** Everything the house writes is below here: the log, the keys, the leases. */
+  readonly dataDir: string;
+  readonly policy?: { readonly load: () => Promise<Sources>; readonly watch?: readonly string[] };
+  /** Engines outside the house, asked after its own rules. */
+  readonly engines?: readonly PolicyEngine[];
+  readonly backends?: readonly AgentBackend[];
+  readonly tools?: readonly ToolBackend[];
+  readonly settings?: Partial<Settings>;
+  readonly logger?: Logger;
+  readonly clock?: Clock;
+  readonly ids?: Ids;
+  readonly redactor?: Redactor;
+  /** For tests that need one part to be another. */
+  readonly replace?: {
+    readonly store?: (store: Store) => Store;
+    readonly signer?: Signer;
+    readonly issuer?: ReceiptIssuer;
+  };
+}
+
+export interface House extends Core {
+  readonly store: Store;
+  readonly keyring: Keyring;
+  readonly policy: ReloadablePolicy;
+  readonly redactor: Redactor;
+}
+
+export async function openHouse(options: HouseOptions): Promise<House> {
+  const clock = options.clock ?? systemClock;
+  const ids = options.ids ?? createIds();
+  const logger = options.logger ?? SILENT;
+  const redactor = options.redactor ?? createRedactor();
+  const keyring = await openKeyring({ dir: join(options.dataDir, 'keys'), now: () => clock.now() });
+  const signer = options.replace?.signer ?? keyring.signer();
+  const opened = await createSqliteStore({ path: join(options.dataDir, 'log.db'), clock, projector, log: logger });
+  const store = options.replace?.store?.(opened) ?? opened;
+  const rules = createReloadablePolicy({
+    load: options.policy?.load ?? (async () => ({ files: [] })),
+    onChange: (change) => noteChange(store, change, logger),
+    ...(options.policy?.watch && { watch: options.policy.watch }),
+  });
+  await rules.reload();
+
+  const engines = [createPersonaEngine(), createQuotaEngine({ clock }), rules, ...(options.engines ?? [])];
+  const issuer =
+    options.replace?.issuer ??
+    createIssuer({
+      signer,
+      issuer: { id: 'tollbridge', kind: 'harness', name: 'Tollbridge', version: VERSION },
+      source: 'tollbridge',
+    });
+  const core = createCore({
+    store,
+    policy: createPolicyChain({ engines }),
+    quotas: quotaRules,
+    issuer,
+    verify: async (stored, how) => {
+      const { valid, reason, details } = verifyReceipt(stored.receipt, {
+        keys: keyring.jwks(),
+        previous: await previousOf(store, stored),
+        ...how,
+      });
+      return { valid, ...(reason && { reason }), details: details as unknown as JsonObject };
+    },
+    signer,
+    canonical: canonicalJson,
+    redactor,
+    backends: options.backends ?? [],
+    tools: options.tools ?? [],
+    clock,
+    ids,
+    logger,
+    ...(options.settings && { settings: options.settings }),
+  });
+
+  return {
+    ...core,
+    store,
+    keyring,
+    policy: rules,
+    redactor,
+    async close() {
+      await core.close();
+      await rules.close();
+      await store.close();
+    },
+  };
+}
+
+/** The engine's own judgement, asked about one quota at the moment of the charge. */
+const quotaRules: QuotaRules = {
+  refuse(quota, cost, now) {
+    const decision = createQuotaEngine({ clock: { now: () => now } }).judge({
+      quotas: [quota],
+      cost,
+    } as unknown as Action);
+    return decision.verdict === 'allow' ? undefined : decision;
+  },
+  charge,
+};
+
+async function previousOf(store: Store, { chain, index }: StoredReceipt): Promise<unknown> {
+  if (index === 0) return null;
+  return (await store.receipts({ chain, index: index - 1, limit: 1 }))[0]?.receipt;
+}
+
+/** Every reload leaves a trace: what is in force now, or what was refused and why. */
+function noteChange(store: Store, change: PolicyChange, logger: Logger): void {
+  const event = {
+    event: 'vendor.tollbridge.policy_loaded',
+    resource: { object: 'policy', id: 'rules' },
+    payload: change as unknown as JsonObject,
+  };
+  store
+    .commit({ decide: () => ({ events: [event] }) })
+    .catch((cause) => logger.error({ err: cause }, 'a policy change could not be written down'));
+  if (change.outcome === 'refused' && change.errors.length > 0) {
+    logger.error({ errors: change.errors }, 'the new policy was refused; the old one stays in force');
+  }
+}
+
+const SILENT: Logger = { info() {}, warn() {}, error() {} };
