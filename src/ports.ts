@@ -1,6 +1,8 @@
 /**
  * Every interface the outside implements, on one screen. Core knows these and nothing behind them.
  */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
 import type { Action, Actor, Decision, NewArtifact, ToolResult } from './model/actions.ts';
 import type { Answer, AskKind } from './model/asks.ts';
 import type { Command, CommandKind, End, Fact, ProposedAction } from './model/commands.ts';
@@ -354,6 +356,24 @@ export interface Accepted<K extends CommandKind = CommandKind> {
   readonly details?: JsonObject;
 }
 
+/** One port for every HTTP door. Host, Origin, size limits and request ids are dealt with before a door sees anything. */
+export interface HttpHost {
+  /** Where it listens, once it does: `http://127.0.0.1:4319`. */
+  readonly url: string;
+  mount(prefix: string, handler: HttpHandler): void;
+  /** WebSocket upgrades whose path it says yes to. The checks above have passed; authentication is the door's. */
+  upgrade(mine: (path: string) => boolean, handler: UpgradeHandler): void;
+}
+export type HttpHandler = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  next: (thrown?: unknown) => void,
+) => void;
+export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+
+/** Whoever holds this bearer token. Anything wrong with it is `unauthenticated`, never somebody by default. */
+export type Authenticate = (bearer: string | undefined) => Promise<Actor>;
+
 // ---- Adapters ----
 
 export interface Deps {
@@ -362,6 +382,10 @@ export interface Deps {
   readonly ids: Ids;
   /** A secret by its name in a vault. The value is known to the redactor before it is handed out. */
   secret(name: string): Promise<string>;
+  readonly http: HttpHost;
+  readonly authenticate: Authenticate;
+  /** Public receipt keys, for doors that publish them. */
+  jwks(): object;
 }
 export interface Adapter<Config> {
   readonly name: string;
