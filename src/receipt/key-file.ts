@@ -28,7 +28,7 @@ export async function readKeyFile(dir: string): Promise<KeyFile | undefined> {
   const found = await stat(path).catch(absent);
   if (!found) return undefined;
   await refuseOpenModes(dir, path, found.mode);
-  return checked(path, await readFile(path, 'utf8'));
+  return checked(path, await readFile(path, 'utf8').catch(unreadable));
 }
 
 /** Makes the file unless another process was quicker; either way the file that stands is the answer. */
@@ -144,6 +144,9 @@ function entryTrouble(entry: KeyEntry): string | undefined {
 }
 
 function absent(cause: NodeJS.ErrnoException): undefined {
-  if (cause.code === 'ENOENT') return undefined;
+  if (cause.code !== 'ENOENT') unreadable(cause);
+}
+
+function unreadable(cause: NodeJS.ErrnoException): never {
   throw new Fault('unavailable', 'the receipt key file cannot be read', { cause });
 }
