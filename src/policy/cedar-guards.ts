@@ -4,14 +4,19 @@
  * It refuses to look past the first test it does not know: an error further left would be lost.
  */
 import type { PolicyJson, PrincipalConstraint, ResourceConstraint } from '@cedar-policy/cedar-wasm/nodejs';
+import type { Action } from '../model/actions.ts';
+import type { Json, JsonObject } from '../model/schema.ts';
 import { pathOf } from './cedar-names.ts';
-import { isTextField, type TextField } from './context.ts';
+import { isPlainText } from './cedar-values.ts';
+import { fieldOf } from './context.ts';
 import { ANY, matches, type Pattern } from './glob.ts';
 
+/** One opening test: on a member of the context, or on what kind of principal asks. */
 export type Guard =
-  | { readonly field: TextField; readonly present: true }
-  | { readonly field: TextField; readonly any: readonly Test[] };
-type Test = { readonly equals: string } | { readonly like: Pattern };
+  | { readonly path: readonly string[]; readonly present: true }
+  | { readonly path: readonly string[]; readonly any: readonly Test[] }
+  | { readonly principal: string };
+type Test = { readonly equals: string | number | boolean } | { readonly like: Pattern };
 
 export interface Scope {
   readonly type?: string;
@@ -22,6 +27,7 @@ export interface Guards {
   readonly kinds: readonly string[] | undefined;
   readonly principal: Scope;
   readonly resource: Scope;
+  /** In the order Cedar would come to them. */
   readonly tests: readonly Guard[];
 }
 
@@ -82,19 +88,12 @@ function conjuncts(node: Node): readonly Node[] {
 }
 
 function guardOf(node: Node): Guard | undefined {
-  if ('has' in node) {
-    const { left, attr } = node.has as { left: Node; attr: string | readonly string[] };
-    const name = typeof attr === 'string' ? attr : attr.length === 1 ? attr[0] : undefined;
-    const path = pathOf(left);
-    if (path?.root !== 'context' || path.steps.length > 0 || name === undefined || !isTextField(name)) return undefined;
-    return { field: name, present: true };
-  }
+  if ('has' in node) return presence(node.has as { left: Node; attr: string | readonly string[] });
   if ('||' in node) {
     const { left, right } = node['||'] as { left: Node; right: Node };
     const [a, b] = [guardOf(left), guardOf(right)];
-    return a && b && 'any' in a && 'any' in b && a.field === b.field
-      ? { field: a.field, any: [...a.any, ...b.any] }
-      : undefined;
+    if (!a || !b || !('any' in a) || !('any' in b) || a.path.join('\0') !== b.path.join('\0')) return undefined;
+    return { path: a.path, any: [...a.any, ...b.any] };
   }
   if ('==' in node) {
     const { left, right } = node['=='] as { left: Node; right: Node };
@@ -102,31 +101,43 @@ function guardOf(node: Node): Guard | undefined {
   }
   if ('contains' in node) {
     const { left, right } = node.contains as { left: Node; right: Node };
-    const field = fieldOf(right);
-    const words = ((left.Set ?? []) as readonly Node[]).map((item) => item.Value);
-    if (!field || !('Set' in left) || words.some((word) => typeof word !== 'string')) return undefined;
-    return { field, any: (words as string[]).map((equals) => ({ equals })) };
+    const path = contextPath(right);
+    const values = ((left.Set ?? []) as readonly Node[]).map((item) => item.Value);
+    if (!path || !('Set' in left) || !values.every(isScalar)) return undefined;
+    return { path, any: values.map((equals) => ({ equals })) };
   }
   if ('like' in node) {
     const { left, pattern } = node.like as { left: Node; pattern: readonly ('Wildcard' | { Literal: string })[] };
-    const field = fieldOf(left);
-    return field && { field, any: [{ like: toPattern(pattern) }] };
+    const path = contextPath(left);
+    return path && { path, any: [{ like: toPattern(pattern) }] };
+  }
+  if ('is' in node) {
+    const { left, entity_type, in: within } = node.is as { left: Node; entity_type: string; in?: Node };
+    return left.Var === 'principal' && within === undefined ? { principal: entity_type } : undefined;
   }
   return undefined;
 }
 
-function equality(side: Node, other: Node): Guard | undefined {
-  const field = fieldOf(side);
-  const word = other.Value;
-  return field && typeof word === 'string' ? { field, any: [{ equals: word }] } : undefined;
+function presence({ left, attr }: { left: Node; attr: string | readonly string[] }): Guard | undefined {
+  const base = pathOf(left);
+  const names = typeof attr === 'string' ? [attr] : attr;
+  const [name] = names;
+  if (base?.root !== 'context' || names.length !== 1 || name === undefined) return undefined;
+  return { path: [...base.steps, name], present: true };
 }
 
-function fieldOf(node: Node): TextField | undefined {
+function equality(side: Node, other: Node): Guard | undefined {
+  const path = contextPath(side);
+  return path && isScalar(other.Value) ? { path, any: [{ equals: other.Value }] } : undefined;
+}
+
+function contextPath(node: Node): readonly string[] | undefined {
   const path = pathOf(node);
-  const [name] = path?.steps ?? [];
-  return path?.root === 'context' && path.steps.length === 1 && name !== undefined && isTextField(name)
-    ? name
-    : undefined;
+  return path?.root === 'context' && path.steps.length > 0 ? path.steps : undefined;
+}
+
+function isScalar(value: unknown): value is string | number | boolean {
+  return typeof value === 'string' || typeof value === 'boolean' || Number.isSafeInteger(value);
 }
 
 /** Cedar writes a pattern letter by letter; neighbours are joined so that they can be searched for. */
@@ -141,20 +152,51 @@ function toPattern(elements: readonly ('Wildcard' | { Literal: string })[]): Pat
   return parts;
 }
 
-/**
- * May this policy match, or fail? `read` gives a field as text, undefined when absent, null when it is something no
- * test can be made on.
- */
-export function couldMatter(tests: readonly Guard[], read: (field: TextField) => string | null | undefined): boolean {
-  for (const guard of tests) {
-    const value = read(guard.field);
-    if ('present' in guard) {
-      if (value === undefined) return false;
-      continue;
-    }
-    // Absent or unreadable: the policy will fail over it, and a failure has to be seen.
-    if (value === undefined || value === null) return true;
-    if (!guard.any.some((test) => ('equals' in test ? test.equals === value : matches(test.like, value)))) return false;
+const ABSENT = Symbol('absent');
+/** There, but not something a guard is tested on. */
+const OTHER = Symbol('other');
+/** Cedar would fail on the way there. */
+const BROKEN = Symbol('broken');
+
+function valueAt(action: Action, path: readonly string[], doubt: Doubt): string | number | boolean | symbol {
+  let value: Json | undefined = fieldOf(action, path[0] as string);
+  for (let step = 1; step < path.length; step += 1) {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return BROKEN;
+    const record = value as JsonObject;
+    const key = path[step] as string;
+    value = Object.hasOwn(record, key) ? record[key] : undefined;
+    if (value === undefined && step < path.length - 1) return BROKEN;
+  }
+  if (value === undefined) return ABSENT;
+  if (typeof value === 'string') return isPlainText(value) && !doubt(value) ? value : OTHER;
+  return isScalar(value) ? value : OTHER;
+}
+
+/** Texts that may not be what they were when the action happened. */
+export type Doubt = (text: string) => boolean;
+/** `open`: Cedar might fail over this test, and a failure has to be seen. */
+export type Passing = 'yes' | 'no' | 'open';
+
+export function passes(guard: Guard, action: Action, principalType: string, doubt: Doubt): Passing {
+  if ('principal' in guard) return guard.principal === principalType ? 'yes' : 'no';
+  const value = valueAt(action, guard.path, doubt);
+  if (value === BROKEN) return 'open';
+  if ('present' in guard) return value === ABSENT ? 'no' : 'yes';
+  if (value === ABSENT || value === OTHER) return 'open';
+  let found = false;
+  for (const test of guard.any) {
+    if ('equals' in test) found ||= test.equals === value;
+    else if (typeof value !== 'string') return 'open';
+    else found ||= matches(test.like, value);
+  }
+  return found ? 'yes' : 'no';
+}
+
+/** May this policy match, or fail? Only a certain "neither" leaves it out. */
+export function couldMatter(tests: readonly Guard[], action: Action, principalType: string, doubt: Doubt): boolean {
+  for (const test of tests) {
+    const answer = passes(test, action, principalType, doubt);
+    if (answer !== 'yes') return answer === 'open';
   }
   return true;
 }

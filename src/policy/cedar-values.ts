@@ -6,25 +6,25 @@
 import { createHash } from 'node:crypto';
 import type { Json, JsonObject } from '../model/schema.ts';
 
-/** Longer texts, larger and deeper values are opaque to rules: a decision's cost must not be the caller's choice. */
+/** Longer texts and deeper values are opaque to rules: a decision's cost must not be the caller's choice. */
 const MAX_TEXT = 65_536;
-const MAX_NODES = 10_000;
 const MAX_DEPTH = 32;
+/** More than this under one name that a rule looks at is not judged at all. */
+const MAX_VALUES = 10_000;
 
 export type CedarValue = boolean | number | string | readonly CedarValue[] | { readonly [key: string]: CedarValue };
 
-/** Raised when not even a stand-in can be made; the decision is then a block. */
+/** Raised when not even a stand-in will do; the decision is then a block. */
 export class Unjudgeable extends Error {}
 
-export function toCedar(value: Json): CedarValue {
-  const budget = { nodes: MAX_NODES };
-  return convert(value, 0, budget) ?? opaque(value);
+/** `depth` counts from the context, so that a value is the same to a rule however it came to see it. */
+export function toCedar(value: Json, depth: number): CedarValue {
+  return convert(value, depth, { values: MAX_VALUES });
 }
 
-/** Undefined: too much, so that the whole becomes opaque rather than a part of it silently missing. */
-function convert(value: Json, depth: number, budget: { nodes: number }): CedarValue | undefined {
-  budget.nodes -= 1;
-  if (budget.nodes < 0) return undefined;
+function convert(value: Json, depth: number, budget: { values: number }): CedarValue {
+  budget.values -= 1;
+  if (budget.values < 0) throw new Unjudgeable(`a rule looks at more than ${MAX_VALUES} values at once`);
   switch (typeof value) {
     case 'boolean':
       return value;
@@ -35,31 +35,15 @@ function convert(value: Json, depth: number, budget: { nodes: number }): CedarVa
     case 'object':
       break;
     default:
-      throw new Unjudgeable('a value that is not JSON');
+      throw new Unjudgeable('a value in it is not JSON');
   }
   if (value === null || depth >= MAX_DEPTH) return opaque(value);
-  return Array.isArray(value) ? toSet(value, depth, budget) : toRecord(value as JsonObject, depth, budget);
-}
-
-function toSet(list: readonly Json[], depth: number, budget: { nodes: number }): CedarValue | undefined {
-  const set: CedarValue[] = [];
-  for (const item of list) {
-    const member = convert(item, depth + 1, budget);
-    if (member === undefined) return undefined;
-    set.push(member);
-  }
-  return set;
-}
-
-function toRecord(record: JsonObject, depth: number, budget: { nodes: number }): CedarValue | undefined {
+  if (Array.isArray(value)) return value.map((item: Json) => convert(item, depth + 1, budget));
+  const record = value as JsonObject;
   const out = emptyRecord();
   for (const key of Object.keys(record)) {
     const item = record[key];
-    if (item === undefined) continue;
-    if (!isPlainText(key)) return opaque(record);
-    const member = convert(item, depth + 1, budget);
-    if (member === undefined) return undefined;
-    out[escapeKey(key)] = member;
+    if (item !== undefined) out[safeKey(key)] = convert(item, depth + 1, budget);
   }
   return out;
 }
@@ -69,14 +53,16 @@ export function emptyRecord(): Record<string, CedarValue> {
   return Object.create(null) as Record<string, CedarValue>;
 }
 
-/** Cedar reads these names as instructions (an entity, an extension value); from a caller they are only names. */
-const RESERVED = /^__(entity|extn|expr)_*$/;
+/** Cedar reads some names as instructions (an entity, an extension value); from a caller they are only names. */
+const RESERVED = /^__(entity|extn|expr|key[0-9a-f]{64})_*$/;
 
 export function isReservedKey(key: string): boolean {
   return RESERVED.test(key);
 }
 
-export function escapeKey(key: string): string {
+/** A name no rule can use stays a name of its own: never an instruction, never lost, never another one. */
+export function safeKey(key: string): string {
+  if (!isPlainText(key)) return `__key${createHash('sha256').update(JSON.stringify(key)).digest('hex')}`;
   return key.startsWith('__') && isReservedKey(key) ? `${key}_` : key;
 }
 

@@ -9,11 +9,13 @@ import { isSideEffect } from '../model/words.ts';
 import type { Rule } from './cedar-rule.ts';
 import { type CedarRuntime, cedarRuntime } from './cedar-runtime.ts';
 import { isPlainText, Unjudgeable } from './cedar-values.ts';
-import { type CompiledPolicies, candidates, principalOf, resourceOf, type Slice, sliceOf } from './compiled.ts';
-import { toContext } from './context.ts';
+import { type CompiledPolicies, type Slice, sliceOf } from './compiled.ts';
+import { namedValues, toContext } from './context.ts';
 import { block, type PureEngine, rank } from './engine.ts';
 import { createMemo } from './memo.ts';
 import { changedPaths, mergePatch, overlap } from './merge-patch.ts';
+import { isRedacted } from './redacted.ts';
+import { createSelector, principalOf, resourceOf } from './select.ts';
 
 const NAME = 'cedar';
 const MEMO_ENTRIES = 4_096;
@@ -37,6 +39,7 @@ const NOTHING: Outcome = { matched: [], failed: [] };
 
 export function createCedarEngine({ policies, memoEntries = MEMO_ENTRIES, runtime }: CedarEngineDeps): PureEngine {
   const { version } = policies;
+  const selector = createSelector(policies);
   const slices = createMemo<Slice>(SLICES);
   const memo = createMemo<Outcome>(memoEntries);
 
@@ -52,7 +55,7 @@ export function createCedarEngine({ policies, memoEntries = MEMO_ENTRIES, runtim
   };
 
   const outcomeOf = (action: Action): Outcome => {
-    const rules = candidates(policies, action);
+    const rules = selector.select(action);
     if (rules.length === 0) return NOTHING;
     const slice = sliceFor(action.kind, rules);
     const question = {
@@ -83,24 +86,22 @@ export function createCedarEngine({ policies, memoEntries = MEMO_ENTRIES, runtim
     judge,
     decide: async (action) => judge(action),
     inputs(action) {
-      const rules = candidates(policies, action, isRedacted);
-      const slice = sliceOf(version, action.kind, rules);
-      return {
-        principal: slice.seesPrincipal ? principalOf(action) : undefined,
-        resource: slice.seesResource ? resourceOf(action) : undefined,
-        context: toContext(action, slice.names),
-      };
+      const { names, seesPrincipal, seesResource } = sliceOf(
+        version,
+        action.kind,
+        selector.selectInDoubt(action, isRedacted),
+      );
+      return [
+        ...(seesPrincipal ? [{ path: 'principal', value: action.actor.id }] : []),
+        ...(seesResource ? [{ path: 'resource', value: resourceOf(action).id }] : []),
+        ...namedValues(action, names),
+      ];
     },
   };
 }
 
 const ANYONE = { type: 'System', id: '-' } as const;
 const ANYTHING = { type: 'Workspace', id: '-' } as const;
-
-/** What stands in a record where something was taken out. */
-export function isRedacted(text: string): boolean {
-  return text.startsWith('[redacted');
-}
 
 interface Asked {
   readonly principal: { readonly type: string; readonly id: string };

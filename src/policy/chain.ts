@@ -6,6 +6,7 @@ import type { Action, Decision } from '../model/actions.ts';
 import type { JsonObject } from '../model/schema.ts';
 import type { Verdict } from '../model/words.ts';
 import type { PolicyEngine } from '../ports.ts';
+import type { NamedValue } from './context.ts';
 import { block, isPure, type PureEngine, rank, stricter } from './engine.ts';
 import { changedPaths, overlap } from './merge-patch.ts';
 import { SHADOW } from './persona.ts';
@@ -24,7 +25,7 @@ export interface ChainDeps {
 }
 
 export interface PolicyChain extends PolicyEngine {
-  inputs(action: Action): unknown;
+  inputs(action: Action): readonly NamedValue[];
 }
 
 export function createPolicyChain({ engines, timeoutMs = DEFAULT_TIMEOUT_MS }: ChainDeps): PolicyChain {
@@ -57,7 +58,7 @@ export function createPolicyChain({ engines, timeoutMs = DEFAULT_TIMEOUT_MS }: C
       const answer = shadowed ? inShadow(shadowed, said) : combine(said, action, current);
       return withVersion(answer, said, engines);
     },
-    inputs: (action) => engines.map((engine) => (isPure(engine) ? engine.inputs?.(action) : undefined)),
+    inputs: (action) => engines.flatMap((engine) => (engine as Partial<PureEngine>).inputs?.(action) ?? []),
   };
 }
 

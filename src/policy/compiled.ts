@@ -1,14 +1,7 @@
-/**
- * A policy set ready to be asked. Per question it picks the rules that can matter and hands only those to
- * Cedar; the pick depends on what rules say about the action, never on how often anyone asked.
- */
-import type { Action } from '../model/actions.ts';
+/** A policy set ready to be asked, and the parts of it that are asked together. Data only. */
 import { ACTION_KINDS } from '../model/actions.ts';
-import { couldMatter } from './cedar-guards.ts';
 import type { Rule } from './cedar-rule.ts';
-import { PRINCIPAL_TYPES } from './cedar-rule.ts';
-import { isPlainText } from './cedar-values.ts';
-import { mergeNames, type Names, NO_NAMES, TEXT_FIELDS, type TextField } from './context.ts';
+import { mergeNames, type Names, NO_NAMES } from './context.ts';
 
 export interface CompiledPolicies {
   /** `sha256:<hex>` of the sources: the same sources are the same policy, anywhere. */
@@ -38,44 +31,6 @@ export function compiledPolicies(version: string, text: string, rules: readonly 
   return { version, ruleCount: rules.length, text, rules, byAction };
 }
 
-export interface Resource {
-  readonly type: string;
-  readonly id: string;
-}
-
-export function principalOf({ actor }: Action): Resource {
-  return { type: PRINCIPAL_TYPES[actor.kind] ?? 'Unknown', id: actor.id };
-}
-
-/** What it is done to: the tool if one is named, else the target, else the workspace it happens in. */
-export function resourceOf(action: Action): Resource {
-  if (action.tool !== undefined) return { type: 'Tool', id: action.tool };
-  if (action.target !== undefined) return { type: 'Target', id: action.target };
-  return { type: 'Workspace', id: action.workspace_id };
-}
-
-/** Rules that may match this action, or fail over it. `unsure` fields pass every test. */
-export function candidates(
-  policies: CompiledPolicies,
-  action: Action,
-  unsure: (text: string) => boolean = () => false,
-): readonly Rule[] {
-  const principal = principalOf(action);
-  const resource = resourceOf(action);
-  const read = (field: TextField) => {
-    const value = TEXT_FIELDS[field](action);
-    return value === undefined ? undefined : isPlainText(value) && !unsure(value) ? value : null;
-  };
-  const inScope = (scope: { type?: string; id?: string }, { type, id }: Resource) =>
-    (scope.type === undefined || scope.type === type) && (scope.id === undefined || scope.id === id || unsure(id));
-  // A kind we have not met is still ruled by what is said about every kind.
-  const rules = policies.byAction.get(action.kind) ?? policies.rules.filter((rule) => !rule.guards.kinds);
-  return rules.filter(
-    ({ guards }) =>
-      inScope(guards.principal, principal) && inScope(guards.resource, resource) && couldMatter(guards.tests, read),
-  );
-}
-
 export function sliceOf(version: string, kind: string, rules: readonly Rule[]): Slice {
   return {
     key: `${version} ${kind} ${rules.map(({ index }) => index).join(',')}`,
@@ -85,4 +40,9 @@ export function sliceOf(version: string, kind: string, rules: readonly Rule[]): 
     seesResource: rules.some(({ seesResource }) => seesResource),
     text: () => rules.map(({ text }) => text).join('\n'),
   };
+}
+
+/** A kind we have not met is still ruled by what is said about every kind. */
+export function rulesFor(policies: CompiledPolicies, kind: string): readonly Rule[] {
+  return policies.byAction.get(kind) ?? policies.rules.filter((rule) => !rule.guards.kinds);
 }

@@ -5,7 +5,7 @@
 import type { Action } from '../model/actions.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import { isSideEffect } from '../model/words.ts';
-import { type CedarValue, emptyRecord, escapeKey, toCedar } from './cedar-values.ts';
+import { type CedarValue, emptyRecord, safeKey, toCedar } from './cedar-values.ts';
 
 /** Texts; absent when the action has none. */
 export const TEXT_FIELDS = {
@@ -65,7 +65,7 @@ export function toContext(action: Action, names: Names): Record<string, CedarVal
     const value = fieldOf(action, name);
     if (value === undefined) continue;
     const inner = names.members.get(name);
-    context[name] = names.whole || !inner ? toCedar(value) : pick(value, inner);
+    context[name] = names.whole || !inner ? toCedar(value, 1) : pick(value, inner, 1);
   }
   return context;
 }
@@ -77,16 +77,41 @@ export function fieldOf(action: Action, name: string): Json | undefined {
   return undefined;
 }
 
-function pick(value: Json, names: Names): CedarValue {
-  if (names.whole) return toCedar(value);
+function pick(value: Json, names: Names, depth: number): CedarValue {
+  if (names.whole) return toCedar(value, depth);
   if (names.members.size === 0) return true;
   // A rule that looks inside something that has no inside gets the thing itself, and fails over it.
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return toCedar(value);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return toCedar(value, depth);
   const record = value as JsonObject;
   const out = emptyRecord();
   for (const [key, inner] of names.members) {
     const item = Object.hasOwn(record, key) ? record[key] : undefined;
-    if (item !== undefined) out[escapeKey(key)] = pick(item, inner);
+    if (item !== undefined) out[safeKey(key)] = pick(item, inner, depth + 1);
   }
   return out;
+}
+
+/** A value some rule names, as it stands in the action, and where. */
+export interface NamedValue {
+  readonly path: string;
+  readonly value: Json;
+}
+
+export function namedValues(action: Action, names: Names): readonly NamedValue[] {
+  const wanted = names.whole ? CONTEXT_NAMES : [...names.members.keys()];
+  return wanted.flatMap((name) => {
+    const value = fieldOf(action, name);
+    const inner = names.whole ? undefined : names.members.get(name);
+    return value === undefined ? [] : pickRaw(name, value, inner);
+  });
+}
+
+function pickRaw(path: string, value: Json, names: Names | undefined): readonly NamedValue[] {
+  const inside = typeof value === 'object' && value !== null && !Array.isArray(value);
+  if (!names || names.whole || !inside) return [{ path, value }];
+  const record = value as JsonObject;
+  return [...names.members].flatMap(([key, inner]) => {
+    const item = Object.hasOwn(record, key) ? record[key] : undefined;
+    return item === undefined ? [] : pickRaw(`${path}.${key}`, item, inner);
+  });
 }

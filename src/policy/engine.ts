@@ -5,14 +5,15 @@
 import type { Action, Decision } from '../model/actions.ts';
 import { VERDICTS, type Verdict } from '../model/words.ts';
 import type { PolicyEngine } from '../ports.ts';
+import type { NamedValue } from './context.ts';
 
 /** An engine that needs no waiting: the chain asks it directly and spares a promise and a timer per decision. */
 export interface PureEngine extends PolicyEngine {
   judge(action: Action): Decision;
-  /** What the engine looks at in this action: strings in here that were redacted make a comparison worthless. */
-  inputs?(action: Action): unknown;
+  /** What the engine looks at in this action: values in here that were redacted make a comparison worthless. */
+  inputs?(action: Action): readonly NamedValue[];
   /** Version of the rules it decides by, when it has any. */
-  readonly version?: string;
+  readonly version?: string | undefined;
 }
 
 export function pureEngine(name: string, judge: (action: Action) => Decision): PureEngine {

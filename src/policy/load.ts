@@ -10,6 +10,9 @@ import { type CedarRuntime, cedarRuntime } from './cedar-runtime.ts';
 import { type PolicySource, placeOfByte, splitPolicies } from './cedar-source.ts';
 import { type CompiledPolicies, compiledPolicies } from './compiled.ts';
 import { type Problem, problemsFault } from './problems.ts';
+import { toCedarPolicy } from './rules.ts';
+import { type Path, readRules } from './rules-read.ts';
+import { type Locate, parseYamlRules } from './rules-yaml.ts';
 
 /** Evaluating costs a few microseconds per rule and decision; past these limits a set is a mistake or an attack. */
 export const MAX_RULES = 10_000;
@@ -18,30 +21,105 @@ export const MAX_SOURCE_CHARS = 8 * 1_024 * 1_024;
 const BATCH = 50;
 
 export interface PolicyFile {
+  /** `.yaml` and `.yml` hold short rules; anything else is Cedar, taken as it is. */
   readonly name: string;
   readonly text: string;
 }
 export interface Sources {
+  /** Short rules: YAML text, or the list as it came out of a configuration. */
+  readonly rules?: string | readonly unknown[];
+  /** What to call them in messages. */
+  readonly rulesName?: string;
+  /** Where a member of `rules` stands, when whoever parsed them knows. */
+  readonly locate?: Locate;
   readonly files: readonly PolicyFile[];
 }
 
+/** The policy, or a Fault whose `details.problems` lists everything that is wrong. */
 export async function loadPolicies(sources: Sources, runtime?: CedarRuntime): Promise<CompiledPolicies> {
-  const { files } = sources;
-  const version = versionOf(files);
-  const total = files.reduce((sum, { text }) => sum + text.length, 0);
-  if (total > MAX_SOURCE_CHARS)
-    refuse(files, `the policy is ${total} characters long; the limit is ${MAX_SOURCE_CHARS}`);
-  const parts = files.flatMap(({ name, text }) => splitPolicies(name, text));
-  if (parts.length > MAX_RULES) refuse(files, `there are ${parts.length} rules; the limit is ${MAX_RULES}`);
-  const { rules, problems } = await readAll(parts, runtime);
+  const size = sizeOf(sources);
+  const everywhere = [...(sources.rules ? [rulesName(sources)] : []), ...sources.files.map(({ name }) => name)].join(
+    ', ',
+  );
+  const refuse = (message: string) => problemsFault([{ file: everywhere, message }]);
+  if (size > MAX_SOURCE_CHARS) throw refuse(`the policy is ${size} characters long; the limit is ${MAX_SOURCE_CHARS}`);
+  const problems: Problem[] = [];
+  const parts = partsOf(sources, problems);
+  if (parts.length > MAX_RULES) throw refuse(`there are ${parts.length} rules; the limit is ${MAX_RULES}`);
+  const rules = await readAll(parts, problems, runtime);
   problems.push(...duplicates(rules));
   if (problems.length > 0) throw problemsFault(problems);
-  return compiledPolicies(version, files.map(({ text }) => text).join('\n'), rules);
+  return compiledPolicies(versionOf(sources), parts.map(({ text }) => text).join('\n\n'), rules);
 }
 
-async function readAll(parts: readonly PolicySource[], given: CedarRuntime | undefined) {
+function sizeOf({ rules, files }: Sources): number {
+  // A list from a configuration has been read already; its number of rules is what is left to limit.
+  return files.reduce((sum, { text }) => sum + text.length, typeof rules === 'string' ? rules.length : 0);
+}
+
+function rulesName({ rules, rulesName: given }: Sources): string {
+  return given ?? (typeof rules === 'string' ? 'rules.yaml' : 'rules');
+}
+
+function partsOf(sources: Sources, problems: Problem[]): readonly PolicySource[] {
+  const { rules, files, locate } = sources;
+  const name = rulesName(sources);
+  return [
+    ...(typeof rules === 'string' ? yamlParts(name, rules, problems) : ruleParts(name, rules, locate, problems)),
+    ...files.flatMap((file) =>
+      /\.ya?ml$/i.test(file.name) ? yamlParts(file.name, file.text, problems) : splitPolicies(file.name, file.text),
+    ),
+  ];
+}
+
+function yamlParts(file: string, text: string, problems: Problem[]): readonly PolicySource[] {
+  const yaml = parseYamlRules(file, text);
+  problems.push(...yaml.problems);
+  return yaml.problems.length > 0 ? [] : ruleParts(file, yaml.value, yaml.locate, problems);
+}
+
+function ruleParts(
+  file: string,
+  value: unknown,
+  locate: Locate | undefined,
+  problems: Problem[],
+): readonly PolicySource[] {
+  if (Array.isArray(value) && value.length > MAX_RULES) {
+    problems.push({ file, message: `there are ${value.length} rules; the limit is ${MAX_RULES}` });
+    return [];
+  }
+  const { rules, complaints } = readRules(value);
+  for (const { path, atKey, message } of complaints) {
+    const rule = ruleNameAt(value, path);
+    const inside = path.slice(1).join('.');
+    problems.push({
+      file,
+      ...(rule !== undefined && { rule }),
+      ...locate?.(path, atKey),
+      message: inside && !atKey ? `${inside}: ${message}` : message,
+    });
+  }
+  return rules.map((rule, index) => ({
+    file,
+    text: toCedarPolicy(rule),
+    ...(locate?.([index]) ?? { line: index + 1, column: 1 }),
+    effectAt: undefined,
+  }));
+}
+
+/** How a complaint names its rule: by its id, or by its place when that is what is missing. */
+function ruleNameAt(value: unknown, [index]: Path): string | undefined {
+  if (typeof index !== 'number') return undefined;
+  const id = (value as readonly { id?: unknown }[])[index]?.id;
+  return typeof id === 'string' ? id : `number ${index + 1}`;
+}
+
+async function readAll(
+  parts: readonly PolicySource[],
+  problems: Problem[],
+  given: CedarRuntime | undefined,
+): Promise<readonly Rule[]> {
   const rules: Rule[] = [];
-  const problems: Problem[] = [];
   for (const [index, part] of parts.entries()) {
     if (index % BATCH === BATCH - 1) await setImmediate();
     const { file, line, column } = part;
@@ -56,7 +134,7 @@ async function readAll(parts: readonly PolicySource[], given: CedarRuntime | und
       else problems.push(...read.problems.map((message) => ({ file, rule: read.id, line, column, message })));
     }
   }
-  return { rules, problems };
+  return rules;
 }
 
 function syntaxProblem(part: PolicySource, error: DetailedError): Problem {
@@ -86,13 +164,9 @@ function duplicates(rules: readonly Rule[]): readonly Problem[] {
   });
 }
 
-function refuse(files: readonly PolicyFile[], message: string): never {
-  throw problemsFault([{ file: files.map(({ name }) => name).join(', '), message }]);
-}
-
 /** Names count too: a rule without an id is called after its file. */
-function versionOf(files: readonly PolicyFile[]): string {
-  const hash = createHash('sha256');
-  for (const { name, text } of files) hash.update(JSON.stringify([name, text]));
-  return `sha256:${hash.digest('hex')}`;
+export function versionOf(sources: Sources): string {
+  const { rules, files } = sources;
+  const parts = [[rulesName(sources), rules ?? null], ...files.map(({ name, text }) => [name, text])];
+  return `sha256:${createHash('sha256').update(JSON.stringify(parts)).digest('hex')}`;
 }

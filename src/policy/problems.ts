@@ -15,7 +15,8 @@ const SHOWN = 20;
 
 export function problemLine({ file, rule, line, column, message }: Problem): string {
   const at = line === undefined ? file : `${file}:${line}${column === undefined ? '' : `:${column}`}`;
-  return `${at}: ${rule === undefined ? '' : `rule ${rule}: `}${message}`;
+  const name = rule === undefined || /^[\w .:/-]+$/.test(rule) ? rule : JSON.stringify(rule);
+  return `${at}: ${name === undefined ? '' : `rule ${name}: `}${message}`;
 }
 
 export function problemsFault(problems: readonly Problem[]): Fault {

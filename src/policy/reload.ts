@@ -1,0 +1,153 @@
+/**
+ * Rules that may change while work goes on. A new policy is read, checked and put in place in one step; one
+ * that cannot be read leaves the old one in force and is reported. Before the first one is in place the answer is no.
+ */
+import type { Action } from '../model/actions.ts';
+import { asFault, type Fault } from '../model/faults.ts';
+import { createCedarEngine } from './cedar.ts';
+import { block, type PureEngine } from './engine.ts';
+import { loadPolicies, type Sources, versionOf } from './load.ts';
+import type { Problem } from './problems.ts';
+import { type WatchedPaths, watchPaths } from './watch.ts';
+
+const NAME = 'cedar';
+/** Sources that change every time they are looked at are not a policy. */
+const MAX_READS = 5;
+
+export interface PolicyChange {
+  readonly outcome: 'loaded' | 'refused';
+  /** Version now in force; undefined when there has never been one. */
+  readonly version: string | undefined;
+  readonly rules: number;
+  /** When refused: the version that was not taken, if it could be read at all, and everything wrong with it. */
+  readonly refused?: string;
+  readonly errors: readonly Problem[];
+}
+
+export interface ReloadDeps {
+  /** Reads the sources anew each time. */
+  readonly load: () => Promise<Sources>;
+  /** Told of every policy that came into force or was refused; not of reloads that changed nothing. */
+  readonly onChange: (change: PolicyChange) => void;
+  /** Files and directories to watch. */
+  readonly watch?: readonly string[];
+  readonly debounceMs?: number;
+  readonly memoEntries?: number;
+}
+
+export interface ReloadablePolicy extends PureEngine {
+  /** Reads now. The first call puts the first policy in force. Never rejects: what went wrong is in the answer. */
+  reload(): Promise<PolicyChange>;
+  close(): Promise<void>;
+}
+
+const NOTHING_YET: PolicyChange = { outcome: 'refused', version: undefined, rules: 0, errors: [] };
+
+export function createReloadablePolicy({
+  load,
+  onChange,
+  watch,
+  debounceMs = 50,
+  memoEntries,
+}: ReloadDeps): ReloadablePolicy {
+  let current: PureEngine | undefined;
+  let state = NOTHING_YET;
+  let running: Promise<PolicyChange> | undefined;
+  let queued: Promise<PolicyChange> | undefined;
+  let closed = false;
+
+  const once = async (): Promise<PolicyChange> => {
+    const change = await attempt(
+      load,
+      state,
+      (engine) => {
+        current = engine;
+      },
+      memoEntries,
+    );
+    const first = state === NOTHING_YET;
+    const news = JSON.stringify(change) !== JSON.stringify(state);
+    state = change;
+    if ((first || news) && !closed) onChange(change);
+    return change;
+  };
+
+  /** One at a time. Whoever asks during a load gets the next one, because this one may have read too early. */
+  const reload = (): Promise<PolicyChange> => {
+    if (!running) {
+      running = once().finally(() => {
+        running = undefined;
+      });
+      return running;
+    }
+    queued ??= running.then(() => {
+      queued = undefined;
+      return reload();
+    });
+    return queued;
+  };
+
+  const watcher: WatchedPaths | undefined = watch?.length
+    ? watchPaths({ paths: watch, debounceMs, onEvent: () => void reload() })
+    : undefined;
+
+  const judge = (action: Action) =>
+    current?.judge(action) ?? block(NAME, 'policy_error', 'no policy is in force yet, which counts as no');
+  return {
+    name: NAME,
+    get version() {
+      return current?.version;
+    },
+    judge,
+    decide: async (action) => judge(action),
+    inputs: (action) => current?.inputs?.(action) ?? [],
+    reload,
+    async close() {
+      closed = true;
+      watcher?.close();
+      await (queued ?? running);
+    },
+  };
+}
+
+async function attempt(
+  load: () => Promise<Sources>,
+  before: PolicyChange,
+  swap: (engine: PureEngine) => void,
+  memoEntries: number | undefined,
+): Promise<PolicyChange> {
+  let version: string | undefined;
+  try {
+    let sources = await load();
+    for (let reads = 1; reads <= MAX_READS; reads += 1) {
+      version = versionOf(sources);
+      const unchanged = version === before.version && before.version !== undefined;
+      const result = unchanged ? undefined : await loadPolicies(sources).catch((thrown: unknown) => asFault(thrown));
+      const again = await load();
+      if (versionOf(again) !== version) {
+        // Changed while it was being read: what was just checked may be half of one version and half of another.
+        sources = again;
+        continue;
+      }
+      if (result === undefined) return { outcome: 'loaded', version, rules: before.rules, errors: [] };
+      if (result instanceof Error) throw result;
+      swap(createCedarEngine({ policies: result, ...(memoEntries !== undefined && { memoEntries }) }));
+      return { outcome: 'loaded', version, rules: result.ruleCount, errors: [] };
+    }
+    throw new Error('the policy keeps changing while it is being read');
+  } catch (thrown) {
+    return {
+      outcome: 'refused',
+      version: before.version,
+      rules: before.rules,
+      ...(version !== undefined && { refused: version }),
+      errors: problemsIn(thrown),
+    };
+  }
+}
+
+function problemsIn(thrown: unknown): readonly Problem[] {
+  const listed = (thrown as Partial<Fault>).details?.problems;
+  if (Array.isArray(listed)) return listed as readonly Problem[];
+  return [{ file: 'policy', message: thrown instanceof Error ? thrown.message : 'could not be read' }];
+}

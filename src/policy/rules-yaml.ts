@@ -1,0 +1,62 @@
+/** YAML in, plain values and the place of each of them out. It refuses what YAML allows and people do not expect. */
+import { isMap, isNode, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
+import type { Problem } from './problems.ts';
+import type { Path } from './rules-read.ts';
+
+export interface Place {
+  readonly line: number;
+  readonly column: number;
+}
+/** Where a value stands; with `atKey`, where its name stands. */
+export type Locate = (path: Path, atKey?: boolean) => Place | undefined;
+
+export interface YamlRules {
+  readonly value: unknown;
+  readonly problems: readonly Problem[];
+  readonly locate: Locate;
+}
+
+/** A file holds a list of rules, or `rules:` and the list. */
+export function parseYamlRules(file: string, text: string): YamlRules {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+  const at = (offset: number): Place => {
+    const { line, col } = lines.linePos(offset);
+    return { line, column: col };
+  };
+  const problems = [...document.errors, ...document.warnings].map(({ message, pos }) => ({
+    file,
+    ...at(pos[0]),
+    message,
+  }));
+  const root = document.contents as Node | null;
+  const wrapped = isMap(root) && root.items.length === 1 && root.has('rules');
+  const base: Path = wrapped ? ['rules'] : [];
+  const locate: Locate = (path, atKey) => {
+    const range = nodeAt(root, [...base, ...path], atKey === true)?.range ?? root?.range;
+    return range ? at(range[0]) : undefined;
+  };
+  if (problems.length > 0) return { value: undefined, problems, locate };
+  try {
+    const value: unknown = document.toJS({ maxAliasCount: 100 });
+    return { value: wrapped ? (value as { rules: unknown }).rules : value, problems, locate };
+  } catch (cause) {
+    const message = cause instanceof Error ? cause.message : 'cannot be read';
+    return { value: undefined, problems: [{ file, line: 1, column: 1, message }], locate };
+  }
+}
+
+/** The deepest node on the way to `path` that exists. */
+function nodeAt(root: Node | null, path: Path, atKey: boolean): Node | null {
+  let node: Node | null = root;
+  for (const [index, step] of path.entries()) {
+    let next: unknown;
+    if (isMap(node)) {
+      const pair = node.items.find(({ key }) => isScalar(key) && key.value === step);
+      next = atKey && index === path.length - 1 ? pair?.key : (pair?.value ?? pair?.key);
+    } else if (isSeq(node)) next = node.items[step as number];
+    if (!isNode(next)) return node;
+    node = next;
+  }
+  return node;
+}

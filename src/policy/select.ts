@@ -1,0 +1,145 @@
+/**
+ * Which rules can matter for an action. Cedar's cost is linear in the rules it is given, so it gets only those; the pick
+ * follows from what the rules themselves open with, and leaving a rule out never changes an answer.
+ */
+import type { Action } from '../model/actions.ts';
+import { couldMatter, type Doubt, type Guard, type Passing, passes, type Scope } from './cedar-guards.ts';
+import { PRINCIPAL_TYPES, type Rule } from './cedar-rule.ts';
+import { type CompiledPolicies, rulesFor } from './compiled.ts';
+import { isTextField, TEXT_FIELDS, type TextField } from './context.ts';
+import { createMemo, type Memo } from './memo.ts';
+
+export interface Entity {
+  readonly type: string;
+  readonly id: string;
+}
+
+export function principalOf({ actor }: Action): Entity {
+  return { type: PRINCIPAL_TYPES[actor.kind] ?? 'Unknown', id: actor.id };
+}
+
+/** What it is done to: the tool if one is named, else the target, else the workspace it happens in. */
+export function resourceOf(action: Action): Entity {
+  if (action.tool !== undefined) return { type: 'Tool', id: action.tool };
+  if (action.target !== undefined) return { type: 'Target', id: action.target };
+  return { type: 'Workspace', id: action.workspace_id };
+}
+
+/** Fields with few different values: what they rule out is worked out once and remembered. */
+const FEW: readonly string[] = [
+  'effect',
+  'evidence',
+  'workspace',
+  'tool',
+  'server',
+  'tier',
+  'persona',
+  'persona_id',
+  'tenant',
+  'door',
+];
+const REMEMBERED = 4_096;
+const MAX_KEY_CHARS = 1_024;
+const NO_DOUBT: Doubt = () => false;
+
+/** Rules of one kind of action, and which of the few-valued fields they open with. */
+interface Shelf {
+  readonly rules: readonly Rule[];
+  readonly fields: readonly TextField[];
+  readonly remembered: Memo<readonly Shortlisted[]>;
+}
+/** A rule that passed its opening tests, and those still to be made. */
+interface Shortlisted {
+  readonly rule: Rule;
+  readonly rest: readonly Guard[];
+}
+
+export interface Selector {
+  select(action: Action): readonly Rule[];
+  /** Without remembering, and keeping every rule that some text in doubt could have matched. */
+  selectInDoubt(action: Action, doubt: Doubt): readonly Rule[];
+}
+
+export function createSelector(policies: CompiledPolicies): Selector {
+  const shelves = new Map<string, Shelf>();
+  const shelfFor = (kind: string): Shelf => {
+    let shelf = shelves.get(kind);
+    if (!shelf) {
+      shelf = toShelf(rulesFor(policies, kind));
+      // Kinds come from a closed list; an unknown one is served without being kept.
+      if (policies.byAction.has(kind)) shelves.set(kind, shelf);
+    }
+    return shelf;
+  };
+  return {
+    select(action) {
+      const shelf = shelfFor(action.kind);
+      const principal = principalOf(action);
+      const resource = resourceOf(action);
+      const picked: Rule[] = [];
+      for (const { rule, rest } of shortlist(shelf, action, principal.type)) {
+        const { guards } = rule;
+        if (
+          inScope(guards.principal, principal, NO_DOUBT) &&
+          inScope(guards.resource, resource, NO_DOUBT) &&
+          (rest.length === 0 || couldMatter(rest, action, principal.type, NO_DOUBT))
+        ) {
+          picked.push(rule);
+        }
+      }
+      return picked;
+    },
+    selectInDoubt(action, doubt) {
+      const principal = principalOf(action);
+      const resource = resourceOf(action);
+      return rulesFor(policies, action.kind).filter(
+        ({ guards }) =>
+          inScope(guards.principal, principal, doubt) &&
+          inScope(guards.resource, resource, doubt) &&
+          couldMatter(guards.tests, action, principal.type, doubt),
+      );
+    },
+  };
+}
+
+function inScope(scope: Scope, { type, id }: Entity, doubt: Doubt): boolean {
+  return (scope.type === undefined || scope.type === type) && (scope.id === undefined || scope.id === id || doubt(id));
+}
+
+function toShelf(rules: readonly Rule[]): Shelf {
+  const fields = new Set(
+    rules.flatMap(({ guards }) => opening(guards.tests).flatMap((test) => ('path' in test ? test.path : []))),
+  );
+  return { rules, fields: [...fields].filter(isTextField), remembered: createMemo(REMEMBERED) };
+}
+
+/** The tests a rule begins with that look only at few-valued fields. */
+function opening(tests: readonly Guard[]): readonly Guard[] {
+  const other = tests.findIndex(
+    (test) => !('principal' in test) && !(test.path.length === 1 && FEW.includes(test.path[0] as string)),
+  );
+  return other < 0 ? tests : tests.slice(0, other);
+}
+
+function shortlist(shelf: Shelf, action: Action, principalType: string): readonly Shortlisted[] {
+  // As JSON, so that no text can pass for two.
+  const key = JSON.stringify([principalType, ...shelf.fields.map((field) => TEXT_FIELDS[field](action) ?? null)]);
+  const known = shelf.remembered.get(key);
+  if (known) return known;
+  const list = shelf.rules.flatMap((rule) => {
+    const first = opening(rule.guards.tests);
+    const answer = firstDoubt(first, action, principalType);
+    if (answer === 'no') return [];
+    return [{ rule, rest: answer === 'open' ? [] : rule.guards.tests.slice(first.length) }];
+  });
+  if (key.length <= MAX_KEY_CHARS) shelf.remembered.set(key, list);
+  return list;
+}
+
+function firstDoubt(tests: readonly Guard[], action: Action, principalType: string): Passing {
+  for (const test of tests) {
+    const answer = passes(test, action, principalType, NO_DOUBT);
+    if (answer !== 'yes') return answer;
+  }
+  return 'yes';
+}
