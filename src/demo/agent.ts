@@ -1,0 +1,187 @@
+/**
+ * An agent that is always there: no network, no keys, no clock, no chance. It does what plain words in its task say and
+ * shows every kind of thing an agent can do through the bridge. It holds no state of its own: started again after a
+ * crash it says and asks the same things under the same names, and the bridge answers what it already knows.
+ */
+import type { End } from '../model/commands.ts';
+import type { Json, JsonObject } from '../model/schema.ts';
+import type { AgentBackend, Sink, Work } from '../ports.ts';
+import { describeStep, readScript, type Step, textOf } from './script.ts';
+import { createVoice, type Voice } from './voice.ts';
+
+export interface DemoAgentDeps {
+  /** Waits, or stops waiting when the signal fires; either way of ending (resolve or reject) will do. */
+  pause(ms: number, signal: AbortSignal): Promise<void>;
+  readonly name?: string;
+  /** Between two steps of long work. */
+  readonly stepMs?: number;
+  /** Between two pieces of a streamed message; 0 does not wait at all. */
+  readonly streamMs?: number;
+}
+
+export function createDemoAgent({ pause, name = 'demo', stepMs = 100, streamMs = 0 }: DemoAgentDeps): AgentBackend {
+  return {
+    name,
+    abilities: { resume: true, evidence: 'held', steer: true },
+    async start(work, sink, signal) {
+      const inbox: string[] = [];
+      const wait = async (ms: number) => {
+        if (ms > 0 && !signal.aborted) await pause(ms, signal).catch((cause) => unlessStopped(cause, signal));
+      };
+      return {
+        done: perform({ work, sink, signal, inbox, step: () => wait(stepMs), stream: () => wait(streamMs) }),
+        steer: (message) => {
+          inbox.push(textOf(message));
+        },
+      };
+    },
+  };
+}
+
+interface Desk {
+  readonly work: Work;
+  readonly sink: Sink;
+  readonly signal: AbortSignal;
+  readonly inbox: string[];
+  step(): Promise<void>;
+  stream(): Promise<void>;
+}
+
+async function perform(desk: Desk): Promise<End> {
+  const { signal } = desk;
+  const steps = readScript(textOf(desk.work.task.input));
+  const voice = createVoice(desk);
+  try {
+    for (const [at, step] of steps.entries()) {
+      if (signal.aborted) return canceled(at, steps.length);
+      if (steps.length > 1) await voice.plan(steps, at);
+      await voice.think(at, step);
+      const end = await takeStep(desk, voice, step, at);
+      if (end) return end;
+      await hear(desk, voice);
+      if (signal.aborted) return canceled(at, steps.length);
+    }
+    if (steps.length > 1) await voice.plan(steps, steps.length);
+  } catch (cause) {
+    unlessStopped(cause, signal);
+    return { state: 'CANCELED', summary: 'stopped while a step was under way' };
+  }
+  return { state: 'COMPLETED', summary: steps.map(describeStep).join(', then ') };
+}
+
+/** Undefined means: go on with the next step. */
+async function takeStep(desk: Desk, voice: Voice, step: Step, at: number): Promise<End | undefined> {
+  const { sink, work } = desk;
+  switch (step.do) {
+    case 'say':
+      await voice.say(step.text);
+      return undefined;
+    case 'call': {
+      const { tool, target, effect, intent } = step;
+      const tool_call_id = `${work.task.id}.call${at + 1}`;
+      const outcome = await sink.act({ kind: 'tool', tool_call_id, tool, target, effect, arguments: step.arguments });
+      if (outcome.kind === 'refused') await voice.say(`I was not allowed to ${intent}: ${outcome.reason}`);
+      else if (outcome.result.status === 'ok') await voice.say(told(outcome.result.output));
+      else await voice.say(`I could not ${intent}: ${outcome.result.error ?? 'the tool did not say why'}`);
+      return undefined;
+    }
+    case 'artifact':
+      await produce(desk, voice);
+      return undefined;
+    case 'ask': {
+      const key = `${work.task.id}.ask${at + 1}`;
+      const answer = await sink.ask({ kind: 'input', key, question: step.question });
+      if (answer.kind === 'value') await voice.say(`You said: ${told(answer.value as Json)}`);
+      else if (!desk.signal.aborted) await voice.say(`I got no answer: ${answer.reason ?? answer.kind}`);
+      return undefined;
+    }
+    case 'work':
+      await toil(desk, voice, step.steps);
+      return undefined;
+    case 'handoff':
+      await handOff(desk, voice, step.to, at);
+      return undefined;
+    case 'fail':
+      return { state: 'FAILED', failure: { code: step.code, message: 'the demo agent was asked to fail' } };
+  }
+}
+
+async function produce({ sink }: Desk, voice: Voice): Promise<void> {
+  const before = '# Report\n';
+  const after = '# Report\n\nNothing went wrong.\n';
+  const patch = '--- a/report.md\n+++ b/report.md\n@@ -1 +1,3 @@\n # Report\n+\n+Nothing went wrong.\n';
+  const file = await sink.artifact({
+    kind: 'file',
+    name: 'report.md',
+    mime_type: 'text/markdown',
+    bytes: Buffer.from(after),
+  });
+  const diff = await sink.artifact({
+    kind: 'patch',
+    name: 'report.patch',
+    mime_type: 'text/x-diff',
+    bytes: Buffer.from(patch),
+    metadata: { lines_before: before.split('\n').length - 1 },
+  });
+  await voice.say('I wrote report.md, and a patch that shows what changed.', [file.id, diff.id]);
+}
+
+/** Long work, in steps small enough to be stopped between any two. "stop" in a message ends it early, as done. */
+async function toil(desk: Desk, voice: Voice, steps: number): Promise<void> {
+  const message = voice.open();
+  let done = 0;
+  while (done < steps && !desk.signal.aborted) {
+    if (desk.inbox.some((text) => /\bstop\b/i.test(text))) break;
+    await desk.step();
+    if (desk.signal.aborted) return;
+    done += 1;
+    await message.add(`step ${done} of ${steps}\n`);
+  }
+  if (!desk.signal.aborted) await message.close();
+}
+
+/** Nobody is behind the other name; what shows is how a handoff is decided, told and proven. */
+async function handOff({ sink, work }: Desk, voice: Voice, to: string, at: number): Promise<void> {
+  const payload = { target_agent: to, task_id: `${work.task.id}.handoff${at + 1}` };
+  const outcome = await sink.act(
+    {
+      kind: 'handoff',
+      tool_call_id: `${work.task.id}.call${at + 1}`,
+      tool: 'handoff',
+      target: to,
+      effect: 'execute',
+      arguments: { to },
+    },
+    async () => ({ status: 'ok', output: { text: `${to} took the work and gave it back, done.` } }),
+  );
+  if (outcome.kind === 'refused') {
+    await sink.emit({ event: 'agent.handoff', payload: { ...payload, status: 'rejected' } });
+    await voice.say(`I was not allowed to hand off to ${to}: ${outcome.reason}`);
+    return;
+  }
+  const ok = outcome.result.status === 'ok';
+  await sink.emit({ event: 'agent.handoff', payload: { ...payload, status: 'accepted' } });
+  await sink.emit({ event: 'agent.handoff', payload: { ...payload, status: ok ? 'completed' : 'failed' } });
+  await voice.say(ok ? told(outcome.result.output) : `The handoff to ${to} failed: ${outcome.result.error ?? ''}`);
+}
+
+/** Messages that arrived while it worked are acknowledged between steps. */
+async function hear({ inbox }: Desk, voice: Voice): Promise<void> {
+  for (const text of inbox.splice(0)) await voice.say(`Noted: ${text}`);
+}
+
+/** What a tool or a person said, as a sentence. */
+function told(value: Json): string {
+  if (typeof value === 'string') return value;
+  const text = (value as JsonObject | null)?.text;
+  return typeof text === 'string' ? text : JSON.stringify(value);
+}
+
+function canceled(at: number, of: number): End {
+  return { state: 'CANCELED', summary: `stopped after ${at} of ${of} steps` };
+}
+
+/** Once stopped, whatever a wait or a write throws is only the echo of being stopped. */
+function unlessStopped(cause: unknown, signal: AbortSignal): void {
+  if (!signal.aborted) throw cause;
+}

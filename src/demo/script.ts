@@ -1,0 +1,115 @@
+/** Plain words → what the demo agent does. Pure: the same text is always the same script. */
+import type { JsonObject } from '../model/schema.ts';
+import type { Effect } from '../model/words.ts';
+
+export type Step =
+  | { readonly do: 'say'; readonly text: string }
+  | {
+      readonly do: 'call';
+      readonly tool: string;
+      readonly target: string;
+      readonly arguments: JsonObject;
+      readonly effect: Effect;
+      /** Completes "I was not allowed to …". */
+      readonly intent: string;
+    }
+  | { readonly do: 'artifact' }
+  | { readonly do: 'ask'; readonly question: string }
+  | { readonly do: 'work'; readonly steps: number }
+  | { readonly do: 'handoff'; readonly to: string }
+  | { readonly do: 'fail'; readonly code: string };
+
+export const HELP =
+  'I am the demo agent. Say: hello · read <note> · write <note> <text> · delete <note> · send <text> to <someone> · ' +
+  'artifact · ask <question> · wait <steps> · handoff to <agent> · fail <code>. Join steps with "then".';
+
+const GREETING = 'Hello! I am the demo agent: no network, no keys, always the same answer to the same words.';
+/** What comes after is not read: it is a script, not a book. */
+const LONGEST = 10_000;
+const MOST_STEPS = 50;
+const MOST_WORK = 10_000;
+
+/** Clauses have single spaces by then, so that no pattern can be made to look twice. */
+type Verb = readonly [pattern: RegExp, step: (words: readonly string[]) => Step];
+
+const VERBS: readonly Verb[] = [
+  [/\bread (?:the )?(\S+)/i, ([note = '']) => call('read_note', 'read', note, { name: note }, `read ${note}`)],
+  [
+    /\bwrite (\S+)(?: (.*))?/i,
+    ([note = '', text = '']) => call('write_note', 'write', note, { name: note, text }, `write ${note}`),
+  ],
+  [/\bdelete (\S+)/i, ([note = '']) => call('delete_note', 'delete', note, { name: note }, `delete ${note}`)],
+  [
+    /\bsend (.*) to (\S+)$/i,
+    ([text = '', to = '']) => call('send_mail', 'send', to, { to, text }, `send mail to ${to}`),
+  ],
+  [
+    /\bsend (.+)/i,
+    ([text = '']) => call('send_mail', 'send', 'everyone', { to: 'everyone', text }, 'send mail to everyone'),
+  ],
+  [/\bartifact\b/i, () => ({ do: 'artifact' })],
+  [/\bask\b ?(.*)/i, ([question]) => ({ do: 'ask', question: question || 'What should I know?' })],
+  [/\b(?:long|wait)\b(?:\D*(\d+))?/i, ([steps]) => ({ do: 'work', steps: Math.min(Number(steps ?? 20), MOST_WORK) })],
+  [/\bhandoff (?:to )?(\S+)/i, ([to = '']) => ({ do: 'handoff', to })],
+  [/\bfail\b(?: (?:with )?([a-z][a-z0-9_]*))?/i, ([code]) => ({ do: 'fail', code: code ?? 'demo_failure' })],
+  [/\b(?:hello|hi)\b/i, () => ({ do: 'say', text: GREETING })],
+];
+
+/** At least one step: words that mean nothing here are answered with the ones that do. */
+export function readScript(text: string): readonly Step[] {
+  const clauses = text
+    .slice(0, LONGEST)
+    .replace(/\s+/g, ' ')
+    .split(/\bthen\b/i)
+    .map((clause) => clause.trim())
+    .filter((clause) => clause !== '');
+  const steps = clauses.slice(0, MOST_STEPS).map(readClause);
+  return steps.length > 0 ? steps : [{ do: 'say', text: HELP }];
+}
+
+/** The verb that comes first in the clause is the one that is meant: "send hello to ana" sends. */
+function readClause(clause: string): Step {
+  let first: { readonly at: number; readonly step: Step } | undefined;
+  for (const [pattern, step] of VERBS) {
+    const match = pattern.exec(clause);
+    if (match && (!first || match.index < first.at)) first = { at: match.index, step: step(match.slice(1)) };
+  }
+  return first?.step ?? { do: 'say', text: HELP };
+}
+
+function call(tool: string, effect: Effect, target: string, args: JsonObject, intent: string): Step {
+  return { do: 'call', tool, effect, target, arguments: args, intent };
+}
+
+/** One line of a plan. */
+export function describeStep(step: Step): string {
+  switch (step.do) {
+    case 'say':
+      return 'answer';
+    case 'call':
+      return step.intent;
+    case 'artifact':
+      return 'produce a file and a patch';
+    case 'ask':
+      return `ask: ${step.question}`;
+    case 'work':
+      return `work through ${step.steps} steps`;
+    case 'handoff':
+      return `hand off to ${step.to}`;
+    case 'fail':
+      return 'fail';
+  }
+}
+
+/** The words in a task's input, whatever shape it has: a message, or an object with a text in it. */
+export function textOf(input: JsonObject): string {
+  if (Array.isArray(input.parts)) {
+    return input.parts.map((part: JsonObject) => (part?.type === 'text' ? String(part.text ?? '') : '')).join(' ');
+  }
+  for (const name of ['text', 'prompt', 'message', 'input', 'content'] as const) {
+    const found = input[name];
+    if (typeof found === 'string') return found;
+    if (typeof found === 'object' && found !== null && !Array.isArray(found)) return textOf(found as JsonObject);
+  }
+  return '';
+}

@@ -1,0 +1,92 @@
+/** Everything the demo agent says, as facts with names that are the same each time the same work is done. */
+import type { JsonObject } from '../model/schema.ts';
+import type { Sink, Work } from '../ports.ts';
+import { describeStep, type Step, textOf } from './script.ts';
+
+export interface VoiceDeps {
+  readonly work: Pick<Work, 'task'>;
+  readonly sink: Pick<Sink, 'emit'>;
+  readonly signal: AbortSignal;
+  /** Between two pieces of a message. */
+  stream(): Promise<void>;
+}
+
+export interface Voice {
+  say(text: string, artifacts?: readonly string[]): Promise<void>;
+  /** A message written piece by piece. */
+  open(): { add(text: string): Promise<void>; close(artifacts?: readonly string[]): Promise<void> };
+  plan(steps: readonly Step[], current: number): Promise<void>;
+  think(at: number, step: Step): Promise<void>;
+}
+
+export function createVoice({ work, sink, signal, stream }: VoiceDeps): Voice {
+  const { id } = work.task;
+  let messages = 0;
+
+  const emit = async (event: string, payload: JsonObject): Promise<void> => {
+    await sink.emit({ event, payload });
+  };
+
+  const open: Voice['open'] = () => {
+    messages += 1;
+    const message_id = `${id}.m${messages}`;
+    let whole = '';
+    return {
+      async add(text) {
+        whole += text;
+        await emit('vendor.tollbridge.message_delta', { message_id, role: 'assistant', text });
+      },
+      async close(artifacts = []) {
+        const parts: JsonObject[] = [
+          { type: 'text', text: whole, visibility: 'public' },
+          ...artifacts.map((artifact_id) => ({ type: 'artifact_ref', artifact_id, visibility: 'public' })),
+        ];
+        const message = { id: message_id, object: 'message', role: 'assistant', parts, metadata: {} };
+        await emit('agent.message', { message });
+      },
+    };
+  };
+
+  return {
+    open,
+    async say(text, artifacts) {
+      const message = open();
+      for (const piece of pieces(text)) {
+        if (signal.aborted) return;
+        await message.add(piece);
+        await stream();
+      }
+      if (!signal.aborted) await message.close(artifacts);
+    },
+    async plan(steps, current) {
+      const entries = steps.map((step, at) => ({
+        content: describeStep(step),
+        status: at < current ? 'completed' : at === current ? 'in_progress' : 'pending',
+      }));
+      await emit('vendor.tollbridge.plan', { entries });
+    },
+    /** The script stands in for a model: each step is one answer of it, so that a replay has something to replace. */
+    async think(at, step) {
+      const call_id = `${id}.llm${at + 1}`;
+      const response = { step: step as unknown as JsonObject, text: describeStep(step) };
+      const model = { provider: 'demo', model: 'script' };
+      await emit('span.completed', { span: { id: `${id}.span${at + 1}`, kind: 'llm', call_id }, model, response });
+      await emit('vendor.tollbridge.usage', {
+        ...model,
+        call_id,
+        input_tokens: words(textOf(work.task.input)),
+        output_tokens: words(response.text),
+        usd_micros: 0,
+      });
+    },
+  };
+}
+
+/** Three words at a time, nothing lost in between. */
+function pieces(text: string): readonly string[] {
+  return text.match(/(?:\S+\s*){1,3}|\s+/g) ?? [];
+}
+
+function words(text: string): number {
+  return text.split(/\s+/).filter((word) => word !== '').length;
+}
