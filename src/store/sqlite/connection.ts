@@ -1,0 +1,176 @@
+/**
+ * One connection to one file: opened with care, checked, and closed for good. Everything in this store goes through
+ * it, synchronously, so a transaction never spans a turn of the event loop.
+ *
+ * Two habits of the driver shape this file. A prepared BEGIN that fails with SQLITE_BUSY stays open and pins an old
+ * snapshot, so transactions are begun and ended with `exec`. `get` in object mode adds members of its own, so every
+ * statement is in raw mode and rows are arrays.
+ */
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import Database from 'libsql';
+import { Fault } from '../../model/faults.ts';
+import { migrate } from './migrations.ts';
+import { damaged, environmentFault, isBusy } from './trouble.ts';
+
+export type Value = string | number | null | Uint8Array;
+export interface Statement {
+  run(params?: readonly Value[]): void;
+  get(params?: readonly Value[]): unknown[] | undefined;
+  all(params?: readonly Value[]): unknown[][];
+}
+export interface Connection {
+  readonly path: string;
+  prepare(sql: string): Statement;
+  exec(sql: string): void;
+  pragma(sql: string): unknown;
+  /** Take the write lock. Fails at once when the file is no longer where it was. */
+  begin(): void;
+  commit(): void;
+  /** Does nothing when no transaction is open. */
+  rollback(): void;
+  /** Changes when another connection has committed to the file. */
+  version(): number;
+  close(): void;
+}
+
+/** How long a call may block the process on another one's lock; beyond it we wait without blocking. */
+const BLOCK_MS = 25;
+
+export async function openConnection(path: string, patienceMs: number): Promise<Connection> {
+  const marker = `${path}.born`;
+  prepareFile(path, marker);
+  const deadline = Date.now() + patienceMs;
+  while (true) {
+    try {
+      const connection = connect(path);
+      if (!existsSync(marker))
+        writeFileSync(marker, 'Says that the log beside it was once written.\n', { mode: 0o600 });
+      return connection;
+    } catch (thrown) {
+      // Another process may be creating or recovering the same file: that takes moments.
+      if (!isBusy(thrown) || Date.now() > deadline) throw openFault(thrown, path);
+      await sleep(5 + Math.random() * 20);
+    }
+  }
+}
+
+function openFault(thrown: unknown, path: string): unknown {
+  const fault = environmentFault(thrown, path);
+  if (fault) return fault;
+  return thrown instanceof Fault ? thrown : new Fault('unavailable', `cannot open ${path}`, { cause: thrown });
+}
+
+function prepareFile(path: string, marker: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const size = statSync(path, { throwIfNoEntry: false })?.size;
+  if (!size && existsSync(marker)) {
+    const what = size === undefined ? 'is gone' : 'is empty';
+    throw new Fault(
+      'unavailable',
+      `${path} ${what}, and ${marker} says it once held a log. Restore it, or remove ${marker} to begin a new log`,
+    );
+  }
+  if (size === undefined) create(path);
+  else chmodOwn(path);
+}
+
+/** Only ever creates: opening and closing an existing file would drop the locks this process holds on it. */
+function create(path: string): void {
+  try {
+    closeSync(openSync(path, 'wx', 0o600));
+  } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code === 'EEXIST') return;
+    throw new Fault('unavailable', `cannot create ${path}`, { cause: thrown });
+  }
+}
+
+function chmodOwn(path: string): void {
+  try {
+    chmodSync(path, 0o600);
+  } catch {
+    // Someone else's file that we may use: its owner decides who reads it.
+  }
+}
+
+function connect(path: string): Connection {
+  const db = new Database(path, { timeout: BLOCK_MS });
+  const home = statSync(path);
+  const prepared: Slot[] = [];
+  const prepare = (sql: string): Statement => {
+    const statement = db.prepare(sql);
+    const slot: Slot = { statement: (statement.reader ? statement.raw() : statement) as unknown as Statement };
+    prepared.push(slot);
+    return {
+      run: (params = []) => (slot.statement ?? gone(path)).run(params),
+      get: (params = []) => (slot.statement ?? gone(path)).get(params),
+      all: (params = []) => (slot.statement ?? gone(path)).all(params),
+    };
+  };
+  const dataVersion = prepare('PRAGMA data_version');
+
+  const connection: Connection = {
+    path,
+    prepare,
+    exec: (sql) => {
+      db.exec(sql);
+    },
+    pragma: (sql) => (db.prepare(`PRAGMA ${sql}`).raw().all() as unknown[][])[0]?.[0],
+    begin() {
+      const now = statSync(path, { throwIfNoEntry: false });
+      if (now?.ino !== home.ino || now.dev !== home.dev) {
+        throw new Fault('unavailable', `${path} was moved, removed or replaced: put it back, or restart`);
+      }
+      db.exec('BEGIN IMMEDIATE');
+    },
+    commit() {
+      db.exec('COMMIT');
+    },
+    rollback() {
+      if (db.inTransaction) db.exec('ROLLBACK');
+    },
+    version: () => (dataVersion.get() as [number])[0],
+    close() {
+      // The driver keeps the file open as long as a statement can be reached, so let go of them all.
+      for (const slot of prepared) slot.statement = undefined;
+      db.close();
+    },
+  };
+  try {
+    configure(connection);
+    migrate(connection);
+    return connection;
+  } catch (thrown) {
+    db.close();
+    throw thrown;
+  }
+}
+
+interface Slot {
+  statement: Statement | undefined;
+}
+
+function gone(path: string): never {
+  throw new Fault('unavailable', `${path} is closed`);
+}
+
+/** Name, what we ask for, what the file must answer. */
+const SETTINGS = [
+  ['journal_mode', 'WAL', 'wal'],
+  ['synchronous', 'FULL', 2],
+  ['busy_timeout', BLOCK_MS, BLOCK_MS],
+  ['foreign_keys', 'OFF', 0],
+  ['cache_size', -32_000, -32_000],
+  ['journal_size_limit', 67_108_864, 67_108_864],
+] as const;
+
+function configure(connection: Connection): void {
+  for (const [name, wanted, expected] of SETTINGS) {
+    connection.exec(`PRAGMA ${name} = ${wanted}`);
+    const actual = connection.pragma(name);
+    if (actual !== expected) {
+      throw damaged(connection.path, undefined, `cannot be used: ${name} is ${String(actual)}, not ${expected}`);
+    }
+  }
+}

@@ -1,0 +1,52 @@
+/** The log itself: where it ends, where it begins since pruning, single events, and putting events at its end. */
+import type { Connection, Value } from './connection.ts';
+import { insertMany } from './insert.ts';
+
+/** Workspaces are found by stretches of this many positions. */
+export const SPAN = 256;
+
+export interface Tip {
+  readonly position: number;
+  /** Time of the last event; empty when there never was one. */
+  readonly at: string;
+}
+export interface Log {
+  tip(): Tip;
+  /** Last position: cheaper than `tip`. */
+  last(): number;
+  /** Last position that was pruned; 0 when none was. */
+  floor(): number;
+  text(position: number): string | undefined;
+  /** Flat list, four per event: resource, sequence, place, text; the first at `from`. */
+  append(from: number, values: readonly Value[]): void;
+}
+
+export function createLog(connection: Connection): Log {
+  const last = connection.prepare('SELECT max(position) FROM events');
+  const meta = connection.prepare('SELECT value FROM meta WHERE name = ?');
+  const select = connection.prepare('SELECT body FROM events WHERE position = ?');
+  const insert = insertMany(connection, 'events', 5);
+
+  const floor = (): number => Number((meta.get(['floor']) as [string] | undefined)?.[0] ?? 0);
+  const lastPosition = (): number => (last.get() as [number | null])[0] ?? floor();
+  const text = (position: number): string | undefined => (select.get([position]) as [string] | undefined)?.[0];
+
+  return {
+    floor,
+    text,
+    last: lastPosition,
+    tip() {
+      const position = lastPosition();
+      const body = text(position);
+      const at = body ? (JSON.parse(body) as { created_at: string }).created_at : meta.get(['floor_at'])?.[0];
+      return { position, at: (at as string | undefined) ?? '' };
+    },
+    append(from, values) {
+      const all: Value[] = [];
+      for (let at = 0, position = from; at < values.length; at += 4, position++) {
+        all.push(position, values[at]!, values[at + 1]!, values[at + 2]!, values[at + 3]!);
+      }
+      insert(all);
+    },
+  };
+}

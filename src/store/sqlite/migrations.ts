@@ -1,0 +1,116 @@
+/**
+ * The shape of the file, as an ordered list of steps. A step that has shipped is never edited: a change is a new step.
+ * Refuses a file written by a newer version, and a file that is not ours.
+ */
+import { Fault } from '../../model/faults.ts';
+import type { Connection } from './connection.ts';
+import { damaged } from './trouble.ts';
+
+/** `toll`, so that another program's database is never taken for ours. */
+export const APPLICATION_ID = 0x746f6c6c;
+
+/** Index 0 makes version 1. */
+export const MIGRATIONS: readonly string[] = [
+  `
+  -- Small facts about the file: floor (last position pruned), floor_at (its time).
+  CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+
+  -- What events are about. base: the last sequence that was pruned, so that numbering goes on.
+  CREATE TABLE resources (
+    id INTEGER PRIMARY KEY, object TEXT NOT NULL, name TEXT NOT NULL, base INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (object, name)
+  ) STRICT;
+
+  -- Where events of a resource happen. Nearly always one per resource, so an event carries one number instead of three ids.
+  CREATE TABLE places (
+    id INTEGER PRIMARY KEY, resource INTEGER NOT NULL REFERENCES resources, task TEXT, session TEXT, workspace TEXT
+  ) STRICT;
+  CREATE INDEX places_by_resource ON places (resource);
+  CREATE INDEX places_by_task ON places (task, id, resource) WHERE task IS NOT NULL;
+  CREATE INDEX places_by_session ON places (session, id, resource) WHERE session IS NOT NULL;
+
+  -- The log. position is the number in the event id; body is the event as it is read back.
+  CREATE TABLE events (
+    position INTEGER PRIMARY KEY, resource INTEGER NOT NULL, sequence INTEGER NOT NULL, place INTEGER NOT NULL,
+    body TEXT NOT NULL
+  ) STRICT;
+  CREATE UNIQUE INDEX events_by_resource ON events (resource, sequence);
+
+  -- Which stretches of 256 positions hold events of a workspace.
+  CREATE TABLE spans (workspace TEXT NOT NULL, span INTEGER NOT NULL, PRIMARY KEY (workspace, span)) STRICT, WITHOUT ROWID;
+
+  -- Projections. A dropped row keeps its place in the order (body NULL), so that a page can go on after it.
+  CREATE TABLE rows (
+    object TEXT NOT NULL, id TEXT NOT NULL, created_at TEXT NOT NULL,
+    workspace_id TEXT, session_id TEXT, task_id TEXT, parent_task_id TEXT, state TEXT, owner_id TEXT,
+    body TEXT, PRIMARY KEY (object, id)
+  ) STRICT;
+  CREATE INDEX rows_by_age ON rows (object, created_at, id) WHERE body IS NOT NULL;
+  CREATE INDEX rows_by_workspace ON rows (object, workspace_id, created_at, id) WHERE workspace_id IS NOT NULL;
+  CREATE INDEX rows_by_session ON rows (object, session_id, created_at, id) WHERE session_id IS NOT NULL;
+  CREATE INDEX rows_by_task ON rows (object, task_id, created_at, id) WHERE task_id IS NOT NULL;
+  CREATE INDEX rows_by_parent ON rows (object, parent_task_id, created_at, id) WHERE parent_task_id IS NOT NULL;
+  CREATE INDEX rows_by_state ON rows (object, state, created_at, id) WHERE state IS NOT NULL;
+  CREATE INDEX rows_by_owner ON rows (object, owner_id, created_at, id) WHERE owner_id IS NOT NULL;
+
+  -- Projections of the pruned part of the log: where a rebuild starts.
+  CREATE TABLE baseline (
+    object TEXT NOT NULL, id TEXT NOT NULL, created_at TEXT NOT NULL, body TEXT, PRIMARY KEY (object, id)
+  ) STRICT;
+
+  CREATE TABLE idempotency (scope TEXT PRIMARY KEY, digest TEXT NOT NULL, result TEXT, at TEXT NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE INDEX idempotency_by_age ON idempotency (at);
+
+  CREATE TABLE receipts (
+    position INTEGER PRIMARY KEY, chain TEXT NOT NULL, number INTEGER NOT NULL, id TEXT NOT NULL UNIQUE,
+    hash TEXT NOT NULL, task_id TEXT NOT NULL, body TEXT NOT NULL, UNIQUE (chain, number)
+  ) STRICT;
+  CREATE INDEX receipts_by_task ON receipts (task_id);
+  CREATE TABLE tree (one INTEGER PRIMARY KEY CHECK (one = 1), size INTEGER NOT NULL, frontier TEXT NOT NULL) STRICT;
+  CREATE TABLE tree_nodes (
+    level INTEGER NOT NULL, number INTEGER NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (level, number)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE blobs (sha256 TEXT PRIMARY KEY, size INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE TABLE blob_parts (
+    sha256 TEXT NOT NULL, part INTEGER NOT NULL, digest TEXT NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (sha256, part)
+  ) STRICT;
+  `,
+];
+
+/** Bring the file to the newest shape, each step in its own transaction. Several processes may try at once. */
+export function migrate(connection: Connection, migrations: readonly string[] = MIGRATIONS): void {
+  while (true) {
+    connection.begin();
+    try {
+      const version = connection.pragma('user_version') as number;
+      check(connection, version, migrations.length);
+      const step = migrations[version];
+      if (step === undefined) {
+        connection.rollback();
+        return;
+      }
+      connection.exec(step);
+      connection.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${version + 1}`);
+      connection.commit();
+    } catch (thrown) {
+      connection.rollback();
+      throw thrown;
+    }
+  }
+}
+
+function check(connection: Connection, version: number, newest: number): void {
+  if (version > newest) {
+    throw new Fault(
+      'unsupported_version',
+      `${connection.path} was written by a newer version (schema ${version}, this one knows ${newest}): upgrade, or open another file`,
+    );
+  }
+  const application = connection.pragma('application_id') as number;
+  const tables = connection.prepare('SELECT count(*) FROM sqlite_schema').get() as [number];
+  const blank = version === 0 && application === 0 && tables[0] === 0;
+  if (!blank && application !== APPLICATION_ID) {
+    throw damaged(connection.path, undefined, "is another program's database");
+  }
+}

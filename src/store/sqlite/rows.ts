@@ -1,0 +1,115 @@
+/**
+ * Projections: resources as last written, with the members a list may be filtered by kept as columns. Knows nothing
+ * of what a row means; the one thing it reads from a body is the filters.
+ */
+import { Fault } from '../../model/faults.ts';
+import type { FilterName, ListQuery, Row } from '../../ports.ts';
+import type { Connection, Value } from './connection.ts';
+import { createRecent } from './recent.ts';
+
+export interface Rows {
+  /** As the transaction sees it. The same object may be handed out again: do not change it. */
+  peek(object: string, id: string): Row | undefined;
+  /** As the disk has it: a fresh copy. */
+  get(object: string, id: string): Row | undefined;
+  list(query: ListQuery): Row[];
+  /** `born` places a row that is new in the order; one that is known keeps the place it had. */
+  put(row: Row, born: string): void;
+  drop(object: string, id: string, born: string): void;
+  forget(): void;
+  age(): void;
+}
+
+const FILTERS = ['workspace_id', 'session_id', 'task_id', 'parent_task_id', 'state', 'owner_id'] as const;
+const REMEMBERED = 5_000;
+const ABSENT = Symbol('absent');
+
+/** The value a list is filtered by; only text counts. */
+function filterOf(row: Row, name: FilterName): string | null {
+  const members = row as unknown as Record<string, unknown>;
+  const value = name === 'state' ? (members.status ?? members.state) : members[name];
+  return typeof value === 'string' ? value : null;
+}
+
+export function createRows(connection: Connection): Rows {
+  const select = connection.prepare('SELECT body FROM rows WHERE object = ? AND id = ? AND body IS NOT NULL');
+  const selectAge = connection.prepare('SELECT created_at FROM rows WHERE object = ? AND id = ?');
+  const upsert = connection.prepare(
+    `INSERT INTO rows (object, id, created_at, ${FILTERS.join(', ')}, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT (object, id) DO UPDATE SET
+       ${FILTERS.map((name) => `${name} = excluded.${name}`).join(', ')}, body = excluded.body`,
+  );
+  // Naming a column in SET rewrites its indexes even when the value stays, so the usual change names none of them.
+  const updateBody = connection.prepare('UPDATE rows SET body = ? WHERE object = ? AND id = ?');
+  const erase = connection.prepare(
+    `INSERT INTO rows (object, id, created_at) VALUES (?, ?, ?) ON CONFLICT (object, id) DO UPDATE SET
+       ${FILTERS.map((name) => `${name} = NULL`).join(', ')}, body = NULL`,
+  );
+  const known = createRecent<Row | typeof ABSENT>(REMEMBERED);
+  const lists = new Map<string, ReturnType<Connection['prepare']>>();
+  const keyOf = (object: string, id: string): string => `${object}\n${id}`;
+
+  function read(object: string, id: string): Row | undefined {
+    const found = select.get([object, id]) as [string] | undefined;
+    return found && (JSON.parse(found[0]) as Row);
+  }
+
+  function peek(object: string, id: string): Row | undefined {
+    const key = keyOf(object, id);
+    const hit = known.get(key);
+    if (hit !== undefined) return hit === ABSENT ? undefined : hit;
+    const row = read(object, id);
+    known.set(key, row ?? ABSENT);
+    return row;
+  }
+
+  function ageOf(object: string, id: string): string {
+    const found = selectAge.get([object, id]) as [string] | undefined;
+    if (!found) throw new Fault('invalid_request', `there is no ${object} ${id} to go on after`, { param: 'after' });
+    return found[0];
+  }
+
+  return {
+    peek,
+    get: read,
+    put(row, born) {
+      const before = peek(row.object, row.id);
+      const body = JSON.stringify(row);
+      if (before && FILTERS.every((name) => filterOf(before, name) === filterOf(row, name))) {
+        updateBody.run([body, row.object, row.id]);
+      } else {
+        upsert.run([row.object, row.id, born, ...FILTERS.map((name) => filterOf(row, name)), body]);
+      }
+      known.set(keyOf(row.object, row.id), row);
+    },
+    drop(object, id, born) {
+      erase.run([object, id, born]);
+      known.set(keyOf(object, id), ABSENT);
+    },
+    list({ object, where = {}, after, limit = 50, newestFirst = false }) {
+      const terms = ['object = ?', 'body IS NOT NULL'];
+      const params: Value[] = [object];
+      for (const name of FILTERS) {
+        const wanted = where[name];
+        if (wanted === undefined) continue;
+        const values = typeof wanted === 'string' ? [wanted] : wanted;
+        terms.push(values.length === 1 ? `${name} = ?` : `${name} IN (${values.map(() => '?').join(',')})`);
+        params.push(...values);
+      }
+      if (after !== undefined) {
+        terms.push(`(created_at, id) ${newestFirst ? '<' : '>'} (?, ?)`);
+        params.push(ageOf(object, after), after);
+      }
+      const way = newestFirst ? 'DESC' : 'ASC';
+      const sql = `SELECT body FROM rows WHERE ${terms.join(' AND ')} ORDER BY created_at ${way}, id ${way} LIMIT ?`;
+      let statement = lists.get(sql);
+      if (!statement) {
+        statement = connection.prepare(sql);
+        if (lists.size < 200) lists.set(sql, statement);
+      }
+      return (statement.all([...params, limit]) as [string][]).map(([body]) => JSON.parse(body) as Row);
+    },
+    forget: known.clear,
+    age: known.age,
+  };
+}
