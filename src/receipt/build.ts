@@ -7,11 +7,12 @@ import type { Failure, Task } from '../model/resources.ts';
 import type { Json, JsonObject, Open } from '../model/schema.ts';
 import { type OutcomeState, RECEIPT_SCHEMA, type ReplayMode, type TerminalState } from '../model/words.ts';
 import { unanswered } from './approvals.ts';
-import { callsInOrder, toolCall, wasSpent } from './build-calls.ts';
 import { consumed, cost, modelRoute, totals, usageGaps } from './build-usage.ts';
+import { wasSpent } from './call-telling.ts';
 import type { Evidence } from './evidence.ts';
 import { listed } from './pile.ts';
 import { signable } from './reading.ts';
+import { callsInOrder, type SettledCall } from './tool-calls.ts';
 
 export type UnsealedReceipt = Omit<Receipt, 'chain' | 'signatures'>;
 
@@ -67,7 +68,7 @@ export function buildReceipt(input: ReceiptInput): UnsealedReceipt {
 
   if (!replay) receipt.approvals = approvalsOf(input, times.completed_at);
   receipt.autonomy_budget = {
-    consumed: replay ? NOTHING : consumed(total, calls.filter(wasSpent).length, elapsed(times)),
+    consumed: replay ? NOTHING : consumed(total, calls.filter(({ call }) => wasSpent(call)).length, elapsed(times)),
     ...(input.budget_limit && { limit: input.budget_limit }),
   };
   receipt.cost = replay ? { currency: 'USD', provider_breakdown: [], total: 0 } : cost(evidence.usage, total);
@@ -98,7 +99,7 @@ export function buildReceipt(input: ReceiptInput): UnsealedReceipt {
         a2a_handoffs: [...evidence.handoffs.values()],
         fs_writes: listed(evidence.fs_writes),
         network_egress: listed(evidence.network),
-        tool_calls: calls.map(toolCall),
+        tool_calls: calls.map(({ told }) => told),
       };
   receipt.subject = input.subject
     ? { id: input.subject.id, object: input.subject.object }
@@ -169,10 +170,10 @@ function trustOf({ trust, evidence }: ReceiptInput): Receipt['trust'] {
   };
 }
 
-function metadataOf(input: ReceiptInput, calls: readonly { evidence: string }[], gaps: readonly string[]): JsonObject {
+function metadataOf(input: ReceiptInput, calls: readonly SettledCall[], gaps: readonly string[]): JsonObject {
   const { evidence, end } = input;
   const words: Record<string, number> = { asked: 0, held: 0, observed: 0 };
-  for (const call of calls) words[call.evidence] = (words[call.evidence] ?? 0) + 1;
+  for (const { call } of calls) words[call.evidence] = (words[call.evidence] ?? 0) + 1;
   const told: Writable<JsonObject> = {
     ...(input.metadata && (signable(input.metadata) as JsonObject)),
     chain: { id: input.chain_id ?? input.task.workspace_id, scope: 'workspace' },

@@ -7,9 +7,38 @@ import { Fault } from '../model/faults.ts';
 
 /** The canonical text. Members that are `undefined` are left out, as JSON does; anywhere else `undefined` is refused. */
 export function canonicalJson(value: unknown): string {
-  try {
+  return written(() => {
     const ready = ordered(value);
-    const text = ready === SPELL_IT_OUT ? spelled(value) : JSON.stringify(ready);
+    return ready === SPELL_IT_OUT ? spell('', value) : JSON.stringify(ready);
+  });
+}
+
+/** The same text for a value made mostly of parts that went through `spellOnce`: only the rest is looked at. */
+export function assembleJson(value: unknown): string {
+  return written(() => spell('', value));
+}
+
+/**
+ * Spells a part that will not change any more, and sees to it that it does not. Work done when the part becomes known
+ * need not be done when everything waits for the seal.
+ */
+export function spellOnce<T extends object>(part: T): T {
+  freeze(part);
+  SPELLED.set(part, canonicalJson(part));
+  return part;
+}
+
+const SPELLED = new WeakMap<object, string>();
+
+function freeze(value: unknown): void {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return;
+  Object.freeze(value);
+  for (const member of Object.values(value)) freeze(member);
+}
+
+function written(write: () => string): string {
+  try {
+    const text = write();
     // The platform writes a lone surrogate as an escape; everything else in the d800 block is written as itself.
     if (text.includes('\\ud') && LONE_SURROGATE.test(text)) throw refused('text with half a surrogate pair');
     return text;
@@ -117,20 +146,65 @@ function inOrder(keys: string[]): string[] {
   return keys;
 }
 
-/** The exact, slower way: write the text key by key. */
-function spelled(value: unknown): string {
-  if (typeof value === 'number') return JSON.stringify(plainNumber(value));
-  if (typeof value === 'string' || typeof value === 'boolean' || value === null) return JSON.stringify(value);
-  if (typeof value !== 'object') throw refused(`a value of type ${typeof value}`);
-  if (Array.isArray(value)) return `[${Array.from(value, spelled).join(',')}]`;
-  refuseOdd(value);
-  const members: string[] = [];
-  for (const key of inOrder(Object.keys(value))) {
-    const member = (value as Record<string, unknown>)[key];
-    if (member !== undefined) members.push(`${JSON.stringify(key)}:${spelled(member)}`);
+/**
+ * The exact way, key by key, taking parts that were spelled before as they are. Each step hands on the text so far:
+ * appending to one long text is cheaper than joining many short ones.
+ */
+function spell(text: string, value: unknown): string {
+  switch (typeof value) {
+    case 'string':
+      return text + quoted(value);
+    case 'number':
+      return text + plainNumber(value);
+    case 'boolean':
+      return text + value;
+    case 'object':
+      if (value === null) return `${text}null`;
+      return Array.isArray(value) ? spellList(text, value) : spellObject(text, value as Record<string, unknown>);
+    default:
+      throw refused(`a value of type ${typeof value}`);
   }
-  return `{${members.join(',')}}`;
 }
+
+function spellList(text: string, list: readonly unknown[]): string {
+  if (list.length === 0) return `${text}[]`;
+  let longer = text;
+  for (let i = 0; i < list.length; i += 1) longer = spell(longer + (i === 0 ? '[' : ','), list[i]);
+  return `${longer}]`;
+}
+
+function spellObject(text: string, object: Record<string, unknown>): string {
+  const known = SPELLED.get(object);
+  if (known !== undefined) return text + known;
+  refuseOdd(object);
+  let longer = text;
+  let before = '{';
+  for (const key of inOrder(Object.keys(object))) {
+    const member = object[key];
+    if (member === undefined) continue;
+    longer = spell(longer + before + quotedKey(key), member);
+    before = ',';
+  }
+  return before === '{' ? `${text}{}` : `${longer}}`;
+}
+
+function quoted(text: string): string {
+  return PLAIN.test(text) ? `"${text}"` : JSON.stringify(text);
+}
+
+/** No control character, quote, backslash or surrogate: such text is its own spelling. */
+const PLAIN = /^[ !#-[\]-\ud7ff\ue000-\uffff]*$/;
+
+/** Keys come from a small vocabulary, so each is quoted once; the bound keeps a flood of new ones from piling up. */
+function quotedKey(key: string): string {
+  const known = KEYS.get(key);
+  if (known !== undefined) return known;
+  const text = `${quoted(key)}:`;
+  if (KEYS.size < 2000) KEYS.set(key, text);
+  return text;
+}
+
+const KEYS = new Map<string, string>();
 
 function plainNumber(value: number): number {
   if (Number.isSafeInteger(value)) return value;

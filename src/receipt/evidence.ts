@@ -4,7 +4,7 @@
  */
 import type { CoreEvent } from '../model/events.ts';
 import { position } from '../model/events.ts';
-import type { Receipt } from '../model/receipt.ts';
+import type { Receipt, ReplayMaterial } from '../model/receipt.ts';
 import type { AutonomyTier } from '../model/words.ts';
 import type { OpenAsk } from './approvals.ts';
 import { LESSONS, withWord } from './lessons.ts';
@@ -30,11 +30,11 @@ export interface UsageSum {
 
 export interface ModelCall {
   readonly call_id: string;
-  readonly event_id: string;
   readonly provider?: string;
   readonly model?: string;
   readonly version?: string;
-  readonly response_hash?: string;
+  /** The recorded response, when there is one. */
+  readonly material?: ReplayMaterial;
 }
 
 export interface Evidence {

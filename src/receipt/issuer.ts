@@ -7,11 +7,11 @@ import type { Receipt, ReplayMaterial } from '../model/receipt.ts';
 import { AUTONOMY_TIERS, type AutonomyTier } from '../model/words.ts';
 import type { Account, ChainHead, ReceiptClaim, ReceiptIssuer, ReplayClaim, SealedReceipt, Signer } from '../ports.ts';
 import { buildReceipt } from './build.ts';
+import { doing } from './call-telling.ts';
 import { hashOf } from './canonical-json.ts';
 import { createEvidence, type Evidence, foldEvidence } from './evidence.ts';
 import { replayInput } from './materials.ts';
 import { sealReceipt } from './seal.ts';
-import { doing } from './tool-calls.ts';
 
 export interface IssuerOptions {
   readonly signer: Signer;

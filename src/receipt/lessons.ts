@@ -3,6 +3,7 @@ import type { CoreEvent } from '../model/events.ts';
 import type { Receipt } from '../model/receipt.ts';
 import { AUTONOMY_TIERS } from '../model/words.ts';
 import { openedAsk, ruling } from './approvals.ts';
+import { spellOnce } from './canonical-json.ts';
 import type { Evidence, UsageSum } from './evidence.ts';
 import { onto, withEntry } from './pile.ts';
 import { count, hashIfPossible, type Members, membersOf, sha256, sum, text, time } from './reading.ts';
@@ -41,7 +42,7 @@ export const LESSONS: Readonly<Record<string, Lesson>> = {
     if (!id) return {};
     return {
       asks: withEntry(asks, id, undefined),
-      approvals: onto(approvals, ruling(id, asks.get(id), payload, event)),
+      approvals: onto(approvals, spellOnce(ruling(id, asks.get(id), payload, event))),
     };
   },
   'vendor.tollbridge.ask_used': ({ calls }, payload) => ({ calls: begun(calls, payload) }),
@@ -54,7 +55,11 @@ export const LESSONS: Readonly<Record<string, Lesson>> = {
     if (!target_agent || !task_id || !status) return {};
     const receipt_id = text(payload.receipt_id) ?? handoffs.get(task_id)?.receipt_id;
     return {
-      handoffs: withEntry(handoffs, task_id, { ...(receipt_id && { receipt_id }), status, target_agent, task_id }),
+      handoffs: withEntry(
+        handoffs,
+        task_id,
+        spellOnce({ ...(receipt_id && { receipt_id }), status, target_agent, task_id }),
+      ),
     };
   },
   'artifact.created': learnArtifact,
@@ -65,15 +70,16 @@ export const LESSONS: Readonly<Record<string, Lesson>> = {
     if (span.kind !== 'llm' || !call_id) return {};
     const named = membersOf(payload.model);
     const [provider, model, version] = [text(named.provider), text(named.model), text(named.version)];
-    const response_hash = hashIfPossible(payload.response);
+    const sha256 = hashIfPossible(payload.response);
+    const key = `llm:${call_id}`;
+    const metadata = { event_id: event.id, override_key: key };
     return {
       models: onto(models, {
         call_id,
-        event_id: event.id,
         ...(provider && { provider }),
         ...(model && { model }),
         ...(version && { version }),
-        ...(response_hash && { response_hash }),
+        ...(sha256 && { material: spellOnce({ id: key, kind: 'llm_provider_response', metadata, sha256 } as const) }),
       }),
     };
   },
@@ -118,7 +124,7 @@ function learnSideEffect(evidence: Evidence, payload: Members): Partial<Evidence
       operation,
       path,
     };
-    return { effects, fs_writes: onto(evidence.fs_writes, write) };
+    return { effects, fs_writes: onto(evidence.fs_writes, spellOnce(write)) };
   }
   const destination = text(payload.destination);
   if (payload.type !== 'network' || !destination) return {};
@@ -130,7 +136,7 @@ function learnSideEffect(evidence: Evidence, payload: Members): Partial<Evidence
     metadata: { evidence: word, ...(tool_call_id && { tool_call_id }) },
     purpose: text(payload.purpose) ?? 'not said',
   };
-  return { effects, network: onto(evidence.network, egress) };
+  return { effects, network: onto(evidence.network, spellOnce(egress)) };
 }
 
 const WRITES = ['create', 'modify', 'delete', 'rename'] as const;
@@ -165,7 +171,7 @@ function learnArtifact({ artifacts }: Evidence, payload: Members): Partial<Evide
     ...(hash && { sha256: hash }),
     uri: text(artifact.uri) ?? `artifact://${id}`,
   };
-  return { artifacts: withEntry(artifacts, id, ref) };
+  return { artifacts: withEntry(artifacts, id, spellOnce(ref)) };
 }
 
 function counted(counts: Readonly<Record<string, number>>, word: string): Readonly<Record<string, number>> {

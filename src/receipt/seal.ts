@@ -5,7 +5,7 @@
 import type { Receipt } from '../model/receipt.ts';
 import type { ChainHead, SealedReceipt, Signer } from '../ports.ts';
 import type { UnsealedReceipt } from './build.ts';
-import { hashOf } from './canonical-json.ts';
+import { assembleJson, hashBytes } from './canonical-json.ts';
 import { appendLeaf } from './merkle.ts';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
@@ -35,7 +35,7 @@ export function sealReceipt(unsealed: UnsealedReceipt, head: ChainHead, signer: 
   receipt.trust = unsealed.trust;
 
   // Hashed before the hash and the signatures exist, so nothing has to be taken out again.
-  const hash = hashOf(receipt);
+  const hash = hashBytes(assembleJson(receipt));
   receipt.chain = { previous_receipt_hash: head.previous, receipt_hash: hash };
   receipt.signatures = [signer.sign(hash)];
   const { tree, nodes } = appendLeaf(head.tree, hash);

@@ -1,6 +1,9 @@
 /** What the log says about each tool call, from request to end. Later facts never erase earlier ones that disagree. */
 import type { CoreEvent } from '../model/events.ts';
-import { find, onto, type Pile, withEntry } from './pile.ts';
+import type { ReplayMaterial } from '../model/receipt.ts';
+import { callMaterial, doing, type ToldCall, toldCall } from './call-telling.ts';
+import { spellOnce } from './canonical-json.ts';
+import { find, listed, onto, type Pile, withEntry } from './pile.ts';
 import { hashIfPossible, type Members, membersOf, text } from './reading.ts';
 
 export interface CallEvidence {
@@ -41,7 +44,13 @@ export interface CallEvidence {
 export interface Calls {
   readonly count: number;
   readonly open: ReadonlyMap<string, CallEvidence>;
-  readonly settled: Pile<CallEvidence> | undefined;
+  readonly settled: Pile<SettledCall> | undefined;
+}
+/** Told and spelled as soon as it is over, so that ending a task with many calls costs little. */
+export interface SettledCall {
+  readonly call: CallEvidence;
+  readonly told: ToldCall;
+  readonly material: ReplayMaterial | undefined;
 }
 
 export const NO_CALLS: Calls = { count: 0, open: new Map(), settled: undefined };
@@ -100,21 +109,12 @@ export function begun(calls: Calls, payload: Members): Calls {
   return calls;
 }
 
-/** What a call without an answer is doing. Undefined: it has one, or never got leave to run. */
-export function doing(call: CallEvidence): string | undefined {
-  if (call.status || call.denied || call.verdict === 'block') return undefined;
-  if (call.verdict === 'defer') return 'deferred';
-  if (call.verdict !== 'escalate' || call.begun) return 'running';
-  // Ruled on: `denied` is then there, and false.
-  return call.denied === undefined ? 'waiting_for_approval' : 'approved_but_not_begun';
-}
-
 /** `tool.completed`, `tool.failed` */
 export function ended(calls: Calls, payload: Members, event: CoreEvent): Calls {
   const id = text(payload.tool_call_id);
   if (!id) return calls;
   // The first answer stands; a second one for the same call is noise.
-  if (!calls.open.has(id) && find(calls.settled, (call) => call.call_id === id)) return calls;
+  if (!calls.open.has(id) && find(calls.settled, ({ call }) => call.call_id === id)) return calls;
   const output_hash = hashIfPossible(payload.output);
   const known = calls.open.get(id);
   const stopped = payload.code === 'canceled' || payload.code === 'outcome_unknown';
@@ -128,8 +128,20 @@ export function ended(calls: Calls, payload: Members, event: CoreEvent): Calls {
       unhashable: payload.output !== undefined && output_hash === undefined ? true : undefined,
     }),
   });
-  const settled = next.open.get(id) as CallEvidence;
-  return { ...next, open: withEntry(next.open, id, undefined), settled: onto(next.settled, settled) };
+  const over = settle(next.open.get(id) as CallEvidence);
+  return { ...next, open: withEntry(next.open, id, undefined), settled: onto(next.settled, over) };
+}
+
+function settle(call: CallEvidence): SettledCall {
+  const material = callMaterial(call);
+  return { call, told: spellOnce(toldCall(call)), material: material && spellOnce(material) };
+}
+
+/** All calls, in the order they were first mentioned. One without an answer is told as it stands now. */
+export function callsInOrder(calls: Calls): readonly SettledCall[] {
+  const all = listed(calls.settled);
+  for (const call of calls.open.values()) all.push({ call, told: toldCall(call), material: undefined });
+  return all.sort((a, b) => a.call.order - b.call.order);
 }
 
 function endedAs(call: CallEvidence | undefined, payload: Members, kind: string): NonNullable<CallEvidence['status']> {
