@@ -6,8 +6,9 @@ import type { Action, Decision } from '../model/actions.ts';
 import type { JsonObject } from '../model/schema.ts';
 import type { Verdict } from '../model/words.ts';
 import type { PolicyEngine } from '../ports.ts';
+import { checked } from './answer.ts';
 import type { NamedValue } from './context.ts';
-import { block, isPure, type PureEngine, rank, stricter } from './engine.ts';
+import { block, isPure, type PureEngine, stricter } from './engine.ts';
 import { changedPaths, overlap } from './merge-patch.ts';
 import { SHADOW } from './persona.ts';
 import { SOFT_LIMIT } from './quota.ts';
@@ -38,7 +39,7 @@ export function createPolicyChain({ engines, timeoutMs = DEFAULT_TIMEOUT_MS }: C
       let shadowed: Decision | undefined;
       for (const engine of engines) {
         const decision = checked(engine, await ask(engine, current, signal, deadline - performance.now()));
-        if (decision.code === SHADOW && !shadowed) {
+        if (isShadow(engine, decision) && !shadowed) {
           // Nothing will act, but what the others would have said is the point of a shadow.
           shadowed = decision;
           if (decision.would_be === 'block') break;
@@ -100,24 +101,8 @@ function late(name: string): Decision {
   return block(name, 'policy_timed_out', `${name} did not answer in time, which counts as no`);
 }
 
-function checked(engine: PolicyEngine, value: unknown): Decision {
-  const said = value as Partial<Decision> | null | undefined;
-  const sound =
-    typeof said === 'object' &&
-    said !== null &&
-    typeof said.reason === 'string' &&
-    typeof said.verdict === 'string' &&
-    rank(said.verdict) >= 0 &&
-    (said.arguments === undefined || isRecord(said.arguments)) &&
-    (said.verdict !== 'modify' || said.arguments !== undefined);
-  if (!sound) {
-    return block(engine.name, 'policy_error', `${engine.name} answered with something that is not a decision`);
-  }
-  return typeof said.engine === 'string' ? (said as Decision) : ({ ...said, engine: engine.name } as Decision);
-}
-
-function isRecord(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+function isShadow(engine: PolicyEngine, { verdict, code }: Decision): boolean {
+  return verdict === 'block' && code === SHADOW && isPure(engine);
 }
 
 /** Two engines that rewrite different members both get their way; two that rewrite the same one need a person. */

@@ -1,4 +1,5 @@
 /** A policy set ready to be asked, and the parts of it that are asked together. Data only. */
+import { createHash } from 'node:crypto';
 import { ACTION_KINDS } from '../model/actions.ts';
 import type { Rule } from './cedar-rule.ts';
 import { mergeNames, type Names, NO_NAMES } from './context.ts';
@@ -16,6 +17,7 @@ export interface CompiledPolicies {
 
 /** Rules that are evaluated together, and what they look at. */
 export interface Slice {
+  /** Names this text among all that were ever parsed. */
   readonly key: string;
   readonly rules: readonly Rule[];
   readonly names: Names;
@@ -33,7 +35,7 @@ export function compiledPolicies(version: string, text: string, rules: readonly 
 
 export function sliceOf(version: string, kind: string, rules: readonly Rule[]): Slice {
   return {
-    key: `${version} ${kind} ${rules.map(({ index }) => index).join(',')}`,
+    key: `${version} ${kind} ${digest(rules.map(({ index }) => index).join(','))}`,
     rules,
     names: rules.reduce((names, rule) => mergeNames(names, rule.names), NO_NAMES),
     seesPrincipal: rules.some(({ seesPrincipal }) => seesPrincipal),
@@ -45,4 +47,8 @@ export function sliceOf(version: string, kind: string, rules: readonly Rule[]): 
 /** A kind we have not met is still ruled by what is said about every kind. */
 export function rulesFor(policies: CompiledPolicies, kind: string): readonly Rule[] {
   return policies.byAction.get(kind) ?? policies.rules.filter((rule) => !rule.guards.kinds);
+}
+
+function digest(text: string): string {
+  return createHash('sha256').update(text).digest('base64url');
 }

@@ -5,12 +5,12 @@
 import type { Action } from '../model/actions.ts';
 import { asFault, type Fault } from '../model/faults.ts';
 import { createCedarEngine } from './cedar.ts';
+import { CEDAR } from './cedar-verdict.ts';
 import { block, type PureEngine } from './engine.ts';
 import { loadPolicies, type Sources, versionOf } from './load.ts';
 import type { Problem } from './problems.ts';
 import { type WatchedPaths, watchPaths } from './watch.ts';
 
-const NAME = 'cedar';
 /** Sources that change every time they are looked at are not a policy. */
 const MAX_READS = 5;
 
@@ -92,9 +92,9 @@ export function createReloadablePolicy({
     : undefined;
 
   const judge = (action: Action) =>
-    current?.judge(action) ?? block(NAME, 'policy_error', 'no policy is in force yet, which counts as no');
+    current?.judge(action) ?? block(CEDAR, 'policy_error', 'no policy is in force yet, which counts as no');
   return {
-    name: NAME,
+    name: CEDAR,
     get version() {
       return current?.version;
     },
