@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { canonicalJson, hashBytes, hashOf } from '../src/receipt/canonical-json.ts';
+import { assembleJson, canonicalJson, hashBytes, hashOf, spellOnce } from '../src/receipt/canonical-json.ts';
 import { receiptHash } from '../src/receipt/receipt-hash.ts';
 import { parseStrict } from '../src/receipt/strict-json.ts';
 
@@ -166,6 +166,37 @@ describe('properties', () => {
         expect(exact).toBe(`{"10":0,"9":0,"z":${canonicalJson(value)}}`);
       }),
     );
+  });
+});
+
+describe('parts spelled once', () => {
+  test('a value put together from them is spelled as if it were new', () => {
+    const parts = fc.array(
+      fc.tuple(
+        fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue({ maxDepth: 2, stringUnit: 'binary' })),
+        fc.boolean(),
+      ),
+    );
+    fc.assert(
+      fc.property(parts, fc.jsonValue({ maxDepth: 3, stringUnit: 'binary' }), (list, rest) => {
+        const sound = list.filter(([part]) => hasSpelling(part));
+        fc.pre(hasSpelling(rest));
+        const whole = { z: sound.map(([part, once]) => (once ? spellOnce(part) : part)), rest, 10: 1, 9: 2 };
+        expect(assembleJson(whole)).toBe(canonicalJson(JSON.parse(JSON.stringify(whole))));
+      }),
+    );
+  });
+
+  test('they cannot change afterwards', () => {
+    const part = spellOnce({ a: { b: [1] } });
+    expect(() => part.a.b.push(2)).toThrow(TypeError);
+    expect(assembleJson({ part })).toBe('{"part":{"a":{"b":[1]}}}');
+  });
+
+  test('what has no spelling is refused here too', () => {
+    expect(() => spellOnce({ a: NaN })).toThrow(/no spelling/);
+    expect(() => assembleJson({ a: '\udc00' })).toThrow(/surrogate/);
+    expect(() => assembleJson({ a: [() => 1] })).toThrow(/no spelling/);
   });
 });
 

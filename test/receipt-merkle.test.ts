@@ -60,7 +60,14 @@ describe('the tree', () => {
   });
 
   test('what is no hash is refused, and so is a frontier that does not fit', () => {
-    expect(() => appendLeaf(EMPTY_TREE, 'sha256:00')).toThrow(/not a SHA-256 hash/);
+    for (const text of [
+      'sha256:00',
+      `sha256:${'g'.repeat(64)}`,
+      `sha512:${'0'.repeat(64)}`,
+      `sha256:${'0'.repeat(63)}x`,
+    ]) {
+      expect(() => appendLeaf(EMPTY_TREE, text)).toThrow(/not a SHA-256 hash/);
+    }
     expect(() => appendLeaf({ size: 1, frontier: [] }, leaf(0))).toThrow(/frontier/);
   });
 });

@@ -59,19 +59,9 @@ function dollars(micros: number): number {
 /** The model the work used first, and the others it used. The gateway routes no models; it tells what it was told. */
 export function modelRoute(evidence: Evidence, replayed = false): Receipt['model_route'] {
   const seen = new Map<string, ModelRef>();
-  const note = (provider: string | undefined, model: string | undefined, version?: string) => {
-    if (!provider && !model) return;
-    const ref: ModelRef = {
-      model: model ?? 'unknown',
-      provider: provider ?? 'unknown',
-      ...(version && { version }),
-    };
-    const key = `${ref.provider}\n${ref.model}`;
-    if (!seen.has(key)) seen.set(key, ref);
-  };
-  for (const call of listed(evidence.models)) note(call.provider, call.model, call.version);
+  for (const call of listed(evidence.models)) note(seen, call);
   // Usage without a model names nobody in particular.
-  for (const each of evidence.usage.values()) if (each.model) note(each.provider, each.model);
+  for (const each of evidence.usage.values()) if (each.model) note(seen, each);
   const [chosen, ...others] = seen.values();
   if (!chosen) {
     return {
@@ -92,6 +82,18 @@ export function modelRoute(evidence: Evidence, replayed = false): Receipt['model
       ? 'replayed from recorded provider response'
       : 'chosen by the agent and reported by it',
   };
+}
+
+function note(
+  seen: Map<string, ModelRef>,
+  { provider, model, version }: { readonly provider?: string; readonly model?: string; readonly version?: string },
+): void {
+  if (!provider && !model) return;
+  const key = `${provider}\n${model}`;
+  if (seen.has(key)) return;
+  const ref: ModelRef = { model: model ?? 'unknown', provider: provider ?? 'unknown' };
+  if (version) ref.version = version;
+  seen.set(key, ref);
 }
 
 /** What a reader might take for zero but was never said. */
