@@ -1,0 +1,174 @@
+/**
+ * API keys: made here, shown once, kept only as a hash. Each speaks for one actor and carries what that actor may see
+ * and do, and until when. The file is private to its owner; whoever can read it still cannot use a key.
+ *
+ * A key is 256 random bits, so one SHA-256 is enough at rest: there is nothing to guess, and a slow hash would only let
+ * strangers make us slow.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { statSync } from 'node:fs';
+import { type Static, Type } from 'typebox';
+import type { Actor } from '../model/actions.ts';
+import { Fault } from '../model/faults.ts';
+import { Id, MaybeTime, NonEmpty, Timestamp } from '../model/schema.ts';
+import { check } from '../model/validate.ts';
+import type { Clock } from '../ports.ts';
+import { readPrivate, replacePrivate } from './private-file.ts';
+
+const Optional = Type.Optional;
+
+const KeyRecord = Type.Object({
+  id: Id,
+  name: Type.String(),
+  /** SHA-256 of the whole key, hex. */
+  hash: Type.Unsafe<string>({ type: 'string', pattern: '^[0-9a-f]{64}$' }),
+  actor: Type.Object({
+    id: NonEmpty,
+    kind: Type.Unsafe<'person' | 'service' | 'agent'>({ type: 'string', enum: ['person', 'service', 'agent'] }),
+    tenant_id: Optional(NonEmpty),
+    workspaces: Optional(Type.Array(Id)),
+    scopes: Type.Array(NonEmpty),
+  }),
+  created_at: Timestamp,
+  expires_at: MaybeTime,
+  revoked_at: MaybeTime,
+});
+type KeyRecord = Static<typeof KeyRecord>;
+
+const KeyFile = Type.Object({ format: Type.Literal('tollbridge-api-keys-1'), keys: Type.Array(KeyRecord) });
+type KeyFile = Static<typeof KeyFile>;
+
+/** What may be known about a key by anyone who lists them. */
+export type ApiKey = Omit<KeyRecord, 'hash'> & { readonly state: 'active' | 'expired' | 'revoked' };
+
+export interface NewApiKey {
+  readonly name: string;
+  readonly actor: KeyRecord['actor'];
+  readonly expires_at?: string;
+}
+
+export interface ApiKeys {
+  /** The key itself is in this answer and nowhere else, ever. */
+  create(wanted: NewApiKey): Promise<{ readonly key: string; readonly record: ApiKey }>;
+  list(): Promise<readonly ApiKey[]>;
+  revoke(id: string): Promise<ApiKey>;
+  /** Whoever this key speaks for now; undefined when it is none of ours, expired or revoked. */
+  actor(key: string): Promise<Actor | undefined>;
+}
+
+export interface ApiKeysOptions {
+  /** Path of the file; its directory is made private when absent. */
+  readonly path: string;
+  readonly clock: Clock;
+  readonly random: (bytes: number) => Uint8Array;
+}
+
+/** `tbk_<id>_<secret>`: the id finds the record, the whole text is what is hashed. */
+const KEY = /^tbk_([0-9a-f]{16})_[A-Za-z0-9_-]{43}$/;
+const EMPTY: KeyFile = { format: 'tollbridge-api-keys-1', keys: [] };
+
+export function isApiKey(bearer: string): boolean {
+  return KEY.test(bearer);
+}
+
+export function createApiKeys({ path, clock, random }: ApiKeysOptions): ApiKeys {
+  let held: { readonly version: string; readonly byId: ReadonlyMap<string, KeyRecord> } | undefined;
+
+  async function read(): Promise<KeyFile> {
+    const text = await readPrivate(path);
+    return text === undefined ? EMPTY : parse(text, path);
+  }
+
+  /** Another process may have made or revoked keys: one look at the file's version per use. */
+  async function current(): Promise<ReadonlyMap<string, KeyRecord>> {
+    const version = versionOf(path);
+    if (held?.version === version) return held.byId;
+    const { keys } = await read();
+    held = { version, byId: new Map(keys.map((key) => [key.id, key])) };
+    return held.byId;
+  }
+
+  async function change(next: (file: KeyFile) => KeyFile): Promise<void> {
+    await replacePrivate(path, (text) => {
+      const file = next(text === undefined ? EMPTY : parse(text, path));
+      return `${JSON.stringify(file, null, 2)}\n`;
+    });
+  }
+
+  return {
+    async create({ name, actor, expires_at }) {
+      const id = Buffer.from(random(8)).toString('hex');
+      const key = `tbk_${id}_${Buffer.from(random(32)).toString('base64url')}`;
+      const record: KeyRecord = {
+        id,
+        name,
+        hash: sha256(key),
+        actor,
+        created_at: clock.now(),
+        expires_at: expires_at ?? null,
+        revoked_at: null,
+      };
+      check(KeyRecord, record, 'the key');
+      await change((file) => ({ ...file, keys: [...file.keys, record] }));
+      return { key, record: shown(record, clock.now()) };
+    },
+
+    async list() {
+      const now = clock.now();
+      return (await read()).keys.map((record) => shown(record, now));
+    },
+
+    async revoke(id) {
+      const now = clock.now();
+      let revoked: KeyRecord | undefined;
+      await change((file) => ({
+        ...file,
+        keys: file.keys.map((record) => {
+          if (record.id !== id) return record;
+          revoked = { ...record, revoked_at: record.revoked_at ?? now };
+          return revoked;
+        }),
+      }));
+      if (!revoked) throw new Fault('not_found', `no API key ${id}`);
+      return shown(revoked, now);
+    },
+
+    async actor(key) {
+      const id = KEY.exec(key)?.[1];
+      const record = id === undefined ? undefined : (await current()).get(id);
+      if (!record || !matches(key, record.hash) || stateOf(record, clock.now()) !== 'active') return undefined;
+      return record.actor;
+    },
+  };
+}
+
+function parse(text: string, path: string): KeyFile {
+  try {
+    return check(KeyFile, JSON.parse(text), 'the file');
+  } catch (cause) {
+    // Nobody is let in by a file that cannot be read, and it is never written over.
+    throw new Fault('unavailable', `the API key file ${path} does not add up`, { cause });
+  }
+}
+
+function stateOf({ revoked_at, expires_at }: KeyRecord, now: string): ApiKey['state'] {
+  if (revoked_at) return 'revoked';
+  return expires_at && Date.parse(expires_at) <= Date.parse(now) ? 'expired' : 'active';
+}
+
+function shown({ hash: _, ...record }: KeyRecord, now: string): ApiKey {
+  return { ...record, state: stateOf({ hash: '', ...record }, now) };
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+function matches(key: string, hash: string): boolean {
+  return timingSafeEqual(Buffer.from(sha256(key), 'hex'), Buffer.from(hash, 'hex'));
+}
+
+function versionOf(path: string): string {
+  const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
+  return stat ? `${stat.ino} ${stat.mtimeNs} ${stat.size}` : 'absent';
+}

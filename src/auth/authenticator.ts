@@ -1,0 +1,67 @@
+/**
+ * Who is there? One answer or a fault: a token that is nobody's, expired, revoked or unreadable is never someone by
+ * default. Tokens are compared and forgotten; none is ever part of a message.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { Actor } from '../model/actions.ts';
+import { asFault, Fault } from '../model/faults.ts';
+import type { Authenticate, Clock } from '../ports.ts';
+import { type ApiKeys, isApiKey } from './api-keys.ts';
+import { createOAuthVerifier, type OAuthOptions } from './oauth.ts';
+
+export interface AuthenticatorOptions {
+  readonly clock: Clock;
+  /** The token printed at start, for whoever sits at this machine. */
+  readonly local?: LocalToken;
+  readonly keys?: Pick<ApiKeys, 'actor'>;
+  readonly oauth?: OAuthOptions;
+}
+
+export interface LocalToken {
+  readonly token: string;
+  readonly actor: Actor;
+}
+
+/** Random, printed once, good until the process ends. */
+export function createLocalToken(
+  random: (bytes: number) => Uint8Array,
+  actor: Actor = { id: 'local', kind: 'person', scopes: ['*'] },
+): LocalToken {
+  return { token: `tbl_${Buffer.from(random(32)).toString('base64url')}`, actor };
+}
+
+export function createAuthenticator({ clock, local, keys, oauth }: AuthenticatorOptions): Authenticate {
+  const localHash = local && digest(local.token);
+  const verify = oauth && createOAuthVerifier(oauth, clock);
+
+  async function find(bearer: string): Promise<Actor | undefined> {
+    if (local && localHash && timingSafeEqual(digest(bearer), localHash)) return local.actor;
+    if (isApiKey(bearer)) return await keys?.actor(bearer);
+    return LOOKS_LIKE_JWT.test(bearer) ? await verify?.(bearer) : undefined;
+  }
+
+  return async (bearer) => {
+    if (bearer === undefined || bearer === '') throw new Fault('unauthenticated', 'a bearer token is needed');
+    if (bearer.length > LONGEST) throw new Fault('unauthenticated', 'the token is not valid');
+    let actor: Actor | undefined;
+    try {
+      actor = await find(bearer);
+    } catch (thrown) {
+      const fault = asFault(thrown);
+      // Whatever broke while we looked, nobody was recognised.
+      throw fault.kind === 'internal'
+        ? new Fault('unavailable', 'tokens cannot be checked now', { cause: thrown })
+        : fault;
+    }
+    // The system actor sees everything; no token speaks for it.
+    if (!actor || actor.kind === 'system') throw new Fault('unauthenticated', 'the token is not valid');
+    return actor;
+  };
+}
+
+const LOOKS_LIKE_JWT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$/;
+const LONGEST = 16 * 1024;
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}

@@ -1,0 +1,115 @@
+/**
+ * Access tokens of an OAuth2 authorization server: signed by a key it publishes, made for us, not expired. A token meant
+ * for anyone else is refused however well it is signed, and an algorithm we did not name is no signature.
+ */
+import type { JWTPayload, JWTVerifyGetKey } from 'jose';
+import type { Actor } from '../model/actions.ts';
+import { Fault } from '../model/faults.ts';
+import type { Clock } from '../ports.ts';
+
+export interface OAuthOptions {
+  readonly issuer: string;
+  /** Who the token must be for: us. */
+  readonly audience: string | readonly string[];
+  /** Where the issuer publishes its keys, or the keys themselves. */
+  readonly jwks: string | { readonly keys: readonly object[] };
+  /** Claims that name the tenant and the workspaces; absent means the token is not bound to any. */
+  readonly tenantClaim?: string;
+  readonly workspacesClaim?: string;
+  /** Scopes every token must carry to be anyone here. */
+  readonly requiredScopes?: readonly string[];
+  readonly clockToleranceSeconds?: number;
+}
+
+const ALGORITHMS = [
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+  'Ed25519',
+];
+
+export type VerifyToken = (token: string) => Promise<Actor>;
+
+export function createOAuthVerifier(options: OAuthOptions, clock: Clock): VerifyToken {
+  let ready: Promise<{ jose: typeof import('jose'); keys: JWTVerifyGetKey }> | undefined;
+
+  async function load() {
+    const jose = await import('jose');
+    const keys =
+      typeof options.jwks === 'string'
+        ? jose.createRemoteJWKSet(new URL(options.jwks), { timeoutDuration: 5000 })
+        : jose.createLocalJWKSet({ keys: [...options.jwks.keys] as never });
+    return { jose, keys };
+  }
+
+  return async (token) => {
+    ready ??= load();
+    const { jose, keys } = await ready;
+    let claims: JWTPayload;
+    try {
+      const verified = await jose.jwtVerify(token, keys, {
+        issuer: options.issuer,
+        audience: [options.audience].flat() as string[],
+        algorithms: ALGORITHMS,
+        requiredClaims: ['exp'],
+        clockTolerance: options.clockToleranceSeconds ?? 5,
+        currentDate: new Date(clock.now()),
+      });
+      claims = verified.payload;
+    } catch (cause) {
+      if (isOutage(cause)) throw new Fault('unavailable', 'the keys of the token issuer cannot be fetched', { cause });
+      throw new Fault('unauthenticated', reasonOf(cause), { cause });
+    }
+    return actorOf(claims, options);
+  };
+}
+
+function actorOf(claims: JWTPayload, options: OAuthOptions): Actor {
+  const id = text(claims.client_id) ?? text(claims.azp) ?? text(claims.sub);
+  if (!id) throw new Fault('unauthenticated', 'the token names no one');
+  const scopes = words(claims.scope ?? claims.scp);
+  const missing = (options.requiredScopes ?? []).filter((scope) => !scopes.includes(scope));
+  if (missing.length > 0) throw new Fault('unauthenticated', `the token lacks the scope ${missing.join(' ')}`);
+  const tenant = options.tenantClaim ? text(claims[options.tenantClaim]) : undefined;
+  if (options.tenantClaim && !tenant) throw new Fault('unauthenticated', 'the token names no tenant');
+  const workspaces = options.workspacesClaim ? words(claims[options.workspacesClaim]) : undefined;
+  return {
+    id,
+    kind: 'service',
+    scopes,
+    ...(tenant && { tenant_id: tenant }),
+    ...(workspaces && { workspaces }),
+  };
+}
+
+/** Not being able to ask is not the caller's mistake; it is still not a yes. */
+function isOutage(cause: unknown): boolean {
+  const code = (cause as { code?: string }).code ?? '';
+  return code === 'ERR_JWKS_TIMEOUT' || code === 'ERR_JOSE_GENERIC' || cause instanceof TypeError;
+}
+
+/** What was wrong, without a word of what the token said. */
+function reasonOf(cause: unknown): string {
+  const { code, claim } = cause as { code?: string; claim?: string };
+  if (code === 'ERR_JWT_EXPIRED') return 'the token has expired';
+  if (code === 'ERR_JWT_CLAIM_VALIDATION_FAILED') return `the token's ${claim ?? 'claim'} is not acceptable here`;
+  if (code === 'ERR_JWKS_NO_MATCHING_KEY') return 'the token is signed with an unknown key';
+  if (code === 'ERR_JOSE_ALG_NOT_ALLOWED') return 'the token is not signed with an accepted algorithm';
+  return 'the token is not valid';
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+function words(value: unknown): string[] {
+  if (Array.isArray(value)) return value.filter((word): word is string => typeof word === 'string');
+  return typeof value === 'string' ? value.split(' ').filter((word) => word !== '') : [];
+}

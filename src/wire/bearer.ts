@@ -1,0 +1,12 @@
+/** The bearer token of a request, or nothing. Two of them are none: whichever were chosen, someone meant the other. */
+import type { IncomingMessage } from 'node:http';
+import { Fault } from '../model/faults.ts';
+
+export function bearerOf(request: IncomingMessage): string | undefined {
+  const given = request.headersDistinct.authorization ?? [];
+  if (given.length === 0) return undefined;
+  if (given.length > 1) throw new Fault('unauthenticated', 'more than one Authorization header');
+  const token = /^bearer +([A-Za-z0-9._~+/=-]+)$/i.exec(given[0]!.trim())?.[1];
+  if (!token) throw new Fault('unauthenticated', 'the Authorization header must be: Bearer <token>');
+  return token;
+}

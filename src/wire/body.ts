@@ -1,0 +1,130 @@
+/**
+ * Request bodies within bounds. A body is cut off at its limit while it arrives, and JSON that is nested or spread too
+ * far is refused by looking at its brackets, before anything is built from it.
+ */
+import type { IncomingMessage } from 'node:http';
+import { Fault } from '../model/faults.ts';
+
+export interface JsonLimits {
+  readonly bytes: number;
+  readonly depth: number;
+  /** Members and elements together. */
+  readonly values: number;
+}
+
+export const JSON_LIMITS: JsonLimits = { bytes: 4 * 1024 * 1024, depth: 64, values: 100_000 };
+
+/** All of it, or `payload_too_large` as soon as that is certain. */
+export async function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
+  const tooLarge = () => new Fault('payload_too_large', `the body may have at most ${limit} bytes`);
+  if (Number(request.headers['content-length'] ?? 0) > limit) throw tooLarge();
+  const chunks: Buffer[] = [];
+  let size = 0;
+  return await new Promise((resolve, reject) => {
+    const settle = (how: () => void) => {
+      request.off('data', take).off('end', end).off('error', gone).off('close', gone);
+      how();
+    };
+    const take = (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= limit) chunks.push(chunk);
+      else {
+        request.pause();
+        settle(() => reject(tooLarge()));
+      }
+    };
+    const end = () => settle(() => resolve(Buffer.concat(chunks, size)));
+    const gone = () => settle(() => reject(new Fault('client_closed', 'the body broke off')));
+    request.on('data', take).on('end', end).on('error', gone).on('close', gone);
+  });
+}
+
+/** A JSON value, or undefined for an empty body. */
+export async function readJson(request: IncomingMessage, limits: JsonLimits = JSON_LIMITS): Promise<unknown> {
+  const bytes = await readBytes(request, limits.bytes);
+  if (bytes.length === 0) return undefined;
+  const type = request.headers['content-type'];
+  if (type && !/^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(type)) {
+    throw new Fault('invalid_request', 'the body must be application/json', { param: 'content-type' });
+  }
+  return parseJson(bytes, limits);
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+export function parseJson(bytes: Uint8Array, limits: JsonLimits = JSON_LIMITS): unknown {
+  let text: string;
+  try {
+    text = utf8.decode(bytes);
+  } catch {
+    throw new Fault('invalid_request', 'the body is not UTF-8');
+  }
+  if (text.trim() === '') return undefined;
+  measure(text, limits);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new Fault('invalid_request', 'the body is not JSON');
+  }
+  if (DOUBTFUL.test(text)) requireSound(value);
+  return value;
+}
+
+const QUOTE = 34;
+const BACKSLASH = 92;
+const OPENERS = new Set([0x5b, 0x7b]);
+const CLOSERS = new Set([0x5d, 0x7d]);
+const COMMA = 44;
+
+/** One pass over the text, outside of its strings. */
+function measure(text: string, { depth, values }: JsonLimits): void {
+  let deep = 0;
+  let count = 1;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) {
+      at = endOfString(text, at);
+    } else if (OPENERS.has(code)) {
+      deep += 1;
+      count += 1;
+      if (deep > depth) throw new Fault('payload_too_large', `JSON may be nested at most ${depth} deep`);
+    } else if (CLOSERS.has(code)) {
+      deep -= 1;
+    } else if (code === COMMA) {
+      count += 1;
+    }
+    if (count > values) throw new Fault('payload_too_large', `JSON may hold at most ${values} values`);
+  }
+}
+
+/** Where the string that opens at `from` closes; the end of the text when it does not. */
+function endOfString(text: string, from: number): number {
+  let at = text.indexOf('"', from + 1);
+  while (at !== -1) {
+    let slashes = 0;
+    while (text.charCodeAt(at - 1 - slashes) === BACKSLASH) slashes += 1;
+    if (slashes % 2 === 0) return at;
+    at = text.indexOf('"', at + 1);
+  }
+  return text.length;
+}
+
+const HALF = /\p{Surrogate}/u;
+
+/** Half characters and numbers too large to be numbers parse, but cannot be written down and hashed again. */
+const DOUBTFUL = /\\u[dD][89a-fA-F]|\d[eE]\+?\d{3}|\d{300}/;
+
+function requireSound(value: unknown): void {
+  if (typeof value === 'string' && HALF.test(value)) {
+    throw new Fault('invalid_request', 'a text holds half of a character');
+  }
+  if (typeof value === 'number' && !Number.isFinite(value)) {
+    throw new Fault('invalid_request', 'a number is too large');
+  }
+  if (typeof value !== 'object' || value === null) return;
+  for (const [name, member] of Object.entries(value)) {
+    requireSound(name);
+    requireSound(member);
+  }
+}

@@ -1,0 +1,116 @@
+/**
+ * Server-Sent Events, exactly framed: LF only, nothing before the first event, one line of data per event. A reader that
+ * stops reading is waited for within bounds and then cut off; it can tell from its last id where to go on. Writing waits
+ * for the reader, so nothing piles up here and nobody else notices.
+ */
+import type { ServerResponse } from 'node:http';
+
+export interface SseOptions {
+  /** Comments that keep idle connections open; none before the first event. */
+  readonly keepAliveMs?: number;
+  /** Bytes that may wait for the reader before writing waits too. */
+  readonly bufferLimit?: number;
+  /** How long writing waits for a reader that does not read. */
+  readonly stallMs?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface SseFrame {
+  readonly id?: string;
+  readonly event?: string;
+  readonly data: string;
+}
+
+export interface SseStream {
+  /** Fires when the reader is gone, was cut off, or the stream was closed. */
+  readonly signal: AbortSignal;
+  /** True when the frame is on its way and there is room for more; otherwise wait for `room`. */
+  write(frame: string): boolean;
+  /** Resolves true when there is room again, false when there never will be. */
+  room(): Promise<boolean>;
+  /** Ends the stream, after a last frame if there is one. */
+  close(last?: string): void;
+  readonly stalled: boolean;
+}
+
+/** One frame as it travels. Data is a single line because JSON text is. */
+export function sseFrame({ id, event, data }: SseFrame): string {
+  return `${id === undefined ? '' : `id: ${id}\n`}${event === undefined ? '' : `event: ${event}\n`}data: ${data}\n\n`;
+}
+
+const KEEP_ALIVE = ': keep-alive\n\n';
+/** What a reader that was cut off may take to read what is already on its way. */
+const LAST_WORDS_MS = 5_000;
+
+export function openSse(response: ServerResponse, options: SseOptions = {}): SseStream {
+  const { keepAliveMs = 15_000, bufferLimit = 1024 * 1024, stallMs = 30_000 } = options;
+  const gone = new AbortController();
+  let begun = false;
+  let quiet = true;
+  let stalled = false;
+  let ended = false;
+
+  response.writeHead(200, {
+    'content-type': 'text/event-stream',
+    'cache-control': 'no-store, no-transform',
+    'x-accel-buffering': 'no',
+    ...options.headers,
+  });
+  response.flushHeaders();
+
+  const heartbeat = setInterval(() => {
+    if (begun && quiet && response.writableLength === 0) response.write(KEEP_ALIVE);
+    quiet = true;
+  }, keepAliveMs).unref();
+
+  function leave(): void {
+    clearInterval(heartbeat);
+    ended = true;
+    gone.abort();
+  }
+  response.once('close', leave);
+
+  function close(last?: string): void {
+    if (ended) return;
+    leave();
+    response.end(last);
+    const { socket } = response;
+    const impatience = setTimeout(() => socket?.destroy(), LAST_WORDS_MS).unref();
+    response.once('close', () => clearTimeout(impatience));
+  }
+
+  return {
+    signal: gone.signal,
+    get stalled() {
+      return stalled;
+    },
+    write(frame) {
+      if (ended) return false;
+      begun = true;
+      quiet = false;
+      response.write(frame);
+      return response.writableLength < bufferLimit;
+    },
+    room() {
+      if (ended) return Promise.resolve(false);
+      if (response.writableLength < bufferLimit) return Promise.resolve(true);
+      return new Promise((resolve) => {
+        const settle = (room: boolean) => {
+          clearTimeout(timer);
+          response.off('drain', drained);
+          gone.signal.removeEventListener('abort', over);
+          resolve(room);
+        };
+        const drained = () => settle(true);
+        const over = () => settle(false);
+        const timer = setTimeout(() => {
+          stalled = true;
+          settle(false);
+        }, stallMs).unref();
+        response.once('drain', drained);
+        gone.signal.addEventListener('abort', over, { once: true });
+      });
+    },
+    close,
+  };
+}
