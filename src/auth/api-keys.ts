@@ -5,8 +5,9 @@
  * A key is 256 random bits, so one SHA-256 is enough at rest: there is nothing to guess, and a slow hash would only let
  * strangers make us slow.
  */
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { statSync } from 'node:fs';
+import { join } from 'node:path';
 import { type Static, Type } from 'typebox';
 import type { Actor } from '../model/actions.ts';
 import { Fault } from '../model/faults.ts';
@@ -66,6 +67,11 @@ export interface ApiKeysOptions {
 /** `tbk_<id>_<secret>`: the id finds the record, the whole text is what is hashed. */
 const KEY = /^tbk_([0-9a-f]{16})_[A-Za-z0-9_-]{43}$/;
 const EMPTY: KeyFile = { format: 'tollbridge-api-keys-1', keys: [] };
+
+/** The keys of the house that lives in a directory. */
+export function openApiKeys(dataDir: string, clock: Clock): ApiKeys {
+  return createApiKeys({ path: join(dataDir, 'auth', 'api-keys.json'), clock, random: randomBytes });
+}
 
 export function isApiKey(bearer: string): boolean {
   return KEY.test(bearer);

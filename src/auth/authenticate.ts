@@ -6,36 +6,30 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Actor } from '../model/actions.ts';
 import { asFault, Fault } from '../model/faults.ts';
 import type { Authenticate, Clock } from '../ports.ts';
-import { type ApiKeys, isApiKey } from './api-keys.ts';
+import { isApiKey, openApiKeys } from './api-keys.ts';
 import { createOAuthVerifier, type OAuthOptions } from './oauth.ts';
 
 export interface AuthenticatorOptions {
   readonly clock: Clock;
-  /** The token printed at start, for whoever sits at this machine. */
-  readonly local?: LocalToken;
-  readonly keys?: Pick<ApiKeys, 'actor'>;
+  /** The token printed at start, for whoever may read this process's output. Good until the process ends. */
+  readonly localToken?: string;
+  /** Who holds that token. */
+  readonly localActor?: Actor;
+  /** API keys are looked up in the house that lives here. */
+  readonly dataDir?: string;
   readonly oauth?: OAuthOptions;
 }
 
-export interface LocalToken {
-  readonly token: string;
-  readonly actor: Actor;
-}
+const LOCAL: Actor = { id: 'local', kind: 'person', scopes: ['*'] };
 
-/** Random, printed once, good until the process ends. */
-export function createLocalToken(
-  random: (bytes: number) => Uint8Array,
-  actor: Actor = { id: 'local', kind: 'person', scopes: ['*'] },
-): LocalToken {
-  return { token: `tbl_${Buffer.from(random(32)).toString('base64url')}`, actor };
-}
-
-export function createAuthenticator({ clock, local, keys, oauth }: AuthenticatorOptions): Authenticate {
-  const localHash = local && digest(local.token);
+export function createAuthenticator(options: AuthenticatorOptions): Authenticate {
+  const { clock, localToken, localActor = LOCAL, dataDir, oauth } = options;
+  const localHash = localToken === undefined ? undefined : digest(localToken);
+  const keys = dataDir === undefined ? undefined : openApiKeys(dataDir, clock);
   const verify = oauth && createOAuthVerifier(oauth, clock);
 
   async function find(bearer: string): Promise<Actor | undefined> {
-    if (local && localHash && timingSafeEqual(digest(bearer), localHash)) return local.actor;
+    if (localHash && timingSafeEqual(digest(bearer), localHash)) return localActor;
     if (isApiKey(bearer)) return await keys?.actor(bearer);
     return LOOKS_LIKE_JWT.test(bearer) ? await verify?.(bearer) : undefined;
   }
