@@ -6,11 +6,13 @@ import { storyLog } from '../fixtures/receipts/story.ts';
 import type { CoreEvent, EventDraft } from '../src/model/events.ts';
 import type { Task } from '../src/model/resources.ts';
 import type { JsonObject } from '../src/model/schema.ts';
-import type { ReceiptClaim, ReceiptIssuer } from '../src/ports.ts';
+import type { ChainHead, ReceiptClaim, ReceiptIssuer, ReceiptQuery, StoredReceipt, TreeNode } from '../src/ports.ts';
 import { canonicalJson, hashOf } from '../src/receipt/canonical-json.ts';
 import { createIssuer } from '../src/receipt/issuer.ts';
 import { type Keyring, openKeyring } from '../src/receipt/keys.ts';
+import { verifyInclusion } from '../src/receipt/merkle-proofs.ts';
 import { verifyReceipt } from '../src/receipt/verify.ts';
+import { createStoredVerifier } from '../src/receipt/verify-stored.ts';
 
 let dir: string;
 let keyring: Keyring;
@@ -166,4 +168,76 @@ describe('a replay', () => {
 
 test('hashes are those of the canonical form', () => {
   expect(issuer.hash({ b: 1, a: 2 })).toBe('sha256:d3626ac30a87e6f7a6428233b3c68299976865fa5508e4267c5415c76af7a772');
+});
+
+describe('a stored receipt', () => {
+  /** What a store keeps of receipts, with room to tamper. */
+  function shelf(size: number) {
+    const kept: StoredReceipt[] = [];
+    const nodes: TreeNode[] = [];
+    let tree: ChainHead['tree'] = { size: 0, frontier: [] };
+    for (let position = 0; position < size; position += 1) {
+      const before = kept.at(-1)?.hash ?? null;
+      const at = { previous: before, index: position, tree };
+      const sealed = account(log).seal(claim({ receipt_id: `receipt_${position}` }), at);
+      kept.push({ position, chain: 'ws_shop', index: position, hash: sealed.hash, receipt: sealed.receipt });
+      nodes.push(...sealed.nodes);
+      tree = sealed.tree;
+    }
+    const store = {
+      receipts: async ({ chain, index, after = -1, limit = 50 }: ReceiptQuery) =>
+        kept
+          .filter((each) => each.chain === chain && each.position > after && (index ?? each.index) === each.index)
+          .slice(0, limit),
+      tree: async () => tree,
+      nodes: async (wanted: readonly { level: number; index: number }[]) =>
+        wanted.flatMap(({ level, index }) => nodes.filter((node) => node.level === level && node.index === index)),
+    };
+    return { kept, nodes, verify: createStoredVerifier({ store, keys: () => keyring.jwks() }) };
+  }
+
+  test('verifies with its predecessor and its place in the tree, which anyone can check', async () => {
+    const { kept, verify } = shelf(5);
+    for (const stored of kept) {
+      const report = await verify(stored, {});
+      expect(report).toMatchObject({ valid: true, details: { chain: stored.index === 0 ? 'first' : 'ok' } });
+      const { root, status, ...proof } = report.details.tree;
+      expect(status).toBe('ok');
+      expect(verifyInclusion(stored.hash, proof, root)).toBe(true);
+    }
+  });
+
+  test('reaches an anchor further back, and no other', async () => {
+    const { kept, verify } = shelf(5);
+    expect((await verify(kept[4]!, { trustAnchor: kept[0]!.hash })).details.trust_anchor).toBe('reached');
+    expect(await verify(kept[0]!, { trustAnchor: kept[4]!.hash })).toMatchObject({
+      valid: false,
+      reason: 'chain_mismatch',
+    });
+  });
+
+  test('is found out when it, the one before it or the tree was changed', async () => {
+    const edited = shelf(3);
+    edited.kept[1] = {
+      ...edited.kept[1]!,
+      receipt: { ...edited.kept[1]!.receipt, issued_at: '2026-11-16T09:01:21.000Z' },
+    };
+    expect(await edited.verify(edited.kept[1]!, {})).toMatchObject({ valid: false, reason: 'hash_mismatch' });
+    expect(await edited.verify(edited.kept[2]!, {})).toMatchObject({ valid: false, reason: 'chain_mismatch' });
+
+    const deleted = shelf(3);
+    const last = deleted.kept[2]!;
+    deleted.kept.splice(1, 1);
+    expect(await deleted.verify(last, {})).toMatchObject({ valid: false, reason: 'chain_mismatch' });
+
+    const uprooted = shelf(3);
+    uprooted.nodes[0] = { ...uprooted.nodes[0]!, hash: hashOf('another') };
+    expect(await uprooted.verify(uprooted.kept[1]!, {})).toMatchObject({
+      valid: false,
+      reason: 'merkle_mismatch',
+      details: { tree: { status: 'mismatch' } },
+    });
+    uprooted.nodes.length = 0;
+    expect(await uprooted.verify(uprooted.kept[1]!, {})).toMatchObject({ valid: false, reason: 'merkle_mismatch' });
+  });
 });

@@ -1,25 +1,24 @@
 /** How receipts of a chain hang together, and what must have been done to them when they do not. */
 import type { Receipt } from '../model/receipt.ts';
 
-export const CHAIN_CODES = [
-  'edited',
-  'not_a_receipt',
-  'signature_invalid',
-  'signature_absent',
-  'signature_unsupported',
-  'key_swapped',
-  'key_unknown',
-  'key_expired',
-  'key_untrusted',
-  'duplicated',
-  'reordered',
-  'deleted',
-  'spliced',
-  'truncated',
-  'tree_mismatch',
-  'tree_head_invalid',
-] as const;
-export type ChainCode = (typeof CHAIN_CODES)[number];
+/** What was done to a record, in one word. */
+export type ChainCode =
+  | 'edited'
+  | 'not_a_receipt'
+  | 'signature_invalid'
+  | 'signature_absent'
+  | 'signature_unsupported'
+  | 'key_swapped'
+  | 'key_unknown'
+  | 'key_expired'
+  | 'key_untrusted'
+  | 'duplicated'
+  | 'reordered'
+  | 'deleted'
+  | 'spliced'
+  | 'truncated'
+  | 'tree_mismatch'
+  | 'tree_head_invalid';
 
 export interface BadRecord {
   /** 1-based line of the archive; one past the last when records are missing at the end, 0 when no line is to blame. */

@@ -2,16 +2,14 @@
 import type { ReceiptSignature } from '../model/receipt.ts';
 import type { PublicKey } from './public-keys.ts';
 
-export const SIGNATURE_STATES = [
-  'ok',
-  'invalid',
-  'key_swapped',
-  'key_unknown',
-  'key_expired',
-  'unsupported',
-  'untrusted',
-] as const;
-export type SignatureState = (typeof SIGNATURE_STATES)[number];
+export type SignatureState =
+  | 'ok'
+  | 'invalid'
+  | 'key_swapped'
+  | 'key_unknown'
+  | 'key_expired'
+  | 'unsupported'
+  | 'untrusted';
 
 export interface SignatureCheck {
   readonly key_id: string;
