@@ -1,0 +1,48 @@
+/** `tollbridge serve`: every door, one log. Says where it listens, where the log is, and how to answer approvals. */
+import { Fault } from '../model/faults.ts';
+import { type CommonOptions, configFrom } from './context.ts';
+
+export interface ServeOptions extends CommonOptions {
+  readonly host?: string;
+  readonly port?: string;
+  readonly journal?: string;
+}
+
+export async function serve(options: ServeOptions): Promise<void> {
+  const config = await configFrom(options, {
+    ...(options.host && { host: options.host }),
+    ...(options.port && { port: portOf(options.port) }),
+  });
+  const { startGateway } = await import('../gateway.ts');
+  const gateway = await startGateway(config, options);
+  const { waiting, recovered } = gateway;
+  const asks =
+    waiting === 0
+      ? 'nothing waits for an answer'
+      : `${waiting} ${waiting === 1 ? 'question waits' : 'questions wait'} for an answer`;
+  const taken = recovered.resumed + recovered.started;
+  process.stdout.write(
+    [
+      `tollbridge listens on ${gateway.url}  (token ${gateway.token})`,
+      `the log is in ${config.dataDir}${taken > 0 ? `; ${taken} tasks go on from where they were` : ''}`,
+      `${asks}; see them with: tollbridge approvals`,
+      '',
+    ].join('\n'),
+  );
+  await stopRequested();
+  process.stdout.write('\nstopping: what runs is brought to an end, what waits keeps waiting\n');
+  await gateway.close();
+}
+
+function stopRequested(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve());
+  });
+}
+
+function portOf(text: string): number {
+  const port = Number(text);
+  if (!Number.isInteger(port) || port < 0 || port > 65_535)
+    throw new Fault('invalid_request', `${text} is not a port; use 0 to 65535`);
+  return port;
+}

@@ -1,0 +1,66 @@
+/**
+ * The public surface: the words of the model, the ports, and what an adapter needs to speak them. Each name here is a
+ * promise. The running gateway is a second entrance, `tollbridge/gateway`, because it mounts adapters that use this one.
+ */
+export type {
+  Action,
+  ActionKind,
+  Actor,
+  Decision,
+  NewArtifact,
+  SideEffect,
+  ToolResult,
+  Usage,
+} from './model/actions.ts';
+export { ACTION_KINDS } from './model/actions.ts';
+export type { Answer, AskKind, AskState } from './model/asks.ts';
+export { ASK_STATES, AskRecord } from './model/asks.ts';
+export type { Command, CommandBody, CommandKind, CommandOf, DeclaredKind, End, Fact } from './model/commands.ts';
+export { COMMANDS, DECLARED_KINDS, ProposedAction, ReplayOverride } from './model/commands.ts';
+export type { CoreEvent, Cursor, EventDraft, Stream } from './model/events.ts';
+export { asFault, FAULT_KINDS, Fault, type FaultKind } from './model/faults.ts';
+export type * from './model/payloads.ts';
+export { Receipt } from './model/receipt.ts';
+export {
+  Artifact,
+  Branch,
+  Connector,
+  Event,
+  Failure,
+  type KnownPart,
+  Memory,
+  Message,
+  MessageInput,
+  Outcome,
+  Part,
+  Persona,
+  Pointer,
+  Quota,
+  RESOURCES,
+  ReceiptResource,
+  ReplayMark,
+  type ResourceKind,
+  Session,
+  Skill,
+  Task,
+  Vault,
+  Workspace,
+} from './model/resources.ts';
+export type { Json, JsonObject, Open } from './model/schema.ts';
+export {
+  ClosedWord,
+  Id,
+  JsonValue,
+  MaybeId,
+  MaybeText,
+  MaybeTime,
+  NonEmpty,
+  Nullable,
+  OpenObject,
+  OpenWord,
+  Timestamp,
+} from './model/schema.ts';
+export { check, validator } from './model/validate.ts';
+export * from './model/words.ts';
+export type * from './ports.ts';
+export { VERSION } from './version.ts';
