@@ -1,0 +1,73 @@
+/**
+ * Runs the measurements: all of them, or those named (`npm run -s bench -- append gate`). Standard output is one JSON object
+ * per line and nothing else; everything for people goes to standard error. Exit 1: one could not be measured. 2: there
+ * is no measurement of that name.
+ */
+import { readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+export interface Measured {
+  readonly bench: string;
+  /** Ours over theirs, measured side by side in the same run. */
+  readonly ratio: number;
+  readonly against: string;
+  readonly [figure: string]: number | string;
+}
+export interface Bench {
+  readonly name: string;
+  run(): Promise<readonly Measured[]>;
+}
+
+export interface Runner {
+  readonly names: readonly string[];
+  load(name: string): Promise<Bench>;
+  print(line: string): void;
+  tell(line: string): void;
+}
+
+export async function runBenches(wanted: readonly string[], { names, load, print, tell }: Runner): Promise<number> {
+  const unknown = wanted.filter((name) => !names.includes(name));
+  if (unknown.length > 0) {
+    tell(`there is no measurement called ${unknown.join(' or ')}; there are: ${names.join(', ')}`);
+    return 2;
+  }
+  let failed = 0;
+  for (const name of wanted.length > 0 ? wanted : names) {
+    tell(`measuring ${name} ...`);
+    try {
+      const figures = await (await load(name)).run();
+      for (const figure of figures) print(JSON.stringify(checked(figure)));
+    } catch (cause) {
+      failed += 1;
+      tell(`${name} could not be measured: ${cause instanceof Error ? cause.message : String(cause)}`);
+    }
+  }
+  return failed === 0 ? 0 : 1;
+}
+
+/** A figure nobody can compare is not a figure. */
+function checked(figure: Measured): Measured {
+  const { bench, ratio, against } = figure;
+  if (!bench || !against || !Number.isFinite(ratio) || ratio <= 0) {
+    throw new Error(`${JSON.stringify(figure)} lacks bench, ratio or against`);
+  }
+  return figure;
+}
+
+function benchNames(): readonly string[] {
+  return readdirSync(new URL('.', import.meta.url))
+    .filter((file) => file.endsWith('.ts') && file !== 'run.ts')
+    .map((file) => file.replace(/\.ts$/, ''))
+    .toSorted();
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  // A measurement that chats must not break the lines someone else reads.
+  console.log = console.error;
+  process.exitCode = await runBenches(process.argv.slice(2), {
+    names: benchNames(),
+    load: (name) => import(`./${name}.ts`) as Promise<Bench>,
+    print: (line) => process.stdout.write(`${line}\n`),
+    tell: (line) => process.stderr.write(`${line}\n`),
+  });
+}
