@@ -274,6 +274,7 @@ describe('strict reading', () => {
     expect(() => parseStrict('{"a":1,"a":1}')).toThrow(/"a" appears twice/);
     expect(() => parseStrict('[{"x":{"b":1, "c":[], "b" : 2}}]')).toThrow(/"b" appears twice/);
     expect(() => parseStrict('{"a":1,"\\u0061":2}')).toThrow(/"a" appears twice/);
+    expect(() => parseStrict('{"a\\\\":1,"b":"\\\\\\"","a\\\\":2}')).toThrow(/appears twice/);
     expect(() => parseStrict('{"__proto__":1,"__proto__":2}')).toThrow(/appears twice/);
   });
 

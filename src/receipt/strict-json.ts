@@ -35,7 +35,7 @@ function refuseRepeatedKeys(text: string): void {
         const end = endOfString(text, at);
         const keys = open.at(-1);
         if (keys && isKey(text, end + 1)) {
-          const key = JSON.parse(text.slice(at, end + 1)) as string;
+          const key = keyOf(text.slice(at, end + 1));
           if (keys.has(key))
             throw new Fault('invalid_request', `the key ${JSON.stringify(key)} appears twice in one object`);
           keys.add(key);
@@ -56,9 +56,21 @@ const LIST = 0x5b;
 const END_LIST = 0x5d;
 
 function endOfString(text: string, start: number): number {
-  let at = start + 1;
-  while (text.charCodeAt(at) !== QUOTE) at += text.charCodeAt(at) === BACKSLASH ? 2 : 1;
-  return at;
+  let end = text.indexOf('"', start + 1);
+  while (isEscaped(text, end)) end = text.indexOf('"', end + 1);
+  return end;
+}
+
+/** An odd number of backslashes before it. */
+function isEscaped(text: string, at: number): boolean {
+  let before = at - 1;
+  while (text.charCodeAt(before) === BACKSLASH) before -= 1;
+  return (at - before) % 2 === 0;
+}
+
+/** One key may be written in several ways; what counts is what it reads as. */
+function keyOf(quoted: string): string {
+  return quoted.includes('\\') ? (JSON.parse(quoted) as string) : quoted.slice(1, -1);
 }
 
 function isKey(text: string, after: number): boolean {
