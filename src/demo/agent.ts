@@ -6,6 +6,7 @@
 import type { End } from '../model/commands.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import type { AgentBackend, Sink, Work } from '../ports.ts';
+import type { HandOver } from './hand-over.ts';
 import { describeStep, readScript, type Step, textOf } from './script.ts';
 import { createVoice, type Voice } from './voice.ts';
 
@@ -17,9 +18,12 @@ export interface DemoAgentDeps {
   readonly stepMs?: number;
   /** Between two pieces of a streamed message; 0 does not wait at all. */
   readonly streamMs?: number;
+  /** Gives work to another agent. Without it nobody is behind another name, and a handoff only shows how one is told. */
+  readonly handOver?: HandOver;
 }
 
-export function createDemoAgent({ pause, name = 'demo', stepMs = 100, streamMs = 0 }: DemoAgentDeps): AgentBackend {
+export function createDemoAgent(deps: DemoAgentDeps): AgentBackend {
+  const { pause, name = 'demo', stepMs = 100, streamMs = 0, handOver } = deps;
   return {
     name,
     abilities: { resume: true, evidence: 'held', steer: true },
@@ -29,7 +33,16 @@ export function createDemoAgent({ pause, name = 'demo', stepMs = 100, streamMs =
         if (ms > 0 && !signal.aborted) await pause(ms, signal).catch((cause) => unlessStopped(cause, signal));
       };
       return {
-        done: perform({ work, sink, signal, inbox, step: () => wait(stepMs), stream: () => wait(streamMs) }),
+        done: perform({
+          name,
+          work,
+          sink,
+          signal,
+          inbox,
+          handOver,
+          step: () => wait(stepMs),
+          stream: () => wait(streamMs),
+        }),
         steer: (message) => {
           inbox.push(textOf(message));
         },
@@ -38,11 +51,15 @@ export function createDemoAgent({ pause, name = 'demo', stepMs = 100, streamMs =
   };
 }
 
+type Handoff = Extract<Step, { do: 'handoff' }>;
+
 interface Desk {
+  readonly name: string;
   readonly work: Work;
   readonly sink: Sink;
   readonly signal: AbortSignal;
   readonly inbox: string[];
+  readonly handOver: HandOver | undefined;
   step(): Promise<void>;
   stream(): Promise<void>;
 }
@@ -52,16 +69,21 @@ async function perform(desk: Desk): Promise<End> {
   const steps = readScript(textOf(desk.work.task.input));
   const voice = createVoice(desk);
   try {
+    await tellGiver(desk, 'accepted');
     for (const [at, step] of steps.entries()) {
       if (signal.aborted) return canceled(at, steps.length);
       if (steps.length > 1) await voice.plan(steps, at);
       await voice.think(at, step);
       const end = await takeStep(desk, voice, step, at);
-      if (end) return end;
+      if (end) {
+        await tellGiver(desk, 'failed');
+        return end;
+      }
       await hear(desk, voice);
       if (signal.aborted) return canceled(at, steps.length);
     }
     if (steps.length > 1) await voice.plan(steps, steps.length);
+    await tellGiver(desk, 'completed');
   } catch (cause) {
     unlessStopped(cause, signal);
     return { state: 'CANCELED', summary: 'stopped while a step was under way' };
@@ -99,7 +121,7 @@ async function takeStep(desk: Desk, voice: Voice, step: Step, at: number): Promi
       await toil(desk, voice, step.steps);
       return undefined;
     case 'handoff':
-      await handOff(desk, voice, step.to, at);
+      await handOff(desk, voice, step, at);
       return undefined;
     case 'fail':
       return { state: 'FAILED', failure: { code: step.code, message: 'the demo agent was asked to fail' } };
@@ -140,29 +162,52 @@ async function toil(desk: Desk, voice: Voice, steps: number): Promise<void> {
   if (!desk.signal.aborted) await message.close();
 }
 
-/** Nobody is behind the other name; what shows is how a handoff is decided, told and proven. */
-async function handOff({ sink, work }: Desk, voice: Voice, to: string, at: number): Promise<void> {
-  const payload = { target_agent: to, task_id: `${work.task.id}.handoff${at + 1}` };
-  const outcome = await sink.act(
-    {
-      kind: 'handoff',
-      tool_call_id: `${work.task.id}.call${at + 1}`,
-      tool: 'handoff',
-      target: to,
-      effect: 'execute',
-      arguments: { to },
-    },
-    async () => ({ status: 'ok', output: { text: `${to} took the work and gave it back, done.` } }),
-  );
+/** Decided like any act, told when it is taken and when it is back, and proven by the receipt of the work that was given. */
+async function handOff(desk: Desk, voice: Voice, { to, work: given }: Handoff, at: number): Promise<void> {
+  const { sink, work } = desk;
+  const nobody = `${work.task.id}.handoff${at + 1}`;
+  const tell = (status: string, told: JsonObject = {}) =>
+    sink.emit({ event: 'agent.handoff', payload: { target_agent: to, task_id: nobody, ...told, status } });
+  const proposed = {
+    kind: 'handoff',
+    tool_call_id: `${work.task.id}.call${at + 1}`,
+    tool: 'handoff',
+    target: to,
+    effect: 'execute',
+    arguments: { to, work: given },
+  } as const;
+  const outcome = await sink.act(proposed, async (args, signal) => {
+    if (!desk.handOver) {
+      await tell('accepted');
+      return { status: 'ok', output: { text: `${to} took the work and gave it back, done.` } };
+    }
+    const accepted = (task_id: string) => tell('accepted', { task_id });
+    const handed = await desk.handOver(to, String(args.work), work.task, accepted, signal);
+    const { task_id, receipt_id = null, state, text } = handed;
+    const output = { text: `${to} says: ${text}`, task_id, receipt_id };
+    return state === 'COMPLETED'
+      ? { status: 'ok', output }
+      : { status: 'error', output, error: `it ended as ${state}` };
+  });
   if (outcome.kind === 'refused') {
-    await sink.emit({ event: 'agent.handoff', payload: { ...payload, status: 'rejected' } });
+    await tell('rejected');
     await voice.say(`I was not allowed to hand off to ${to}: ${outcome.reason}`);
     return;
   }
-  const ok = outcome.result.status === 'ok';
-  await sink.emit({ event: 'agent.handoff', payload: { ...payload, status: 'accepted' } });
-  await sink.emit({ event: 'agent.handoff', payload: { ...payload, status: ok ? 'completed' : 'failed' } });
-  await voice.say(ok ? told(outcome.result.output) : `The handoff to ${to} failed: ${outcome.result.error ?? ''}`);
+  const { status, output, error } = outcome.result;
+  const { task_id, receipt_id } = (output ?? {}) as JsonObject;
+  await tell(status === 'ok' ? 'completed' : 'failed', {
+    ...(typeof task_id === 'string' && { task_id }),
+    ...(typeof receipt_id === 'string' && { receipt_id }),
+  });
+  await voice.say(status === 'ok' ? told(output) : `The handoff to ${to} failed: ${error ?? ''}`);
+}
+
+/** The other end of a handoff: work that came from another task names it, so that each receipt leads to the other. */
+async function tellGiver({ name, work, sink }: Desk, status: string): Promise<void> {
+  const { task_id } = (work.task.metadata.handoff ?? {}) as JsonObject;
+  if (typeof task_id !== 'string') return;
+  await sink.emit({ event: 'agent.handoff', payload: { target_agent: name, task_id, status } });
 }
 
 /** Messages that arrived while it worked are acknowledged between steps. */

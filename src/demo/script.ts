@@ -16,12 +16,12 @@ export type Step =
   | { readonly do: 'artifact' }
   | { readonly do: 'ask'; readonly question: string }
   | { readonly do: 'work'; readonly steps: number }
-  | { readonly do: 'handoff'; readonly to: string }
+  | { readonly do: 'handoff'; readonly to: string; readonly work: string }
   | { readonly do: 'fail'; readonly code: string };
 
 export const HELP =
   'I am the demo agent. Say: hello · read <note> · write <note> <text> · delete <note> · send <text> to <someone> · ' +
-  'artifact · ask <question> · wait <steps> · handoff to <agent> · fail <code>. Join steps with "then".';
+  'artifact · ask <question> · wait <steps> · handoff to <agent>: <work> · fail <code>. Join steps with "then".';
 
 const GREETING = 'Hello! I am the demo agent: no network, no keys, always the same answer to the same words.';
 /** What comes after is not read: it is a script, not a book. */
@@ -50,7 +50,7 @@ const VERBS: readonly Verb[] = [
   [/\bartifact\b/i, () => ({ do: 'artifact' })],
   [/\bask\b ?(.*)/i, ([question]) => ({ do: 'ask', question: question || 'What should I know?' })],
   [/\b(?:long|wait)\b(?:\D*(\d+))?/i, ([steps]) => ({ do: 'work', steps: Math.min(Number(steps ?? 20), MOST_WORK) })],
-  [/\bhandoff (?:to )?(\S+)/i, ([to = '']) => ({ do: 'handoff', to })],
+  [/\bhandoff (?:to )?([^\s:]+)(?::? (.+))?/i, ([to = '', work]) => ({ do: 'handoff', to, work: work ?? 'hello' })],
   [/\bfail\b(?: (?:with )?([a-z][a-z0-9_]*))?/i, ([code]) => ({ do: 'fail', code: code ?? 'demo_failure' })],
   [/\b(?:hello|hi)\b/i, () => ({ do: 'say', text: GREETING })],
 ];

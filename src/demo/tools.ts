@@ -11,6 +11,8 @@ export interface DemoToolsDeps {
   readonly notes?: Readonly<Record<string, string>>;
   /** Told about every effect as it happens: one line each, so that anyone can count them. */
   journal?(line: string): void | Promise<void>;
+  /** How long a call takes before it has its effect; it can be stopped until then. Without it no call takes any time. */
+  pause?(signal: AbortSignal): Promise<void>;
 }
 
 export interface DemoTools extends ToolBackend {
@@ -71,7 +73,8 @@ const SKILLS: readonly Skill[] = [...TOOLS].map(([name, tool]) => ({
   requires_approval: tool.effect === 'send' || tool.effect === 'delete',
 }));
 
-export function createDemoTools({ name = 'demo', notes: given = NOTES, journal }: DemoToolsDeps = {}): DemoTools {
+export function createDemoTools(deps: DemoToolsDeps = {}): DemoTools {
+  const { name = 'demo', notes: given = NOTES, journal } = deps;
   const notes = new Map(Object.entries(given));
   const outbox: { to: string; text: string }[] = [];
 
@@ -119,9 +122,10 @@ export function createDemoTools({ name = 'demo', notes: given = NOTES, journal }
       const tool = TOOLS.get(action.tool ?? '');
       const act = tool && run[action.tool ?? ''];
       if (!tool || !act) return failed(`there is no tool called ${action.tool}`);
-      if (signal.aborted) return { ...failed('stopped before it ran'), code: 'canceled' };
       const missing = Object.keys(tool.arguments).find((key) => typeof action.arguments[key] !== 'string');
       if (missing) return failed(`${missing} is missing: ${tool.arguments[missing]}`);
+      if (!signal.aborted) await deps.pause?.(signal);
+      if (signal.aborted) return { ...failed('stopped before it ran'), code: 'canceled' };
       return await act(action.arguments as unknown as Arguments, action);
     },
   };
