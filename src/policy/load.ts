@@ -12,7 +12,7 @@ import { type CompiledPolicies, compiledPolicies } from './compiled.ts';
 import { type Problem, problemsFault } from './problems.ts';
 import { toCedarPolicy } from './rules.ts';
 import { type Path, readRules } from './rules-read.ts';
-import { type Locate, parseYamlRules } from './rules-yaml.ts';
+import { countItems, type Locate, parseYamlRules } from './rules-yaml.ts';
 
 /** Evaluating costs a few microseconds per rule and decision; past these limits a set is a mistake or an attack. */
 export const MAX_RULES = 10_000;
@@ -73,6 +73,12 @@ function partsOf(sources: Sources, problems: Problem[]): readonly PolicySource[]
 }
 
 function yamlParts(file: string, text: string, problems: Problem[]): readonly PolicySource[] {
+  // Counted before they are parsed: a hundred thousand of them would take the parser seconds.
+  const count = countItems(text);
+  if (count > MAX_RULES) {
+    problems.push({ file, message: `there are ${count} rules; the limit is ${MAX_RULES}` });
+    return [];
+  }
   const yaml = parseYamlRules(file, text);
   problems.push(...yaml.problems);
   return yaml.problems.length > 0 ? [] : ruleParts(file, yaml.value, yaml.locate, problems);

@@ -87,8 +87,10 @@ export function createReloadablePolicy({
     return queued;
   };
 
+  // Rejects only when whoever listens threw; the policy is in place all the same, and nobody waits for this one.
+  const onEvent = () => void reload().catch(() => {});
   const watcher: WatchedPaths | undefined = watch?.length
-    ? watchPaths({ paths: watch, debounceMs, onEvent: () => void reload() })
+    ? watchPaths({ paths: watch, debounceMs, onEvent })
     : undefined;
 
   const judge = (action: Action) =>

@@ -16,6 +16,16 @@ export interface YamlRules {
   readonly locate: Locate;
 }
 
+/** Lines that begin an item of the outermost list. */
+export function countItems(text: string): number {
+  const first = /^([ \t]*)-[ \t\n]/m.exec(text);
+  if (!first) return 0;
+  const opening = `\n${first[1] ?? ''}-`;
+  let count = 1;
+  for (let at = text.indexOf(opening, first.index); at >= 0; at = text.indexOf(opening, at + 1)) count += 1;
+  return count;
+}
+
 /** A file holds a list of rules, or `rules:` and the list. */
 export function parseYamlRules(file: string, text: string): YamlRules {
   const lines = new LineCounter();
