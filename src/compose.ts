@@ -3,7 +3,7 @@
  * No logic lives here.
  */
 import { join } from 'node:path';
-import { type Core, createCore, type Settings } from './core/bridge.ts';
+import { type Core, type CoreDeps, createCore, type Settings } from './core/bridge.ts';
 import { createIds, systemClock } from './core/clock.ts';
 import { projector } from './core/projector.ts';
 import { createRedactor, type Redactor } from './core/redact.ts';
@@ -24,13 +24,12 @@ import type {
   ReceiptIssuer,
   Signer,
   Store,
-  StoredReceipt,
   ToolBackend,
 } from './ports.ts';
-import { canonicalJson } from './receipt/canonical-json.ts';
+import { comparableText, hashBytes } from './receipt/canonical-json.ts';
 import { createIssuer } from './receipt/issuer.ts';
 import { type Keyring, openKeyring } from './receipt/keys.ts';
-import { verifyReceipt } from './receipt/verify.ts';
+import { createStoredVerifier } from './receipt/verify-stored.ts';
 import { createSqliteStore } from './store/sqlite.ts';
 import { VERSION } from './version.ts';
 
@@ -86,21 +85,16 @@ export async function openHouse(options: HouseOptions): Promise<House> {
       issuer: { id: 'tollbridge', kind: 'harness', name: 'Tollbridge', version: VERSION },
       source: 'tollbridge',
     });
+  const verifier = createStoredVerifier({ store, keys: () => keyring.jwks() });
   const core = createCore({
     store,
     policy: createPolicyChain({ engines }),
     quotas: quotaRules,
-    issuer,
-    verify: async (stored, how) => {
-      const { valid, reason, details } = verifyReceipt(stored.receipt, {
-        keys: keyring.jwks(),
-        previous: await previousOf(store, stored),
-        ...how,
-      });
-      return { valid, ...(reason && { reason }), details: details as unknown as JsonObject };
-    },
+    // What callers send may have no canonical spelling; telling it apart must work all the same.
+    issuer: { ...issuer, hash: (value) => hashBytes(comparableText(value)) },
+    verify: async (stored, how) => (await verifier(stored, how)) as unknown as VerifyAnswer,
     signer,
-    canonical: canonicalJson,
+    canonical: comparableText,
     redactor,
     backends: options.backends ?? [],
     tools: options.tools ?? [],
@@ -124,6 +118,8 @@ export async function openHouse(options: HouseOptions): Promise<House> {
   };
 }
 
+type VerifyAnswer = Awaited<ReturnType<CoreDeps['verify']>>;
+
 /** The engine's own judgement, asked about one quota at the moment of the charge. */
 const quotaRules: QuotaRules = {
   refuse(quota, cost, now) {
@@ -135,11 +131,6 @@ const quotaRules: QuotaRules = {
   },
   charge,
 };
-
-async function previousOf(store: Store, { chain, index }: StoredReceipt): Promise<unknown> {
-  if (index === 0) return null;
-  return (await store.receipts({ chain, index: index - 1, limit: 1 }))[0]?.receipt;
-}
 
 /** Every reload leaves a trace: what is in force now, or what was refused and why. */
 function noteChange(store: Store, change: PolicyChange, logger: Logger): void {

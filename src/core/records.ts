@@ -5,6 +5,7 @@ import type { EventDraft } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
 import type { Artifact, Pointer, Session, Task } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
+import { isTerminal } from '../model/words.ts';
 import type { Row, StoredReceipt } from '../ports.ts';
 import type { Acts } from './acts.ts';
 import { accepted, type Context, type Handlers, once } from './context.ts';
@@ -52,7 +53,10 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
       const id = ids.next('artifact');
       const { result, repeated } = await log.commit({
         ...once(deps, command, home, 'artifacts'),
+        ...(task && { reads: [{ object: 'task', id: task.id }] }),
         decide(at) {
+          const now = task && at.get<Task & Row>('task', task.id);
+          const open = now && !isTerminal(now.status) ? now : undefined;
           const artifact: Artifact & { tenant_id?: string } = {
             id,
             object: 'artifact',
@@ -69,9 +73,11 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
             task_id: task?.id ?? null,
             ...(actor.tenant_id && { tenant_id: actor.tenant_id }),
           };
+          // In a running task it is part of the task's account; after its end the receipt is sealed without it.
           const event: EventDraft = {
             event: 'artifact.created',
-            resource: { object: 'artifact', id },
+            ...(open && { task_id: open.id }),
+            resource: open ? { object: 'task', id: open.id } : { object: 'artifact', id },
             workspace_id: home,
             session_id: session?.id ?? null,
             actor: actor.id,

@@ -48,6 +48,30 @@ function written(write: () => string): string {
   }
 }
 
+/**
+ * The canonical text where there is one, and otherwise still one text per value. For telling values apart (retries,
+ * approvals, records); never for a receipt, which holds only what has a canonical spelling.
+ */
+export function comparableText(value: unknown): string {
+  try {
+    return canonicalJson(value);
+  } catch (cause) {
+    try {
+      return JSON.stringify(value, (_, member) => (isRecord(member) ? sorted(member) : member)) ?? 'undefined';
+    } catch {
+      throw cause;
+    }
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function sorted(value: Record<string, unknown>): object {
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
 /** `sha256:<hex>` of the canonical text. */
 export function hashOf(value: unknown): string {
   return hashBytes(canonicalJson(value));
