@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { checks as receipts } from './conformance/receipts.ts';
 import { type Check, runSuite, suiteNames } from './conformance/run.ts';
 
 async function run(checks: Iterable<Check> | AsyncIterable<Check>) {
@@ -34,4 +35,9 @@ test('checks may come one by one', async () => {
 test('the suites are the files there are', () => {
   expect(suiteNames()).toContain('model');
   expect(suiteNames()).not.toContain('run');
+});
+
+test('receipts are what the format says they are', async () => {
+  expect(receipts.length).toBeGreaterThan(15);
+  expect(await run(receipts)).toEqual({ failed: 0, lines: [`${receipts.length} passed, 0 failed`] });
 });
