@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createDemoAgent } from '../src/demo/agent.ts';
+import type { HandOver } from '../src/demo/hand-over.ts';
 import { HELP, readScript, textOf } from '../src/demo/script.ts';
 import { createDemoTools, type DemoTools } from '../src/demo/tools.ts';
 import type { Action, NewArtifact } from '../src/model/actions.ts';
@@ -232,6 +233,45 @@ describe('what it says and does', () => {
       { target_agent: 'bea', task_id: 'task_1.handoff1', status: 'rejected' },
     ]);
     expect(refusing.said()).toEqual(['I was not allowed to hand off to bea: not to bea']);
+  });
+
+  test('work that is handed over comes back with its own task and receipt', async () => {
+    const bridge = new FakeBridge();
+    const given: string[] = [];
+    const handOver =
+      (state: string): HandOver =>
+      async (to, work, from, accepted) => {
+        given.push(`${from.id} gives "${work}" to ${to}`);
+        await accepted('task_2');
+        return { task_id: 'task_2', receipt_id: 'receipt_2', state, text: 'plan is read.' };
+      };
+    const start = async (state: string) => {
+      const agent = createDemoAgent({ pause: async () => {}, handOver: handOver(state) });
+      const work = workOf({ text: 'handoff to bea: read plan' });
+      return await (await agent.start(work, bridge, new AbortController().signal)).done;
+    };
+    expect((await start('COMPLETED')).state).toBe('COMPLETED');
+    expect((await start('FAILED')).state).toBe('COMPLETED');
+    expect(given[0]).toBe('task_1 gives "read plan" to bea');
+    expect(bridge.of('agent.handoff')).toEqual([
+      { target_agent: 'bea', task_id: 'task_2', status: 'accepted' },
+      { target_agent: 'bea', task_id: 'task_2', receipt_id: 'receipt_2', status: 'completed' },
+      { target_agent: 'bea', task_id: 'task_2', status: 'accepted' },
+      { target_agent: 'bea', task_id: 'task_2', receipt_id: 'receipt_2', status: 'failed' },
+    ]);
+    expect(bridge.said()).toEqual(['bea says: plan is read.', 'The handoff to bea failed: it ended as FAILED']);
+  });
+
+  test('work that came from another task names it', async () => {
+    const bridge = new FakeBridge();
+    const { task, ...rest } = workOf({ text: 'hello' });
+    const work = { ...rest, task: { ...task, metadata: { handoff: { task_id: 'task_0' } } } };
+    const agent = createDemoAgent({ pause: async () => {}, name: 'bea' });
+    await (await agent.start(work, bridge, new AbortController().signal)).done;
+    expect(bridge.of('agent.handoff')).toEqual([
+      { target_agent: 'bea', task_id: 'task_0', status: 'accepted' },
+      { target_agent: 'bea', task_id: 'task_0', status: 'completed' },
+    ]);
   });
 
   test('it fails when asked to, with the code it was given, and does nothing after', async () => {
