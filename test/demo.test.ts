@@ -463,6 +463,19 @@ describe('tools', () => {
     expect(tools.outbox).toEqual([{ to: 'ana', text: 'hi' }]);
   });
 
+  test('a call that is stopped while it takes its time has no effect', async () => {
+    const stop = new AbortController();
+    const tools = createDemoTools({ pause: async () => stop.abort() });
+    const mail = actionOf({ kind: 'tool', tool: 'send_mail', arguments: { to: 'ana', text: 'hi' } });
+    expect(await tools.call(mail, stop.signal)).toEqual({
+      status: 'error',
+      output: null,
+      error: 'stopped before it ran',
+      code: 'canceled',
+    });
+    expect(tools.outbox).toEqual([]);
+  });
+
   test.each(['constructor', '__proto__', 'toString', 'nothing'])('%s is not a tool', async (tool) => {
     const result = await createDemoTools().call(actionOf({ kind: 'tool', tool }), never);
     expect(result).toEqual({ status: 'error', output: null, error: `there is no tool called ${tool}` });
