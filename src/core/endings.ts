@@ -95,7 +95,7 @@ export function createEndings(deps: EndingsDeps): Endings {
   async function tryFinish(taskId: string, end: End, options: EndOptions, book: Book, facts: Known, tries: number) {
     let result = { task: undefined as Task | undefined, won: false };
     const wantsReceipt = facts.persona?.receipt_policy !== 'disabled';
-    const commit = (withReceipt: boolean, as: End) =>
+    const commit = (receipt: ReceiptState, as: End) =>
       log.commit({
         reads: [
           { object: 'task', id: taskId },
@@ -111,19 +111,19 @@ export function createEndings(deps: EndingsDeps): Endings {
           }
           // A receipt over events it has not read would claim what it does not know.
           if (at.sequence('task', taskId) !== book.account.sequence) throw new Stale(tries);
-          const draft = ending(at, task, run, as, options, book.account, facts, withReceipt);
+          const draft = ending(at, task, run, as, options, book.account, facts, receipt);
           result = { task: draft.task, won: true };
           return draft.draft;
         },
       });
 
     try {
-      await commit(wantsReceipt, end);
+      await commit(wantsReceipt ? 'issued' : 'not wanted', end);
     } catch (cause) {
       if (cause instanceof Stale || (cause instanceof Fault && cause.kind !== 'internal')) throw cause;
       // The receipt could not be made. Where one is required the task has failed; elsewhere it ends and says so.
       deps.logger.error({ err: cause, task: taskId }, 'receipt could not be issued');
-      await commit(false, facts.persona?.receipt_policy === 'required' ? withoutReceipt(end) : end);
+      await commit('unavailable', facts.persona?.receipt_policy === 'required' ? withoutReceipt(end) : end);
     }
     if (result.won || (result.task && isTerminal(result.task.status))) books.delete(taskId);
     return { task: result.task as Task, won: result.won };
@@ -137,9 +137,9 @@ export function createEndings(deps: EndingsDeps): Endings {
     options: EndOptions,
     account: Account,
     facts: Known,
-    withReceipt: boolean,
+    receipt: ReceiptState,
   ): { task: Task; draft: Draft } {
-    const receiptId = withReceipt ? ids.next('receipt') : null;
+    const receiptId = receipt === 'issued' ? ids.next('receipt') : null;
     const outcomeId = ids.next('outcome');
     const before: EventDraft[] = [...asks.withdraw(task, run, at.now, `the task ended as ${end.state}`)];
     for (const call of account.open()) {
@@ -164,7 +164,10 @@ export function createEndings(deps: EndingsDeps): Endings {
 
     const failure =
       end.state === 'FAILED' ? (end.failure ?? { code: 'failed', message: 'the agent failed' }) : undefined;
-    const outcome = outcomeOf(outcomeId, current, end, failure, receiptId, facts, at.now);
+    const outcome = outcomeOf(outcomeId, current, end, failure, receiptId, facts, at.now, receipt);
+    if (receipt === 'unavailable' && failure?.code !== NO_RECEIPT.code) {
+      before.push({ ...inTask(task), event: 'vendor.tollbridge.note', payload: NO_RECEIPT });
+    }
     if (receiptId) {
       before.push({
         ...inTask(task),
@@ -205,13 +208,14 @@ export function createEndings(deps: EndingsDeps): Endings {
               account.seal(
                 {
                   receipt_id: receiptId,
-                  task: ended.task,
+                  // The log cleans the events; what else the receipt repeats has to be as clean.
+                  task: log.clean(ended.task),
                   final_state: outcomeState(end.state),
                   times: { ...times, issued_at: options.replay ? times.completed_at : at.now },
                   tiers: { start: startTier, end: tier },
                   last: before,
                   ...(facts.workspace?.tenant_id && { tenant_id: facts.workspace.tenant_id }),
-                  ...(end.not_reported && { not_reported: end.not_reported }),
+                  ...(end.not_reported && { not_reported: log.clean(end.not_reported) }),
                   ...(options.stillRunning && { still_running: true }),
                   ...(options.interrupted && { interrupted: true }),
                   ...(options.replay && { replay: options.replay }),
@@ -261,11 +265,12 @@ const WORDS: Readonly<Record<string, string>> = {
   canceled: 'stopped before it ended',
 };
 
+type ReceiptState = 'issued' | 'not wanted' | 'unavailable';
+
+const NO_RECEIPT = { code: 'receipt_unavailable', message: 'a receipt could not be issued' } as const;
+
 function withoutReceipt(end: End): End {
-  const failure: Failure = {
-    code: 'receipt_unavailable',
-    message: 'the persona requires a receipt and none could be issued',
-  };
+  const failure: Failure = { ...NO_RECEIPT, message: 'the persona requires a receipt and none could be issued' };
   return { ...end, state: 'FAILED', failure };
 }
 
@@ -277,6 +282,7 @@ function outcomeOf(
   receiptId: string | null,
   { artifacts }: Known,
   now: string,
+  receipt: ReceiptState,
 ): Outcome & { workspace_id: string; session_id: string } {
   const summaries = { COMPLETED: 'completed', FAILED: failure?.message ?? 'failed', CANCELED: 'canceled' };
   return {
@@ -284,7 +290,7 @@ function outcomeOf(
     object: 'outcome',
     created_at: now,
     updated_at: now,
-    metadata: {},
+    metadata: receipt === 'unavailable' ? { receipt } : {},
     task_id: task.id,
     workspace_id: task.workspace_id,
     session_id: task.session_id,

@@ -13,7 +13,7 @@ import type {
   SessionPayload,
   TransitionPayload,
 } from '../model/payloads.ts';
-import type { Pointer, Quota, Task } from '../model/resources.ts';
+import type { Message, Pointer, Quota, Task } from '../model/resources.ts';
 import { isTerminal } from '../model/words.ts';
 import type { Change, Projector, Row } from '../ports.ts';
 import type { Binding, Lane, Run, Tally } from './rows.ts';
@@ -26,17 +26,23 @@ function touches(event: EventDraft): readonly Pointer[] {
   const { task_id: task, session_id: session, payload } = event;
   const run: Pointer[] = task ? [{ object: 'run', id: task }] : [];
   const tally: Pointer[] = session ? [{ object: 'tally', id: session }] : [];
+  const lane: Pointer[] = session ? [{ object: 'lane', id: session }] : [];
 
   switch (event.event) {
     case 'vendor.tollbridge.message_delta': // by far the most frequent, and it changes nothing
       return NOTHING;
-    case 'session.message_appended':
     case 'session.truncated':
     case 'session.compacted':
       return tally;
+    case 'user.message':
+    case 'agent.message': {
+      const message = spoken(event);
+      return message ? [...tally, { object: 'message', id: message.id }] : NOTHING;
+    }
     case 'task.submitted':
-      return tally;
+      return [...tally, ...lane];
     case 'task.started':
+      return [...run, ...lane];
     case 'user.cancel_requested':
     case 'vendor.tollbridge.recovered':
     case 'vendor.tollbridge.ask_opened':
@@ -47,7 +53,7 @@ function touches(event: EventDraft): readonly Pointer[] {
     case 'task.completed':
     case 'task.failed':
     case 'task.canceled':
-      return session ? [...tally, { object: 'lane', id: session }] : tally;
+      return [...tally, ...lane];
     case 'vendor.tollbridge.plan':
       return task ? [{ object: 'task', id: task }] : [];
     case 'vendor.tollbridge.quota_used':
@@ -71,8 +77,6 @@ function apply(event: CoreEvent, get: Get): readonly Change[] {
       const { session } = event.payload as unknown as SessionPayload;
       return [{ put: { ...session, updated_at: at } }];
     }
-    case 'session.message_appended':
-      return [put(count(event, get, (tally) => appended(tally, event)))];
     case 'session.truncated':
       return truncated(event, get);
     case 'session.compacted':
@@ -80,10 +84,8 @@ function apply(event: CoreEvent, get: Get): readonly Change[] {
         put(count(event, get, (tally) => ({ ...tally, compacted_through: text(event.payload.through_message_id) }))),
       ];
     case 'user.message':
-    case 'agent.message': {
-      const { message } = event.payload as unknown as Partial<MessagePayload>;
-      return message ? [{ put: { ...message, updated_at: at } }] : NO_CHANGE;
-    }
+    case 'agent.message':
+      return appended(event, get);
     case 'task.submitted':
       return submitted(event, get);
     case 'task.started':
@@ -111,7 +113,7 @@ function apply(event: CoreEvent, get: Get): readonly Change[] {
     case 'artifact.linked':
     case 'artifact.redacted': {
       const { artifact } = event.payload as unknown as Partial<ArtifactPayload>;
-      return artifact ? [{ put: { ...artifact, updated_at: at } }] : NO_CHANGE;
+      return artifact ? [put({ ...artifact, object: 'artifact', updated_at: at })] : NO_CHANGE;
     }
     case 'branch.created':
     case 'branch.updated':
@@ -159,17 +161,41 @@ function submitted(event: CoreEvent, get: Get): readonly Change[] {
     cancel_requested: false,
     asks: [],
   };
-  return [put(task), put(run), put(count(event, get, (t) => ({ ...t, open_tasks: t.open_tasks + 1 })))];
+  const changes = [put(task), put(run), put(count(event, get, (t) => ({ ...t, open_tasks: t.open_tasks + 1 })))];
+  if (takesLane(run))
+    changes.push(...queue(event, get, ({ active, waiting }) => ({ active, waiting: [...waiting, task.id] })));
+  return changes;
+}
+
+/** Work done by someone outside, or lived through again from the record, does not take the session's one lane. */
+function takesLane({ agent }: Run): boolean {
+  return agent !== 'none' && agent !== 'replay';
+}
+
+function queue(
+  event: CoreEvent,
+  get: Get,
+  change: (lane: Pick<Lane, 'active' | 'waiting'>) => Pick<Lane, 'active' | 'waiting'>,
+): Change[] {
+  const id = event.session_id ?? '';
+  const before = get<Lane>('lane', id);
+  const lane: Lane = {
+    ...(before ?? fresh('lane', id, event.created_at)),
+    ...change(before ?? { active: null, waiting: [] }),
+    updated_at: event.created_at,
+  };
+  if (lane.active || lane.waiting.length > 0) return [put(lane)];
+  return before ? [{ drop: { object: 'lane', id } }] : [];
 }
 
 function started(event: CoreEvent, get: Get): readonly Change[] {
   const task = snapshot(event);
   const instance = text(event.payload.instance);
   const changes = [put(task), ...changeRun(event, get, (run) => ({ ...run, instance }))];
-  // Work done by someone outside does not take the session's one lane.
   if (event.payload.lane === true) {
-    const lane: Lane = { ...fresh('lane', task.session_id, event.created_at), active: task.id };
-    changes.push(put(lane));
+    changes.push(
+      ...queue(event, get, ({ waiting }) => ({ active: task.id, waiting: waiting.filter((id) => id !== task.id) })),
+    );
   }
   return changes;
 }
@@ -180,8 +206,13 @@ function ended(event: CoreEvent, get: Get): readonly Change[] {
   const changes: Change[] = [put(task), { drop: { object: 'run', id: task.id } }];
   if (outcome) changes.push(put({ ...outcome, updated_at: event.created_at }));
   changes.push(put(count(event, get, (t) => ({ ...t, open_tasks: Math.max(0, t.open_tasks - 1) }))));
-  const lane = get<Lane>('lane', task.session_id);
-  if (lane?.active === task.id) changes.push({ drop: { object: 'lane', id: lane.id } });
+  const gone = (id: string | null) => id === task.id;
+  changes.push(
+    ...queue(event, get, ({ active, waiting }) => ({
+      active: gone(active) ? null : active,
+      waiting: waiting.filter((id) => !gone(id)),
+    })),
+  );
   return changes;
 }
 
@@ -244,14 +275,41 @@ function count(event: CoreEvent, get: Get, change: (tally: Tally) => Tally): Tal
     ...fresh('tally', id, event.created_at),
     messages: 0,
     tip_message_id: null,
+    tip_at: null,
     open_tasks: 0,
     compacted_through: null,
   };
   return { ...change(tally), updated_at: event.created_at };
 }
 
-function appended(tally: Tally, event: CoreEvent): Tally {
-  return { ...tally, messages: tally.messages + 1, tip_message_id: text(event.payload.message_id) };
+/** The message an event puts into the transcript, if it is one. */
+function spoken(event: Pick<EventDraft, 'payload'>): Message | undefined {
+  const { message } = event.payload as unknown as Partial<MessagePayload>;
+  return typeof message?.id === 'string' && Array.isArray(message.parts) ? message : undefined;
+}
+
+/** A message said again under its own id is the same turn, changed. */
+function appended(event: CoreEvent, get: Get): readonly Change[] {
+  const message = spoken(event);
+  if (!message) return NO_CHANGE;
+  const row = { ...message, object: 'message' as const, updated_at: event.created_at };
+  const before = get<Message & Row>('message', message.id);
+  if (before) return [put({ ...row, created_at: before.created_at })];
+  const tally = count(event, get, (t) => ({
+    ...t,
+    messages: t.messages + 1,
+    tip_message_id: message.id,
+    tip_at: saidAt(message, event, t.tip_at),
+  }));
+  return [put({ ...row, created_at: tally.tip_at ?? event.created_at }), put(tally)];
+}
+
+/** When it says it was said, as long as that is not in the future and comes after the message before it. */
+function saidAt(message: Message, event: CoreEvent, after: string | null): string {
+  const now = Date.parse(event.created_at);
+  const claimed = Date.parse(message.created_at);
+  const at = Number.isNaN(claimed) ? now : Math.min(claimed, now);
+  return new Date(after === null ? at : Math.max(at, Date.parse(after) + 1)).toISOString();
 }
 
 function truncated(event: CoreEvent, get: Get): readonly Change[] {

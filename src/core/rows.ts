@@ -23,10 +23,11 @@ export interface Run extends Row {
   }[];
 }
 
-/** One task of a session runs at a time; this says which. */
+/** One task of a session runs at a time, in the order they were accepted. Gone when nothing runs and nothing waits. */
 export interface Lane extends Row {
   readonly object: 'lane';
-  readonly active: string;
+  readonly active: string | null;
+  readonly waiting: readonly string[];
 }
 
 /** Counts of a session, kept apart so that a message does not rewrite the session. */
@@ -34,6 +35,8 @@ export interface Tally extends Row {
   readonly object: 'tally';
   readonly messages: number;
   readonly tip_message_id: string | null;
+  /** When the newest message was said. Each is later than the one before, so that lists keep the order of the log. */
+  readonly tip_at: string | null;
   readonly open_tasks: number;
   readonly compacted_through: string | null;
 }

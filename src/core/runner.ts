@@ -7,7 +7,7 @@ import type { End } from '../model/commands.ts';
 import type { CoreEvent } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
 import type { Message, Session, Task } from '../model/resources.ts';
-import type { Json } from '../model/schema.ts';
+import type { JsonObject } from '../model/schema.ts';
 import type { AgentBackend, Run as BackendRun, Logger, Row, Store, Work } from '../ports.ts';
 import type { Acts } from './acts.ts';
 import type { Endings } from './endings.ts';
@@ -58,14 +58,22 @@ interface Desk {
   readonly controller: AbortController;
   readonly ended: Promise<void>;
   run: BackendRun | undefined;
+  /** Said to the agent before it could listen. */
+  readonly unheard: JsonObject[];
   stopping: { by: string; reason: string } | undefined;
   leaving: boolean;
+}
+
+/** Tasks of one session that this process may start when it is their turn. */
+interface Queue {
+  readonly tasks: Map<string, { readonly task: Task; readonly live: Live | undefined }>;
+  wake(): void;
 }
 
 export function createRunner(deps: RunnerDeps): Runner {
   const { store, log, acts, endings, backends, logger, instance, graceMs } = deps;
   const desks = new Map<string, Desk>();
-  const queues = new Map<string, { task: Task; live: Live | undefined }[]>();
+  const queues = new Map<string, Queue>();
   const closing = new AbortController();
 
   function begin(task: Task, live?: Live): void {
@@ -75,55 +83,67 @@ export function createRunner(deps: RunnerDeps): Runner {
   function enqueue(task: Task, live?: Live): void {
     const queue = queues.get(task.session_id);
     if (queue) {
-      queue.push({ task, live });
+      if (!queue.tasks.has(task.id)) queue.tasks.set(task.id, { task, live });
+      queue.wake();
       return;
     }
-    queues.set(task.session_id, [{ task, live }]);
-    pump(task.session_id).catch((cause) => logger.error({ err: cause }, 'a session queue stopped'));
+    const fresh: Queue = { tasks: new Map([[task.id, { task, live }]]), wake() {} };
+    queues.set(task.session_id, fresh);
+    pump(task.session_id, fresh).catch((cause) => logger.error({ err: cause }, 'a session queue stopped'));
   }
 
-  /** Starts queued tasks of a session one after the other, in the order they were accepted. */
-  async function pump(sessionId: string): Promise<void> {
-    const queue = queues.get(sessionId) ?? [];
+  /** Starts queued tasks of a session one after the other, in the order they were accepted, whoever accepted them. */
+  async function pump(sessionId: string, queue: Queue): Promise<void> {
     try {
-      while (queue[0] && !closing.signal.aborted) {
-        const { task, live } = queue[0];
-        const started = await takeLane(task);
-        queue.shift();
-        if (started) await open(started, false, live).ended;
+      while (queue.tasks.size > 0 && !closing.signal.aborted) {
+        const next = await untilWritten(() => takeTurn(sessionId, queue));
+        if (next) await open(next.task, false, next.live).ended;
       }
     } finally {
       queues.delete(sessionId);
     }
   }
 
-  /** Waits for the session to be free, here or in another process. Undefined when the task ended while it waited. */
+  /** Starts the session's next task if it is one of ours; otherwise waits until that may have changed. */
+  async function takeTurn(
+    sessionId: string,
+    queue: Queue,
+  ): Promise<{ task: Task; live: Live | undefined } | undefined> {
+    const stream = { of: 'session', id: sessionId } as const;
+    const woken = new AbortController();
+    queue.wake = () => woken.abort();
+    const after = await store.tip(stream);
+    const lane = await store.get<Lane>('lane', sessionId);
+    const first = lane?.active ? undefined : queue.tasks.get(lane?.waiting[0] ?? '');
+    const started = first && (await takeLane(first.task));
+    // What is waiting no longer was started, here or elsewhere, or ended before it began.
+    for (const id of queue.tasks.keys()) if (id === started?.id || !lane?.waiting.includes(id)) queue.tasks.delete(id);
+    if (first && started) return { task: started, live: first.live };
+    if (queue.tasks.size === 0) return undefined;
+    const over = AbortSignal.any([closing.signal, woken.signal]);
+    for await (const event of store.follow({ stream, ...(after && { after }) }, over)) if (endsTask(event)) break;
+    return undefined;
+  }
+
+  /** Two processes may hold the same task; the commit lets one of them start it. */
   async function takeLane(task: Task): Promise<Task | undefined> {
-    for (;;) {
-      const after = await store.tip({ of: 'session', id: task.session_id });
-      let outcome = 'gone' as 'busy' | 'gone' | Task;
-      await log.commit({
-        reads: [
-          { object: 'task', id: task.id },
-          { object: 'lane', id: task.session_id },
-        ],
-        decide(at) {
-          const now = at.get<Task & Row>('task', task.id);
-          const lane = at.get<Lane>('lane', task.session_id);
-          outcome = 'gone';
-          if (now?.status !== 'SUBMITTED') return { events: [] };
-          outcome = 'busy';
-          if (lane) return { events: [] };
-          const started = move(now, 'WORKING', { now: at.now, more: { instance, lane: true } });
-          outcome = started.task;
-          return { events: started.events };
-        },
-      });
-      if (outcome !== 'busy') return outcome === 'gone' ? undefined : outcome;
-      const from = { stream: { of: 'session', id: task.session_id } as const, ...(after && { after }) };
-      for await (const event of store.follow(from, closing.signal)) if (endsTask(event)) break;
-      if (closing.signal.aborted) return undefined;
-    }
+    let started: Task | undefined;
+    await log.commit({
+      reads: [
+        { object: 'task', id: task.id },
+        { object: 'lane', id: task.session_id },
+      ],
+      decide(at) {
+        const now = at.get<Task & Row>('task', task.id);
+        const lane = at.get<Lane>('lane', task.session_id);
+        started = undefined;
+        if (now?.status !== 'SUBMITTED' || lane?.active || lane?.waiting[0] !== task.id) return { events: [] };
+        const step = move(now, 'WORKING', { now: at.now, more: { instance, lane: true } });
+        started = step.task;
+        return { events: step.events };
+      },
+    });
+    return started;
   }
 
   function open(task: Task, resumed: boolean, live?: Live): Desk {
@@ -136,6 +156,7 @@ export function createRunner(deps: RunnerDeps): Runner {
         settle = resolve;
       }),
       run: undefined,
+      unheard: [],
       stopping: undefined,
       leaving: false,
     };
@@ -181,11 +202,10 @@ export function createRunner(deps: RunnerDeps): Runner {
   }
 
   /** A store that is down for a while must not cost a task its end; a restart would find it otherwise. */
-  async function untilWritten(write: () => Promise<unknown>): Promise<void> {
+  async function untilWritten<T>(write: () => Promise<T>): Promise<T> {
     for (let wait = 100; ; wait = Math.min(wait * 2, 5000)) {
       try {
-        await write();
-        return;
+        return await write();
       } catch (cause) {
         if (!(cause instanceof Fault && cause.kind === 'unavailable') || closing.signal.aborted) throw cause;
         await new Promise((resolve) => setTimeout(resolve, wait));
@@ -212,6 +232,8 @@ export function createRunner(deps: RunnerDeps): Runner {
     const sink = createSink(deps, task, actor, past, controller.signal);
     const given: Work = { task, session, resumed, transcript: () => transcript(store, task.session_id) };
     desk.run = await backend.start(given, sink, controller.signal);
+    tell(desk);
+    if (controller.signal.aborted) stopRun(desk);
     return await desk.run.done;
   }
 
@@ -222,12 +244,28 @@ export function createRunner(deps: RunnerDeps): Runner {
       if (signal.aborted) resolve();
       else signal.addEventListener('abort', () => resolve(), { once: true });
     });
-    desk.run?.stop?.().catch((cause) => logger.warn({ err: cause, task: desk.task.id }, 'stopping went wrong'));
+    stopRun(desk);
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, graceMs);
       finished.finally(() => clearTimeout(timer));
     });
     return 'still running';
+  }
+
+  function stopRun({ run, task }: Desk): void {
+    run?.stop?.().catch((cause) => logger.warn({ err: cause, task: task.id }, 'stopping went wrong'));
+  }
+
+  /** Hands on what was said to the agent, in order, once it is there to hear it. */
+  function tell({ run, unheard, task }: Desk): void {
+    if (!run) return;
+    for (const message of unheard.splice(0)) {
+      try {
+        run.steer?.(message);
+      } catch (cause) {
+        logger.warn({ err: cause, task: task.id }, 'an agent could not take a message');
+      }
+    }
   }
 
   /** What others want of this task, read from the log like everything else. */
@@ -239,7 +277,8 @@ export function createRunner(deps: RunnerDeps): Runner {
         desk.controller.abort();
       }
       if (event.event === 'user.message' && event.payload.kind === 'interrupt') {
-        desk.run?.steer?.(event.payload.message as unknown as { [key: string]: Json });
+        desk.unheard.push(event.payload.message as JsonObject);
+        tell(desk);
       }
       // Someone else ended it, for instance because they took us for dead.
       if (endsTask(event)) desk.controller.abort();

@@ -5,8 +5,9 @@ import type { Fact } from '../model/commands.ts';
 import type { EventDraft } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
 import type { ToolEndedPayload } from '../model/payloads.ts';
-import type { Message, Task } from '../model/resources.ts';
+import { type Artifact, Artifact as ArtifactShape, type Message, type Task } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
+import { check } from '../model/validate.ts';
 import { isTerminal } from '../model/words.ts';
 import type { ActResult, Clock, Ids, Row, Sink, Store } from '../ports.ts';
 import { type Acts, newArtifact } from './acts.ts';
@@ -14,6 +15,7 @@ import type { Asks } from './asks.ts';
 import { inTask } from './lifecycle.ts';
 import { artifactEvents, type Log } from './log.ts';
 import type { Past } from './past.ts';
+import { isReportable } from './reportable.ts';
 import type { Run } from './rows.ts';
 
 export interface SinkDeps {
@@ -25,6 +27,8 @@ export interface SinkDeps {
   readonly ids: Ids;
   /** Canonical text, to tell a fact said before a crash from a new one. */
   readonly canonical: (value: Json) => string;
+  /** A replay says again what others said: it names their messages and files, and makes nothing anew. */
+  readonly repeats?: boolean;
 }
 
 export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past, signal: AbortSignal): Sink {
@@ -32,10 +36,9 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
   const inFlight = new Map<string, { fingerprint: string; result: Promise<ActResult> }>();
 
   async function emit(fact: Fact): Promise<void> {
-    refuseReserved(fact.event);
-    if (past.said(fact.event, log.clean(fact.payload), deps.canonical)) return;
     const { events } = await factEvents(deps, task, actor, fact);
-    await log.commit(whileOpen(task, () => events));
+    if (events.some(({ event, payload }) => past.said(event, log.clean(payload), deps.canonical))) return;
+    await log.commit(whileOpen(task, () => events, deps.repeats));
   }
 
   async function act(...[proposed, effect]: Parameters<Sink['act']>): Promise<ActResult> {
@@ -161,21 +164,40 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
   return { emit, act, ask, artifact };
 }
 
-/** Facts of a task that has ended are refused: its receipt is sealed. */
-export function whileOpen(task: Task, events: () => readonly EventDraft[]) {
+/** Facts of a task that has ended are refused: its receipt is sealed. So are facts about what is someone else's. */
+export function whileOpen(task: Task, events: () => readonly EventDraft[], repeats = false) {
+  const drafts = events();
+  const named = repeats
+    ? []
+    : drafts.flatMap(({ payload }) => [...pointerTo(payload.message), ...pointerTo(payload.artifact)]);
   return {
-    reads: [{ object: 'task', id: task.id }],
+    reads: [{ object: 'task', id: task.id }, ...named],
     decide(at: { get: <T extends Row>(object: string, id: string) => T | undefined }) {
       const now = at.get<Task & Row>('task', task.id);
       if (!now || isTerminal(now.status)) {
         throw new Fault('conflict', `task ${task.id} already ended${now ? ` as ${now.status}` : ''}`);
       }
-      return { events: events() };
+      for (const { object, id, role } of named) {
+        const before = at.get<Row & { task_id?: string | null; role?: string }>(object, id);
+        if (before && (before.task_id !== task.id || before.role !== role)) {
+          throw new Fault('conflict', `${object} ${id} exists already and is not this task's to change`);
+        }
+      }
+      return { events: drafts };
     },
   };
 }
 
-/** A reported fact as events: messages also join the transcript, large content becomes artifacts. */
+/** The message or file a fact is about, as the projections know it. */
+function pointerTo(value: Json | undefined): { object: string; id: string; role: string | undefined }[] {
+  const { object, id, role } = (value ?? {}) as { object?: string; id?: string; role?: string };
+  return (object === 'message' || object === 'artifact') && id ? [{ object, id, role }] : [];
+}
+
+/**
+ * A reported fact as events: messages also join the transcript, large content becomes artifacts. Whatever it says
+ * about where it belongs and how firmly it is known, it belongs to this task and was only told.
+ */
 export async function factEvents(
   deps: Pick<SinkDeps, 'log' | 'clock' | 'ids'>,
   task: Task,
@@ -196,14 +218,12 @@ export async function factEvents(
   if ((fact.event === 'agent.message' || fact.event === 'user.message') && isMessage(message)) {
     const whole: Message & { workspace_id: string } = {
       ...message,
-      workspace_id: task.workspace_id,
+      ...placeOf(task),
       id: message.id ?? deps.ids.next('message'),
       object: 'message',
       created_at: message.created_at ?? now,
       updated_at: now,
       metadata: message.metadata ?? {},
-      session_id: task.session_id,
-      task_id: task.id,
     };
     const fitted = await deps.log.fitMessage(whole, place);
     return {
@@ -218,40 +238,47 @@ export async function factEvents(
       ],
     };
   }
-  const fitted = await deps.log.fit(fact.payload, place);
+  const fitted = await deps.log.fit(modest(fact, task, deps.ids, now), place);
   const payload = fitted.artifacts.length > 0 ? { content: fitted.value } : (fitted.value as JsonObject);
   return { events: [...artifactEvents(fitted.artifacts, inTask(task)), { ...base, event: fact.event, payload }] };
+}
+
+/** The payload without what it has no right to claim. */
+function modest({ event, payload }: Fact, task: Task, ids: Ids, now: string): JsonObject {
+  if (event === 'tool.requested' || event === 'vendor.tollbridge.side_effect') {
+    // What ran through us is written down by us. An agent here may say that it asked; one outside only tells.
+    const asked = payload.evidence === 'asked' && task.assigned_agent_id !== null;
+    return { ...payload, evidence: asked ? 'asked' : 'observed' };
+  }
+  if (event.startsWith('artifact.') && isObject(payload.artifact)) {
+    const { id, created_at, metadata, ...about } = payload.artifact as unknown as Partial<Artifact>;
+    const whole = {
+      ...{ kind: 'other', mime_type: 'application/octet-stream', uri: null, visibility: 'public', sha256: null },
+      ...about,
+      ...placeOf(task),
+      id: id ?? ids.next('artifact'),
+      object: 'artifact',
+      created_at: created_at ?? now,
+      updated_at: now,
+      metadata: metadata ?? {},
+    };
+    return { ...payload, artifact: check(ArtifactShape, whole, event) as unknown as Json };
+  }
+  return payload;
+}
+
+function isObject(value: Json | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isMessage(value: unknown): value is Message {
   return typeof value === 'object' && value !== null && Array.isArray((value as Message).parts);
 }
 
-/** Lifecycle, decisions, asks and receipts are brought about by the bridge; nobody can report them into being. */
 function refuseReserved(event: string): void {
-  const reportable =
-    /^(agent|span|artifact|connector)\./.test(event) ||
-    REPORTABLE.has(event) ||
-    (event.startsWith('vendor.') && !event.startsWith('vendor.tollbridge.')) ||
-    /^[a-z]{2,}\.[a-z0-9-]+\.[a-z0-9_.-]+$/i.test(event);
-  if (!reportable || RESERVED_FAMILIES.test(event)) {
-    throw new Fault('invalid_request', `${event} is not something that can be reported`, { param: '/event' });
-  }
+  if (isReportable(event)) return;
+  throw new Fault('invalid_request', `${event} is not something that can be reported`, { param: '/event' });
 }
-const REPORTABLE = new Set([
-  'user.message',
-  'tool.requested',
-  'tool.completed',
-  'tool.failed',
-  'vendor.tollbridge.message_delta',
-  'vendor.tollbridge.plan',
-  'vendor.tollbridge.usage',
-  'vendor.tollbridge.side_effect',
-  'vendor.tollbridge.checkpoint',
-  'vendor.tollbridge.note',
-]);
-const RESERVED_FAMILIES =
-  /^(task|receipt|replay)\.|^session\.(?!compacted)|^vendor\.tollbridge\.(decided|ask_|quota_|tree_|policy_|resource_|bound|recovered)/;
 
 function fromRecord(ended: ToolEndedPayload): ActResult {
   return {
