@@ -12,6 +12,7 @@ import type { PolicySource } from './cedar-source.ts';
 import type { Names } from './context.ts';
 import { durationMs } from './duration.ts';
 import { nearest } from './problems.ts';
+import { RULE_ID } from './rules-schema.ts';
 
 export interface Rule {
   readonly id: string;
@@ -49,7 +50,7 @@ const ANNOTATIONS = ['id', 'verdict', 'reason', 'modify', 'retry_after_ms', 'ask
 const DEFAULT_RETRY_MS = 1_000;
 
 /** Ids end up in receipts, logs and terminals. */
-const ID = /^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$/;
+const ID = new RegExp(RULE_ID);
 
 export function readRule(
   policy: PolicyJson,

@@ -12,7 +12,7 @@ import { type CompiledPolicies, compiledPolicies } from './compiled.ts';
 import { type Problem, problemsFault } from './problems.ts';
 import { toCedarPolicy } from './rules.ts';
 import { type Path, readRules } from './rules-read.ts';
-import { countItems, type Locate, parseYamlRules } from './rules-yaml.ts';
+import type { Locate } from './rules-yaml.ts';
 
 /** Evaluating costs a few microseconds per rule and decision; past these limits a set is a mistake or an attack. */
 export const MAX_RULES = 10_000;
@@ -44,7 +44,7 @@ export async function loadPolicies(sources: Sources, runtime?: CedarRuntime): Pr
   const refuse = (message: string) => problemsFault([{ file: everywhere, message }]);
   if (size > MAX_SOURCE_CHARS) throw refuse(`the policy is ${size} characters long; the limit is ${MAX_SOURCE_CHARS}`);
   const problems: Problem[] = [];
-  const parts = partsOf(sources, problems);
+  const parts = await partsOf(sources, problems);
   if (parts.length > MAX_RULES) throw refuse(`there are ${parts.length} rules; the limit is ${MAX_RULES}`);
   const rules = await readAll(parts, problems, runtime);
   problems.push(...duplicates(rules));
@@ -61,18 +61,22 @@ function rulesName({ rules, rulesName: given }: Sources): string {
   return given ?? (typeof rules === 'string' ? 'rules.yaml' : 'rules');
 }
 
-function partsOf(sources: Sources, problems: Problem[]): readonly PolicySource[] {
+async function partsOf(sources: Sources, problems: Problem[]): Promise<readonly PolicySource[]> {
   const { rules, files, locate } = sources;
   const name = rulesName(sources);
-  return [
-    ...(typeof rules === 'string' ? yamlParts(name, rules, problems) : ruleParts(name, rules, locate, problems)),
-    ...files.flatMap((file) =>
-      /\.ya?ml$/i.test(file.name) ? yamlParts(file.name, file.text, problems) : splitPolicies(file.name, file.text),
-    ),
+  const parts = [
+    ...(typeof rules === 'string' ? await yamlParts(name, rules, problems) : ruleParts(name, rules, locate, problems)),
   ];
+  for (const file of files) {
+    const yaml = /\.ya?ml$/i.test(file.name);
+    parts.push(...(yaml ? await yamlParts(file.name, file.text, problems) : splitPolicies(file.name, file.text)));
+  }
+  return parts;
 }
 
-function yamlParts(file: string, text: string, problems: Problem[]): readonly PolicySource[] {
+async function yamlParts(file: string, text: string, problems: Problem[]): Promise<readonly PolicySource[]> {
+  // Imported here, because a house without YAML need not load a parser for it.
+  const { countItems, parseYamlRules } = await import('./rules-yaml.ts');
   // Counted before they are parsed: a hundred thousand of them would take the parser seconds.
   const count = countItems(text);
   if (count > MAX_RULES) {

@@ -8,7 +8,7 @@ import { isPlainText } from './cedar-values.ts';
 import { durationMs } from './duration.ts';
 import { matchesGlob } from './glob.ts';
 import { nearest } from './problems.ts';
-import { RuleSpec, RuleTest, THEN_WORDS } from './rules-schema.ts';
+import { RULE_ID, RULE_PROPERTIES, type RuleSpec, TEST_PROPERTIES, THEN_WORDS } from './rules-schema.ts';
 
 export type Step = string | number;
 export type Path = readonly Step[];
@@ -19,8 +19,8 @@ export interface Complaint {
   readonly message: string;
 }
 
-const RULE_KEYS = Object.keys(RuleSpec.properties);
-const TEST_KEYS = Object.keys(RuleTest.properties);
+const RULE_KEYS = Object.keys(RULE_PROPERTIES);
+const TEST_KEYS = Object.keys(TEST_PROPERTIES);
 const COMPARISONS = ['above', 'below', 'contains'] as const;
 const CLOSED: Readonly<Record<string, readonly string[]>> = {
   kind: ACTION_KINDS,
@@ -34,7 +34,7 @@ const WORD_FOR: Readonly<Record<string, string>> = {
   permit: 'allow',
   refuse: 'block',
 };
-const ID = new RegExp((RuleSpec.properties.id as { pattern?: string }).pattern ?? '');
+const ID = new RegExp(RULE_ID);
 /** Deeper members can be reached with a Cedar file. */
 const MAX_NESTING = 8;
 

@@ -1,34 +1,13 @@
-/** The short rules as people write them in YAML, for editors and for our own types. */
-import { type Static, Type } from 'typebox';
+/**
+ * The short rules as people write them in YAML: a type for us, a JSON Schema (2020-12) for their editors. Written
+ * by hand rather than with a schema library, so that starting up does not load one.
+ */
 import { ACTION_KINDS } from '../model/actions.ts';
-import { ClosedWord, type JsonObject, OpenObject } from '../model/schema.ts';
+import type { JsonObject } from '../model/schema.ts';
 import { AUTONOMY_TIERS, EFFECTS, EVIDENCE } from '../model/words.ts';
 
-const Optional = Type.Optional;
-
-/** One text or several, any of which will do. `*` stands for any run of characters. */
-const Texts = (description: string) =>
-  Type.Unsafe<string | readonly string[]>({
-    description,
-    anyOf: [
-      { type: 'string', minLength: 1 },
-      { type: 'array', minItems: 1, items: { type: 'string', minLength: 1 } },
-    ],
-  });
-/** From a known list; with a `*` in it, whichever of the list it matches. */
-const Words = (words: readonly string[], description: string) => {
-  const word = {
-    anyOf: [
-      { type: 'string', enum: [...words] },
-      { type: 'string', pattern: '[*]' },
-    ],
-  };
-  return Type.Unsafe<string | readonly string[]>({
-    description,
-    anyOf: [...word.anyOf, { type: 'array', minItems: 1, items: word }],
-  });
-};
-
+/** One text or several, any of which will do. */
+export type Texts = string | readonly string[];
 export type Scalar = string | number | boolean;
 export interface Comparison {
   readonly above?: number;
@@ -36,63 +15,96 @@ export interface Comparison {
   readonly contains?: Scalar | readonly Scalar[];
 }
 export type Wanted = Scalar | readonly Scalar[] | Comparison | { readonly [member: string]: Wanted };
-const Members = (description: string) =>
-  Type.Unsafe<{ readonly [member: string]: Wanted }>({
-    description,
-    type: 'object',
-    minProperties: 1,
-    additionalProperties: { type: ['string', 'integer', 'boolean', 'array', 'object'] },
-  });
-
-export const RuleTest = Type.Object(
-  {
-    kind: Optional(Words(ACTION_KINDS, 'what kind of action it is; fs.* for reading and writing files')),
-    effect: Optional(Words(EFFECTS, 'what it does to the world')),
-    tool: Optional(Texts('name of the tool')),
-    server: Optional(Texts('who serves the tool')),
-    target: Optional(Texts('path, address or peer it touches')),
-    principal: Optional(Texts('who asks: an id, or agent:*, person:*, service:*, system:*')),
-    door: Optional(Texts('the door it came through')),
-    tier: Optional(Words(AUTONOMY_TIERS, 'how far the agent may go by itself')),
-    workspace: Optional(Texts('id of the workspace')),
-    session: Optional(Texts('id of the session')),
-    tenant: Optional(Texts('id of the tenant')),
-    persona: Optional(Texts('name of the persona')),
-    persona_id: Optional(Texts('id of the persona')),
-    evidence: Optional(Words(EVIDENCE, 'how firmly we have it: held, asked, observed')),
-    arguments: Optional(Members('arguments of the call, by name')),
-    attributes: Optional(Members('facts known about the action, by name')),
-  },
-  { additionalProperties: false },
-);
-export type RuleTest = Static<typeof RuleTest>;
 
 export const THEN_WORDS = ['allow', 'ask', 'block', 'deny', 'defer', 'modify'] as const;
+export const RULE_ID = '^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$';
 
-export const RuleSpec = Type.Object(
-  {
-    id: Type.Unsafe<string>({
-      type: 'string',
-      pattern: '^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$',
-      description: 'unique; shown whenever the rule decides',
-    }),
-    when: Optional(RuleTest),
-    unless: Optional(RuleTest),
-    // biome-ignore lint/suspicious/noThenProperty: the word people write in rules
-    then: ClosedWord(THEN_WORDS),
-    say: Optional(Type.Unsafe<string>({ type: 'string', description: 'the reason people and agents are given' })),
-    to: Optional(Texts('with ask: who may answer')),
-    expires: Optional(Type.Unsafe<string>({ type: 'string', description: 'with ask: how long to wait, such as 10m' })),
-    set: Optional(
-      Type.Unsafe<JsonObject>({ ...OpenObject, description: 'with modify: arguments to change; null removes one' }),
-    ),
-    retry_after: Optional(
-      Type.Unsafe<string>({ type: 'string', description: 'with defer: when to try again, such as 30s' }),
-    ),
-  },
-  { additionalProperties: false },
-);
-export type RuleSpec = Static<typeof RuleSpec>;
+export interface RuleTest {
+  readonly kind?: Texts;
+  readonly effect?: Texts;
+  readonly tool?: Texts;
+  readonly server?: Texts;
+  readonly target?: Texts;
+  readonly principal?: Texts;
+  readonly door?: Texts;
+  readonly tier?: Texts;
+  readonly workspace?: Texts;
+  readonly session?: Texts;
+  readonly tenant?: Texts;
+  readonly persona?: Texts;
+  readonly persona_id?: Texts;
+  readonly evidence?: Texts;
+  readonly arguments?: { readonly [member: string]: Wanted };
+  readonly attributes?: { readonly [member: string]: Wanted };
+}
+export interface RuleSpec {
+  readonly id: string;
+  readonly when?: RuleTest;
+  readonly unless?: RuleTest;
+  readonly then: (typeof THEN_WORDS)[number];
+  readonly say?: string;
+  readonly to?: Texts;
+  readonly expires?: string;
+  readonly set?: JsonObject;
+  readonly retry_after?: string;
+}
+
+const listOf = (item: object) => ({ type: 'array', minItems: 1, items: item });
+const texts = (description: string) => {
+  const text = { type: 'string', minLength: 1 };
+  return { description, anyOf: [text, listOf(text)] };
+};
+/** From a known list; with a `*` in it, whichever of the list it matches. */
+const words = (known: readonly string[], description: string) => {
+  const word = [
+    { type: 'string', enum: known },
+    { type: 'string', pattern: '[*]' },
+  ];
+  return { description, anyOf: [...word, listOf({ anyOf: word })] };
+};
+const members = (description: string) => ({
+  description,
+  type: 'object',
+  minProperties: 1,
+  additionalProperties: { type: ['string', 'integer', 'boolean', 'array', 'object'] },
+});
+const text = (description: string) => ({ type: 'string', description });
+
+export const TEST_PROPERTIES = {
+  kind: words(ACTION_KINDS, 'what kind of action it is; fs.* for reading and writing files'),
+  effect: words(EFFECTS, 'what it does to the world'),
+  tool: texts('name of the tool; * stands for any run of characters'),
+  server: texts('who serves the tool'),
+  target: texts('path, address or peer it touches'),
+  principal: texts('who asks: an id, or agent:*, person:*, service:*, system:*'),
+  door: texts('the door it came through'),
+  tier: words(AUTONOMY_TIERS, 'how far the agent may go by itself'),
+  workspace: texts('id of the workspace'),
+  session: texts('id of the session'),
+  tenant: texts('id of the tenant'),
+  persona: texts('name of the persona'),
+  persona_id: texts('id of the persona'),
+  evidence: words(EVIDENCE, 'how firmly we have it: it runs through us, it was asked for, it was only told'),
+  arguments: members('arguments of the call, by name'),
+  attributes: members('facts known about the action, by name'),
+} as const satisfies Record<keyof RuleTest, object>;
+
+const test = { type: 'object', additionalProperties: false, properties: TEST_PROPERTIES };
+
+export const RULE_PROPERTIES = {
+  id: { type: 'string', pattern: RULE_ID, description: 'unique; shown whenever the rule decides' },
+  when: { ...test, description: 'what it is about; everything, when left out' },
+  unless: { ...test, minProperties: 1, description: 'what is excepted' },
+  then: { type: 'string', enum: THEN_WORDS },
+  say: text('the reason people and agents are given'),
+  to: texts('with ask: who may answer'),
+  expires: text('with ask: how long to wait, such as 10m'),
+  set: { type: 'object', description: 'with modify: arguments to change; null removes one' },
+  retry_after: text('with defer: when to try again, such as 30s'),
+} as const satisfies Record<keyof RuleSpec, object>;
 
 /** JSON Schema of a list of rules. */
-export const RULES_SCHEMA = Type.Array(RuleSpec);
+export const RULES_SCHEMA = {
+  type: 'array',
+  items: { type: 'object', additionalProperties: false, required: ['id', 'then'], properties: RULE_PROPERTIES },
+} as const;
