@@ -5,7 +5,7 @@
 import type { Action, Actor, Decision } from '../model/actions.ts';
 import type { EventDraft } from '../model/events.ts';
 import type { DecidedPayload } from '../model/payloads.ts';
-import type { Json, JsonObject } from '../model/schema.ts';
+import type { JsonObject } from '../model/schema.ts';
 import { VERDICTS } from '../model/words.ts';
 import type { Logger, PolicyEngine } from '../ports.ts';
 
@@ -46,11 +46,34 @@ function rejectWhen(signal: AbortSignal): Promise<never> {
   });
 }
 
-/** An engine from outside may answer anything; only a known word with a reason counts. */
+/** An engine from outside may answer anything; only a known word with a reason, and members one can act on, count. */
 function isDecision(value: unknown): value is Decision {
-  const { verdict, reason } = (value ?? {}) as Partial<Decision>;
-  return typeof reason === 'string' && (VERDICTS as readonly unknown[]).includes(verdict);
+  const { verdict, reason, arguments: args, retry_after_ms: retry, ask } = (value ?? {}) as Partial<Decision>;
+  return (
+    typeof reason === 'string' &&
+    (VERDICTS as readonly unknown[]).includes(verdict) &&
+    (args === undefined || isMembers(args)) &&
+    (retry === undefined || isDuration(retry)) &&
+    (ask === undefined || (isMembers(ask) && isAsking(ask)))
+  );
 }
+
+function isAsking({ to, expires_ms }: NonNullable<Decision['ask']>): boolean {
+  return (
+    (to === undefined || (Array.isArray(to) && to.every((word) => typeof word === 'string'))) &&
+    (expires_ms === undefined || isDuration(expires_ms))
+  );
+}
+
+function isMembers(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Longer than anyone waits is not a duration but a mistake, and a date cannot hold it. */
+function isDuration(ms: unknown): boolean {
+  return typeof ms === 'number' && ms >= 0 && ms <= LONGEST_MS;
+}
+const LONGEST_MS = 100 * 365 * 24 * 3600 * 1000;
 
 /** The decision as it stands in the log: enough to ask the same question of another policy later. */
 export function decidedEvent(action: Action, decision: Decision): EventDraft {
@@ -83,8 +106,4 @@ function recordedActor({ id, kind, tenant_id, door }: Actor): DecidedPayload['ac
 
 function omitUndefined<T extends object>(value: T): T {
   return Object.fromEntries(Object.entries(value).filter(([, v]) => v !== undefined)) as T;
-}
-
-export function asJson(value: unknown): Json {
-  return value as Json;
 }

@@ -36,7 +36,8 @@ export function isTerminal(state: string): state is TerminalState {
 }
 
 export function mayFollow(from: string, to: TaskState): boolean {
-  return (TASK_TRANSITIONS as Record<string, readonly TaskState[]>)[from]?.includes(to) ?? false;
+  const known = (TASK_STATES as readonly string[]).includes(from);
+  return known && TASK_TRANSITIONS[from as TaskState].includes(to);
 }
 
 export const SESSION_STATES = ['ACTIVE', 'IDLE', 'PAUSED', 'CLOSED', 'FAILED'] as const;
