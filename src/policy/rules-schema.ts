@@ -1,7 +1,8 @@
 /**
  * The short rules as people write them in YAML: a type for us, a JSON Schema (2020-12) for their editors. Written
- * by hand rather than with a schema library, so that starting up does not load one.
+ * by hand rather than with the schema library, so that a start without a configuration does not load it.
  */
+import type { TUnsafe } from 'typebox';
 import { ACTION_KINDS } from '../model/actions.ts';
 import type { JsonObject } from '../model/schema.ts';
 import { AUTONOMY_TIERS, EFFECTS, EVIDENCE } from '../model/words.ts';
@@ -91,11 +92,14 @@ export const TEST_PROPERTIES = {
 
 const test = { type: 'object', additionalProperties: false, properties: TEST_PROPERTIES };
 
+/** By its name, because an object with a literal `then` is taken for a promise by tools. */
+const THEN = 'then';
+
 export const RULE_PROPERTIES = {
   id: { type: 'string', pattern: RULE_ID, description: 'unique; shown whenever the rule decides' },
   when: { ...test, description: 'what it is about; everything, when left out' },
   unless: { ...test, minProperties: 1, description: 'what is excepted' },
-  then: { type: 'string', enum: THEN_WORDS },
+  [THEN]: { type: 'string', enum: THEN_WORDS },
   say: text('the reason people and agents are given'),
   to: texts('with ask: who may answer'),
   expires: text('with ask: how long to wait, such as 10m'),
@@ -107,4 +111,4 @@ export const RULE_PROPERTIES = {
 export const RULES_SCHEMA = {
   type: 'array',
   items: { type: 'object', additionalProperties: false, required: ['id', 'then'], properties: RULE_PROPERTIES },
-} as const;
+} as unknown as TUnsafe<readonly RuleSpec[]>;
