@@ -1,4 +1,5 @@
 /** Every protocol the bridge speaks, one line each. Nothing else happens here. */
 import type { Adapter } from '../src/ports.ts';
+import { harn } from './harn/index.ts';
 
-export const adapters: readonly Adapter<never>[] = [];
+export const adapters: readonly Adapter<never>[] = [harn];

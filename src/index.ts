@@ -63,4 +63,7 @@ export {
 export { check, validator } from './model/validate.ts';
 export * from './model/words.ts';
 export type * from './ports.ts';
+export { batchRoot } from './receipt/batch-root.ts';
+export { canonicalJson } from './receipt/canonical-json.ts';
+export { encodeCbor, RECEIPT_CBOR } from './receipt/cbor.ts';
 export { VERSION } from './version.ts';

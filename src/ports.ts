@@ -386,6 +386,10 @@ export interface Deps {
   readonly authenticate: Authenticate;
   /** Public receipt keys, for doors that publish them. */
   jwks(): object;
+  /** Signs a text with the key receipts are signed with, for documents a door publishes. Absent: they go unsigned. */
+  sign?(text: string): ReceiptSignature;
+  /** Why nothing can be written just now; undefined when all is well. */
+  trouble?(): string | undefined;
 }
 export interface Adapter<Config> {
   readonly name: string;

@@ -1,0 +1,135 @@
+/**
+ * Who we are, for anyone who asks: one card in the protocol's own words with an A2A card inside, signed as a whole.
+ * Names only transports that are really served. A superset of what the documents and the older suite look for.
+ */
+import { canonicalJson, type Deps, type JsonObject, PROTOCOL_VERSION, type Skill, VERSION } from '../../src/index.ts';
+import type { HarnSettings } from './config.ts';
+import type { Wire } from './schemas.ts';
+
+export interface CardDeps {
+  readonly settings: HarnSettings;
+  readonly deps: Pick<Deps, 'http' | 'sign'>;
+  readonly openedAt: string;
+}
+
+const ABOUT = 'A gateway between agent protocols: one policy, one log, one signed receipt for each task.';
+
+export function createCard({ settings, deps, openedAt }: CardDeps): (prefix: string) => JsonObject {
+  const made = new Map<string, JsonObject>();
+  return (prefix) => {
+    const base = `${settings.publicUrl ?? deps.http.url}${prefix}`;
+    const object = prefix === '' ? (settings.card.object ?? 'harn_agent_card') : 'agent_card';
+    const key = `${object} ${base}`;
+    const known = made.get(key);
+    if (known) return known;
+    const card = sign(build({ base, object, settings, openedAt }), deps);
+    made.set(key, card);
+    return card;
+  };
+}
+
+interface Where {
+  readonly base: string;
+  readonly object: 'harn_agent_card' | 'agent_card';
+  readonly settings: HarnSettings;
+  readonly openedAt: string;
+}
+
+function build({ base, object, settings, openedAt }: Where): JsonObject {
+  const { name = 'Tollbridge', description = ABOUT, provider, a2a_url } = settings.card;
+  const interfaces: NonNullable<Wire<'HarnAgentCard'>['harn_interfaces']> = [
+    { transport: 'rest', url: `${base}/v1` },
+    { transport: 'sse', url: `${base}/v1/events/stream` },
+    { transport: 'websocket', url: `${base.replace(/^http/, 'ws')}/v1/tasks/{task_id}/stream` },
+    ...(a2a_url ? [{ transport: 'a2a' as const, url: a2a_url }] : []),
+  ];
+  const nested = a2aCard({ base, name, description, a2aUrl: a2a_url, provider });
+  const card: Omit<Wire<'HarnAgentCard'>, 'signature'> & { interfaces: unknown; a2a_agent_card: unknown } = {
+    id: 'agent_card_tollbridge',
+    object,
+    created_at: openedAt,
+    updated_at: openedAt,
+    metadata: { receipt_keys_url: `${base}/.well-known/harn-receipt-keys.json`, version: VERSION },
+    name,
+    description,
+    protocol_version: PROTOCOL_VERSION,
+    a2a_card: nested,
+    a2a_agent_card: nested,
+    harn_interfaces: interfaces,
+    interfaces,
+    skills: [runTask(openedAt)],
+    persona_ids: [],
+    capabilities: ['rest', 'sse', 'websocket', 'receipts', 'replay', 'permission_requests', 'truncate'],
+    auth_schemes: ['bearerAuth', 'oauth2ClientCredentials'],
+    receipt_policy: 'required',
+    quotas: [],
+    ...(provider && { provider }),
+    public_url: base,
+  };
+  return card as unknown as JsonObject;
+}
+
+function runTask(at: string): Skill {
+  return {
+    id: 'skill_run_task',
+    object: 'skill',
+    created_at: at,
+    updated_at: at,
+    metadata: { tags: ['agent', 'task'] },
+    name: 'run_task',
+    description: 'Gives work to a mounted agent, asks people where policy says so, and proves what happened.',
+    input_schema: { type: 'object', required: ['role', 'parts'] },
+    output_schema: null,
+    source: 'tollbridge',
+    version: VERSION,
+    capabilities: [],
+    requires_approval: false,
+    deprecated: false,
+  };
+}
+
+interface Nested {
+  readonly base: string;
+  readonly name: string;
+  readonly description: string;
+  readonly a2aUrl: string | undefined;
+  readonly provider: JsonObject | undefined;
+}
+
+/** Members of both card revisions; where no A2A door is open, the one interface named is the one that is. */
+function a2aCard({ base, name, description, a2aUrl, provider }: Nested): JsonObject {
+  const [url, protocolBinding, protocolVersion] = a2aUrl
+    ? [a2aUrl, 'JSONRPC', '1.0']
+    : [`${base}/v1`, 'AGENTS_PROTOCOL', PROTOCOL_VERSION];
+  return {
+    name,
+    description,
+    version: VERSION,
+    url,
+    preferredTransport: protocolBinding,
+    protocolVersion,
+    supportedInterfaces: [{ url, protocolBinding, protocolVersion }],
+    additionalInterfaces: [{ url, transport: protocolBinding }],
+    capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: false, extensions: [] },
+    defaultInputModes: ['text/plain', 'application/json'],
+    defaultOutputModes: ['text/plain', 'application/json'],
+    skills: [
+      {
+        id: 'run_task',
+        name: 'Run a task',
+        description: 'Gives work to a mounted agent, asks people where policy says so, and proves what happened.',
+        tags: ['agent', 'task'],
+      },
+    ],
+    securitySchemes: { bearerAuth: { type: 'http', scheme: 'bearer' } },
+    security: [{ bearerAuth: [] }],
+    ...(provider && { provider }),
+  };
+}
+
+/** Ed25519 over the canonical text of everything but the signature itself. */
+function sign(card: JsonObject, { sign }: Pick<Deps, 'sign'>): JsonObject {
+  const made = sign?.(canonicalJson(card));
+  const value = made?.signature.replace(/^base64:/, '');
+  return { ...card, signature: made && value ? { algorithm: made.algorithm, key_id: made.key_id, value } : null };
+}

@@ -1,0 +1,77 @@
+/** What can be said about this door in a configuration, and what holds when nothing is said. */
+import { type Static, Type } from 'typebox';
+import { ClosedWord, NonEmpty, OpenObject } from '../../src/index.ts';
+
+const Optional = Type.Optional;
+const Ms = Type.Integer({ minimum: 1 });
+
+export const configSchema = Type.Object(
+  {
+    /** Where others reach us, when that is not where we listen. */
+    public_url: Optional(NonEmpty),
+    card: Optional(
+      Type.Object(
+        {
+          name: Optional(NonEmpty),
+          description: Optional(Type.String()),
+          /** `agent_card` is what an older suite looks for at the root. */
+          object: Optional(ClosedWord(['harn_agent_card', 'agent_card'])),
+          provider: Optional(OpenObject),
+          /** Where this gateway is an A2A agent, if it is. */
+          a2a_url: Optional(NonEmpty),
+        },
+        { additionalProperties: false },
+      ),
+    ),
+    /** The whole API a second time, with the older card. `/harn-suite` unless named otherwise; empty turns it off. */
+    suite_prefix: Optional(Type.Unsafe<string>({ type: 'string', pattern: '^(/[A-Za-z0-9_-]+)?$' })),
+    json_limit: Optional(Type.Integer({ minimum: 1024 })),
+    upload_limit: Optional(Type.Integer({ minimum: 1024 })),
+    stream: Optional(
+      Type.Object(
+        {
+          keep_alive_ms: Optional(Ms),
+          stall_ms: Optional(Ms),
+          buffer_bytes: Optional(Type.Integer({ minimum: 1024 })),
+          /** How often a long connection has to show that its token still holds. */
+          recheck_ms: Optional(Ms),
+        },
+        { additionalProperties: false },
+      ),
+    ),
+    /** Serve files of workspaces whose root is a local directory. Each access passes policy and leaves a receipt. */
+    files: Optional(Type.Boolean()),
+  },
+  { additionalProperties: false },
+);
+export type HarnConfig = Static<typeof configSchema>;
+
+export interface HarnSettings {
+  readonly publicUrl: string | undefined;
+  readonly card: NonNullable<HarnConfig['card']>;
+  readonly suitePrefix: string;
+  readonly jsonLimit: number;
+  readonly uploadLimit: number;
+  readonly keepAliveMs: number;
+  readonly stallMs: number;
+  readonly bufferBytes: number;
+  readonly recheckMs: number;
+  readonly files: boolean;
+}
+
+const MIB = 1024 * 1024;
+
+export function settingsOf(config: HarnConfig): HarnSettings {
+  return {
+    publicUrl: config.public_url?.replace(/\/$/, ''),
+    card: config.card ?? {},
+    suitePrefix: config.suite_prefix ?? '/harn-suite',
+    jsonLimit: config.json_limit ?? 4 * MIB,
+    uploadLimit: config.upload_limit ?? 64 * MIB,
+    keepAliveMs: config.stream?.keep_alive_ms ?? 15_000,
+    stallMs: config.stream?.stall_ms ?? 30_000,
+    bufferBytes: config.stream?.buffer_bytes ?? MIB,
+    recheckMs: config.stream?.recheck_ms ?? 15_000,
+    files: config.files ?? false,
+  };
+}

@@ -1,0 +1,68 @@
+/** A handful of numbers about this door, in Prometheus text. No label ever holds an id or a name a caller chose. */
+export interface Metrics {
+  answered(operation: string, status: number, seconds: number): void;
+  streamOpened(kind: StreamKind): void;
+  streamClosed(kind: StreamKind, cutOff: boolean): void;
+  eventsSent(count: number): void;
+  text(): string;
+}
+export type StreamKind = 'sse' | 'websocket';
+
+export function createMetrics(): Metrics {
+  const requests = new Map<string, number>();
+  const seconds = { sum: 0, count: 0 };
+  const open: Record<StreamKind, number> = { sse: 0, websocket: 0 };
+  const cut: Record<StreamKind, number> = { sse: 0, websocket: 0 };
+  let sent = 0;
+
+  return {
+    answered(operation, status, took) {
+      const key = `operation="${operation}",status="${status}"`;
+      requests.set(key, (requests.get(key) ?? 0) + 1);
+      seconds.sum += took;
+      seconds.count += 1;
+    },
+    streamOpened(kind) {
+      open[kind] += 1;
+    },
+    streamClosed(kind, cutOff) {
+      open[kind] -= 1;
+      if (cutOff) cut[kind] += 1;
+    },
+    eventsSent(count) {
+      sent += count;
+    },
+    text() {
+      const { rss, heapUsed } = process.memoryUsage();
+      return [
+        '# HELP tollbridge_http_requests_total Requests answered, by operation and status.',
+        '# TYPE tollbridge_http_requests_total counter',
+        ...[...requests].toSorted().map(([labels, count]) => `tollbridge_http_requests_total{${labels}} ${count}`),
+        '# HELP tollbridge_http_request_seconds Time to answer, streams excepted.',
+        '# TYPE tollbridge_http_request_seconds summary',
+        `tollbridge_http_request_seconds_sum ${seconds.sum}`,
+        `tollbridge_http_request_seconds_count ${seconds.count}`,
+        '# HELP tollbridge_streams_open Followers connected now.',
+        '# TYPE tollbridge_streams_open gauge',
+        ...kinds((kind) => `tollbridge_streams_open{kind="${kind}"} ${open[kind]}`),
+        '# HELP tollbridge_streams_cut_off_total Followers cut off because they did not read.',
+        '# TYPE tollbridge_streams_cut_off_total counter',
+        ...kinds((kind) => `tollbridge_streams_cut_off_total{kind="${kind}"} ${cut[kind]}`),
+        '# HELP tollbridge_events_sent_total Events written to followers.',
+        '# TYPE tollbridge_events_sent_total counter',
+        `tollbridge_events_sent_total ${sent}`,
+        '# HELP process_resident_memory_bytes Resident memory.',
+        '# TYPE process_resident_memory_bytes gauge',
+        `process_resident_memory_bytes ${rss}`,
+        '# HELP nodejs_heap_size_used_bytes Heap in use.',
+        '# TYPE nodejs_heap_size_used_bytes gauge',
+        `nodejs_heap_size_used_bytes ${heapUsed}`,
+        '',
+      ].join('\n');
+    },
+  };
+}
+
+function kinds(line: (kind: StreamKind) => string): string[] {
+  return [line('sse'), line('websocket')];
+}

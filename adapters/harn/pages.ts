@@ -1,0 +1,94 @@
+/** Reading lists: bounds and cursors checked, filters handed on, one envelope for all of them. */
+import {
+  type Actor,
+  type Bridge,
+  type CoreEvent,
+  Fault,
+  type ListQuery,
+  type Row,
+  type Stream,
+} from '../../src/index.ts';
+import type { Call } from './call.ts';
+import { toCoreCursor, toWireEvent, toWireList, type WireList } from './translate.ts';
+
+export function limitOf({ query }: Pick<Call, 'query'>): number {
+  if (query.limit === undefined) return 50;
+  const limit = Number(query.limit);
+  if (!/^\d{1,3}$/.test(query.limit) || limit < 1 || limit > 200) {
+    throw new Fault('invalid_request', 'limit must be a whole number from 1 to 200', { param: 'limit' });
+  }
+  return limit;
+}
+
+export async function listPage(
+  bridge: Bridge,
+  call: Pick<Call, 'actor' | 'query'>,
+  { object, where = {} }: Pick<ListQuery, 'object' | 'where'>,
+  show: (row: Row) => unknown = (row) => row,
+): Promise<WireList> {
+  const { actor, query } = call;
+  const after = query.cursor === undefined ? undefined : await knownCursor(bridge, actor, object, query.cursor);
+  const { data, next } = await bridge.list(actor, { object, where, limit: limitOf(call), ...(after && { after }) });
+  return toWireList(data.map(show), next);
+}
+
+/** A cursor is a place in what this caller may see; one that points elsewhere says nothing about what is there. */
+async function knownCursor(bridge: Bridge, actor: Actor, object: string, cursor: string): Promise<string> {
+  const id = toCoreCursor(cursor);
+  // A memory can be withdrawn between two pages; its place in the order stays.
+  if (object === 'memory') return id;
+  try {
+    await bridge.view(actor, object, id);
+    return id;
+  } catch (thrown) {
+    if (!(thrown instanceof Fault) || thrown.kind !== 'not_found') throw thrown;
+    throw new Fault('invalid_request', 'this is not a cursor of ours', { param: 'cursor' });
+  }
+}
+
+/** Filters by the ids in the query; a filter that names something hidden finds nothing. */
+export function whereOf(query: Call['query'], ...names: ('workspace_id' | 'session_id' | 'task_id')[]) {
+  return Object.fromEntries(names.flatMap((name) => (query[name] ? [[name, query[name]]] : [])));
+}
+
+/** The narrowest stream that holds everything asked for, and what it still holds too much. */
+export function streamOf(query: Call['query']): { stream: Stream; wanted: (event: CoreEvent) => boolean } {
+  const { task_id: task, session_id: session, workspace_id: workspace } = query;
+  const stream: Stream = task
+    ? { of: 'task', id: task }
+    : session
+      ? { of: 'session', id: session }
+      : workspace
+        ? { of: 'workspace', id: workspace }
+        : { of: 'all' };
+  const wanted = (event: CoreEvent) =>
+    (!task || event.task_id === task) &&
+    (!session || event.session_id === session) &&
+    (!workspace || event.workspace_id === workspace);
+  return { stream, wanted };
+}
+
+/** The next cursor is the last event shown, so that polling goes on from it even when there is no more yet. */
+export async function eventPage(
+  bridge: Bridge,
+  call: Pick<Call, 'actor' | 'query'>,
+  stream: Stream,
+  wanted: (event: CoreEvent) => boolean = () => true,
+): Promise<WireList> {
+  const { actor, query } = call;
+  const limit = limitOf(call);
+  const after = query.after_event_id ?? query.cursor;
+  const data: unknown[] = [];
+  let last = after ?? null;
+  let more = false;
+  for await (const event of bridge.events(actor, { stream, ...(after && { after }) })) {
+    if (!wanted(event)) continue;
+    if (data.length === limit) {
+      more = true;
+      break;
+    }
+    data.push(toWireEvent(event));
+    last = event.id;
+  }
+  return { object: 'list', data, page: { has_more: more, next_cursor: last } };
+}

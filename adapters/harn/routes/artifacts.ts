@@ -1,0 +1,70 @@
+/** Files and patches: registered by reference, given their bytes, read back whole or in part. */
+import { type Artifact, Fault, type Row } from '../../../src/index.ts';
+import type { Call, Desk, Reply, Routes } from '../call.ts';
+import { listPage, whereOf } from '../pages.ts';
+import type { Wire } from '../schemas.ts';
+
+type Ids = 'listArtifacts' | 'registerArtifact' | 'getArtifact' | 'downloadArtifactContent' | 'uploadArtifactContent';
+
+export function artifactRoutes({ bridge }: Desk): Pick<Routes, Ids> {
+  return {
+    listArtifacts: async (call) => {
+      const where = whereOf(call.query, 'workspace_id', 'session_id', 'task_id');
+      return { body: await listPage(bridge, call, { object: 'artifact', where }) };
+    },
+    registerArtifact: async ({ actor, once, body }) => {
+      const wanted = body as Wire<'RegisterArtifactRequest'>;
+      const { resource } = await bridge.submit({ kind: 'artifact.register', actor, ...once, body: wanted });
+      return { status: 201, body: resource };
+    },
+    getArtifact: async ({ actor, params }) => ({ body: await bridge.view(actor, 'artifact', params.artifact_id!) }),
+    downloadArtifactContent: async (call) => download(call),
+    uploadArtifactContent: async () => {
+      throw new Fault('not_implemented', 'bytes cannot be added to a registered artifact yet');
+    },
+  };
+
+  async function download({ actor, params, http }: Call): Promise<Reply> {
+    const id = params.artifact_id!;
+    const artifact = await bridge.view<Artifact & Row>(actor, 'artifact', id);
+    const size = await sizeOf(actor, artifact);
+    const headers = {
+      'content-disposition': `attachment; filename="${id}"`,
+      'content-security-policy': "default-src 'none'; sandbox",
+      'accept-ranges': 'bytes',
+      ...(artifact.sha256 && { etag: `"${artifact.sha256}"` }),
+    };
+    const type = safeType(artifact.mime_type);
+    const range = rangeOf(http?.request.headers.range, size);
+    if (range === 'unsatisfiable') {
+      return { status: 416, bytes: '', type, headers: { ...headers, 'content-range': `bytes */${size}` } };
+    }
+    if (!range) return { bytes: await bridge.bytes(actor, id), type, headers };
+    const bytes = await bridge.bytes(actor, id, range);
+    const shown = `bytes ${range.start}-${range.end - 1}/${size}`;
+    return { status: 206, bytes, type, headers: { ...headers, 'content-range': shown } };
+  }
+
+  async function sizeOf(actor: Call['actor'], artifact: Artifact): Promise<number> {
+    const { bytes } = artifact.metadata;
+    return typeof bytes === 'number' ? bytes : (await bridge.bytes(actor, artifact.id)).byteLength;
+  }
+}
+
+/** A media type is shown as it was registered, but only if it is one. */
+function safeType(mime: string): string {
+  return /^[\w.+-]+\/[\w.+-]+(\s*;\s*[\w.+-]+=[\w.+-]+)*$/.test(mime) ? mime : 'application/octet-stream';
+}
+
+/** One range, end exclusive; several at once are answered with the whole. */
+function rangeOf(
+  header: string | undefined,
+  size: number,
+): { start: number; end: number } | 'unsatisfiable' | undefined {
+  const found = /^bytes=(\d*)-(\d*)$/.exec(header?.trim() ?? '');
+  if (!found || (found[1] === '' && found[2] === '')) return undefined;
+  const [, first = '', last = ''] = found;
+  const start = first === '' ? Math.max(0, size - Number(last)) : Number(first);
+  const end = first === '' || last === '' ? size : Math.min(size, Number(last) + 1);
+  return start >= size || start >= end ? 'unsatisfiable' : { start, end };
+}

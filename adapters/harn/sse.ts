@@ -1,0 +1,119 @@
+/**
+ * Events to one reader, from its cursor on: past, then live, nothing twice, nothing left out. What cannot be continued
+ * is said in the stream and ends it.
+ */
+import { type CoreEvent, type Cursor, Fault, isTerminal, type Stream } from '../../src/index.ts';
+import { bearerOf } from '../../src/wire/bearer.ts';
+import { requestIdOf } from '../../src/wire/http.ts';
+import { openSse, sseFrame } from '../../src/wire/sse.ts';
+import type { Call, Desk, Reply } from './call.ts';
+import { asciiJson, toWireEvent, toWireFault } from './translate.ts';
+
+export interface Wanted {
+  readonly stream: Stream;
+  /** What of the stream is shown. */
+  readonly only?: (event: CoreEvent) => boolean;
+  /** Where a reader without a cursor begins. */
+  readonly otherwise: 'beginning' | 'now';
+}
+
+/** Thousands may follow one task: an event is written out once, for all of them. */
+const frames = new WeakMap<CoreEvent, string>();
+
+function frameOf(event: CoreEvent): string {
+  const known = frames.get(event);
+  if (known) return known;
+  const frame = sseFrame({ id: event.id, event: event.event, data: JSON.stringify(toWireEvent(event)) });
+  frames.set(event, frame);
+  return frame;
+}
+
+export function endsTask({ event, payload }: CoreEvent): boolean {
+  return /^task\.(completed|failed|canceled)$/.test(event) && isTerminal(String(payload.to));
+}
+
+export function cursorOf(call: Call): Cursor | undefined {
+  const given = call.http?.request.headersDistinct['last-event-id'] ?? [];
+  if (given.length > 1) throw new Fault('invalid_request', 'more than one Last-Event-ID', { param: 'last-event-id' });
+  return given[0] || call.query.last_event_id || undefined;
+}
+
+export async function streamEvents(desk: Desk, call: Call, { stream, only, otherwise }: Wanted): Promise<Reply> {
+  const { bridge, deps, settings, metrics } = desk;
+  const { request, response } = call.http!;
+  const cursor = cursorOf(call);
+  const expired = await probe(desk, call, stream, cursor);
+  // Nothing will ever follow the end of a task: 204 is what makes a browser stop coming back.
+  if (!expired && cursor && stream.of === 'task' && (await isOver(desk, call, stream, cursor))) {
+    return { status: 204, body: undefined };
+  }
+
+  const sse = openSse(response, {
+    keepAliveMs: settings.keepAliveMs,
+    stallMs: settings.stallMs,
+    bufferLimit: settings.bufferBytes,
+  });
+  let last = cursor;
+  const complaint = (fault: unknown) => {
+    const { body } = toWireFault(fault, requestIdOf(request));
+    // The id is where the reader already is, so that an automatic retry does not skip anything.
+    return sseFrame({ ...(last && { id: last }), event: 'error', data: asciiJson(body) });
+  };
+  if (expired) {
+    sse.close(complaint(expired));
+    return 'answered';
+  }
+  const place = desk.followers.add({
+    kind: 'sse',
+    bearer: bearerOf(request),
+    actor: call.actor,
+    dismiss: () => sse.close(complaint(new Fault('unauthenticated', 'the token no longer holds'))),
+    drain: () => sse.close(),
+  });
+
+  try {
+    const after = cursor ?? (otherwise === 'now' ? 'now' : undefined);
+    for await (const event of bridge.follow(call.actor, { stream, ...(after && { after }) }, sse.signal)) {
+      if (only && !only(event)) continue;
+      const room = sse.write(frameOf(event)) || (await sse.room());
+      if (!room) break;
+      last = event.id;
+      metrics.eventsSent(1);
+      if (stream.of === 'task' && endsTask(event)) break;
+    }
+    if (sse.stalled) {
+      const details = { resume_from: last ?? null };
+      sse.close(complaint(new Fault('deadline_exceeded', 'the reader did not keep up', { details })));
+    } else {
+      sse.close();
+    }
+  } catch (thrown) {
+    deps.log.warn({ err: thrown, request_id: requestIdOf(request) }, 'an event stream broke off');
+    sse.close(complaint(thrown));
+  } finally {
+    place.leave(sse.stalled);
+  }
+  return 'answered';
+}
+
+/** Refusals come as statuses while that is still possible; an expired cursor is told in the stream. */
+export async function probe(
+  { bridge }: Pick<Desk, 'bridge'>,
+  { actor }: Pick<Call, 'actor'>,
+  stream: Stream,
+  after: Cursor | undefined,
+): Promise<Fault | undefined> {
+  try {
+    for await (const _ of bridge.events(actor, { stream, limit: 1, ...(after && { after }) })) break;
+    return undefined;
+  } catch (thrown) {
+    if (thrown instanceof Fault && thrown.kind === 'cursor_expired') return thrown;
+    throw thrown;
+  }
+}
+
+async function isOver({ bridge }: Desk, { actor }: Call, stream: Stream, cursor: Cursor): Promise<boolean> {
+  const kinds = ['task.completed', 'task.failed', 'task.canceled'];
+  for await (const event of bridge.events(actor, { stream, kinds, limit: 1 })) return event.id <= cursor;
+  return false;
+}
