@@ -161,7 +161,7 @@ export async function run(): Promise<
       'bareFifty',
       'one bare Cedar evaluation of the same 50 rules; ours remembers nothing',
     ),
-    line('gate-memo', 'memo', 'bareOne', 'one bare Cedar evaluation of a single rule; ours remembers'),
+    line('gate-memo', 'memo', 'bareOne', 'one bare Cedar evaluation of a single rule; ours was asked before'),
   ];
 }
 

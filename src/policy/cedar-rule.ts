@@ -34,10 +34,10 @@ export interface Rule {
 }
 
 export const PRINCIPAL_TYPES = { person: 'Person', service: 'Service', agent: 'Agent', system: 'System' } as const;
-export const RESOURCE_TYPES = ['Tool', 'Target', 'Workspace'] as const;
+const RESOURCE_TYPES = ['Tool', 'Target', 'Workspace'] as const;
 
 /** The words people write, and the verdicts they mean. */
-export const VERDICT_WORDS: Readonly<Record<string, Verdict>> = {
+const VERDICT_WORDS: Readonly<Record<string, Verdict>> = {
   allow: 'allow',
   block: 'block',
   deny: 'block',

@@ -30,7 +30,7 @@ export function isTextField(name: string): name is TextField {
 }
 
 /** Records whose members the rules name one by one. */
-export const RECORD_FIELDS = {
+const RECORD_FIELDS = {
   arguments: (action: Action) => action.arguments,
   attributes: (action: Action) => (action.attributes ?? {}) as JsonObject,
 } as const;

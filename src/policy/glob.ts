@@ -4,7 +4,7 @@ export const ANY = Symbol('any');
 /** A pattern taken apart: literal texts and wildcards, in order. */
 export type Pattern = readonly (string | typeof ANY)[];
 
-export function parseGlob(glob: string): Pattern {
+function parseGlob(glob: string): Pattern {
   const parts: (string | typeof ANY)[] = [];
   for (const [index, literal] of glob.split('*').entries()) {
     if (index > 0) parts.push(ANY);

@@ -15,8 +15,8 @@ import { type Path, readRules } from './rules-read.ts';
 import type { Locate } from './rules-yaml.ts';
 
 /** Evaluating costs a few microseconds per rule and decision; past these limits a set is a mistake or an attack. */
-export const MAX_RULES = 10_000;
-export const MAX_SOURCE_CHARS = 8 * 1_024 * 1_024;
+const MAX_RULES = 10_000;
+const MAX_SOURCE_CHARS = 8 * 1_024 * 1_024;
 /** Parsing yields to everyone else this often. */
 const BATCH = 50;
 
