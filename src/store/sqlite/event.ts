@@ -1,5 +1,11 @@
-/** From draft to the event as it is kept. The text begins the same way in every event, so its kind is found unparsed. */
+/**
+ * From draft to the event, and from the event to its text. The text is what JSON.stringify would give, put together
+ * from pieces that many events share; it begins the same way in every event, so the kind is found without parsing.
+ */
 import { type CoreEvent, type EventDraft, eventId } from '../../model/events.ts';
+import type { Pointer } from '../../model/resources.ts';
+
+export type Ids = Pick<EventDraft, 'workspace_id' | 'session_id' | 'task_id'>;
 
 const OPENING = `{"id":"${eventId(0)}","object":"event","event":"`;
 
@@ -11,7 +17,7 @@ export function buildEvent(draft: EventDraft, position: number, sequence: number
     created_at: now,
     updated_at: now,
     metadata: draft.metadata ?? {},
-    resource: draft.resource,
+    resource: { object: draft.resource.object, id: draft.resource.id },
     sequence,
     payload: draft.payload,
   };
@@ -27,6 +33,62 @@ export function buildEvent(draft: EventDraft, position: number, sequence: number
   if (draft.replay !== undefined) event.replay = draft.replay;
   if (draft.ext !== undefined) event.ext = draft.ext;
   return event;
+}
+
+export interface Encoder {
+  /** `resource` and `ids` are what `resourceText` and `idsText` gave for this event. */
+  encode(event: CoreEvent, draft: EventDraft, resource: string, ids: string): string;
+}
+
+/** For events of one moment: the opening of each kind is written once. */
+export function createEncoder(now: string): Encoder {
+  const openings = new Map<string, string>();
+
+  function openingOf(kind: string): string {
+    let opening = openings.get(kind);
+    if (opening === undefined) {
+      opening = `","object":"event","event":${quote(kind)},"created_at":"${now}","updated_at":"${now}","metadata":`;
+      openings.set(kind, opening);
+    }
+    return opening;
+  }
+
+  return {
+    encode(event, draft, resource, ids) {
+      const metadata = draft.metadata === undefined ? '{}' : JSON.stringify(draft.metadata);
+      const payload = JSON.stringify(event.payload);
+      let text = `{"id":"${event.id}${openingOf(event.event)}${metadata},"resource":${resource},"sequence":${event.sequence},"payload":${payload}${ids}`;
+      if (event.actor !== undefined) text += `,"actor":${quote(event.actor)}`;
+      if (event.trace_id !== undefined) text += `,"trace_id":${quote(event.trace_id)}`;
+      if (event.span_id !== undefined) text += `,"span_id":${quote(event.span_id)}`;
+      if (event.idempotency_key !== undefined) text += `,"idempotency_key":${quote(event.idempotency_key)}`;
+      if (event.receipt_id !== undefined) text += `,"receipt_id":${quote(event.receipt_id)}`;
+      if (event.replayed !== undefined) text += `,"replayed":${event.replayed}`;
+      if (event.replay !== undefined) text += `,"replay":${JSON.stringify(event.replay)}`;
+      if (event.ext !== undefined) text += `,"ext":${JSON.stringify(event.ext)}`;
+      return `${text}}`;
+    },
+  };
+}
+
+export function resourceText({ object, id }: Pointer): string {
+  return `{"object":${quote(object)},"id":${quote(id)}}`;
+}
+
+/** The part of an event's text that says where it happened. */
+export function idsText({ workspace_id, session_id, task_id }: Ids): string {
+  let text = '';
+  if (workspace_id !== undefined) text += `,"workspace_id":${quote(workspace_id)}`;
+  if (session_id !== undefined) text += `,"session_id":${quote(session_id)}`;
+  if (task_id !== undefined) text += `,"task_id":${quote(task_id)}`;
+  return text;
+}
+
+const PLAIN = /^[\w.-]*$/;
+
+function quote(value: string | null): string {
+  if (value === null) return 'null';
+  return PLAIN.test(value) ? `"${value}"` : JSON.stringify(value);
 }
 
 /** True for a text whose event is one of `kinds`, each as `quotedKind` gives it. */

@@ -3,27 +3,29 @@
  * sequence. Remembered while nobody else writes the file; asked again as soon as someone has.
  */
 import type { Connection, Value } from './connection.ts';
+import { type Ids, idsText, resourceText } from './event.ts';
 import { insertMany } from './insert.ts';
 import { createRecent } from './recent.ts';
 
+/** A set of ids events of a resource were given. Absent and null are one number but two texts. */
 export interface Place {
   readonly number: number;
-  readonly task: string | null;
-  readonly session: string | null;
-  readonly workspace: string | null;
+  readonly ids: Ids;
+  readonly text: string;
 }
 export interface Head {
   readonly number: number;
-  /** Sequence of the last event written. */
+  readonly text: string;
+  /** Sequence of the last event. */
   sequence: number;
-  /** Events of the unit in hand that are not written yet. */
-  staged: number;
+  /** The last stretch of the log it is known to have events in; -1 for none. */
+  stretch: number;
   readonly places: Place[];
 }
 export interface Heads {
   find(object: string, id: string): Head | undefined;
   claim(object: string, id: string): Head;
-  place(head: Head, task: string | null, session: string | null, workspace: string | null): Place;
+  place(head: Head, ids: Ids): Place;
   /** Write the names given out since the last call. */
   write(): void;
   forget(): void;
@@ -34,9 +36,8 @@ const REMEMBERED = 20_000;
 
 export function createHeads(connection: Connection): Heads {
   const findResource = connection.prepare('SELECT id, base FROM resources WHERE object = ? AND name = ?');
-  const lastSequence = connection.prepare(
-    'SELECT sequence FROM events WHERE resource = ? ORDER BY sequence DESC LIMIT 1',
-  );
+  const lastStretch = connection.prepare('SELECT max(stretch) FROM stretches WHERE resource = ?');
+  const lastSequence = connection.prepare('SELECT max(sequence) FROM events WHERE position >> 12 = ? AND resource = ?');
   const placesOf = connection.prepare('SELECT id, task, session, workspace FROM places WHERE resource = ?');
   const lastResource = connection.prepare('SELECT max(id) FROM resources');
   const lastPlace = connection.prepare('SELECT max(id) FROM places');
@@ -50,45 +51,45 @@ export function createHeads(connection: Connection): Heads {
   let newPlaces: Value[] = [];
 
   const nextOf = (last: typeof lastResource): number => ((last.get() as [number | null])[0] ?? 0) + 1;
-  const keyOf = (object: string, id: string): string => `${object}\n${id}`;
 
-  function load(key: string, object: string, id: string): Head | undefined {
+  function load(object: string, id: string): Head | undefined {
     const found = findResource.get([object, id]) as [number, number] | undefined;
     if (!found) return undefined;
     const [number, base] = found;
     const places = (placesOf.all([number]) as [number, string | null, string | null, string | null][]).map(
-      ([place, task, session, workspace]): Place => ({ number: place, task, session, workspace }),
+      ([place, task_id, session_id, workspace_id]) => placeOf(place, { workspace_id, session_id, task_id }),
     );
-    const last = lastSequence.get([number]) as [number] | undefined;
-    const head: Head = { number, sequence: last?.[0] ?? base, staged: 0, places };
-    known.set(key, head);
+    const stretch = (lastStretch.get([number]) as [number | null])[0] ?? -1;
+    const last = (lastSequence.get([stretch, number]) as [number | null])[0];
+    const head: Head = { number, text: resourceText({ object, id }), sequence: last ?? base, stretch, places };
+    known.set(object, id, head);
     return head;
   }
 
   return {
-    find(object, id) {
-      const key = keyOf(object, id);
-      return known.get(key) ?? load(key, object, id);
-    },
+    find: (object, id) => known.get(object, id) ?? load(object, id),
     claim(object, id) {
-      const key = keyOf(object, id);
-      const head = known.get(key) ?? load(key, object, id);
+      const head = known.get(object, id) ?? load(object, id);
       if (head) return head;
       nextResource ??= nextOf(lastResource);
-      const fresh: Head = { number: nextResource++, sequence: 0, staged: 0, places: [] };
+      const text = resourceText({ object, id });
+      const fresh: Head = { number: nextResource++, text, sequence: 0, stretch: -1, places: [] };
       newResources.push(fresh.number, object, id);
-      known.set(key, fresh);
+      known.set(object, id, fresh);
       return fresh;
     },
-    place(head, task, session, workspace) {
-      for (const place of head.places) {
-        if (place.task === task && place.session === session && place.workspace === workspace) return place;
+    place(head, ids) {
+      for (const place of head.places) if (sameIds(place.ids, ids)) return place;
+      let number = head.places.find((place) => sameIds(named(place.ids), named(ids)))?.number;
+      if (number === undefined) {
+        nextPlace ??= nextOf(lastPlace);
+        number = nextPlace++;
+        const { task_id, session_id, workspace_id } = named(ids);
+        newPlaces.push(number, head.number, task_id, session_id, workspace_id);
       }
-      nextPlace ??= nextOf(lastPlace);
-      const fresh: Place = { number: nextPlace++, task, session, workspace };
-      newPlaces.push(fresh.number, head.number, task, session, workspace);
-      head.places.push(fresh);
-      return fresh;
+      const place = placeOf(number, ids);
+      head.places.push(place);
+      return place;
     },
     write() {
       if (newResources.length > 0) insertResources(newResources);
@@ -105,4 +106,21 @@ export function createHeads(connection: Connection): Heads {
     },
     age: known.age,
   };
+}
+
+function placeOf(number: number, { workspace_id, session_id, task_id }: Ids): Place {
+  const ids = {
+    ...(workspace_id !== undefined && { workspace_id }),
+    ...(session_id !== undefined && { session_id }),
+    ...(task_id !== undefined && { task_id }),
+  };
+  return { number, ids, text: idsText(ids) };
+}
+
+function sameIds(a: Ids, b: Ids): boolean {
+  return a.task_id === b.task_id && a.session_id === b.session_id && a.workspace_id === b.workspace_id;
+}
+
+function named({ workspace_id = null, session_id = null, task_id = null }: Ids) {
+  return { workspace_id, session_id, task_id };
 }

@@ -1,16 +1,16 @@
 /** Many rows in few statements: crossing into the driver costs more than the row does. */
 import type { Connection, Statement, Value } from './connection.ts';
 
-const SIZES = [32, 8, 1] as const;
+const SIZES = [64, 8, 1] as const;
 
-/** A function that inserts a flat list of values, `width` per row. `row` is the text of one row's values. */
+/** A function that inserts a flat list of values, `width` per row. */
 export function insertMany(
   connection: Connection,
   into: string,
   width: number,
-  row = `(${Array(width).fill('?').join(',')})`,
   verb = 'INSERT',
 ): (values: readonly Value[]) => void {
+  const row = `(${Array(width).fill('?').join(',')})`;
   const statements = SIZES.map((size): [number, Statement] => [
     size * width,
     connection.prepare(`${verb} INTO ${into} VALUES ${Array(size).fill(row).join(',')}`),

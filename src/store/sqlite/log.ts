@@ -2,8 +2,12 @@
 import type { Connection, Value } from './connection.ts';
 import { insertMany } from './insert.ts';
 
-/** Workspaces are found by stretches of this many positions. */
+/** Workspaces are found by spans of this many positions. */
 export const SPAN = 256;
+
+/** Resources are found by stretches of 4096 positions; the index on events is made of the same expression. */
+export const stretchOf = (position: number): number => Math.floor(position / 4096);
+export const lastOfStretch = (stretch: number): number => stretch * 4096 + 4095;
 
 export interface Tip {
   readonly position: number;
@@ -17,8 +21,8 @@ export interface Log {
   /** Last position that was pruned; 0 when none was. */
   floor(): number;
   text(position: number): string | undefined;
-  /** Flat list, four per event: resource, sequence, place, text; the first at `from`. */
-  append(from: number, values: readonly Value[]): void;
+  /** Flat list, five per event: position, resource, sequence, place, text. */
+  append(values: readonly Value[]): void;
 }
 
 export function createLog(connection: Connection): Log {
@@ -41,12 +45,6 @@ export function createLog(connection: Connection): Log {
       const at = body ? (JSON.parse(body) as { created_at: string }).created_at : meta.get(['floor_at'])?.[0];
       return { position, at: (at as string | undefined) ?? '' };
     },
-    append(from, values) {
-      const all: Value[] = [];
-      for (let at = 0, position = from; at < values.length; at += 4, position++) {
-        all.push(position, values[at]!, values[at + 1]!, values[at + 2]!, values[at + 3]!);
-      }
-      insert(all);
-    },
+    append: insert,
   };
 }

@@ -76,6 +76,26 @@ export const MIGRATIONS: readonly string[] = [
     sha256 TEXT NOT NULL, part INTEGER NOT NULL, digest TEXT NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (sha256, part)
   ) STRICT;
   `,
+  `
+  -- By resource and sequence alone, every busy resource has its own page of the index and every commit writes them all.
+  -- By stretch of 4096 positions first, what is appended together lies together.
+  DROP INDEX events_by_resource;
+  CREATE UNIQUE INDEX events_by_stretch ON events (position >> 12, resource, sequence);
+
+  -- In which stretches a resource has events, and its first sequence there.
+  CREATE TABLE stretches (
+    resource INTEGER NOT NULL, stretch INTEGER NOT NULL, first INTEGER NOT NULL, PRIMARY KEY (resource, stretch)
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO stretches SELECT resource, position >> 12, min(sequence) FROM events GROUP BY 1, 2;
+
+  -- The index keeps sequences unique inside a stretch, this keeps them so from one stretch to the next.
+  CREATE TRIGGER stretches_go_on BEFORE INSERT ON stretches
+  WHEN EXISTS (
+    SELECT 1 FROM events WHERE resource = NEW.resource AND sequence >= NEW.first AND position >> 12 =
+      (SELECT max(stretch) FROM stretches WHERE resource = NEW.resource AND stretch < NEW.stretch)
+  )
+  BEGIN SELECT RAISE(ABORT, 'a sequence was given twice'); END;
+  `,
 ];
 
 /** Bring the file to the newest shape, each step in its own transaction. Several processes may try at once. */

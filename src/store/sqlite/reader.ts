@@ -9,7 +9,7 @@
 import type { Stream } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Connection, Statement } from './connection.ts';
-import { type Log, SPAN } from './log.ts';
+import { type Log, lastOfStretch, SPAN, stretchOf } from './log.ts';
 
 export interface Item {
   readonly position: number;
@@ -30,8 +30,11 @@ export interface Readers {
 /** One resource's part of a stream. */
 interface Member {
   readonly resource: number;
+  /** Where to go on: the stretch, and the first sequence not taken yet. */
+  stretch: number;
   next: number;
-  buffer: { readonly sequence: number; readonly position: number }[];
+  /** Positions fetched and not taken yet. */
+  buffer: number[];
   /** There is nothing left up to this position. */
   exhausted: number;
 }
@@ -62,31 +65,18 @@ export function createReaders(connection: Connection, log: Log): Readers {
   const placesOfSession = connection.prepare(
     'SELECT resource, id FROM places WHERE session = ? AND id > ? ORDER BY id',
   );
-  const sequences = connection.prepare(
-    'SELECT sequence, position FROM events WHERE resource = ? AND sequence >= ? ORDER BY sequence LIMIT ?',
+  const base = connection.prepare('SELECT base FROM resources WHERE id = ?');
+  const stretchFrom = connection.prepare(
+    'SELECT stretch FROM stretches WHERE resource = ? AND stretch >= ? ORDER BY stretch LIMIT 1',
   );
-  const positionOf = connection.prepare('SELECT position FROM events WHERE resource = ? AND sequence = ?');
-  const bounds = connection.prepare(
-    'SELECT base, (SELECT max(sequence) FROM events WHERE resource = r.id) FROM resources r WHERE id = ?',
+  const stretchBelow = connection.prepare('SELECT max(stretch) FROM stretches WHERE resource = ? AND stretch < ?');
+  const inStretch = connection.prepare(
+    `SELECT sequence, position FROM events
+     WHERE position >> 12 = ? AND resource = ? AND sequence >= ? AND position > ? ORDER BY sequence LIMIT ?`,
   );
-  const newest = connection.prepare(
-    'SELECT position, place, sequence FROM events WHERE resource = ? AND sequence < ? ORDER BY sequence DESC LIMIT ?',
+  const newestInStretch = connection.prepare(
+    'SELECT position, place FROM events WHERE position >> 12 = ? AND resource = ? ORDER BY sequence DESC',
   );
-
-  /** Smallest sequence of a resource whose event lies behind `after`. Positions grow with sequences, so halve. */
-  function sequenceAfter(resource: number, after: number): number {
-    const [base, last] = bounds.get([resource]) as [number, number | null];
-    let low = base + 1;
-    let high = (last ?? base) + 1;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      const found = positionOf.get([resource, middle]) as [number] | undefined;
-      // Missing means pruned by another process a moment ago: it lies before everything that is left.
-      if (found && found[0] > after) high = middle;
-      else low = middle + 1;
-    }
-    return low;
-  }
 
   function all(after: number): Reader {
     let at = after;
@@ -126,16 +116,24 @@ export function createReaders(connection: Connection, log: Log): Readers {
         newestKey = byPlace ? place : resource;
         places.add(place);
         if (parts.some((part) => part.resource === resource)) continue;
-        parts.push({ resource, next: sequenceAfter(resource, at), buffer: [], exhausted: -1 });
+        parts.push({ resource, stretch: stretchOf(at + 1), next: 0, buffer: [], exhausted: -1 });
       }
     }
 
     function refill(part: Member, upTo: number): void {
-      if (part.buffer.length > 0 || part.exhausted >= upTo) return;
-      const found = sequences.all([part.resource, part.next, BUFFERED]) as [number, number][];
-      part.buffer = found.map(([sequence, position]) => ({ sequence, position }));
-      if (found.length === 0) part.exhausted = upTo;
-      else part.next = found.at(-1)![0] + 1;
+      while (part.buffer.length === 0 && part.exhausted < upTo) {
+        const found = stretchFrom.get([part.resource, part.stretch]) as [number] | undefined;
+        if (found) {
+          part.stretch = found[0];
+          const events = inStretch.all([part.stretch, part.resource, part.next, after, BUFFERED]) as [number, number][];
+          part.buffer = events.map(([, position]) => position);
+          part.next = (events.at(-1)?.[0] ?? part.next - 1) + 1;
+          if (events.length > 0) return;
+        }
+        // A stretch the log has left behind is finished; the one it is in may still grow.
+        if (found && lastOfStretch(part.stretch) <= upTo) part.stretch++;
+        else part.exhausted = upTo;
+      }
     }
 
     /** The part whose next event comes first, if that is not beyond `upTo`. */
@@ -143,9 +141,9 @@ export function createReaders(connection: Connection, log: Log): Readers {
       let best: Member | undefined;
       for (const part of parts) {
         refill(part, upTo);
-        const position = part.buffer[0]?.position;
+        const position = part.buffer[0];
         if (position === undefined || position > upTo) continue;
-        if (!best || position < best.buffer[0]!.position) best = part;
+        if (!best || position < best.buffer[0]!) best = part;
       }
       return best;
     }
@@ -157,7 +155,7 @@ export function createReaders(connection: Connection, log: Log): Readers {
         while (wanted.length < most) {
           const part = earliest(upTo);
           if (!part) break;
-          wanted.push(part.buffer.shift()!.position);
+          wanted.push(part.buffer.shift()!);
         }
         if (wanted.length === 0) return { items: [], done: true };
         at = wanted.at(-1)!;
@@ -172,13 +170,13 @@ export function createReaders(connection: Connection, log: Log): Readers {
 
   /** The newest event in a resource that happened in one of `places`; all of them when undefined. */
   function newestIn(resource: number, places: ReadonlySet<number> | undefined): number | undefined {
-    let below = Number.MAX_SAFE_INTEGER;
+    let stretch: number | null = Number.MAX_SAFE_INTEGER;
     while (true) {
-      const found = newest.all([resource, below, BUFFERED]) as [number, number, number][];
+      stretch = (stretchBelow.get([resource, stretch]) as [number | null])[0];
+      if (stretch === null) return undefined;
+      const found = newestInStretch.all([stretch, resource]) as [number, number][];
       const hit = places ? found.find(([, place]) => places.has(place)) : found[0];
       if (hit) return hit[0];
-      if (found.length < BUFFERED) return undefined;
-      below = found.at(-1)![2];
     }
   }
 
@@ -217,7 +215,7 @@ export function createReaders(connection: Connection, log: Log): Readers {
     beheaded(stream) {
       if (stream.of !== 'task' && stream.of !== 'resource') return false;
       for (const resource of membersOf(stream).resources) {
-        if ((bounds.get([resource]) as [number])[0] > 0) return true;
+        if ((base.get([resource]) as [number])[0] > 0) return true;
       }
       return false;
     },

@@ -1,43 +1,49 @@
 /**
- * A bounded memory of what was used lately. Two generations instead of a linked list: a hit costs one map lookup,
- * and the older half is forgotten at once. Forgets only when told to age, so nothing vanishes in the middle of a batch.
+ * A bounded memory of resources used lately. Two generations instead of a linked list: a hit costs two map lookups and
+ * no new string, and the older half is forgotten at once. Forgets only when told to age, so that nothing vanishes in
+ * the middle of a batch.
  */
 export interface Recent<V> {
-  get(key: string): V | undefined;
-  set(key: string, value: V): void;
-  delete(key: string): void;
+  get(object: string, id: string): V | undefined;
+  set(object: string, id: string, value: V): void;
   clear(): void;
   /** Forget the older generation when the younger one is full. */
   age(): void;
 }
 
-export function createRecent<V>(size: number): Recent<V> {
-  let young = new Map<string, V>();
-  let old = new Map<string, V>();
+type Generation<V> = Map<string, Map<string, V>>;
+
+export function createRecent<V>(most: number): Recent<V> {
+  let young: Generation<V> = new Map();
+  let old: Generation<V> = new Map();
+  let size = 0;
+
+  function set(object: string, id: string, value: V): void {
+    const group = young.get(object);
+    if (group) group.set(id, value);
+    else young.set(object, new Map([[id, value]]));
+    size++;
+  }
 
   return {
-    get(key) {
-      const hit = young.get(key);
+    set,
+    get(object, id) {
+      const hit = young.get(object)?.get(id);
       if (hit !== undefined) return hit;
-      const aged = old.get(key);
-      if (aged !== undefined) young.set(key, aged);
+      const aged = old.get(object)?.get(id);
+      if (aged !== undefined) set(object, id, aged);
       return aged;
-    },
-    set(key, value) {
-      young.set(key, value);
-    },
-    delete(key) {
-      young.delete(key);
-      old.delete(key);
     },
     clear() {
       young = new Map();
       old = new Map();
+      size = 0;
     },
     age() {
-      if (young.size < size) return;
+      if (size < most) return;
       old = young;
       young = new Map();
+      size = 0;
     },
   };
 }

@@ -8,7 +8,7 @@ import { isTerminal } from '../../model/words.ts';
 import type { Clock, Projector } from '../../ports.ts';
 import type { Connection } from './connection.ts';
 import { createFold } from './fold.ts';
-import { type Log, SPAN } from './log.ts';
+import { type Log, SPAN, stretchOf } from './log.ts';
 import type { Readers } from './reader.ts';
 import type { Writer } from './writer.ts';
 
@@ -42,6 +42,7 @@ export function createRetain({ connection, log, readers, projector, writer, cloc
     'SELECT resource, max(sequence) FROM events WHERE position > ? AND position <= ? GROUP BY resource',
   );
   const setBase = connection.prepare('UPDATE resources SET base = ? WHERE id = ?');
+  const removeStretches = connection.prepare('DELETE FROM stretches WHERE stretch < ?');
   const remove = connection.prepare('DELETE FROM events WHERE position <= ?');
   const setMeta = connection.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)');
   const removeSpans = connection.prepare('DELETE FROM spans WHERE span < ?');
@@ -130,7 +131,11 @@ export function createRetain({ connection, log, readers, projector, writer, cloc
       await writer.transact(() => removeKeys.run([keysBefore, STRETCH]));
       await turn();
     }
-    await writer.transact(() => removeSpans.run([Math.floor((log.floor() + 1) / SPAN)]));
+    await writer.transact(() => {
+      const first = log.floor() + 1;
+      removeSpans.run([Math.floor(first / SPAN)]);
+      removeStretches.run([stretchOf(first)]);
+    });
     return { dropped };
   };
 }

@@ -47,7 +47,6 @@ export function createRows(connection: Connection): Rows {
   );
   const known = createRecent<Row | typeof ABSENT>(REMEMBERED);
   const lists = new Map<string, ReturnType<Connection['prepare']>>();
-  const keyOf = (object: string, id: string): string => `${object}\n${id}`;
 
   function read(object: string, id: string): Row | undefined {
     const found = select.get([object, id]) as [string] | undefined;
@@ -55,11 +54,10 @@ export function createRows(connection: Connection): Rows {
   }
 
   function peek(object: string, id: string): Row | undefined {
-    const key = keyOf(object, id);
-    const hit = known.get(key);
+    const hit = known.get(object, id);
     if (hit !== undefined) return hit === ABSENT ? undefined : hit;
     const row = read(object, id);
-    known.set(key, row ?? ABSENT);
+    known.set(object, id, row ?? ABSENT);
     return row;
   }
 
@@ -80,11 +78,11 @@ export function createRows(connection: Connection): Rows {
       } else {
         upsert.run([row.object, row.id, born, ...FILTERS.map((name) => filterOf(row, name)), body]);
       }
-      known.set(keyOf(row.object, row.id), row);
+      known.set(row.object, row.id, row);
     },
     drop(object, id, born) {
       erase.run([object, id, born]);
-      known.set(keyOf(object, id), ABSENT);
+      known.set(object, id, ABSENT);
     },
     list({ object, where = {}, after, limit = 50, newestFirst = false }) {
       const terms = ['object = ?', 'body IS NOT NULL'];
