@@ -157,7 +157,7 @@ describe('what it says and does', () => {
       'plan says: First look, then leap.',
     ]);
     expect(bridge.tools.outbox).toEqual([]);
-    expect(end).toEqual({ state: 'COMPLETED', summary: 'send mail to ana, then read plan' });
+    expect(end).toEqual({ state: 'COMPLETED', summary: 'send mail to ana (not allowed), then read plan' });
   });
 
   test('several steps have a plan, told whole each time it changes', async () => {

@@ -68,17 +68,19 @@ async function perform(desk: Desk): Promise<End> {
   const { signal } = desk;
   const steps = readScript(textOf(desk.work.task.input));
   const voice = createVoice(desk);
+  const summary: string[] = [];
   try {
     await tellGiver(desk, 'accepted');
     for (const [at, step] of steps.entries()) {
       if (signal.aborted) return canceled(at, steps.length);
       if (steps.length > 1) await voice.plan(steps, at);
       await voice.think(at, step);
-      const end = await takeStep(desk, voice, step, at);
-      if (end) {
+      const came = await takeStep(desk, voice, step, at);
+      if (typeof came === 'object') {
         await tellGiver(desk, 'failed');
-        return end;
+        return came;
       }
+      summary.push(came === 'done' ? describeStep(step) : `${describeStep(step)} (${came})`);
       await hear(desk, voice);
       if (signal.aborted) return canceled(at, steps.length);
     }
@@ -88,41 +90,45 @@ async function perform(desk: Desk): Promise<End> {
     unlessStopped(cause, signal);
     return { state: 'CANCELED', summary: 'stopped while a step was under way' };
   }
-  return { state: 'COMPLETED', summary: steps.map(describeStep).join(', then ') };
+  return { state: 'COMPLETED', summary: summary.join(', then ') };
 }
 
-/** Undefined means: go on with the next step. */
-async function takeStep(desk: Desk, voice: Voice, step: Step, at: number): Promise<End | undefined> {
+/** What came of a step that the work goes on after. */
+type Came = 'done' | 'not allowed' | 'failed' | 'not answered';
+
+async function takeStep(desk: Desk, voice: Voice, step: Step, at: number): Promise<Came | End> {
   const { sink, work } = desk;
   switch (step.do) {
     case 'say':
       await voice.say(step.text);
-      return undefined;
+      return 'done';
     case 'call': {
       const { tool, target, effect, intent } = step;
       const tool_call_id = `${work.task.id}.call${at + 1}`;
       const outcome = await sink.act({ kind: 'tool', tool_call_id, tool, target, effect, arguments: step.arguments });
-      if (outcome.kind === 'refused') await voice.say(`I was not allowed to ${intent}: ${outcome.reason}`);
-      else if (outcome.result.status === 'ok') await voice.say(told(outcome.result.output));
-      else await voice.say(`I could not ${intent}: ${outcome.result.error ?? 'the tool did not say why'}`);
-      return undefined;
+      if (outcome.kind === 'refused') {
+        await voice.say(`I was not allowed to ${intent}: ${outcome.reason}`);
+        return 'not allowed';
+      }
+      const { status, output, error } = outcome.result;
+      await voice.say(status === 'ok' ? told(output) : `I could not ${intent}: ${error ?? 'the tool did not say why'}`);
+      return status === 'ok' ? 'done' : 'failed';
     }
     case 'artifact':
       await produce(desk, voice);
-      return undefined;
+      return 'done';
     case 'ask': {
       const key = `${work.task.id}.ask${at + 1}`;
       const answer = await sink.ask({ kind: 'input', key, question: step.question });
       if (answer.kind === 'value') await voice.say(`You said: ${told(answer.value as Json)}`);
       else if (!desk.signal.aborted) await voice.say(`I got no answer: ${answer.reason ?? answer.kind}`);
-      return undefined;
+      return answer.kind === 'value' ? 'done' : 'not answered';
     }
     case 'work':
       await toil(desk, voice, step.steps);
-      return undefined;
+      return 'done';
     case 'handoff':
-      await handOff(desk, voice, step, at);
-      return undefined;
+      return await handOff(desk, voice, step, at);
     case 'fail':
       return { state: 'FAILED', failure: { code: step.code, message: 'the demo agent was asked to fail' } };
   }
@@ -163,7 +169,7 @@ async function toil(desk: Desk, voice: Voice, steps: number): Promise<void> {
 }
 
 /** Decided like any act, told when it is taken and when it is back, and proven by the receipt of the work that was given. */
-async function handOff(desk: Desk, voice: Voice, { to, work: given }: Handoff, at: number): Promise<void> {
+async function handOff(desk: Desk, voice: Voice, { to, work: given }: Handoff, at: number): Promise<Came> {
   const { sink, work } = desk;
   const nobody = `${work.task.id}.handoff${at + 1}`;
   const tell = (status: string, told: JsonObject = {}) =>
@@ -192,7 +198,7 @@ async function handOff(desk: Desk, voice: Voice, { to, work: given }: Handoff, a
   if (outcome.kind === 'refused') {
     await tell('rejected');
     await voice.say(`I was not allowed to hand off to ${to}: ${outcome.reason}`);
-    return;
+    return 'not allowed';
   }
   const { status, output, error } = outcome.result;
   const { task_id, receipt_id } = (output ?? {}) as JsonObject;
@@ -201,6 +207,7 @@ async function handOff(desk: Desk, voice: Voice, { to, work: given }: Handoff, a
     ...(typeof receipt_id === 'string' && { receipt_id }),
   });
   await voice.say(status === 'ok' ? told(output) : `The handoff to ${to} failed: ${error ?? ''}`);
+  return status === 'ok' ? 'done' : 'failed';
 }
 
 /** The other end of a handoff: work that came from another task names it, so that each receipt leads to the other. */
