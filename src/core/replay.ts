@@ -200,7 +200,8 @@ export function createReplayer(deps: ReplayDeps): Replayer {
       policyData: async () => ({ tier: (task.metadata.tier as AutonomyTier) ?? 'act_auto', quotas: [] }),
     });
     const stop = new AbortController();
-    const sink = createSink({ ...deps, log: marked, acts, asks }, task, agentActor(task), NO_PAST, stop.signal);
+    const ports = { ...deps, log: marked, acts, asks, repeats: true };
+    const sink = createSink(ports, task, agentActor(task), NO_PAST, stop.signal);
     const pending = new Map<string, { finish(result: ToolResult): void; over: Promise<unknown> }>();
     const opened = new Map<string, { ask: string; key: string }>(); // recorded ask id → the one of this run
 
