@@ -1,10 +1,21 @@
 /** Who may see and do what. What is hidden is absent: both are the same fault, in the same words. */
 import type { Actor } from '../model/actions.ts';
-import type { CommandKind } from '../model/commands.ts';
+import { type CommandKind, DECLARED_KINDS } from '../model/commands.ts';
 import type { CoreEvent, Stream } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
 import type { Workspace } from '../model/resources.ts';
 import type { Row, Store } from '../ports.ts';
+
+/** What core keeps for itself is nobody else's to read, whatever command would show it. */
+const PRIVATE: ReadonlySet<string> = new Set(['run', 'lane', 'tally', 'binding']);
+
+export function isPrivate(object: string): boolean {
+  return PRIVATE.has(object);
+}
+
+function isDeclared(object: string): boolean {
+  return (DECLARED_KINDS as readonly string[]).includes(object);
+}
 
 const COMMAND_SCOPES: Readonly<Record<CommandKind, string>> = {
   'resource.create': 'resources:write',
@@ -33,17 +44,17 @@ const COMMAND_SCOPES: Readonly<Record<CommandKind, string>> = {
   passthrough: 'sessions:write',
 };
 
-const READ_SCOPES: Readonly<Record<string, string>> = {
-  session: 'sessions:read',
-  message: 'sessions:read',
-  branch: 'sessions:read',
-  task: 'tasks:read',
-  outcome: 'tasks:read',
-  ask: 'tasks:read',
-  event: 'events:read',
-  artifact: 'artifacts:read',
-  receipt: 'receipts:read',
-};
+const READ_SCOPES: ReadonlyMap<string, string> = new Map([
+  ['session', 'sessions:read'],
+  ['message', 'sessions:read'],
+  ['branch', 'sessions:read'],
+  ['task', 'tasks:read'],
+  ['outcome', 'tasks:read'],
+  ['ask', 'tasks:read'],
+  ['event', 'events:read'],
+  ['artifact', 'artifacts:read'],
+  ['receipt', 'receipts:read'],
+]);
 
 /** `sessions:read` is met by itself, by `sessions:*`, by the older `resources:*` family for declared things, or by `*`. */
 function holds(actor: Actor, scope: string): boolean {
@@ -57,15 +68,15 @@ export function requireScope(actor: Actor, scope: string): void {
 
 /** Declared resources have scopes of their own kind: `memories:write` is enough to write a memory. */
 export function requireCommandScope(actor: Actor, kind: CommandKind, object?: string): void {
-  const scope = COMMAND_SCOPES[kind];
-  if (object && holds(actor, `${plural(object)}:write`)) return;
-  requireScope(actor, scope);
+  // Only where the body's `object` is part of the command: anywhere else it is a member someone made up.
+  if (object && kind.startsWith('resource.') && holds(actor, `${plural(object)}:write`)) return;
+  requireScope(actor, COMMAND_SCOPES[kind]);
 }
 
 export function requireReadScope(actor: Actor, object: string): void {
-  const scope = READ_SCOPES[object] ?? `${plural(object)}:read`;
-  if (!READ_SCOPES[object] && holds(actor, 'resources:read')) return;
-  requireScope(actor, scope);
+  const scope = READ_SCOPES.get(object);
+  if (!scope && holds(actor, 'resources:read')) return;
+  requireScope(actor, scope ?? `${plural(object)}:read`);
 }
 
 function plural(object: string): string {
@@ -76,6 +87,8 @@ export interface Access {
   /** The row if this actor may see it; otherwise the same `not_found` as if it were not there. */
   see<T extends Row>(actor: Actor, object: string, id: string): Promise<T>;
   visible(actor: Actor, row: Row): Promise<boolean>;
+  /** What the house declares for everyone is not one tenant's to change. */
+  owns(actor: Actor, row: Row): boolean;
   workspaceVisible(actor: Actor, workspaceId: string | null | undefined): Promise<boolean>;
   /** Refuses a stream of something hidden; returns a filter for streams that mix owners. */
   streamFilter(actor: Actor, stream: Stream): Promise<(event: CoreEvent) => Promise<boolean>>;
@@ -95,12 +108,18 @@ export function createAccess(store: Pick<Store, 'get'>): Access {
   }
 
   async function visible(actor: Actor, row: Row): Promise<boolean> {
+    if (isPrivate(row.object)) return false;
     if (actor.kind === 'system') return true;
     if (row.object === 'workspace') return workspaceVisible(actor, row.id);
     const { workspace_id, tenant_id } = row as Row & { workspace_id?: string | null; tenant_id?: string | null };
     if (workspace_id) return workspaceVisible(actor, workspace_id);
     // Without a workspace: what the house declares for everyone, or what one tenant made for itself.
-    return tenant_id === undefined || tenant_id === null || tenant_id === actor.tenant_id;
+    return ((tenant_id ?? null) === null && isDeclared(row.object)) || owns(actor, row);
+  }
+
+  function owns(actor: Actor, row: Row): boolean {
+    const { tenant_id } = row as Row & { tenant_id?: string | null };
+    return actor.kind === 'system' || (tenant_id ?? null) === (actor.tenant_id ?? null);
   }
 
   async function see<T extends Row>(actor: Actor, object: string, id: string): Promise<T> {
@@ -127,5 +146,5 @@ export function createAccess(store: Pick<Store, 'get'>): Access {
     };
   }
 
-  return { see, visible, workspaceVisible, streamFilter };
+  return { see, visible, owns, workspaceVisible, streamFilter };
 }

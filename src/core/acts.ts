@@ -11,8 +11,9 @@ import type { ToolEndedPayload, ToolRequestedPayload, ToolRulingPayload } from '
 import type { Artifact, Persona, Pointer, Quota, Task, Workspace } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import { AUTONOMY_TIERS, type AutonomyTier, isTerminal } from '../model/words.ts';
-import type { ActResult, Clock, HeldEffect, Ids, Logger, QuotaRules, Row, Store } from '../ports.ts';
+import type { ActResult, At, Clock, HeldEffect, Ids, Logger, QuotaRules, Row, Store, Unit } from '../ports.ts';
 import type { Asks, Raised } from './asks.ts';
+import { type Charge, chargeEvents, type Metering, reportedAmounts } from './charging.ts';
 import { blocked, decidedEvent, type Gate } from './gate.ts';
 import { inTask } from './lifecycle.ts';
 import { artifactEvents, type Log } from './log.ts';
@@ -28,6 +29,7 @@ export interface ActsDeps {
   readonly quotas: QuotaRules;
   readonly clock: Clock;
   readonly ids: Ids;
+  readonly hash: (value: Json) => string;
   readonly logger: Logger;
   readonly defaultTier: AutonomyTier;
   /** How often a deferred act is asked about again before it is refused. */
@@ -69,6 +71,8 @@ export interface Acts {
     code?: string,
   ): Promise<void>;
   policyData(task: Pick<Task, 'workspace_id' | 'persona_id' | 'quota_id'>): Promise<PolicyData>;
+  /** Charges reported usage to what the task works under, in the commit that records the report. */
+  metering(task: Task, reports: readonly JsonObject[]): Promise<Metering>;
 }
 export interface PolicyData {
   readonly persona?: Persona;
@@ -107,17 +111,30 @@ export function createActs(deps: ActsDeps): Acts {
       arguments: args,
       effect,
       evidence,
-      cost: { ...(COUNTED.has(proposed.kind) && { tool_calls: 1 }), ...cost },
+      // A call counts as one call at least, whatever its asker says it costs.
+      cost: { ...cost, ...(COUNTED.has(proposed.kind) && { tool_calls: Math.max(1, cost?.tool_calls ?? 1) }) },
       ...data,
     } as Action;
   }
 
   async function rule(task: Task, proposed: ProposedAction, options: RuleOptions): Promise<Ruling> {
+    return (await ruleOn(task, proposed, options)) as Ruling;
+  }
+
+  /** `taken`: this very call was ruled on before; only asked with a claim. */
+  async function ruleOn(
+    task: Task,
+    proposed: ProposedAction,
+    options: RuleOptions,
+    held: Held = {},
+  ): Promise<Ruling | 'taken'> {
+    if (options.signal.aborted) throw new Fault('client_closed', 'the work was told to stop');
     const action = await describe(task, proposed, options.actor);
+    let first: Held = held;
     let requested = options.requested ?? false;
     for (let tries = 0; ; tries += 1) {
-      const ruled = await ruleOnce(task, action, requested, options);
-      if (ruled.decision.verdict !== 'defer' || ruled.kind !== 'no') return ruled;
+      const ruled = await ruleOnce(task, action, requested, options, first);
+      if (ruled === 'taken' || ruled.decision.verdict !== 'defer' || ruled.kind !== 'no') return ruled;
       if (tries >= deps.deferTries) {
         const decision = blocked('deferred_too_long', `${ruled.decision.reason}; still so after ${tries} tries`);
         await log.commit({
@@ -126,27 +143,31 @@ export function createActs(deps: ActsDeps): Acts {
         return { kind: 'no', reason: decision.reason, decision };
       }
       requested = true;
+      first = held.mounted ? { mounted: true } : {};
       await pause(Math.min(ruled.decision.retry_after_ms ?? 1000, deps.deferCapMs), options.signal);
     }
   }
 
   /** One question to the gate, written down with everything that follows from the answer. */
-  async function ruleOnce(task: Task, action: Action, requested: boolean, options: RuleOptions): Promise<Ruling> {
+  async function ruleOnce(
+    task: Task,
+    action: Action,
+    requested: boolean,
+    options: RuleOptions,
+    { claim, mounted }: Held,
+  ): Promise<Ruling | 'taken'> {
     const asked = asExecutable(await gate(action), options);
     // What people are asked about, and what may run, is the act as the rules rewrote it.
     const effective: Action = asked.arguments ? { ...action, arguments: asked.arguments } : action;
     const digest = asks.digest(effective);
-    const quotaReads: Pointer[] = (action.quotas ?? []).map(({ id }) => ({ object: 'quota', id }));
-    const shownArguments = (await log.fit(action.arguments, { ...placeOf(task), now: clock.now() })) as {
-      value: JsonObject;
-      artifacts: readonly Artifact[];
-    };
+    const shown = await showable(task, action.arguments, asked.arguments);
     // Assigned inside the commit, which decides on the state as it then is.
     let raised: Raised | undefined;
     let decision = asked;
 
-    await log.commit({
-      reads: [{ object: 'task', id: task.id }, { object: 'run', id: task.id }, ...quotaReads],
+    const { repeated } = await log.commit({
+      ...claim,
+      reads: [{ object: 'task', id: task.id }, { object: 'run', id: task.id }, ...quotasOf(action)],
       decide(at) {
         const now = at.get<Task & Row>('task', task.id);
         const run = at.get<Run>('run', task.id);
@@ -155,14 +176,14 @@ export function createActs(deps: ActsDeps): Acts {
         raised = undefined;
 
         const request =
-          requested || !action.tool_call_id ? [] : [requestedEvent(now, action, shownArguments.value, options.ext)];
+          requested || !action.tool_call_id ? [] : [requestedEvent(now, action, shown.asked, options.ext)];
         const events: EventDraft[] = [
-          ...artifactEvents(shownArguments.artifacts, inTask(now)),
+          ...artifactEvents(shown.artifacts, inTask(now)),
           ...request,
-          decidedEvent({ ...action, arguments: shownArguments.value }, decision),
+          decidedEvent({ ...action, arguments: shown.asked }, asShown(decision, shown)),
         ];
         if (decision.verdict === 'block') events.push(denied(now, action, decision));
-        if (decision.verdict === 'modify') events.push(rewritten(now, action, decision));
+        if (decision.verdict === 'modify') events.push(rewritten(now, action, asShown(decision, shown)));
         if (decision.verdict === 'allow' || decision.verdict === 'modify') events.push(...charges(at, now, action));
         if (decision.verdict === 'escalate') {
           raised = asks.raise(at, now, run, {
@@ -170,7 +191,7 @@ export function createActs(deps: ActsDeps): Acts {
             key: action.tool_call_id ?? digest,
             digest,
             question: options.question ?? questionOf(action),
-            action: describeForPeople(action, asked.arguments ? log.clean(asked.arguments) : shownArguments.value),
+            action: describeForPeople(action, shown.rewritten ?? shown.asked),
             name: action.tool ?? action.kind,
             decision,
             ...(action.tool_call_id && { tool_call_id: action.tool_call_id }),
@@ -183,11 +204,23 @@ export function createActs(deps: ActsDeps): Acts {
         return { events };
       },
     });
-
-    if (raised) return await answered(task, effective, decision, raised, options);
+    if (repeated) return 'taken';
+    if (raised) return await answered(task, effective, asShown(decision, shown), raised, options, mounted ?? false);
     if (decision.verdict === 'allow') return { kind: 'go', action, decision };
     if (decision.verdict === 'modify') return { kind: 'go', action: effective, decision };
     return { kind: 'no', reason: decision.reason, decision };
+  }
+
+  /** Arguments as the log and people may see them. */
+  async function showable(task: Task, args: JsonObject, rewrittenTo: JsonObject | undefined): Promise<Shown> {
+    const place = { ...placeOf(task), now: clock.now() };
+    const asked = await log.fit(args, place);
+    const changed = rewrittenTo && (await log.fit(rewrittenTo, place));
+    return {
+      asked: asked.value as JsonObject,
+      ...(changed && { rewritten: changed.value as JsonObject }),
+      artifacts: [...asked.artifacts, ...(changed?.artifacts ?? [])],
+    };
   }
 
   /** Waits for people, then spends their answer on exactly this act. */
@@ -197,47 +230,60 @@ export function createActs(deps: ActsDeps): Acts {
     decision: Decision,
     raised: Raised,
     options: RuleOptions,
+    mounted: boolean,
   ): Promise<Ruling> {
     const answer = await waitFor(raised.ask_id, task.id, options);
     if (!answer) return { kind: 'open', ask_id: raised.ask_id, decision };
-    if (answer.kind === 'expired' || answer.kind === 'canceled') {
-      if (answer.kind === 'expired') await spend(task, raised.ask_id, []).catch(ignoreConflict);
-      return { kind: 'no', reason: answer.reason, decision, answer };
-    }
     if (answer.kind !== 'approved') {
-      await spend(task, raised.ask_id, []).catch(ignoreConflict);
-      return { kind: 'no', reason: answer.kind === 'denied' ? answer.reason : 'not approved', decision, answer };
+      if (answer.kind !== 'canceled') await spend(task, raised.ask_id, []).catch(ignoreConflict);
+      const refused = notApproved(decision, answer);
+      return { kind: 'no', reason: refused.reason, decision: refused, answer };
     }
     // What people saw may no longer be what would run.
-    const drift = await driftOf(action);
+    const drift = await driftOf(action, mounted);
     if (drift) {
       const refused = blocked('approval_void', drift);
       await spend(task, raised.ask_id, [decidedEvent(action, refused), denied(task, action, refused)]);
       return { kind: 'no', reason: drift, decision: refused, answer };
     }
-    const quotaReads = (action.quotas ?? []).map(({ id }) => ({ object: 'quota', id }));
-    let over: Decision | undefined;
-    await log.commit({
-      reads: [{ object: 'task', id: task.id }, { object: 'run', id: task.id }, ...quotaReads],
-      decide(at) {
-        const now = at.get<Task & Row>('task', task.id);
-        if (!now) throw ended(task, now);
-        const used = asks.take(at, now, at.get<Run>('run', task.id), raised.ask_id);
-        const checked = withinQuotas(at, action, decision);
-        over = checked.verdict === 'block' || checked.verdict === 'defer' ? checked : undefined;
-        return over
-          ? { events: [used, decidedEvent(action, over), denied(now, action, over)] }
-          : {
-              events: [
-                used,
-                ...(decision.arguments ? [rewritten(now, action, decision)] : []),
-                ...charges(at, now, action),
-              ],
-            };
-      },
-    });
-    if (over) return { kind: 'no', reason: (over as Decision).reason, decision: over, answer };
-    return { kind: 'go', action, decision, answer };
+    const over = await takeUp(task, action, decision, raised.ask_id, options.signal);
+    if (over) return { kind: 'no', reason: over.reason, decision: over, answer };
+    const approved = decision.arguments ? { ...answer, arguments: action.arguments } : answer;
+    return { kind: 'go', action, decision, answer: approved };
+  }
+
+  /** Spends an approval and charges the act, or refuses it when a quota ran out while people were asked. */
+  async function takeUp(
+    task: Task,
+    action: Action,
+    decision: Decision,
+    askId: string,
+    signal: AbortSignal,
+  ): Promise<Decision | undefined> {
+    for (let tries = 0; ; tries += 1) {
+      let over: Decision | undefined;
+      await log.commit({
+        reads: [{ object: 'task', id: task.id }, { object: 'run', id: task.id }, ...quotasOf(action)],
+        decide(at) {
+          const now = at.get<Task & Row>('task', task.id);
+          if (!now) throw ended(task, now);
+          const used = asks.take(at, now, at.get<Run>('run', task.id), askId);
+          const checked = withinQuotas(at, action, decision);
+          over = checked.verdict === 'block' || checked.verdict === 'defer' ? checked : undefined;
+          // A rate that opens again shortly does not cost people their answer: it is kept until there is room.
+          if (over?.verdict === 'defer' && tries < deps.deferTries) return { events: [] };
+          if (over) {
+            over = { ...over, verdict: 'block' };
+            return { events: [used, decidedEvent(action, over), denied(now, action, over)] };
+          }
+          const change = decision.arguments ? [rewritten(now, action, decision)] : [];
+          return { events: [used, ...change, ...charges(at, now, action)] };
+        },
+      });
+      const refused = over as Decision | undefined;
+      if (refused?.verdict !== 'defer') return refused;
+      await pause(Math.min(refused.retry_after_ms ?? 1000, deps.deferCapMs), signal);
+    }
   }
 
   async function waitFor(askId: string, taskId: string, { signal, waitMs }: RuleOptions): Promise<Answer | undefined> {
@@ -266,40 +312,42 @@ export function createActs(deps: ActsDeps): Acts {
     });
   }
 
-  async function driftOf(action: Action): Promise<string | undefined> {
+  async function driftOf(action: Action, mounted: boolean): Promise<string | undefined> {
     if (!action.definition || !action.tool || action.evidence !== 'held') return undefined;
     const found = await tools.find(action.tool, action.server);
-    if (!found) return undefined; // not one of ours: the caller brought the effect itself
+    // Not one of ours: the caller brought the effect itself.
+    if (!found && !mounted) return undefined;
+    if (!found) return `${action.tool} is no longer there to do what was approved`;
     return found.definition === action.definition
       ? undefined
       : `the definition of ${action.tool} changed after it was approved; ask again`;
   }
 
-  function withinQuotas(
-    at: { get: <T extends Row>(o: string, id: string) => T | undefined; now: string },
-    action: Action,
-    asked: Decision,
-  ): Decision {
+  function withinQuotas(at: Pick<At, 'get' | 'now'>, action: Action, asked: Decision): Decision {
     for (const { id } of action.quotas ?? []) {
       const quota = at.get<Quota & Row>('quota', id);
       const refusal = quota && quotaRules.refuse(quota, action.cost ?? {}, at.now);
+      // Asking people about the quota does not undo what the rules made of the arguments.
+      if (refusal?.verdict === 'escalate' && asked.arguments) return { ...refusal, arguments: asked.arguments };
       if (refusal) return refusal;
     }
     return asked;
   }
 
-  function charges(
-    at: { get: <T extends Row>(o: string, id: string) => T | undefined; now: string },
-    task: Task,
-    action: Action,
-  ): EventDraft[] {
-    return (action.quotas ?? []).flatMap(({ id }) => {
-      const quota = at.get<Quota & Row>('quota', id);
-      if (!quota) return [];
-      const { usage, reset_at } = quotaRules.charge(quota, action.cost ?? {}, at.now);
-      const payload = { quota_id: id, amounts: action.cost ?? {}, usage, reset_at, action_id: action.id };
-      return [{ ...inTask(task), event: 'vendor.tollbridge.quota_used', payload: payload as unknown as JsonObject }];
-    });
+  function charges(at: Pick<At, 'get' | 'now'>, task: Task, action: Action): EventDraft[] {
+    const quotas = (action.quotas ?? []).map(({ id }) => id);
+    const amounts = () => action.cost ?? {};
+    return chargeEvents(quotaRules, at, task, { quotas, amounts, about: { action_id: action.id } });
+  }
+
+  async function metering(task: Task, reports: readonly JsonObject[]): Promise<Metering> {
+    if (reports.length === 0) return UNMETERED;
+    const quotas = (await policyData(task)).quotas.map(({ id }) => id);
+    const charge: Charge = { quotas, amounts: (limits) => reportedAmounts(reports, limits) };
+    return {
+      reads: quotas.map((id) => ({ object: 'quota', id })),
+      events: (at) => chargeEvents(quotaRules, at, task, charge),
+    };
   }
 
   async function perform(
@@ -310,26 +358,60 @@ export function createActs(deps: ActsDeps): Acts {
   ): Promise<ActResult> {
     const found = effect || !proposed.tool ? undefined : await tools.find(proposed.tool, proposed.server);
     if (!effect && !found) throw new Fault('not_found', `no tool ${proposed.tool ?? ''} is mounted`);
+    const callId = proposed.tool_call_id ?? ids.next('call');
     const held: ProposedAction = {
       ...proposed,
-      tool_call_id: proposed.tool_call_id ?? ids.next('call'),
+      tool_call_id: callId,
       evidence: 'held',
       // The one who serves the tool knows what it does; a caller's word for it is only a claim.
-      ...(found && { server: found.server, definition: found.definition, effect: found.effect }),
+      ...(found && { kind: 'tool', server: found.server, definition: found.definition, effect: found.effect }),
     };
-    const ruling = await rule(task, held, options);
+    const claim = proposed.tool_call_id && !options.requested ? claimOf(task, proposed) : undefined;
+    const ruling = await ruleOn(task, held, options, {
+      ...(claim && { claim }),
+      ...(found && { mounted: true }),
+    }).catch((cause) => {
+      throw claim && cause instanceof Fault && cause.kind === 'idempotency_key_reused' ? reused(callId) : cause;
+    });
+    if (ruling === 'taken') return await recorded(task, callId, options.signal);
     if (ruling.kind !== 'go') {
       const reason = ruling.kind === 'no' ? ruling.reason : `waiting for an answer to ${ruling.ask_id}`;
       return { kind: 'refused', reason, decision: ruling.decision };
     }
     const { action } = ruling;
-    const result = await attempt(() =>
-      found ? found.call(action, options.signal) : (effect as HeldEffect)(action.arguments, options.signal),
-    );
+    const result = options.signal.aborted
+      ? STOPPED
+      : await attempt(() =>
+          found ? found.call(action, options.signal) : (effect as HeldEffect)(action.arguments, options.signal),
+        );
     const canceled = result.status !== 'ok' && options.signal.aborted;
-    const call = { id: held.tool_call_id as string, tool: action.tool ?? action.kind, evidence: 'held' };
+    const call = { id: callId, tool: action.tool ?? action.kind, evidence: 'held' };
     await record(task, call, result, result.code ?? (canceled ? 'canceled' : undefined));
     return { kind: 'done', result };
+  }
+
+  /** One call id, one act: whoever comes second with the same call waits for its result, with another one is refused. */
+  function claimOf(task: Task, { tool_call_id, ...call }: ProposedAction): Pick<Unit, 'idempotency'> {
+    const scope = deps.hash(['call', task.id, tool_call_id as string]);
+    return { idempotency: { scope, body: deps.hash(call as unknown as Json) } };
+  }
+
+  /** How a call that someone else makes, or made, came out. */
+  async function recorded(task: Task, callId: string, signal: AbortSignal): Promise<ActResult> {
+    const over = AbortSignal.any([signal, AbortSignal.timeout(RETRY_WAIT_MS)]);
+    for await (const { event, payload } of store.follow({ stream: { of: 'task', id: task.id } }, over)) {
+      if (payload.tool_call_id !== callId) continue;
+      if (event === 'tool.completed' || event === 'tool.failed') {
+        const { status, output = null, error, code } = payload as unknown as ToolEndedPayload;
+        return { kind: 'done', result: { status, output, ...(error && { error }), ...(code && { code }) } };
+      }
+      if (event === 'tool.denied') {
+        const { reason = 'denied', by, code, rule_id } = payload as unknown as ToolRulingPayload;
+        const decision = { verdict: 'block', reason, engine: by, ...(code && { code }), ...(rule_id && { rule_id }) };
+        return { kind: 'refused', reason, decision: decision as Decision };
+      }
+    }
+    throw new Fault('deadline_exceeded', `call ${callId} is still running`);
   }
 
   async function attempt(run: () => Promise<ToolResult>): Promise<ToolResult> {
@@ -342,15 +424,24 @@ export function createActs(deps: ActsDeps): Acts {
     }
   }
 
-  async function record(
-    task: Task,
-    call: { id: string; tool: string; evidence: string },
-    result: ToolResult,
-    code?: string,
-  ) {
+  /** What was done is done: a log that is away for a while must not cost the record of it. */
+  async function record(...[task, call, result, code]: Parameters<Acts['ended']>): Promise<void> {
+    for (let wait = 50; ; wait *= 2) {
+      try {
+        await writeEnd(task, call, result, code);
+        return;
+      } catch (cause) {
+        if (!(cause instanceof Fault && cause.kind === 'unavailable') || wait > LONGEST_WAIT_MS) throw cause;
+        await new Promise((resolve) => setTimeout(resolve, wait).unref());
+      }
+    }
+  }
+
+  async function writeEnd(...[task, call, result, code]: Parameters<Acts['ended']>): Promise<void> {
     const place = { ...placeOf(task), now: clock.now() };
     const output = await log.fit(result.output ?? null, place);
     const files = await Promise.all((result.artifacts ?? []).map((file) => newArtifact(file, place, store, ids)));
+    const used = await metering(task, result.usage ? [result.usage as unknown as JsonObject] : []);
     const payload: ToolEndedPayload = {
       tool_call_id: call.id,
       name: call.tool,
@@ -360,45 +451,84 @@ export function createActs(deps: ActsDeps): Acts {
       ...(code && { code }),
     };
     const at = inTask(task);
+    const events: EventDraft[] = [
+      ...artifactEvents([...output.artifacts, ...files], at),
+      ...(result.effects ?? []).map((effect) => ({
+        ...at,
+        event: 'vendor.tollbridge.side_effect',
+        payload: { ...effect, tool_call_id: call.id, evidence: call.evidence } as unknown as JsonObject,
+      })),
+      ...(result.usage
+        ? [{ ...at, event: 'vendor.tollbridge.usage', payload: { ...result.usage, call_id: call.id } as JsonObject }]
+        : []),
+      {
+        ...at,
+        event: result.status === 'ok' ? 'tool.completed' : 'tool.failed',
+        payload: payload as unknown as JsonObject,
+        ...(result.ext && { ext: result.ext }),
+      },
+    ];
     await log.commit({
-      reads: [{ object: 'task', id: task.id }],
+      reads: [{ object: 'task', id: task.id }, ...used.reads],
       decide(now) {
         const current = now.get<Task & Row>('task', task.id);
+        const all = [...events, ...used.events(now)];
         // It ended after its task did: the receipt is sealed, so this is a note beside it, not part of it.
         const late = !current || isTerminal(current.status);
-        return {
-          events: [
-            ...artifactEvents([...output.artifacts, ...files], at),
-            ...(result.effects ?? []).map((effect) => ({
-              ...at,
-              event: 'vendor.tollbridge.side_effect',
-              payload: { ...effect, tool_call_id: call.id, evidence: call.evidence } as unknown as JsonObject,
-            })),
-            ...(result.usage
-              ? [
-                  {
-                    ...at,
-                    event: 'vendor.tollbridge.usage',
-                    payload: { ...result.usage, call_id: call.id } as JsonObject,
-                  },
-                ]
-              : []),
-            {
-              ...at,
-              event: result.status === 'ok' ? 'tool.completed' : 'tool.failed',
-              payload: { ...payload, ...(late && { after_end: true }) } as unknown as JsonObject,
-              ...(result.ext && { ext: result.ext }),
-            },
-          ],
-        };
+        return { events: late ? all.map(afterEnd) : all };
       },
     });
   }
 
-  return { describe, rule, perform, ended: record, policyData };
+  return { describe, rule, perform, ended: record, policyData, metering };
+}
+
+/** What is known about an act that runs through us: which call it claims to be, and that we serve its tool. */
+interface Held {
+  readonly claim?: Pick<Unit, 'idempotency'>;
+  readonly mounted?: boolean;
+}
+/** Arguments as asked for and as rewritten, without secrets; what does not fit is in the artifacts. */
+interface Shown {
+  readonly asked: JsonObject;
+  readonly rewritten?: JsonObject;
+  readonly artifacts: readonly Artifact[];
 }
 
 const COUNTED = new Set(['tool', 'fs.write', 'terminal', 'handoff']);
+const UNMETERED: Metering = { reads: [], events: () => [] };
+/** How long a second asker waits for the first one's call. */
+const RETRY_WAIT_MS = 60_000;
+/** A log that stays away longer than this many milliseconds times two is not coming back while anyone waits. */
+const LONGEST_WAIT_MS = 15_000;
+const STOPPED: ToolResult = { status: 'error', output: null, error: 'stopped before it began', code: 'canceled' };
+
+function quotasOf({ quotas = [] }: Action): Pointer[] {
+  return quotas.map(({ id }) => ({ object: 'quota', id }));
+}
+
+function asShown(decision: Decision, { rewritten: args }: Shown): Decision {
+  return decision.arguments && args ? { ...decision, arguments: args } : decision;
+}
+
+function afterEnd(event: EventDraft): EventDraft {
+  return { ...event, payload: { ...event.payload, after_end: true } };
+}
+
+function reused(callId: string): Fault {
+  return new Fault('conflict', `call id ${callId} was already used for a different call`);
+}
+
+/** The word for a no that came from people, or from nobody being there. */
+function notApproved({ arguments: _, ask: _ask, ...decision }: Decision, answer: Answer): Decision {
+  const codes: Partial<Record<Answer['kind'], string>> = {
+    denied: 'approval_denied',
+    expired: 'approval_timed_out',
+    canceled: 'approval_withdrawn',
+  };
+  const reason = 'reason' in answer && answer.reason ? answer.reason : 'not approved';
+  return { ...decision, verdict: 'block', code: codes[answer.kind] ?? 'approval_denied', reason };
+}
 
 /** No persona means rules alone; a tier nobody has heard of means ask. */
 export function tierOf(persona: Pick<Persona, 'autonomy_tier'> | undefined, otherwise: AutonomyTier): AutonomyTier {

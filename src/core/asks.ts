@@ -52,6 +52,12 @@ export interface Raised {
   readonly joined: boolean;
 }
 
+/** The message an answer came in: written with it, or not at all. */
+export interface Said {
+  readonly events: readonly EventDraft[];
+  readonly result: Json;
+}
+
 export interface Asks {
   /** Binds an approval to what would run. The same act gives the same digest; anything else gives another. */
   digest(action: Pick<Action, 'actor' | 'tool' | 'server' | 'kind' | 'definition' | 'target' | 'arguments'>): string;
@@ -61,7 +67,8 @@ export interface Asks {
     actor: Actor,
     body: { ask_id: string; approved?: boolean; value?: Json; reason?: string },
     claim?: Pick<Unit, 'idempotency'>,
-  ): Promise<{ record: AskRecord; repeated: boolean }>;
+    said?: Said,
+  ): Promise<{ record: AskRecord; repeated: boolean; result: Json | undefined }>;
   /** Closes a question as the record says it was closed. For the bridge itself, never for a door. */
   settle(askId: string, state: Exclude<AskState, 'open'>, by: string, reason?: string, answer?: Json): Promise<boolean>;
   /** Inside a commit: withdraws every open question of a task that is ending. */
@@ -99,7 +106,8 @@ export function createAsks(deps: AsksDeps): Asks {
     }
 
     const id = ids.next('ask');
-    const expiresMs = wanted.expires_ms ?? wanted.decision?.ask?.expires_ms ?? deps.expiresMs;
+    const wished = wanted.expires_ms ?? wanted.decision?.ask?.expires_ms;
+    const expiresMs = wished !== undefined && wished >= 0 && wished <= LONGEST_ASK ? wished : deps.expiresMs;
     const ask: AskRecord = {
       id,
       object: 'ask',
@@ -199,15 +207,13 @@ export function createAsks(deps: AsksDeps): Asks {
 
   async function settleAsk(
     askId: string,
-    state: Exclude<AskState, 'open'>,
-    by: string,
-    reason: string | undefined,
-    answer?: Json,
+    { state, by, reason, answer }: Omit<AskClosedPayload, 'ask_id' | 'at' | 'reason'> & { reason?: string | undefined },
     claim: Pick<Unit, 'idempotency'> = {},
-  ): Promise<boolean> {
+    said: Said = { events: [], result: { id: askId } },
+  ): Promise<{ repeated: boolean; result: Json | undefined }> {
     const known = await store.get<AskRecord & Row>('ask', askId);
     if (!known) throw new Fault('not_found', `no question ${askId}`);
-    const { repeated } = await log.commit({
+    const { repeated, result } = await log.commit({
       ...claim,
       reads: [
         { object: 'ask', id: askId },
@@ -221,41 +227,44 @@ export function createAsks(deps: AsksDeps): Asks {
         const late = ask.expires_at <= at.now;
         // An answer that comes after its time is an expiry; the person hears so instead of being ignored.
         if (late && state !== 'expired' && state !== 'canceled') {
-          return { events: close(at, ask, 'expired', 'bridge', EXPIRED), result: { id: askId } };
+          return { events: close(at, ask, 'expired', 'bridge', EXPIRED), result: said.result };
         }
-        return { events: close(at, ask, state, by, reason, answer), result: { id: askId } };
+        return { events: [...said.events, ...close(at, ask, state, by, reason, answer)], result: said.result };
       },
     });
-    if (state === 'expired') return repeated;
-    const now = await store.get<AskRecord & Row>('ask', askId);
-    if (now?.state === 'expired') throw new Fault('conflict', `question ${askId} expired at ${now.expires_at}`);
-    return repeated;
+    const now = state === 'expired' ? undefined : await store.get<AskRecord & Row>('ask', askId);
+    if (now?.state === 'expired') {
+      throw new Fault('conflict', `question ${askId} expired at ${now.expires_at}`, { details: decided(now) });
+    }
+    return { repeated, result };
   }
 
   return {
     digest,
     raise,
-    settle: settleAsk,
+    async settle(askId, state, by, reason, answer) {
+      const { repeated } = await settleAsk(askId, { state, by, reason, ...(answer !== undefined && { answer }) });
+      return repeated;
+    },
 
-    async answer(actor, { ask_id, approved, value, reason }, claim) {
-      let repeated = false;
+    async answer(actor, { ask_id, approved, value, reason }, claim, said) {
       const ask = await store.get<AskRecord & Row>('ask', ask_id);
       if (!ask) throw new Fault('not_found', `no question ${ask_id}`);
       if (!mayAnswer(actor, ask)) throw new Fault('permission_denied', `${actor.id} may not answer question ${ask_id}`);
-      if (ask.kind === 'approval') {
-        if (typeof approved !== 'boolean') {
-          throw new Fault('invalid_request', 'say whether it is approved: true or false', { param: '/approved' });
-        }
-        repeated = await settleAsk(ask_id, approved ? 'approved' : 'denied', actor.id, reason, undefined, claim);
-      } else if (approved === false) {
-        const why = reason ?? 'the person declined to answer';
-        repeated = await settleAsk(ask_id, 'denied', actor.id, why, undefined, claim);
-      } else {
+      const by = actor.id;
+      if (ask.kind === 'approval' && typeof approved !== 'boolean') {
+        throw new Fault('invalid_request', 'say whether it is approved: true or false', { param: '/approved' });
+      }
+      let answer: Parameters<typeof settleAsk>[1];
+      if (approved === false) answer = { state: 'denied', by, reason: reason ?? `${by} said no` };
+      else if (ask.kind === 'approval') answer = { state: 'approved', by, reason };
+      else {
         if (value === undefined) throw new Fault('invalid_request', 'the answer needs a value', { param: '/value' });
         if (ask.schema) checkValue(ask.schema, value);
-        repeated = await settleAsk(ask_id, 'answered', actor.id, reason, value, claim);
+        answer = { state: 'answered', by, reason, answer: value };
       }
-      return { record: (await store.get<AskRecord & Row>('ask', ask_id)) as AskRecord, repeated };
+      const { repeated, result } = await settleAsk(ask_id, answer, claim, said);
+      return { record: (await store.get<AskRecord & Row>('ask', ask_id)) as AskRecord, repeated, result };
     },
 
     withdraw(task, run, now, reason) {
@@ -277,7 +286,7 @@ export function createAsks(deps: AsksDeps): Asks {
       if (ask.state !== 'open') return toAnswer(ask);
 
       const timer = whenDue(ask.expires_at, clock, () => {
-        settleAsk(askId, 'expired', 'bridge', EXPIRED).catch(() => {}); // someone was quicker; their answer arrives below
+        settleAsk(askId, { state: 'expired', by: 'bridge', reason: EXPIRED }).catch(() => {}); // someone was quicker; their answer arrives below
       });
       try {
         for await (const event of store.follow({ stream: { of: 'task', id: taskId }, ...(after && { after }) }, over)) {
@@ -311,7 +320,7 @@ export function createAsks(deps: AsksDeps): Asks {
         });
         for (const ask of page) {
           if (ask.expires_at > now) continue;
-          await settleAsk(ask.id, 'expired', 'bridge', EXPIRED).catch(() => {}); // answered meanwhile
+          await settleAsk(ask.id, { state: 'expired', by: 'bridge', reason: EXPIRED }).catch(() => {}); // answered meanwhile
           count += 1;
         }
         if (page.length < 200) return count;
@@ -356,8 +365,13 @@ function mayAnswer(actor: Actor, ask: AskRecord): boolean {
 
 function alreadyClosed(ask: AskRecord): Fault {
   return new Fault('conflict', `question ${ask.id} was already ${ask.state} by ${ask.answered_by ?? 'the bridge'}`, {
-    details: { ask_id: ask.id, state: ask.state, decided_by: ask.answered_by, decided_at: ask.answered_at },
+    details: decided(ask),
   });
+}
+
+/** Who was quicker, for whoever comes second. */
+function decided({ id, state, answered_by, answered_at }: AskRecord): JsonObject {
+  return { ask_id: id, state, decided_by: answered_by, decided_at: answered_at };
 }
 
 function closedFields({ state, by, reason, answer }: AskClosedPayload) {
@@ -394,10 +408,13 @@ function whenDue(at: string, clock: Clock, fire: () => void): { cancel(): void }
   let timer: NodeJS.Timeout;
   const arm = () => {
     const left = Date.parse(at) - Date.parse(clock.now());
-    timer = setTimeout(() => (left > LONGEST ? arm() : fire()), Math.max(0, Math.min(left, LONGEST)));
+    // The clock decides, not the timer: it may have been set, or be one that only moves when told to.
+    timer = setTimeout(() => (clock.now() < at ? arm() : fire()), Math.max(1, Math.min(left, LONGEST)));
     timer.unref();
   };
   arm();
   return { cancel: () => clearTimeout(timer) };
 }
 const LONGEST = 2 ** 31 - 1;
+/** A hundred years; beyond that, times can no longer be written. */
+const LONGEST_ASK = 100 * 365 * 24 * 3600 * 1000;

@@ -1,6 +1,7 @@
 /** What every command handler works with. Handed down once by the bridge. */
 import type { Actor } from '../model/actions.ts';
 import type { CommandBody, CommandEnvelope, CommandKind } from '../model/commands.ts';
+import { Fault } from '../model/faults.ts';
 import type { Json } from '../model/schema.ts';
 import type { Accepted, Clock, Ids, Row, Store, Unit } from '../ports.ts';
 import type { Access } from './access.ts';
@@ -32,6 +33,46 @@ export function once(
   if (!idempotency) return {};
   const scope = hash([tenantOf(actor), actor.id, workspaceId, kind, idempotency.target ?? target, idempotency.key]);
   return { idempotency: { scope, body: hash(body as Json) } };
+}
+
+/** What an earlier command with this claim came to, found without doing anything. */
+export async function earlier(
+  { log }: Pick<Context, 'log'>,
+  claim: Pick<Unit, 'idempotency'>,
+): Promise<Json | undefined> {
+  if (!claim.idempotency) return undefined;
+  const none = new Fault('not_found', 'no earlier command has this key');
+  try {
+    const { result } = await log.commit({
+      ...claim,
+      decide() {
+        throw none;
+      },
+    });
+    return result;
+  } catch (cause) {
+    if (cause === none) return undefined;
+    throw cause;
+  }
+}
+
+/**
+ * For commands that look before they write: what made the first one possible may be gone by the time it is repeated,
+ * not least through the first one itself. Then the repeat hears what the first one heard.
+ */
+export async function orEarlier<T>(
+  context: Pick<Context, 'log'>,
+  claim: Pick<Unit, 'idempotency'>,
+  first: () => Promise<T>,
+  again: (result: Json) => Promise<T>,
+): Promise<T> {
+  try {
+    return await first();
+  } catch (cause) {
+    const before = await earlier(context, claim);
+    if (before === undefined) throw cause;
+    return await again(before);
+  }
 }
 
 function tenantOf(actor: Actor): string | null {

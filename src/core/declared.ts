@@ -1,4 +1,5 @@
 /** Resources that are written down rather than lived through: workspaces, personas, memories, vaults and the like. */
+import type { Actor } from '../model/actions.ts';
 import type { CommandKind, DeclaredKind } from '../model/commands.ts';
 import { Fault } from '../model/faults.ts';
 import { type Memory, RESOURCES, type Session } from '../model/resources.ts';
@@ -13,7 +14,7 @@ import {
   VISIBILITIES,
 } from '../model/words.ts';
 import type { Row } from '../ports.ts';
-import { accepted, type Context, type Handlers, once } from './context.ts';
+import { accepted, type Context, type Handlers, once, orEarlier } from './context.ts';
 
 type Kinds = Extract<CommandKind, `resource.${string}`>;
 
@@ -33,21 +34,56 @@ const DEFAULTS: Partial<Record<DeclaredKind, JsonObject>> = {
   skill: { input_schema: null, output_schema: null },
 };
 
+/** Members that name another resource. */
+const NAMES: Partial<Record<DeclaredKind, Readonly<Record<string, string>>>> = {
+  persona: { quota_id: 'quota' },
+  workspace: { quota_id: 'quota', default_branch_id: 'branch' },
+  connector: { target_persona_id: 'persona', target_session_id: 'session' },
+};
+
 /** What identity and history own; a body that names them is not obeyed. */
 const OWNED = ['id', 'object', 'created_at', 'updated_at', 'tenant_id'];
 
 export function declaredHandlers(context: Context): Pick<Handlers, Kinds> {
-  const { store, log, access, ids } = context;
+  const { log, access, ids } = context;
+
+  /** Whatever it names has to be there for its writer: a reference is a way to use a thing, and to learn that it is there. */
+  async function seesNamed(actor: Actor, object: DeclaredKind, body: JsonObject): Promise<void> {
+    for (const [member, named] of Object.entries(NAMES[object] ?? {})) {
+      const other = body[member];
+      if (typeof other === 'string') await access.see(actor, named, other);
+    }
+  }
 
   /** Where a resource lives: its own workspace, or that of the session a memory belongs to. */
-  async function workspaceOf(object: DeclaredKind, id: string, body: JsonObject): Promise<string | null> {
-    if (object === 'workspace') return id;
+  async function homeFor(actor: Actor, object: DeclaredKind, id: string, body: JsonObject): Promise<string | null> {
+    if (object === 'workspace') {
+      if (!actor.workspaces || actor.workspaces.includes(id)) return id;
+      throw new Fault('permission_denied', `${actor.id} may only use the workspaces it was given`);
+    }
+    const home = await placeOf(actor, object, body);
+    if (home && !(await access.workspaceVisible(actor, home))) throw new Fault('not_found', `no workspace ${home}`);
+    return home;
+  }
+
+  async function placeOf(actor: Actor, object: DeclaredKind, body: JsonObject): Promise<string | null> {
     if (typeof body.workspace_id === 'string') return body.workspace_id;
     if (object !== 'memory') return null;
     const { scope, owner_id } = body as unknown as Pick<Memory, 'scope' | 'owner_id'>;
-    if (scope === 'workspace') return owner_id;
-    if (scope === 'session') return (await store.get<Session & Row>('session', owner_id))?.workspace_id ?? null;
+    if (scope === 'workspace' && typeof owner_id === 'string') return owner_id;
+    if (scope === 'session' && typeof owner_id === 'string') {
+      return (await access.see<Session & Row>(actor, 'session', owner_id)).workspace_id;
+    }
     return null;
+  }
+
+  /** What is there to be changed, if this actor may change it, and where it lives. */
+  async function mine(actor: Actor, object: DeclaredKind, id: string): Promise<{ row: Row; home: string | null }> {
+    const row = await access.see<Row & { workspace_id?: string | null }>(actor, object, id);
+    if (!access.owns(actor, row)) {
+      throw new Fault('permission_denied', `${object} ${id} is the house's, not ${actor.id}'s to change`);
+    }
+    return { row, home: object === 'workspace' ? id : (row.workspace_id ?? null) };
   }
 
   function whole(object: DeclaredKind, row: JsonObject): Row {
@@ -64,15 +100,16 @@ export function declaredHandlers(context: Context): Pick<Handlers, Kinds> {
     'resource.create': async (command) => {
       const { actor, body } = command;
       const id = body.id ?? ids.next(body.object);
-      const home = await workspaceOf(body.object, id, body.body);
-      if (home && body.object !== 'workspace' && !(await access.workspaceVisible(actor, home))) {
-        throw new Fault('not_found', `no workspace ${home}`);
-      }
+      const home = await homeFor(actor, body.object, id, body.body);
+      await seesNamed(actor, body.object, body.body);
       const { result, repeated } = await log.commit({
         ...once(context, command, body.object === 'workspace' ? null : home, body.object),
         reads: [{ object: body.object, id }],
         decide(at) {
-          if (at.get(body.object, id)) throw new Fault('conflict', `${body.object} ${id} exists already`);
+          // Not even after it was withdrawn: what happened under the name is still in the log, and is not the new one's.
+          if (at.get(body.object, id) || at.sequence(body.object, id) > 0) {
+            throw new Fault('conflict', `${body.object} ${id} exists already`);
+          }
           const row = whole(body.object, {
             ...DEFAULTS[body.object],
             ...(body.object === 'quota' && { usage: nothingUsed(body.body.limits) }),
@@ -94,8 +131,9 @@ export function declaredHandlers(context: Context): Pick<Handlers, Kinds> {
 
     'resource.update': async (command) => {
       const { actor, body } = command;
-      const before = await access.see<Row>(actor, body.object, body.id);
-      const home = await workspaceOf(body.object, body.id, before as unknown as JsonObject);
+      const { row: before, home } = await mine(actor, body.object, body.id);
+      staysWhereItIs(body.object, before as unknown as JsonObject, body.body);
+      await seesNamed(actor, body.object, body.body);
       const { repeated } = await log.commit({
         ...once(context, command, home, body.id),
         reads: [{ object: body.object, id: body.id }],
@@ -112,19 +150,36 @@ export function declaredHandlers(context: Context): Pick<Handlers, Kinds> {
 
     'resource.delete': async (command) => {
       const { actor, body } = command;
-      const before = await access.see<Row>(actor, body.object, body.id);
-      const home = await workspaceOf(body.object, body.id, before as unknown as JsonObject);
-      const { repeated } = await log.commit({
-        ...once(context, command, home, body.id),
-        reads: [{ object: body.object, id: body.id }],
-        decide(at) {
-          if (!at.get(body.object, body.id)) throw new Fault('not_found', `no ${body.object} ${body.id}`);
-          return { events: [event('deleted', before, home, actor.id)], result: { id: body.id } };
-        },
-      });
-      return accepted('resource.delete', before, repeated);
+      const claim = once(context, command, null, body.id);
+      const withdraw = async () => {
+        const { row, home } = await mine(actor, body.object, body.id);
+        const { repeated } = await log.commit({
+          ...claim,
+          reads: [{ object: body.object, id: body.id }],
+          decide(at) {
+            if (!at.get(body.object, body.id)) throw new Fault('not_found', `no ${body.object} ${body.id}`);
+            return { events: [event('deleted', row, home, actor.id)], result: row as unknown as Json };
+          },
+        });
+        return accepted('resource.delete', row, repeated);
+      };
+      return await orEarlier(context, claim, withdraw, async (row) =>
+        accepted('resource.delete', row as unknown as Row, true),
+      );
     },
   };
+}
+
+/** Moving would put it under other eyes, and its history would not follow. */
+function staysWhereItIs(object: DeclaredKind, before: JsonObject, body: JsonObject): void {
+  const placed = object === 'memory' ? ['workspace_id', 'scope', 'owner_id'] : ['workspace_id'];
+  for (const member of placed) {
+    if (body[member] !== undefined && (body[member] ?? null) !== (before[member] ?? null)) {
+      throw new Fault('invalid_request', `${member} says where a ${object} lives and cannot change`, {
+        param: `/${member}`,
+      });
+    }
+  }
 }
 
 function event(what: 'created' | 'updated' | 'deleted', row: Row, home: string | null, actor: string) {

@@ -3,7 +3,6 @@
  * and what is too large to stand inline becomes an artifact.
  */
 import type { EventDraft } from '../model/events.ts';
-import { Fault } from '../model/faults.ts';
 import type { RedactionMark } from '../model/payloads.ts';
 import type { Artifact, Message, Part } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
@@ -138,10 +137,4 @@ export function artifactEvents(
     event: 'artifact.created',
     payload: { artifact: artifact as unknown as Json },
   }));
-}
-
-/** A store that cannot write has not accepted anything; the caller hears it as our failure, with a reason. */
-export function requireWritable(store: Store): void {
-  const trouble = store.trouble();
-  if (trouble) throw new Fault('unavailable', `the log cannot be written: ${trouble}`);
 }

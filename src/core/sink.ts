@@ -12,6 +12,7 @@ import { isTerminal } from '../model/words.ts';
 import type { ActResult, Clock, Ids, Row, Sink, Store } from '../ports.ts';
 import { type Acts, newArtifact } from './acts.ts';
 import type { Asks } from './asks.ts';
+import { charging } from './charging.ts';
 import { inTask } from './lifecycle.ts';
 import { artifactEvents, type Log } from './log.ts';
 import type { Past } from './past.ts';
@@ -38,7 +39,9 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
   async function emit(fact: Fact): Promise<void> {
     const { events } = await factEvents(deps, task, actor, fact);
     if (events.some(({ event, payload }) => past.said(event, log.clean(payload), deps.canonical))) return;
-    await log.commit(whileOpen(task, () => events, deps.repeats));
+    const used = fact.event === 'vendor.tollbridge.usage' ? [fact.payload] : [];
+    const open = whileOpen(task, () => events, deps.repeats);
+    await log.commit(charging(open, await acts.metering(task, used)));
   }
 
   async function act(...[proposed, effect]: Parameters<Sink['act']>): Promise<ActResult> {
@@ -52,6 +55,8 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
     }
     const result = actOnce(named, effect);
     inFlight.set(id, { fingerprint, result });
+    // What came to nothing may be tried again: had it been let through, its claim on the call id would tell.
+    result.catch(() => inFlight.delete(id));
     return await result;
   }
 

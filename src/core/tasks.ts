@@ -1,10 +1,9 @@
 /** Work: submitted, spoken to, reported on, stopped. What runs it lives in the runner; what ends it, in endings. */
-import type { Action, Actor } from '../model/actions.ts';
+import type { Action, Actor, Decision } from '../model/actions.ts';
 import type { AskRecord } from '../model/asks.ts';
-import type { CommandKind } from '../model/commands.ts';
+import type { CommandKind, Fact } from '../model/commands.ts';
 import type { EventDraft } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
-import type { ToolEndedPayload } from '../model/payloads.ts';
 import {
   type MessageInput,
   MessageInput as MessageInputShape,
@@ -16,10 +15,12 @@ import {
 import type { Json, JsonObject } from '../model/schema.ts';
 import { validator } from '../model/validate.ts';
 import { isTerminal } from '../model/words.ts';
-import type { ActResult, AgentBackend, Committed, QuotaRules, Row } from '../ports.ts';
-import type { Acts } from './acts.ts';
+import type { AgentBackend, Committed, QuotaRules, Row } from '../ports.ts';
+import { requireScope } from './access.ts';
+import type { Acts, Ruling } from './acts.ts';
 import type { Asks } from './asks.ts';
-import { accepted, type Context, type Given, type Handlers, once } from './context.ts';
+import { charging } from './charging.ts';
+import { accepted, type Context, earlier, type Given, type Handlers, once, orEarlier } from './context.ts';
 import type { Endings } from './endings.ts';
 import { decidedEvent, type Gate } from './gate.ts';
 import { inTask, move } from './lifecycle.ts';
@@ -82,7 +83,11 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
     };
     const decision = await gate(action);
     const recorded = { ...action, arguments: { input_hash: deps.hash(log.clean(body.input)) } };
+    const claim = once(deps, command, session.workspace_id, `${session.id}/tasks`);
     if (decision.verdict === 'block' || decision.verdict === 'defer') {
+      // What let the first one in may be used up by now, not least by itself.
+      const before = (await earlier(deps, claim)) as { id: string } | undefined;
+      if (before) return accepted('task.submit', await access.see<Task & Row>(actor, 'task', before.id), true);
       await log.commit({ decide: () => ({ events: [decidedEvent(recorded, decision)] }) });
       throw refusal(decision.verdict, decision.reason, {
         rule_id: decision.rule_id ?? null,
@@ -96,7 +101,7 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
     const outside = agent === 'none';
     const said = await opening(given, { ...home, task_id: id }, actor);
     const committed = await log.commit({
-      ...once(deps, command, session.workspace_id, `${session.id}/tasks`),
+      ...claim,
       reads: [
         { object: 'session', id: session.id },
         { object: 'lane', id: session.id },
@@ -238,7 +243,7 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
   const cancelTask: CancelTask = async (taskId, by, reason, idempotency = {}) => {
     let known: Task | undefined;
     let run: Run | undefined;
-    await log.commit({
+    const { repeated } = await log.commit({
       ...idempotency,
       reads: [
         { object: 'task', id: taskId },
@@ -257,8 +262,12 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
         };
       },
     });
-    if (known && isTerminal(known.status)) return;
-    if (await runner.stop(taskId, by, reason)) return;
+    if (repeated) {
+      known = await store.get<Task & Row>('task', taskId);
+      run = await store.get<Run>('run', taskId);
+    }
+    if (known && isTerminal(known.status)) return repeated;
+    if (await runner.stop(taskId, by, reason)) return repeated;
 
     // Queued, done by someone outside, or left by a process that is gone: nobody else will end it.
     const elsewhere =
@@ -266,8 +275,9 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
       run?.instance &&
       run.instance !== deps.instance &&
       !(await deps.isDead(run.instance));
-    if (elsewhere && (await endsWithin(taskId, deps.graceMs * 2))) return;
+    if (elsewhere && (await endsWithin(taskId, deps.graceMs * 2))) return repeated;
     await endings.finish(taskId, { state: 'CANCELED' }, { by, reason, ...(elsewhere && { stillRunning: true }) });
+    return repeated;
   };
 
   async function endsWithin(taskId: string, ms: number): Promise<boolean> {
@@ -286,35 +296,43 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
     'task.cancel': async (command) => {
       const { actor, body } = command;
       const task = await access.see<Task & Row>(actor, 'task', body.task_id);
-      await cancelTask(
-        task.id,
-        actor.id,
-        body.reason ?? 'canceled by the caller',
-        once(deps, command, task.workspace_id, task.id),
-      );
-      return accepted('task.cancel', await access.see<Row>(actor, 'task', task.id), false);
+      const claim = once(deps, command, task.workspace_id, task.id);
+      const repeated = await cancelTask(task.id, actor.id, body.reason ?? 'canceled by the caller', claim);
+      return accepted('task.cancel', await access.see<Row>(actor, 'task', task.id), repeated);
     },
 
     'task.message': async (command) => {
       const { actor, body } = command;
+      // A confirmation is an approval, whichever way it comes in.
+      if (body.kind === 'tool_confirmation') requireScope(actor, 'approvals:write');
       const task = await access.see<Task & Row>(actor, 'task', body.task_id);
-      const run = await store.get<Run>('run', task.id);
-      if (isTerminal(task.status) || !run)
-        throw new Fault('conflict', `task ${task.id} already ended as ${task.status}`);
-      const id = ids.next('message');
-      const events = await messageEvents(deps, inTask(task), { ...body.message, id }, actor.id);
-      const marked = events.map((event) =>
-        event.event === 'user.message' ? { ...event, payload: { ...event.payload, kind: body.kind } } : event,
-      );
-      const answer = body.kind === 'interrupt' ? undefined : readAnswer(body.kind, body.message, run);
-      const { result, repeated } = await log.commit({
-        ...once(deps, command, task.workspace_id, `${task.id}/messages`),
-        ...whileOpen(task, () => marked),
-        decide: (at) => ({ ...whileOpen(task, () => marked).decide(at), result: { id } }),
-      });
-      if (answer && !repeated) await asks.answer(actor, answer);
-      const made = (result as { id: string }).id;
-      return accepted('task.message', await access.see<Row>(actor, 'message', made), repeated);
+      const claim = once(deps, command, task.workspace_id, `${task.id}/messages`);
+      const done = async (result: Json | undefined, repeated: boolean) => {
+        const message = await access.see<Row>(actor, 'message', (result as { id: string }).id);
+        return accepted('task.message', message, repeated);
+      };
+      const say = async () => {
+        const run = await store.get<Run>('run', task.id);
+        if (!run) throw new Fault('conflict', `task ${task.id} has ended`);
+        const id = ids.next('message');
+        const events = (await messageEvents(deps, inTask(task), { ...body.message, id }, actor.id)).map((event) =>
+          event.event === 'user.message' ? { ...event, payload: { ...event.payload, kind: body.kind } } : event,
+        );
+        if (body.kind !== 'interrupt') {
+          const answer = readAnswer(body.kind, body.message, run);
+          await admitAnswer(actor, answer);
+          const { result, repeated } = await asks.answer(actor, answer, claim, { events, result: { id } });
+          return await done(result, repeated);
+        }
+        const unit = whileOpen(task, () => events);
+        const { result, repeated } = await log.commit({
+          ...claim,
+          ...unit,
+          decide: (at) => ({ ...unit.decide(at), result: { id } }),
+        });
+        return await done(result, repeated);
+      };
+      return await orEarlier(deps, claim, say, (result) => done(result, true));
     },
 
     'task.report': async (command) => {
@@ -323,12 +341,17 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
       if (task.assigned_agent_id)
         throw new Fault('conflict', `task ${task.id} is done by ${task.assigned_agent_id} here; it reports itself`);
       const reporter = actor.kind === 'agent' ? actor : agentActor(task);
+      const facts = body.facts ?? [];
       const events: EventDraft[] = [];
-      for (const fact of body.facts ?? []) events.push(...(await factEvents(deps, task, reporter, fact)).events);
+      for (const fact of facts) events.push(...(await factEvents(deps, task, reporter, fact)).events);
+      const unit = charging(
+        whileOpen(task, () => events),
+        await acts.metering(task, usageIn(facts)),
+      );
       const { repeated } = await log.commit({
         ...once(deps, command, task.workspace_id, `${task.id}/report`),
-        ...whileOpen(task, () => events),
-        decide: (at) => ({ ...whileOpen(task, () => events).decide(at), result: { id: task.id } }),
+        ...unit,
+        decide: (at) => ({ ...unit.decide(at), result: { id: task.id } }),
       });
       if (body.end) {
         const end = {
@@ -343,9 +366,11 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
     'action.propose': async (command) => {
       const { actor, body } = command;
       const task = await access.see<Task & Row>(actor, 'task', body.task_id);
+      // Whoever proposes runs it: we were asked at best, whatever the proposal says.
+      const evidence = body.action.evidence === 'observed' ? 'observed' : 'asked';
       const ruling = await acts.rule(
         task,
-        { evidence: 'asked', ...body.action },
+        { ...body.action, evidence },
         {
           actor,
           signal: NEVER,
@@ -356,12 +381,7 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
       );
       const now = await access.see<Row>(actor, 'task', task.id);
       const more = {
-        decision:
-          ruling.kind === 'go' && ruling.decision.verdict === 'escalate'
-            ? { ...ruling.decision, verdict: 'allow' as const }
-            : ruling.kind === 'no' && ruling.decision.verdict !== 'block'
-              ? { ...ruling.decision, verdict: 'block' as const, reason: ruling.reason }
-              : ruling.decision,
+        decision: asTold(ruling),
         ...('answer' in ruling && ruling.answer && { answer: ruling.answer }),
         ...(ruling.kind === 'open' && { details: { ask_id: ruling.ask_id } }),
       };
@@ -372,26 +392,18 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
       const { actor, body } = command;
       const task = await access.see<Task & Row>(actor, 'task', body.task_id);
       const claim = once(deps, command, task.workspace_id, `${task.id}/tools`);
-      const callId =
-        body.action.tool_call_id ??
-        (claim.idempotency ? `call_${claim.idempotency.scope.slice(7, 39)}` : ids.next('call'));
-      if (claim.idempotency) {
-        // Claimed before it runs: a retry finds the claim and waits for the one result instead of acting again.
-        const { repeated } = await log.commit({
-          ...claim,
-          decide: () => ({ events: [], result: { tool_call_id: callId } }),
-        });
-        if (repeated)
-          return accepted('tool.call', await access.see<Row>(actor, 'task', task.id), true, {
-            act: await recordedCall(task, callId),
-          });
-      }
+      // The key names the call, so that a retry is the same call and finds its result instead of acting again.
+      const keyed = claim.idempotency && `call_${claim.idempotency.scope.slice(7, 39)}`;
+      const callId = body.action.tool_call_id ?? keyed;
+      const { repeated } = keyed
+        ? await log.commit({ ...claim, decide: () => ({ events: [], result: { id: task.id } }) })
+        : { repeated: false };
       const act = await acts.perform(
         task,
-        { ...body.action, tool_call_id: callId },
+        { ...body.action, ...(callId && { tool_call_id: callId }) },
         { actor, signal: NEVER, takesArguments: true, ...(command.ext && { ext: command.ext }) },
       );
-      return accepted('tool.call', await access.see<Row>(actor, 'task', task.id), false, {
+      return accepted('tool.call', await access.see<Row>(actor, 'task', task.id), repeated, {
         act,
         ...(act.kind === 'refused' && { decision: act.decision }),
       });
@@ -400,57 +412,42 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
     'ask.answer': async (command) => {
       const { actor, body } = command;
       const ask = await access.see<AskRecord & Row>(actor, 'ask', body.ask_id);
-      const about: Action = {
-        id: ids.next('action'),
-        kind: 'answer',
-        actor,
-        workspace_id: ask.workspace_id,
-        session_id: ask.session_id,
-        task_id: ask.task_id,
-        tool: String(ask.action.tool ?? ask.kind),
-        arguments: { approved: body.approved ?? null },
-        effect: 'none',
-        evidence: 'held',
-      };
-      const decision = await gate(about);
-      if (decision.verdict !== 'allow') {
-        await log.commit({ decide: () => ({ events: [decidedEvent(about, decision)] }) });
-        throw new Fault('permission_denied', `${actor.id} may not answer this: ${decision.reason}`);
-      }
-      const claim = once(deps, command, ask.workspace_id, ask.id);
       const { value, reason, approved } = body;
-      const { record, repeated } = await asks.answer(
-        actor,
-        {
-          ask_id: ask.id,
-          ...(approved !== undefined && { approved }),
-          ...(value !== undefined && { value }),
-          ...(reason && { reason }),
-        },
-        claim,
-      );
+      const answer = {
+        ask_id: ask.id,
+        ...(approved !== undefined && { approved }),
+        ...(value !== undefined && { value }),
+        ...(reason && { reason }),
+      };
+      await admitAnswer(actor, answer);
+      const { record, repeated } = await asks.answer(actor, answer, once(deps, command, ask.workspace_id, ask.id));
       return accepted('ask.answer', record as AskRecord & Row, repeated);
     },
   };
 
-  async function recordedCall(task: Task, callId: string): Promise<ActResult> {
-    const stop = AbortSignal.timeout(RETRY_WAIT_MS);
-    for await (const { event, payload } of store.follow({ stream: { of: 'task', id: task.id } }, stop)) {
-      if (payload.tool_call_id !== callId) continue;
-      if (event === 'tool.completed' || event === 'tool.failed') {
-        const { status, output = null, error } = payload as unknown as ToolEndedPayload;
-        return { kind: 'done', result: { status, output, ...(error && { error }) } };
-      }
-      if (event === 'tool.denied') {
-        const reason = String(payload.reason ?? 'denied');
-        return {
-          kind: 'refused',
-          reason,
-          decision: { verdict: 'block', reason, engine: String(payload.by ?? 'bridge') },
-        };
-      }
-    }
-    throw new Fault('deadline_exceeded', `call ${callId} is still running`);
+  /**
+   * Policy has a word in who may answer what. Only a no counts: a rule that asks about a tool, or rewrites its arguments,
+   * has been obeyed by raising the question, and would otherwise keep everyone from answering it.
+   */
+  async function admitAnswer(actor: Actor, { ask_id, approved }: { ask_id: string; approved?: boolean }) {
+    const ask = await access.see<AskRecord & Row>(actor, 'ask', ask_id);
+    const about: Action = {
+      id: ids.next('action'),
+      kind: 'answer',
+      actor,
+      workspace_id: ask.workspace_id,
+      session_id: ask.session_id,
+      task_id: ask.task_id,
+      tool: String(ask.action.tool ?? ask.kind),
+      arguments: { approved: approved ?? null },
+      effect: 'none',
+      evidence: 'held',
+    };
+    const decision = await gate(about);
+    if (decision.verdict !== 'block' && decision.verdict !== 'defer') return;
+    await log.commit({ decide: () => ({ events: [decidedEvent(about, decision)] }) });
+    const why = `${actor.id} may not answer this: ${decision.reason}`;
+    throw decision.verdict === 'defer' ? refusal('defer', why, {}) : new Fault('permission_denied', why);
   }
 }
 
@@ -459,10 +456,23 @@ export type CancelTask = (
   by: string,
   reason: string,
   idempotency?: ReturnType<typeof once>,
-) => Promise<void>;
+) => Promise<boolean>;
 
 const NEVER = new AbortController().signal;
-const RETRY_WAIT_MS = 60_000;
+
+/** A ruling as someone hears it who can only be told yes, no, or do this instead. */
+function asTold(ruling: Ruling): Decision {
+  const { decision } = ruling;
+  if (ruling.kind === 'open') return decision;
+  if (ruling.kind === 'no') return { ...decision, verdict: 'block', reason: ruling.reason };
+  // Approved as rewritten is approved in no other form.
+  if (decision.arguments) return { ...decision, verdict: 'modify', arguments: ruling.action.arguments };
+  return decision.verdict === 'escalate' ? { ...decision, verdict: 'allow' } : decision;
+}
+
+function usageIn(facts: readonly Fact[]): readonly JsonObject[] {
+  return facts.flatMap(({ event, payload }) => (event === 'vendor.tollbridge.usage' ? [payload] : []));
+}
 
 /** Refusals of new work are faults of the caller's protocol: nothing was started that could carry a decision. */
 function refusal(verdict: 'block' | 'defer', reason: string, details: JsonObject): Fault {

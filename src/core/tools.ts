@@ -41,9 +41,14 @@ export function createTools(backends: readonly ToolBackend[], hash: (value: Json
     backends,
     async find(tool, server) {
       const found: { backend: ToolBackend; skill: Skill }[] = [];
+      let silent: Fault | undefined;
       for (const backend of backends) {
         if (server && backend.name !== server) continue;
-        const skill = (await backend.list()).find((s) => s.name === tool);
+        const skills = await backend.list().catch((cause) => {
+          silent = new Fault('upstream_unavailable', `${backend.name} does not say which tools it has`, { cause });
+          return [];
+        });
+        const skill = skills.find((s) => s.name === tool);
         if (skill) found.push({ backend, skill });
       }
       if (found.length > 1) {
@@ -51,6 +56,8 @@ export function createTools(backends: readonly ToolBackend[], hash: (value: Json
         throw new Fault('invalid_request', `${names} both serve ${tool}; name the server`, { param: '/action/server' });
       }
       const [only] = found;
+      // One that does not answer may have it: that is not the same as nobody having it.
+      if (!only && silent) throw silent;
       if (!only) return undefined;
       const { backend, skill } = only;
       return {

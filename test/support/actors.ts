@@ -1,0 +1,5 @@
+/** The people of the tests. Ana may do everything in the house without a tenant; the others are told apart by what they lack. */
+import type { Actor } from '../../src/model/actions.ts';
+
+export const ana: Actor = { id: 'ana', kind: 'person', scopes: ['*'] };
+export const bo: Actor = { id: 'bo', kind: 'person', scopes: ['*'] };
