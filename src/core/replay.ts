@@ -502,7 +502,8 @@ function markingLog(log: Log, task: Task, source: Task, plan: Plan): MarkedLog {
       }
     },
     now(event, applied) {
-      reached = event.sequence;
+      // Closing a question writes down the person's word too, which stands before it in the record.
+      if (event.event !== 'vendor.tollbridge.ask_closed') reached = event.sequence;
       override = applied;
     },
     next: () => new Promise((resolve) => waiters.push(resolve)),

@@ -204,7 +204,7 @@ function pointerTo(value: Json | undefined): { object: string; id: string; role:
  * about where it belongs and how firmly it is known, it belongs to this task and was only told.
  */
 export async function factEvents(
-  deps: Pick<SinkDeps, 'log' | 'clock' | 'ids'>,
+  deps: Pick<SinkDeps, 'log' | 'clock' | 'ids' | 'repeats'>,
   task: Task,
   actor: Actor,
   fact: Fact,
@@ -243,7 +243,9 @@ export async function factEvents(
       ],
     };
   }
-  const fitted = await deps.log.fit(modest(fact, task, deps.ids, now), place);
+  // What is repeated claims what the record claims.
+  const said = deps.repeats ? fact.payload : modest(fact, task, deps.ids, now);
+  const fitted = await deps.log.fit(said, place);
   const payload = fitted.artifacts.length > 0 ? { content: fitted.value } : (fitted.value as JsonObject);
   return { events: [...artifactEvents(fitted.artifacts, inTask(task)), { ...base, event: fact.event, payload }] };
 }
