@@ -31,6 +31,8 @@ export interface RecordDeps extends Context {
   readonly artifactLimit: number;
 }
 
+type Placed = { readonly workspace_id?: string | null; readonly session_id?: string | null };
+
 export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
   const { store, log, access, ids } = deps;
 
@@ -116,8 +118,13 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
 
     'binding.set': async (command) => {
       const { actor, body } = command;
-      const row = await access.see<Row & { workspace_id?: string | null }>(actor, body.to.object, body.to.id);
+      const row = await access.see<Row & Placed>(actor, body.to.object, body.to.id);
       const home = body.to.object === 'workspace' ? row.id : (row.workspace_id ?? null);
+      // Whatever is about a task is in its stream: a receipt is made over a task's events without a gap.
+      const inside = {
+        ...(body.to.object === 'session' && { session_id: row.id }),
+        ...(body.to.object === 'task' && { session_id: row.session_id ?? null, task_id: row.id }),
+      };
       const id = bindingId(body.protocol, body.scope, body.wire_id);
       await log.commit({
         ...once(deps, command, home, id),
@@ -135,6 +142,7 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
                 event: 'vendor.tollbridge.bound',
                 resource: to,
                 workspace_id: home,
+                ...inside,
                 actor: actor.id,
                 payload: { protocol, scope, wire_id, to: to as unknown as Json },
               },
