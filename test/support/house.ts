@@ -13,6 +13,7 @@ import type { AskRecord } from '../../src/model/asks.ts';
 import type { CommandBody, CommandEnvelope, CommandKind, CommandOf } from '../../src/model/commands.ts';
 import { type CoreEvent, position } from '../../src/model/events.ts';
 import { asFault, type Fault } from '../../src/model/faults.ts';
+import type { Receipt } from '../../src/model/receipt.ts';
 import type { Task } from '../../src/model/resources.ts';
 import type { JsonObject } from '../../src/model/schema.ts';
 import type { Accepted, AgentBackend, Bridge, PolicyEngine, Row, Store, ToolBackend } from '../../src/ports.ts';
@@ -59,6 +60,8 @@ export interface TestHouse {
   answer(askId: string, body?: Partial<CommandBody<'ask.answer'>>, actor?: Actor): Promise<AskRecord>;
   /** The task once it is in one of these states; ended, when none is named. */
   until(taskId: string, ...states: string[]): Promise<Task>;
+  /** The receipts of a task, as they were sealed. */
+  receipts(taskId: string): Promise<Receipt[]>;
   /** Until this event stands in the task's log. */
   seen(taskId: string, event: string, where?: (event: CoreEvent) => boolean): Promise<CoreEvent>;
   /** Closes this house and opens another on what it left behind. */
@@ -200,6 +203,9 @@ export async function openTestHouse(options: TestHouseOptions = {}): Promise<Tes
     async answer(askId, body = { approved: true }, actor = ana) {
       const { resource } = await send('ask.answer', { ask_id: askId, ...body }, { actor });
       return resource as unknown as AskRecord;
+    },
+    async receipts(taskId) {
+      return (await house.store.receipts({ task: taskId })).map(({ receipt }) => receipt);
     },
     until,
     seen,
