@@ -481,7 +481,8 @@ function markingLog(log: Log, task: Task, source: Task, plan: Plan): MarkedLog {
         }),
     };
     if (event.event === 'vendor.tollbridge.ask_opened') ask = String((event.payload.ask as JsonObject).id);
-    return { ...event, replayed: true, replay };
+    // Said again here, but by whoever said it then.
+    return { ...event, ...(original && { actor: original.actor ?? null }), replayed: true, replay };
   }
 
   return {
