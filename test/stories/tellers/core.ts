@@ -1,0 +1,105 @@
+/**
+ * The story itself: the steps of `story.json` as commands through the bridge, with a reader on the task's events from
+ * first to last. Its telling is the log, so there are no frames.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { AskRecord } from '../../../src/model/asks.ts';
+import type { CoreEvent } from '../../../src/model/events.ts';
+import type { Artifact } from '../../../src/model/resources.ts';
+import { isTerminal } from '../../../src/model/words.ts';
+import type { Row } from '../../../src/ports.ts';
+import type { Step } from '../story.ts';
+import type { Teller } from '../teller.ts';
+import type { World } from '../world.ts';
+
+export const teller: Teller = {
+  protocol: 'core',
+  shares: 'log',
+  async tell(world) {
+    const { ana: actor, workspace, personaId, story } = world;
+    const { submit } = world.house.bridge;
+    const home = { workspace_id: workspace.id, ...(personaId && { persona_id: personaId }) };
+    const session = await submit({ kind: 'session.create', actor, body: home });
+    const input = { role: 'user', parts: [{ type: 'text', text: story.world.says, visibility: 'public' }] };
+    const body = { session_id: session.resource.id, input };
+    const taskId = (await submit({ kind: 'task.submit', actor, body })).resource.id;
+    const reader = createReader(world, taskId);
+    try {
+      reader.readOn();
+      for (const step of story.steps) await take(step, world, taskId, reader);
+      await reader.ended();
+      await world.house.idle();
+    } finally {
+      reader.leave();
+    }
+    return { frames: [], read: reader.seen };
+  },
+};
+
+async function take(step: Step, world: World, taskId: string, reader: Reader): Promise<void> {
+  const { bridge } = world.house;
+  const { ana: actor } = world;
+  if ('until' in step) await world.until(step.until);
+  else if ('pass_ms' in step) world.pass(step.pass_ms);
+  else if ('release' in step) world.release();
+  else if ('drop_reader_after' in step) await reader.dropAfter(step.drop_reader_after);
+  else if ('read_on' in step) reader.readOn();
+  else if ('cancel' in step) {
+    await bridge.submit({ kind: 'task.cancel', actor, body: { task_id: taskId, ...step.cancel } });
+  } else if ('answer' in step) {
+    const open = { object: 'ask', where: { task_id: taskId, state: 'open' } };
+    const [ask] = (await bridge.list<AskRecord & Row>(actor, open)).data;
+    if (!ask) throw new Error(`${world.story.name}: there is no question to answer`);
+    await bridge.submit({ kind: 'ask.answer', actor, body: { ask_id: ask.id, ...step.answer } });
+  } else {
+    const { name, text } = step.download;
+    const files = await bridge.list<Artifact & Row>(actor, { object: 'artifact', where: { task_id: taskId } });
+    const file = files.data.find(({ metadata }) => metadata.name === name);
+    const found = file && Buffer.from(await bridge.bytes(actor, file.id)).toString('utf8');
+    if (found !== text) throw new Error(`${world.story.name}: ${name} holds ${JSON.stringify(found)}`);
+  }
+}
+
+interface Reader {
+  readonly seen: readonly CoreEvent[];
+  readOn(): void;
+  dropAfter(count: number): Promise<void>;
+  ended(): Promise<void>;
+  leave(): void;
+}
+
+/** Reads a task's events as they come. After a break it knows nothing but the events it has. */
+function createReader({ house, ana, story }: World, taskId: string): Reader {
+  const seen: CoreEvent[] = [];
+  let connection = new AbortController();
+  let most = Number.POSITIVE_INFINITY;
+  let reading = Promise.resolve();
+
+  async function read({ signal }: AbortController): Promise<void> {
+    const after = seen.at(-1)?.id;
+    const from = { stream: { of: 'task', id: taskId } as const, ...(after && { after }) };
+    for await (const event of house.bridge.follow(ana, from, signal)) {
+      if (seen.length >= most) return;
+      seen.push(event);
+      if (event.event.startsWith('task.') && isTerminal(String(event.payload.to))) return;
+    }
+  }
+
+  return {
+    seen,
+    readOn() {
+      most = Number.POSITIVE_INFINITY;
+      connection = new AbortController();
+      reading = read(connection);
+    },
+    async dropAfter(count) {
+      most = count;
+      while (seen.length < count) await sleep(1);
+      connection.abort();
+      await reading;
+      if (seen.length !== count) throw new Error(`${story.name}: the reader had ${seen.length} events, not ${count}`);
+    },
+    ended: () => reading,
+    leave: () => connection.abort(),
+  };
+}
