@@ -70,9 +70,17 @@ export async function openHouse(options: HouseOptions): Promise<House> {
   const signer = options.replace?.signer ?? keyring.signer();
   const opened = await createSqliteStore({ path: join(options.dataDir, 'log.db'), clock, projector, log: logger });
   const store = options.replace?.store?.(opened) ?? opened;
+  let noted: Promise<void> = Promise.resolve();
   const rules = createReloadablePolicy({
     load: options.policy?.load ?? (async () => ({ files: [] })),
-    onChange: (change) => noteChange(store, change, logger),
+    onChange: (change) => {
+      if (change.errors.length > 0) {
+        logger.error({ errors: change.errors }, 'the new policy was refused; the old one stays in force');
+      }
+      noted = noted
+        .then(() => noteChange(store, change))
+        .catch((cause) => logger.error({ err: cause }, 'a policy change could not be written down'));
+    },
     ...(options.policy?.watch && { watch: options.policy.watch }),
   });
   await rules.reload();
@@ -113,6 +121,7 @@ export async function openHouse(options: HouseOptions): Promise<House> {
     async close() {
       await core.close();
       await rules.close();
+      await noted;
       await store.close();
     },
   };
@@ -132,19 +141,18 @@ const quotaRules: QuotaRules = {
   charge,
 };
 
-/** Every reload leaves a trace: what is in force now, or what was refused and why. */
-function noteChange(store: Store, change: PolicyChange, logger: Logger): void {
+/** Every change leaves a trace: what is in force now, or what was refused and why. Opening the house again is no change. */
+async function noteChange(store: Store, change: PolicyChange): Promise<void> {
+  const resource = { object: 'policy', id: 'rules' };
+  const tip = await store.tip({ of: 'resource', ...resource });
+  const last = (tip && (await store.event(tip))?.payload) as Partial<PolicyChange> | undefined;
+  if (change.outcome === 'loaded' && last?.outcome === 'loaded' && last.version === change.version) return;
   const event = {
     event: 'vendor.tollbridge.policy_loaded',
-    resource: { object: 'policy', id: 'rules' },
+    resource,
     payload: change as unknown as JsonObject,
   };
-  store
-    .commit({ decide: () => ({ events: [event] }) })
-    .catch((cause) => logger.error({ err: cause }, 'a policy change could not be written down'));
-  if (change.outcome === 'refused' && change.errors.length > 0) {
-    logger.error({ errors: change.errors }, 'the new policy was refused; the old one stays in force');
-  }
+  await store.commit({ decide: () => ({ events: [event] }) });
 }
 
 const SILENT: Logger = { info() {}, warn() {}, error() {} };

@@ -28,7 +28,7 @@ export async function exportReceipts(dir: string, options: CommonOptions): Promi
     await writeFile(join(dir, NAMES.keys), `${JSON.stringify(keyring.jwks(), null, 2)}\n`);
     await writeFile(join(dir, NAMES.head), `${JSON.stringify(head, null, 2)}\n`);
     process.stdout.write(
-      `${lines.length} receipts, keys and tree head written to ${dir}\nCheck them with: tollbridge verify ${dir}\n`,
+      `${lines.length} receipts, the public keys and a signed end written to ${dir}\nCheck them with: tollbridge verify ${dir}\n`,
     );
   });
 }
@@ -43,11 +43,12 @@ export async function verifyFiles(
   const lines = createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY });
   const report = await verifyChain(lines, { keys, ...(head && { treeHead: head }) });
   if (report.firstBad) {
-    const { line, receipt_id, message } = report.firstBad;
-    process.stdout.write(`BAD  line ${line}${receipt_id ? `, receipt ${receipt_id}` : ''}: ${message}\n`);
+    process.stdout.write(`BAD  ${report.firstBad.message}\n`);
     return 1;
   }
   const end = report.end === 'unknown' ? '; no tree head was given, so a missing end would not be noticed' : '';
-  process.stdout.write(`ok   ${report.records} receipts, unbroken${end}\n`);
+  process.stdout.write(
+    `ok   ${report.records} ${report.records === 1 ? 'receipt' : 'receipts'}, nothing missing, nothing changed${end}\n`,
+  );
   return 0;
 }
