@@ -16,7 +16,7 @@ import type { Asks, Raised } from './asks.ts';
 import { type Charge, chargeEvents, type Metering, reportedAmounts } from './charging.ts';
 import { blocked, decidedEvent, type Gate } from './gate.ts';
 import { inTask } from './lifecycle.ts';
-import { artifactEvents, type Log } from './log.ts';
+import { artifactEvents, keptBytes, type Log } from './log.ts';
 import type { Run } from './rows.ts';
 import type { Tools } from './tools.ts';
 
@@ -551,11 +551,7 @@ export async function newArtifact(
     object: 'artifact',
     created_at: place.now,
     updated_at: place.now,
-    metadata: {
-      ...file.metadata,
-      ...(file.name && { name: file.name }),
-      ...(file.bytes && { bytes: file.bytes.byteLength }),
-    },
+    metadata: keptBytes({ ...file.metadata, ...(file.name && { name: file.name }) }, file.bytes?.byteLength),
     kind: file.kind,
     mime_type: file.mime_type,
     uri: file.uri ?? null,

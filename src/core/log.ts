@@ -138,3 +138,9 @@ export function artifactEvents(
     payload: { artifact: artifact as unknown as Json },
   }));
 }
+
+/** How many bytes of an artifact we keep is ours to say, and nobody else's: without it there is nothing to hand out. */
+export function keptBytes(metadata: JsonObject | undefined, bytes: number | undefined): JsonObject {
+  const { bytes: _claimed, ...rest } = metadata ?? {};
+  return bytes === undefined ? rest : { ...rest, bytes };
+}

@@ -7,9 +7,11 @@ import type { Artifact, Pointer, Session, Task } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import { isTerminal } from '../model/words.ts';
 import type { Row, StoredReceipt } from '../ports.ts';
+import { requireReadScope } from './access.ts';
 import type { Acts } from './acts.ts';
 import { accepted, type Context, type Handlers, once } from './context.ts';
 import { decidedEvent, type Gate } from './gate.ts';
+import { keptBytes } from './log.ts';
 import { bindingId } from './projector.ts';
 import { receiptResource } from './views.ts';
 
@@ -54,7 +56,8 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
       }
       const id = ids.next('artifact');
       const { result, repeated } = await log.commit({
-        ...once(deps, command, home, 'artifacts'),
+        // The bytes are part of what was asked: the same words with other content are another request.
+        ...once(deps, { ...command, body: { ...body, content: kept ?? null } }, home, 'artifacts'),
         ...(task && { reads: [{ object: 'task', id: task.id }] }),
         decide(at) {
           const now = task && at.get<Task & Row>('task', task.id);
@@ -64,7 +67,7 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
             object: 'artifact',
             created_at: at.now,
             updated_at: at.now,
-            metadata: { ...body.metadata, ...(bytes && { bytes: bytes.byteLength }) },
+            metadata: keptBytes(body.metadata, bytes?.byteLength),
             kind: body.kind,
             mime_type: body.mime_type,
             uri: body.uri ?? null,
@@ -118,6 +121,7 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
 
     'binding.set': async (command) => {
       const { actor, body } = command;
+      requireReadScope(actor, body.to.object);
       const row = await access.see<Row & Placed>(actor, body.to.object, body.to.id);
       const home = body.to.object === 'workspace' ? row.id : (row.workspace_id ?? null);
       // Whatever is about a task is in its stream: a receipt is made over a task's events without a gap.
@@ -126,13 +130,14 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
         ...(body.to.object === 'task' && { session_id: row.session_id ?? null, task_id: row.id }),
       };
       const id = bindingId(body.protocol, body.scope, body.wire_id);
-      await log.commit({
+      const { repeated } = await log.commit({
         ...once(deps, command, home, id),
         reads: [{ object: 'binding', id }],
         decide(at) {
           const before = at.get<Row & { to: Pointer }>('binding', id);
-          if (before && before.to.id !== body.to.id) {
-            throw new Fault('conflict', `${body.wire_id} already stands for ${before.to.object} ${before.to.id}`);
+          if (before && (before.to.id !== body.to.id || before.to.object !== body.to.object)) {
+            // What it stands for may be someone else's, so it is not named.
+            throw new Fault('conflict', `${body.wire_id} already stands for something else`);
           }
           if (before) return { events: [], result: { id } };
           const { protocol, scope, wire_id, to } = body;
@@ -151,7 +156,7 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
           };
         },
       });
-      return accepted('binding.set', row, false);
+      return accepted('binding.set', row, repeated);
     },
 
     passthrough: async (command) => {
