@@ -4,11 +4,22 @@
  */
 import type { Answer } from '../model/asks.ts';
 import type { CoreEvent } from '../model/events.ts';
-import type { AskClosedPayload, AskOpenedPayload, ToolEndedPayload, ToolRulingPayload } from '../model/payloads.ts';
+import type {
+  AskClosedPayload,
+  AskOpenedPayload,
+  DecidedPayload,
+  ToolEndedPayload,
+  ToolRulingPayload,
+} from '../model/payloads.ts';
 import type { Artifact } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
+import { isReportable } from './reportable.ts';
 
 export interface PastCall {
+  /** The request for it stands in the log, written by us. */
+  readonly requested: boolean;
+  /** What its asker was told. Absent when nothing was, or when it was to run other arguments than the log can hold. */
+  readonly answer?: Answer;
   readonly ended?: ToolEndedPayload;
   readonly denied?: ToolRulingPayload;
   /** Allowed by a rule, or approved and spent: from then on it may have happened. */
@@ -30,32 +41,44 @@ export const NO_PAST: Past = {
   artifact: () => undefined,
 };
 
-export async function readPast(events: AsyncIterable<CoreEvent>): Promise<Past> {
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** `agent`: who spoke in this task. What others said in it is not for the agent to say again. */
+export async function readPast(events: AsyncIterable<CoreEvent>, agent: string): Promise<Past> {
   const facts: { event: string; payload: JsonObject }[] = [];
   const artifacts: Artifact[] = [];
-  const calls = new Map<string, { ended?: ToolEndedPayload; denied?: ToolRulingPayload; cleared: boolean }>();
+  const calls = new Map<string, Writable<PastCall>>();
   const asked = new Map<string, { key: string; call: string | null; closed?: AskClosedPayload }>();
   const answers = new Map<string, Answer>();
   const call = (id: string) => {
-    const known = calls.get(id) ?? { cleared: false };
+    const known = calls.get(id) ?? { requested: false, cleared: false };
     calls.set(id, known);
     return known;
   };
 
-  for await (const { event, payload } of events) {
+  for await (const { event, payload, actor } of events) {
+    if (actor === agent && isReportable(event)) facts.push({ event, payload });
     switch (event) {
       case 'tool.requested':
-        call(String(payload.tool_call_id));
+        if (payload.evidence !== 'observed') call(String(payload.tool_call_id)).requested = true;
         break;
       case 'vendor.tollbridge.decided': {
-        const { action, decision } = payload as { action?: JsonObject; decision?: JsonObject };
-        const cleared = decision?.verdict === 'allow' || decision?.verdict === 'modify';
-        if (cleared && typeof action?.tool_call_id === 'string') call(action.tool_call_id).cleared = true;
+        const { action, decision } = payload as unknown as DecidedPayload;
+        if (typeof action?.tool_call_id !== 'string') break;
+        const known = call(action.tool_call_id);
+        known.cleared = decision.verdict === 'allow' || decision.verdict === 'modify';
+        if (decision.verdict === 'allow')
+          known.answer = { kind: 'approved', by: decision.engine, reason: decision.reason };
         break;
       }
-      case 'tool.denied':
-        if (payload.tool_call_id) call(String(payload.tool_call_id)).denied = payload as unknown as ToolRulingPayload;
+      case 'tool.denied': {
+        if (!payload.tool_call_id) break;
+        const known = call(String(payload.tool_call_id));
+        const { by, reason = 'denied', ask_id } = payload as unknown as ToolRulingPayload;
+        known.denied = payload as unknown as ToolRulingPayload;
+        known.answer = { kind: 'denied', by, reason, ...(ask_id && { ask_id }) };
         break;
+      }
       case 'tool.completed':
       case 'tool.failed':
         call(String(payload.tool_call_id)).ended = payload as unknown as ToolEndedPayload;
@@ -73,17 +96,21 @@ export async function readPast(events: AsyncIterable<CoreEvent>): Promise<Past> 
       }
       case 'vendor.tollbridge.ask_used': {
         const ask = asked.get(String(payload.ask_id));
-        if (ask?.call) call(ask.call).cleared = ask.closed?.state === 'approved';
-        else if (ask?.closed) answers.set(ask.key, answerOf(ask.closed));
+        if (!ask?.closed) break;
+        if (!ask.call) answers.set(ask.key, answerOf(ask.closed));
+        else if (ask.closed.state === 'approved')
+          Object.assign(call(ask.call), { cleared: true, answer: answerOf(ask.closed) });
         break;
       }
+      case 'tool.approved': // by a rule that rewrote the call, or by people who saw it rewritten
+        if (payload.tool_call_id && payload.input !== undefined) delete call(String(payload.tool_call_id)).answer;
+        break;
       case 'artifact.created': {
         const artifact = payload.artifact as unknown as Artifact;
         if (artifact.metadata.spilled !== true) artifacts.push(artifact);
         break;
       }
       default:
-        if (/^(agent|span)\./.test(event) || REPORTED.has(event)) facts.push({ event, payload });
     }
   }
 
@@ -106,28 +133,33 @@ export async function readPast(events: AsyncIterable<CoreEvent>): Promise<Past> 
   };
 }
 
-const REPORTED = new Set([
-  'vendor.tollbridge.message_delta',
-  'vendor.tollbridge.plan',
-  'vendor.tollbridge.usage',
-  'vendor.tollbridge.checkpoint',
-  'vendor.tollbridge.note',
-]);
-
 function tally(keys: readonly string[]): Map<string, number> {
   const counts = new Map<string, number>();
   for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1);
   return counts;
 }
 
-/** Times and ids the bridge filled in do not make it another fact. */
-function essence(payload: JsonObject): Json {
-  const message = payload.message as JsonObject | undefined;
-  if (!message) return payload;
-  return { ...payload, message: { role: message.role ?? null, parts: message.parts ?? [] } };
+/** Times and ids the bridge filled in do not make it another fact; content kept apart is known by its hash. */
+function essence({ message, artifact, content, ...rest }: JsonObject): Json {
+  const { role = null, parts = [] } = (message ?? {}) as JsonObject;
+  const { id: _id, created_at: _made, updated_at: _changed, ...file } = (artifact ?? {}) as JsonObject;
+  return {
+    ...rest,
+    ...(content !== undefined && { content: unnamed(content) }),
+    ...(message !== undefined && { message: { role, parts: (parts as readonly Json[]).map(unnamed) } }),
+    ...(artifact !== undefined && { artifact: file }),
+  };
+}
+
+function unnamed(part: Json): Json {
+  const { type, artifact_id: _, ...reference } = (part ?? {}) as JsonObject;
+  return type === 'artifact_ref' ? reference : part;
 }
 
 function answerOf(closed: AskClosedPayload): Answer {
+  if (closed.state === 'approved') {
+    return { kind: 'approved', by: closed.by, ask_id: closed.ask_id, ...(closed.reason && { reason: closed.reason }) };
+  }
   if (closed.state === 'answered') {
     return { kind: 'value', by: closed.by, ask_id: closed.ask_id, value: closed.answer ?? null };
   }

@@ -228,7 +228,7 @@ export function createRunner(deps: RunnerDeps): Runner {
     if (!backend) throw new Fault('upstream_unavailable', `no agent ${task.assigned_agent_id} is mounted`);
     const session = await store.get<Session & Row>('session', task.session_id);
     if (!session) throw new Fault('not_found', `no session ${task.session_id}`);
-    const past = resumed ? await readPast(store.read({ stream: { of: 'task', id: task.id } })) : NO_PAST;
+    const past = resumed ? await readPast(store.read({ stream: { of: 'task', id: task.id } }), actor.id) : NO_PAST;
     const sink = createSink(deps, task, actor, past, controller.signal);
     const given: Work = { task, session, resumed, transcript: () => transcript(store, task.session_id) };
     desk.run = await backend.start(given, sink, controller.signal);

@@ -8,9 +8,10 @@ import type { Branch, Message, MessageInput, Session, Task } from '../model/reso
 import type { Json, JsonObject } from '../model/schema.ts';
 import { isTerminal } from '../model/words.ts';
 import type { At, Row } from '../ports.ts';
-import { accepted, type Context, type Handlers, once } from './context.ts';
+import { accepted, type Context, earlier, type Handlers, once } from './context.ts';
 import { artifactEvents } from './log.ts';
 import type { Tally } from './rows.ts';
+import { completeSession } from './views.ts';
 
 type Kinds = Extract<CommandKind, `session.${string}` | 'message.append' | `branch.${string}`>;
 
@@ -18,7 +19,7 @@ export interface SessionDeps extends Context {
   /** Asks policy whether a session may be opened; throws when it may not. */
   readonly admit: (actor: Actor, workspaceId: string, about: JsonObject) => Promise<void>;
   /** Ends a task that is in the way of closing or cutting back a session. */
-  readonly cancelTask: (taskId: string, by: string, reason: string) => Promise<void>;
+  readonly cancelTask: (taskId: string, by: string, reason: string) => Promise<unknown>;
 }
 
 export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
@@ -28,6 +29,10 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
     const runs = await store.list<Row>({ object: 'run', where: { session_id: sessionId }, limit: 200 });
     const tasks = await Promise.all(runs.map(({ id }) => store.get<Task & Row>('task', id)));
     return tasks.filter((task) => task !== undefined && !isTerminal(task.status)) as Task[];
+  }
+
+  async function seen(actor: Actor, id: string): Promise<Row> {
+    return await completeSession(store, await access.see<Session & Row>(actor, 'session', id));
   }
 
   async function stopAll(sessionId: string, by: string, reason: string): Promise<void> {
@@ -78,7 +83,7 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
         },
       });
       const made = (result as { id: string }).id;
-      return accepted('session.create', await access.see<Row>(actor, 'session', made), repeated);
+      return accepted('session.create', await seen(actor, made), repeated);
     },
 
     'session.update': async (command) => {
@@ -107,24 +112,35 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
           };
         },
       });
-      return accepted('session.update', await access.see<Row>(actor, 'session', body.session_id), repeated);
+      return accepted('session.update', await seen(actor, body.session_id), repeated);
     },
 
     'session.close': async (command) => {
       const { actor, body } = command;
       const before = await access.see<Session & Row>(actor, 'session', body.session_id);
-      if (before.state !== 'CLOSED') await stopAll(before.id, actor.id, 'the session was closed');
-      const { repeated } = await log.commit({
-        ...once(deps, command, before.workspace_id, body.session_id),
-        reads: [{ object: 'session', id: body.session_id }],
-        decide(at) {
-          const session = at.get<Session & Row>('session', body.session_id) as Session;
-          if (session.state === 'CLOSED') return { events: [], result: { id: session.id } };
-          const closed: Session = { ...session, state: 'CLOSED', updated_at: at.now };
-          return { events: [sessionEvent('session.closed', closed, actor.id)], result: { id: session.id } };
-        },
-      });
-      return accepted('session.close', await access.see<Row>(actor, 'session', body.session_id), repeated);
+      for (;;) {
+        if (before.state !== 'CLOSED') await stopAll(before.id, actor.id, 'the session was closed');
+        try {
+          const { repeated } = await log.commit({
+            ...once(deps, command, before.workspace_id, body.session_id),
+            reads: [
+              { object: 'session', id: body.session_id },
+              { object: 'tally', id: body.session_id },
+            ],
+            decide(at) {
+              const session = at.get<Session & Row>('session', body.session_id) as Session;
+              if (session.state === 'CLOSED') return { events: [], result: { id: session.id } };
+              // Work that came in after the rest was stopped must not outlive the session.
+              if ((at.get<Tally>('tally', session.id)?.open_tasks ?? 0) > 0) throw new Busy(session.id);
+              const closed: Session = { ...session, state: 'CLOSED', updated_at: at.now };
+              return { events: [sessionEvent('session.closed', closed, actor.id)], result: { id: session.id } };
+            },
+          });
+          return accepted('session.close', await seen(actor, body.session_id), repeated);
+        } catch (cause) {
+          if (!(cause instanceof Busy)) throw cause;
+        }
+      }
     },
 
     'session.fork': async (command) => {
@@ -135,7 +151,9 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
         if (event?.session_id !== source.id)
           throw new Fault('not_found', `no event ${body.at_event_id} in this session`);
       }
-      const copied = await messagesAsOf(deps, source.id, body.at_event_id ?? undefined);
+      const copied = body.at_event_id
+        ? await messagesAsOf(deps, source.id, body.at_event_id)
+        : await allMessages(deps, source.id);
       const id = ids.next('session');
       const place = placeOf(id, source.workspace_id);
       const { result, repeated } = await log.commit({
@@ -173,12 +191,18 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
         },
       });
       const made = (result as { id: string }).id;
-      return accepted('session.fork', await access.see<Row>(actor, 'session', made), repeated);
+      return accepted('session.fork', await seen(actor, made), repeated);
     },
 
     'session.truncate': async (command) => {
       const { actor, body } = command;
       const before = await access.see<Session & Row>(actor, 'session', body.session_id);
+      const claim = once(deps, command, before.workspace_id, before.id);
+      // A repeat must not stop the work that came after the first.
+      const first = await earlier(deps, claim);
+      if (first) {
+        return accepted('session.truncate', await seen(actor, before.id), true, { details: first as JsonObject });
+      }
       if (before.state === 'CLOSED') throw closed(before.id);
       await stopAll(before.id, actor.id, 'the session was cut back');
       for (;;) {
@@ -190,39 +214,26 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
           new_tip_turn_id:
             messages[body.keep_first - 1]?.id ?? (removed.length === 0 ? (messages.at(-1)?.id ?? null) : null),
         };
-        let stale = false;
-        const { repeated, result } = await log
-          .commit({
-            ...once(deps, command, before.workspace_id, before.id),
+        try {
+          const { repeated, result } = await log.commit({
+            ...claim,
             reads: [
               { object: 'session', id: before.id },
               { object: 'tally', id: before.id },
             ],
             decide(at) {
               openSession(at, before.id);
-              stale = (at.get<Tally>('tally', before.id)?.messages ?? 0) !== messages.length;
-              if (stale) throw new Fault('conflict', 'a message arrived while the session was being cut back');
+              if ((at.get<Tally>('tally', before.id)?.messages ?? 0) !== messages.length) throw new Busy(before.id);
               const payload = { ...details, removed: removed.map(({ id }) => id), reason: body.reason ?? null };
-              return {
-                events: [
-                  {
-                    ...placeOf(before.id, before.workspace_id),
-                    event: 'session.truncated',
-                    actor: actor.id,
-                    payload,
-                  },
-                ],
-                result: details,
-              };
+              const place = placeOf(before.id, before.workspace_id);
+              return { events: [{ ...place, event: 'session.truncated', actor: actor.id, payload }], result: details };
             },
-          })
-          .catch((cause) => {
-            if (stale) return { repeated: false, result: undefined };
-            throw cause;
           });
-        if (stale) continue;
-        const session = await access.see<Row>(actor, 'session', before.id);
-        return accepted('session.truncate', session, repeated, { details: (result ?? details) as JsonObject });
+          const session = await seen(actor, before.id);
+          return accepted('session.truncate', session, repeated, { details: result as JsonObject });
+        } catch (cause) {
+          if (!(cause instanceof Busy)) throw cause;
+        }
       }
     },
 
@@ -249,7 +260,7 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
           };
         },
       });
-      return accepted('session.compact', await access.see<Row>(actor, 'session', before.id), repeated);
+      return accepted('session.compact', await seen(actor, before.id), repeated);
     },
 
     'message.append': async (command) => {
@@ -327,18 +338,21 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
   };
 
   /** The transcript as it was right after an event, read from the log itself. */
-  async function messagesAsOf({ store }: Context, sessionId: string, upTo: string | undefined): Promise<Message[]> {
-    const kinds = ['user.message', 'agent.message', 'session.truncated'];
+  async function messagesAsOf({ store }: Context, sessionId: string, upTo: string): Promise<Message[]> {
+    const kinds = ['session.created', 'user.message', 'agent.message', 'session.truncated'];
     const kept = new Map<string, Message>();
-    const range = { stream: { of: 'session', id: sessionId } as const, kinds, ...(upTo && { upTo }) };
-    for await (const event of store.read(range)) {
-      if (event.event === 'session.truncated') {
+    let whole = false;
+    for await (const event of store.read({ stream: { of: 'session', id: sessionId }, kinds, upTo })) {
+      if (event.replayed) continue; // said again, not said
+      if (event.event === 'session.created') whole = true;
+      else if (event.event === 'session.truncated') {
         for (const id of (event.payload.removed ?? []) as readonly string[]) kept.delete(id);
       } else {
         const { message } = event.payload as unknown as Partial<MessagePayload>;
         if (message) kept.set(message.id, message);
       }
     }
+    if (!whole) throw new Fault('cursor_expired', `the beginning of session ${sessionId} is no longer kept`);
     return [...kept.values()];
   }
 
@@ -382,6 +396,13 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
       actor,
       payload: { branch: branch as unknown as Json },
     };
+  }
+}
+
+/** Something came in between looking and writing. */
+class Busy extends Fault {
+  constructor(sessionId: string) {
+    super('conflict', `session ${sessionId} changed meanwhile`);
   }
 }
 

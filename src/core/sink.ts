@@ -14,7 +14,7 @@ import { type Acts, newArtifact } from './acts.ts';
 import type { Asks } from './asks.ts';
 import { charging } from './charging.ts';
 import { inTask } from './lifecycle.ts';
-import { artifactEvents, type Log } from './log.ts';
+import { artifactEvents, keptBytes, type Log } from './log.ts';
 import type { Past } from './past.ts';
 import { isReportable } from './reportable.ts';
 import type { Run } from './rows.ts';
@@ -37,8 +37,8 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
   const inFlight = new Map<string, { fingerprint: string; result: Promise<ActResult> }>();
 
   async function emit(fact: Fact): Promise<void> {
-    const { events } = await factEvents(deps, task, actor, fact);
-    if (events.some(({ event, payload }) => past.said(event, log.clean(payload), deps.canonical))) return;
+    const { events, told } = await factEvents(deps, task, actor, fact);
+    if (past.said(told.event, log.clean(told.payload), deps.canonical)) return;
     const used = fact.event === 'vendor.tollbridge.usage' ? [fact.payload] : [];
     const open = whileOpen(task, () => events, deps.repeats);
     await log.commit(charging(open, await acts.metering(task, used)));
@@ -76,11 +76,13 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
       await acts.ended(task, call, result, 'outcome_unknown');
       return { kind: 'done', result };
     }
-    return await acts.perform(task, proposed, { ...options, requested: true }, effect);
+    return await acts.perform(task, proposed, { ...options, requested: recorded.requested }, effect);
   }
 
   async function ask(...[question]: Parameters<Sink['ask']>): Promise<Answer> {
     if (question.kind === 'approval') {
+      const before = past.call(question.action.tool_call_id ?? '');
+      if (before?.answer) return before.answer;
       const ruling = await acts.rule(
         task,
         { evidence: 'asked', ...question.action },
@@ -88,6 +90,7 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
           actor,
           signal,
           takesArguments: question.takesArguments ?? false,
+          requested: before?.requested ?? false,
           ...(question.question && { question: question.question }),
           ...(question.ext && { ext: question.ext }),
         },
@@ -208,7 +211,7 @@ export async function factEvents(
   task: Task,
   actor: Actor,
   fact: Fact,
-): Promise<{ events: EventDraft[] }> {
+): Promise<{ events: EventDraft[]; told: EventDraft }> {
   refuseReserved(fact.event);
   const now = deps.clock.now();
   const place = { ...placeOf(task), now };
@@ -231,23 +234,23 @@ export async function factEvents(
       metadata: message.metadata ?? {},
     };
     const fitted = await deps.log.fitMessage(whole, place);
+    const told = { ...base, event: fact.event, payload: { ...fact.payload, message: fitted.value as unknown as Json } };
+    const counted = { message_id: whole.id, role: whole.role };
     return {
       events: [
         ...artifactEvents(fitted.artifacts, inTask(task)),
-        { ...base, event: fact.event, payload: { ...fact.payload, message: fitted.value as unknown as Json } },
-        {
-          ...inTask(task),
-          event: 'session.message_appended',
-          payload: { message_id: whole.id, role: whole.role },
-        },
+        told,
+        { ...inTask(task), event: 'session.message_appended', payload: counted },
       ],
+      told,
     };
   }
   // What is repeated claims what the record claims.
   const said = deps.repeats ? fact.payload : modest(fact, task, deps.ids, now);
   const fitted = await deps.log.fit(said, place);
   const payload = fitted.artifacts.length > 0 ? { content: fitted.value } : (fitted.value as JsonObject);
-  return { events: [...artifactEvents(fitted.artifacts, inTask(task)), { ...base, event: fact.event, payload }] };
+  const told = { ...base, event: fact.event, payload };
+  return { events: [...artifactEvents(fitted.artifacts, inTask(task)), told], told };
 }
 
 /** The payload without what it has no right to claim. */
@@ -258,7 +261,9 @@ function modest({ event, payload }: Fact, task: Task, ids: Ids, now: string): Js
     return { ...payload, evidence: asked ? 'asked' : 'observed' };
   }
   if (event.startsWith('artifact.') && isObject(payload.artifact)) {
-    const { id, created_at, metadata, ...about } = payload.artifact as unknown as Partial<Artifact>;
+    const { id, created_at, metadata = {}, ...about } = payload.artifact as unknown as Partial<Artifact>;
+    // Which bytes we keep, and what we moved out of an event, is ours to say.
+    const { bytes: _bytes, spilled: _spilled, ...claimed } = metadata;
     const whole = {
       ...{ kind: 'other', mime_type: 'application/octet-stream', uri: null, visibility: 'public', sha256: null },
       ...about,
@@ -267,7 +272,7 @@ function modest({ event, payload }: Fact, task: Task, ids: Ids, now: string): Js
       object: 'artifact',
       created_at: created_at ?? now,
       updated_at: now,
-      metadata: metadata ?? {},
+      metadata: keptBytes(metadata, undefined),
     };
     return { ...payload, artifact: check(ArtifactShape, whole, event) as unknown as Json };
   }

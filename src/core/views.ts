@@ -6,12 +6,9 @@ import type { Artifact, ReceiptResource, Session } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import { RECEIPT_SCHEMA } from '../model/words.ts';
 import type { Bridge, ListQuery, Row, Store, StoredReceipt } from '../ports.ts';
-import { type Access, requireReadScope } from './access.ts';
+import { type Access, isPrivate, requireReadScope } from './access.ts';
 import { bindingId } from './projector.ts';
 import type { Binding, Tally } from './rows.ts';
-
-/** What core keeps for itself is nobody else's to read. */
-const PRIVATE = new Set(['run', 'lane', 'tally', 'binding']);
 
 export function createViews({
   store,
@@ -21,27 +18,8 @@ export function createViews({
   readonly access: Access;
 }): Pick<Bridge, 'view' | 'list' | 'bytes' | 'bound' | 'events' | 'follow'> {
   async function complete<T extends Row>(row: T): Promise<T> {
-    return row.object === 'session' ? ((await completeSession(row as unknown as Session & Row)) as unknown as T) : row;
-  }
-
-  async function completeSession(session: Session & Row): Promise<Session & Row> {
-    const [tally, last] = await Promise.all([
-      store.get<Tally>('tally', session.id),
-      store.tip({ of: 'session', id: session.id }),
-    ]);
-    const fixed = session.state === 'CLOSED' || session.state === 'FAILED' || session.state === 'PAUSED';
-    return {
-      ...session,
-      state: fixed ? session.state : (tally?.open_tasks ?? 0) > 0 ? 'ACTIVE' : 'IDLE',
-      last_event_id: last ?? null,
-      transcript: {
-        message_count: tally?.messages ?? 0,
-        turn_count: tally?.messages ?? 0,
-        tip_message_id: tally?.tip_message_id ?? null,
-        compacted: tally?.compacted_through != null,
-        compacted_through: tally?.compacted_through ?? null,
-      },
-    };
+    if (row.object !== 'session') return row;
+    return (await completeSession(store, row as unknown as Session & Row)) as unknown as T;
   }
 
   async function viewReceipt(actor: Actor, id: string): Promise<ReceiptResource & Row> {
@@ -61,7 +39,7 @@ export function createViews({
 
   return {
     async view<T extends Row>(actor: Actor, object: string, id: string): Promise<T> {
-      if (PRIVATE.has(object)) throw new Fault('not_found', `no ${object} ${id}`);
+      if (isPrivate(object)) throw new Fault('not_found', `no ${object} ${id}`);
       requireReadScope(actor, object);
       if (object === 'receipt') return (await viewReceipt(actor, id)) as unknown as T;
       if (object === 'event') return (await viewEvent(actor, id)) as unknown as T;
@@ -69,7 +47,7 @@ export function createViews({
     },
 
     async list<T extends Row>(actor: Actor, query: ListQuery) {
-      if (PRIVATE.has(query.object)) throw new Fault('not_found', `no ${query.object} list`);
+      if (isPrivate(query.object)) throw new Fault('not_found', `no ${query.object} list`);
       requireReadScope(actor, query.object);
       const limit = query.limit ?? 50;
       if (query.object === 'receipt')
@@ -92,7 +70,9 @@ export function createViews({
       requireReadScope(actor, 'artifact');
       const artifact = await access.see<Artifact & Row>(actor, 'artifact', artifactId);
       if (artifact.visibility === 'receipt_only') requireReadScope(actor, 'receipt');
-      const bytes = artifact.sha256 ? await store.blob(artifact.sha256, range) : undefined;
+      // A hash alone is no claim to the bytes behind it: someone has to have given them for this artifact.
+      const kept = artifact.sha256 && typeof artifact.metadata.bytes === 'number';
+      const bytes = kept ? await store.blob(artifact.sha256 as string, range) : undefined;
       if (!bytes) throw new Fault('conflict', `the content of artifact ${artifactId} is not kept here`);
       return bytes;
     },
@@ -140,6 +120,30 @@ export function createViews({
       if (page.length <= limit) return { data, next: undefined };
     }
   }
+}
+
+/** A session as it stands: what is counted about it is kept apart, so that a message does not rewrite the session. */
+export async function completeSession(
+  store: Pick<Store, 'get' | 'tip'>,
+  session: Session & Row,
+): Promise<Session & Row> {
+  const [tally, last] = await Promise.all([
+    store.get<Tally>('tally', session.id),
+    store.tip({ of: 'session', id: session.id }),
+  ]);
+  const fixed = session.state === 'CLOSED' || session.state === 'FAILED' || session.state === 'PAUSED';
+  return {
+    ...session,
+    state: fixed ? session.state : (tally?.open_tasks ?? 0) > 0 ? 'ACTIVE' : 'IDLE',
+    last_event_id: last ?? null,
+    transcript: {
+      message_count: tally?.messages ?? 0,
+      turn_count: tally?.messages ?? 0,
+      tip_message_id: tally?.tip_message_id ?? null,
+      compacted: tally?.compacted_through != null,
+      compacted_through: tally?.compacted_through ?? null,
+    },
+  };
 }
 
 /** Ids are new in a replay, so the cursor a client goes on from is the new one. */
