@@ -340,6 +340,21 @@ export interface Bridge {
   bytes(actor: Actor, artifactId: string, range?: { start: number; end: number }): Promise<Uint8Array>;
   /** Our id for a wire's, when one was bound. */
   bound(protocol: string, scope: string, wireId: string): Promise<Pointer | undefined>;
+  /** What the mounted tool backends offer; `source` names who serves it. */
+  tools(actor: Actor): Promise<readonly Skill[]>;
+  /** Gives a registered artifact its bytes. They must have the hash it was registered with, if it was with one. */
+  attach(actor: Actor, artifactId: string, bytes: Uint8Array): Promise<Row>;
+  /** What a provider sent, proven genuine by the door: at most one task. No task when the connector does not want it. */
+  deliver(actor: Actor, delivery: Delivery): Promise<{ readonly task: Row | undefined; readonly repeated: boolean }>;
+}
+
+/** Something from outside that may become work. */
+export interface Delivery {
+  readonly connector_id: string;
+  /** The provider's own name for this delivery; the same one again is the same delivery. */
+  readonly delivery_id: string;
+  readonly event_kind: string;
+  readonly payload: JsonObject;
 }
 
 /** What came of a command: the resources it made or changed, as they now stand. */

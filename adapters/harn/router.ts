@@ -39,6 +39,10 @@ export function isOurs(path: string): boolean {
   );
 }
 
+export function operationOf(id: OperationId): KnownOperation {
+  return (OPERATIONS as readonly KnownOperation[]).find((operation) => operation.id === id)!;
+}
+
 /** Undefined: no such operation. */
 export function match(method: string, path: string): Match | undefined {
   const segments = path.split('/').slice(1);

@@ -42,7 +42,7 @@ export async function streamEvents(desk: Desk, call: Call, { stream, only, other
   const { bridge, deps, settings, metrics } = desk;
   const { request, response } = call.http!;
   const cursor = cursorOf(call);
-  const expired = await probe(desk, call, stream, cursor);
+  const { expired } = await probe(desk, call, stream, cursor);
   // Nothing will ever follow the end of a task: 204 is what makes a browser stop coming back.
   if (!expired && cursor && stream.of === 'task' && (await isOver(desk, call, stream, cursor))) {
     return { status: 204, body: undefined };
@@ -102,12 +102,12 @@ export async function probe(
   { actor }: Pick<Call, 'actor'>,
   stream: Stream,
   after: Cursor | undefined,
-): Promise<Fault | undefined> {
+): Promise<{ readonly first?: CoreEvent; readonly expired?: Fault }> {
   try {
-    for await (const _ of bridge.events(actor, { stream, limit: 1, ...(after && { after }) })) break;
-    return undefined;
+    for await (const first of bridge.events(actor, { stream, limit: 1, ...(after && { after }) })) return { first };
+    return {};
   } catch (thrown) {
-    if (thrown instanceof Fault && thrown.kind === 'cursor_expired') return thrown;
+    if (thrown instanceof Fault && thrown.kind === 'cursor_expired') return { expired: thrown };
     throw thrown;
   }
 }

@@ -21,11 +21,12 @@ import type {
   Store,
   ToolBackend,
 } from '../ports.ts';
-import { createAccess, requireCommandScope } from './access.ts';
+import { createAccess, requireCommandScope, requireReadScope } from './access.ts';
 import { createActs } from './acts.ts';
 import { createAsks } from './asks.ts';
 import type { Context, Handlers } from './context.ts';
 import { declaredHandlers } from './declared.ts';
+import { createDeliveries } from './deliveries.ts';
 import { createEndings, type Endings } from './endings.ts';
 import { createGate, decidedEvent } from './gate.ts';
 import { createLog, type Log, type Redactor } from './log.ts';
@@ -36,6 +37,7 @@ import { createRunner } from './runner.ts';
 import { sessionHandlers } from './sessions.ts';
 import { taskHandlers } from './tasks.ts';
 import { createTools } from './tools.ts';
+import { createUploads } from './uploads.ts';
 import { createViews } from './views.ts';
 
 export interface CoreDeps {
@@ -122,12 +124,13 @@ export function createCore(deps: CoreDeps): Core {
     canonical: deps.canonical,
     expiresMs: settings.askExpiresMs,
   });
+  const tools = createTools(deps.tools, hash);
   const acts = createActs({
     ...context,
     ...settings,
     gate,
     asks,
-    tools: createTools(deps.tools, hash),
+    tools,
     quotas: deps.quotas,
     logger,
   });
@@ -197,7 +200,16 @@ export function createCore(deps: CoreDeps): Core {
   }
 
   return {
-    bridge: { submit, ...createViews({ store, access }) },
+    bridge: {
+      submit,
+      ...createViews({ store, access }),
+      ...createUploads({ ...context, artifactLimit: settings.artifactLimit }),
+      ...createDeliveries({ ...context, submit }),
+      async tools(actor) {
+        requireReadScope(actor, 'skill');
+        return await tools.list();
+      },
+    },
 
     async start() {
       held = await store.lease(`instance:${instance}`);

@@ -108,7 +108,10 @@ export function createReplayer(deps: ReplayDeps): Replayer {
                 reason: request.reason ?? null,
               },
             };
-            return { events: [submitted, ...started.events, begun], result: { id } };
+            return {
+              events: [...sessionReplayed(task, request, body.metadata), submitted, ...started.events, begun],
+              result: { id },
+            };
           },
         });
         const made = (result as { id: string }).id;
@@ -189,7 +192,7 @@ export function createReplayer(deps: ReplayDeps): Replayer {
       log: marked,
       asks,
       gate: async ({ tool_call_id }) => forNobodyElse(recorded.decision(tool_call_id), task),
-      tools: { backends: [], find: async () => undefined },
+      tools: { backends: [], list: async () => [], find: async () => undefined },
       quotas: {
         refuse: () => undefined,
         charge: (quota) => ({ usage: quota.usage, reset_at: quota.reset_at ?? null }),
@@ -379,6 +382,22 @@ function endOf(events: readonly CoreEvent[]) {
     ...(typeof summary === 'string' && { summary }),
     ...(task?.failure && { failure: task.failure }),
   } as Parameters<Endings['finish']>[1];
+}
+
+/** The first task of a session that is replayed as a whole announces it. */
+function sessionReplayed(task: Task, { mode, reason }: ReplayRequest, metadata: JsonObject = {}): EventDraft[] {
+  const part = metadata.session_replay as JsonObject | undefined;
+  if (part?.index !== 0) return [];
+  return [
+    {
+      event: 'session.replayed',
+      resource: { object: 'session', id: task.session_id },
+      workspace_id: task.workspace_id,
+      session_id: task.session_id,
+      actor: task.created_by,
+      payload: { mode, tasks: part.of ?? null, reason: reason ?? null },
+    },
+  ];
 }
 
 /** Lifecycle times as recorded, with `time:` overrides applied. */

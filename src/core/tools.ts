@@ -14,6 +14,8 @@ export interface FoundTool {
 }
 export interface Tools {
   readonly backends: readonly ToolBackend[];
+  /** Everything on offer; a server that cannot be asked is left out. */
+  list(): Promise<readonly Skill[]>;
   /** By name, and by server when two serve the same name. Undefined when nobody does. */
   find(tool: string, server?: string): Promise<FoundTool | undefined>;
 }
@@ -39,6 +41,15 @@ export function createTools(backends: readonly ToolBackend[], hash: (value: Json
 
   return {
     backends,
+    async list() {
+      const all = await Promise.all(
+        backends.map(async (backend) => {
+          const skills = await backend.list().catch(() => []);
+          return skills.map((skill) => ({ ...skill, source: backend.name }));
+        }),
+      );
+      return all.flat();
+    },
     async find(tool, server) {
       const found: { backend: ToolBackend; skill: Skill }[] = [];
       let silent: Fault | undefined;

@@ -10,6 +10,8 @@ export interface Refusal {
   readonly code: string;
   readonly type: string;
   readonly message: string;
+  readonly param?: string | null;
+  readonly details?: object;
 }
 
 export const REFUSALS = {
@@ -27,8 +29,9 @@ export function refusal(kind: keyof typeof REFUSALS, message: string): Refusal {
   return { ...REFUSALS[kind], message };
 }
 
-function envelope({ code, type, message }: Refusal, requestId: string | null): string {
-  return JSON.stringify({ error: { code, message, type, param: null, request_id: requestId, details: {} } });
+function envelope(refused: Refusal, requestId: string | null): string {
+  const { code, type, message, param = null, details = {} } = refused;
+  return JSON.stringify({ error: { code, message, type, param, request_id: requestId, details } });
 }
 
 /** Ends the response; a body that is still arriving is not waited for. */

@@ -1,5 +1,5 @@
 /** Files and patches: registered by reference, given their bytes, read back whole or in part. */
-import { type Artifact, Fault, type Row } from '../../../src/index.ts';
+import type { Artifact, Row } from '../../../src/index.ts';
 import type { Call, Desk, Reply, Routes } from '../call.ts';
 import { listPage, whereOf } from '../pages.ts';
 import type { Wire } from '../schemas.ts';
@@ -19,9 +19,9 @@ export function artifactRoutes({ bridge }: Desk): Pick<Routes, Ids> {
     },
     getArtifact: async ({ actor, params }) => ({ body: await bridge.view(actor, 'artifact', params.artifact_id!) }),
     downloadArtifactContent: async (call) => download(call),
-    uploadArtifactContent: async () => {
-      throw new Fault('not_implemented', 'bytes cannot be added to a registered artifact yet');
-    },
+    uploadArtifactContent: async ({ actor, params, body }) => ({
+      body: await bridge.attach(actor, params.artifact_id!, body as Uint8Array),
+    }),
   };
 
   async function download({ actor, params, http }: Call): Promise<Reply> {

@@ -1,11 +1,97 @@
-/** Deliveries from outside. */
-import { Fault } from '../../../src/index.ts';
-import type { Desk, Routes } from '../call.ts';
+/**
+ * Deliveries from outside. A provider holds no token of ours: what it sends is believed because it is signed with a secret
+ * the connector names, over exactly the bytes that came. Absent connector and bad signature are the same answer.
+ */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { type Actor, type Connector, Fault, type JsonObject, type Row } from '../../../src/index.ts';
+import { parseJson } from '../../../src/wire/body.ts';
+import type { Call, Desk, Reply, Routes } from '../call.ts';
 
-export function connectorRoutes(_desk: Desk): Pick<Routes, 'deliverToConnector'> {
+/** Looks up what a delivery claims to be for; decides nothing. */
+const KEEPER: Actor = { id: 'system:harn', kind: 'system', scopes: ['*'] };
+
+/** Where providers put their signature, and their own name for a delivery. */
+const SIGNATURE_HEADERS = ['x-harn-signature', 'x-hub-signature-256', 'x-signature-256', 'x-signature'];
+const DELIVERY_HEADERS = ['x-harn-delivery', 'x-delivery-id', 'x-github-delivery', 'webhook-id', 'idempotency-key'];
+const KIND_HEADERS = ['x-harn-event', 'x-event-kind', 'x-github-event'];
+const TOLERANCE_MS = 5 * 60 * 1000;
+
+export function connectorRoutes(desk: Desk): Pick<Routes, 'deliverToConnector'> {
+  const { bridge, deps } = desk;
+
+  async function deliver(call: Call): Promise<Reply> {
+    const { request } = call.http!;
+    const header = (names: readonly string[]) => {
+      for (const name of names) {
+        const values = request.headersDistinct[name];
+        if (values && values.length > 1) throw new Fault('invalid_request', `more than one ${name}`, { param: name });
+        if (values?.[0]) return values[0];
+      }
+      return undefined;
+    };
+    const bytes = call.body as Buffer;
+    const connector = await genuine(call.params.connector_id!, bytes, header(SIGNATURE_HEADERS));
+    const payload = parseJson(bytes);
+    if (typeof payload !== 'object' || payload === null || Array.isArray(payload)) {
+      throw new Fault('invalid_request', 'a delivery is a JSON object', { param: '/' });
+    }
+    const delivery_id = header(DELIVERY_HEADERS);
+    if (!delivery_id || delivery_id.length > 255) {
+      throw new Fault('invalid_request', 'a delivery needs an id', { param: DELIVERY_HEADERS[0]! });
+    }
+    const kind = header(KIND_HEADERS) ?? (payload as JsonObject).type ?? (payload as JsonObject).event;
+    const { task } = await bridge.deliver(actorFor(connector), {
+      connector_id: connector.id,
+      delivery_id,
+      event_kind: typeof kind === 'string' ? kind.slice(0, 200) : 'webhook',
+      payload: payload as JsonObject,
+    });
+    return task ? { body: task } : { status: 204, body: undefined };
+  }
+
+  async function genuine(id: string, bytes: Buffer, signature: string | undefined): Promise<Connector & Row> {
+    const refused = new Fault('unauthenticated', 'the delivery is not signed for this connector');
+    const connector = await bridge.view<Connector & Row>(KEEPER, 'connector', id).catch((thrown) => {
+      if (thrown instanceof Fault && thrown.kind === 'not_found') throw refused;
+      throw thrown;
+    });
+    const name = connector.auth?.secret_name;
+    // A connector without a secret takes no deliveries: anyone could make them up.
+    if (typeof name !== 'string' || !signature) throw refused;
+    const secret = await deps.secret(name).catch((cause) => {
+      deps.log.error({ err: cause, connector: id }, 'the secret of a connector cannot be read');
+      throw new Fault('unavailable', 'deliveries cannot be checked now');
+    });
+    if (!signed(bytes, signature, secret, Date.parse(deps.clock.now()))) throw refused;
+    return connector;
+  }
+
+  return { deliverToConnector: deliver };
+}
+
+/** `t=<seconds>,v1=<hex>` over "t.body", or a bare or `sha256=` hex digest of the body. */
+export function signed(bytes: Buffer, signature: string, secret: string, now: number): boolean {
+  const parts = Object.fromEntries(signature.split(',').map((part) => part.trim().split(/=(.*)/s).slice(0, 2)));
+  if (parts.t !== undefined && parts.v1 !== undefined) {
+    const age = Math.abs(now - Number(parts.t) * 1000);
+    return age <= TOLERANCE_MS && same(parts.v1, createHmac('sha256', secret).update(`${parts.t}.`).update(bytes));
+  }
+  return same(signature.replace(/^sha256=/, ''), createHmac('sha256', secret).update(bytes));
+}
+
+function same(hex: string, hmac: ReturnType<typeof createHmac>): boolean {
+  return /^[0-9a-f]{64}$/i.test(hex) && timingSafeEqual(Buffer.from(hex, 'hex'), hmac.digest());
+}
+
+/** A connector acts for itself: in its own workspace, and only by giving work. */
+function actorFor(connector: Connector & Row): Actor {
+  const { tenant_id } = connector as { tenant_id?: string };
   return {
-    deliverToConnector: async () => {
-      throw new Fault('not_implemented', 'deliveries are not taken yet');
-    },
+    id: `connector:${connector.id}`,
+    kind: 'service',
+    scopes: ['tasks:write', 'sessions:write'],
+    workspaces: [connector.workspace_id],
+    door: 'harn',
+    ...(tenant_id && { tenant_id }),
   };
 }

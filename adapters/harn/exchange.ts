@@ -1,0 +1,127 @@
+/** A request read into a call, and a reply written out: bounds, keys, queries and envelopes, the same for every route. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type QueryName, VERSION_HEADER } from '../../mappings/harn.ts';
+import { type Actor, check, Fault, PROTOCOL_VERSION } from '../../src/index.ts';
+import { JSON_LIMITS, readBytes, readJson } from '../../src/wire/body.ts';
+import { requestIdOf } from '../../src/wire/http.ts';
+import type { Call, Reply } from './call.ts';
+import type { HarnSettings } from './config.ts';
+import type { KnownOperation } from './router.ts';
+import { SCHEMAS } from './schemas.ts';
+import { asciiJson, toWireFault, unsupportedVersion } from './translate.ts';
+
+/** Behind the operations anyone may call; it may see nothing. */
+export const NOBODY: Actor = { id: 'anonymous', kind: 'service', scopes: [], workspaces: [] };
+
+export function requireVersion(request: IncomingMessage): void {
+  const given = request.headersDistinct[VERSION_HEADER] ?? [];
+  if (given.length !== 1 || given[0] !== PROTOCOL_VERSION) throw unsupportedVersion(given[0]);
+}
+
+export async function readCall(
+  request: IncomingMessage,
+  response: ServerResponse,
+  found: Pick<Call, 'operation' | 'params' | 'actor' | 'prefix'>,
+  settings: HarnSettings,
+): Promise<Call> {
+  const { operation } = found;
+  return {
+    ...found,
+    query: queryOf(request, operation),
+    once: operation.key ? onceOf(request) : {},
+    body: await bodyOf(request, operation, settings),
+    http: { request, response },
+  };
+}
+
+function queryOf(request: IncomingMessage, { query: names = [] }: KnownOperation): Call['query'] {
+  const at = request.url?.indexOf('?') ?? -1;
+  if (at < 0 || names.length === 0) return {};
+  const given = new URLSearchParams(request.url!.slice(at + 1));
+  const query: Partial<Record<QueryName, string>> = {};
+  for (const name of names) {
+    const values = given.getAll(name);
+    if (values.length > 1) throw new Fault('invalid_request', `${name} is given more than once`, { param: name });
+    if (values[0]) query[name] = values[0];
+    if (values[0] === '' && name === 'limit') throw new Fault('invalid_request', 'limit is empty', { param: name });
+  }
+  return query;
+}
+
+export function requireKey(key: unknown): { idempotency: { key: string } } {
+  if (typeof key !== 'string' || key.length < 1 || key.length > 255) {
+    throw new Fault('invalid_request', 'an idempotency key has 1 to 255 characters', { param: 'idempotency-key' });
+  }
+  return { idempotency: { key } };
+}
+
+function onceOf(request: IncomingMessage): Call['once'] {
+  const keys = request.headersDistinct['idempotency-key'];
+  if (!keys) return {};
+  if (keys.length > 1) {
+    throw new Fault('invalid_request', 'more than one idempotency key', { param: 'idempotency-key' });
+  }
+  return requireKey(keys[0]);
+}
+
+async function bodyOf(request: IncomingMessage, operation: KnownOperation, settings: HarnSettings): Promise<unknown> {
+  if (!operation.body) return undefined;
+  if (operation.body === 'Bytes') return await readBytes(request, settings.uploadLimit);
+  const given = await readJson(request, { ...JSON_LIMITS, bytes: settings.jsonLimit });
+  return checkBody(operation, given);
+}
+
+/** The same check for a REST body and a WebSocket frame. */
+export function checkBody(operation: KnownOperation, given: unknown): unknown {
+  const schema = SCHEMAS[operation.body as keyof typeof SCHEMAS];
+  const body = given === undefined && operation.bodyOptional ? {} : given;
+  if (body === undefined) throw new Fault('invalid_request', 'a JSON body is needed', { param: '/' });
+  return check(schema, body, 'body');
+}
+
+export function send(
+  request: IncomingMessage,
+  response: ServerResponse,
+  reply: Exclude<Reply, 'answered'>,
+  operation: KnownOperation,
+) {
+  const status = reply.status ?? operation.success;
+  const headers = { 'cache-control': 'no-store', ...reply.headers };
+  if ('bytes' in reply) {
+    const bytes = typeof reply.bytes === 'string' ? Buffer.from(reply.bytes) : reply.bytes;
+    response.writeHead(status, { ...headers, 'content-type': reply.type, 'content-length': bytes.byteLength });
+    response.end(bytes);
+  } else if (reply.body === undefined) {
+    response.writeHead(status, headers);
+    response.end();
+  } else {
+    const text = JSON.stringify(reply.body);
+    const length = Buffer.byteLength(text);
+    response.writeHead(status, { ...headers, 'content-type': 'application/json', 'content-length': length });
+    response.end(text);
+  }
+  // What of a body nobody asked for is still on its way is not kept.
+  if (!request.complete) request.resume();
+}
+
+export function complain(request: IncomingMessage, response: ServerResponse, fault: Fault): void {
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  const { status, headers, body } = toWireFault(fault, requestIdOf(request));
+  const text = asciiJson(body);
+  response.writeHead(status, {
+    ...headers,
+    'cache-control': 'no-store',
+    'content-type': 'application/json',
+    'content-length': text.length,
+    // The rest of a body that was not read would be taken for the next request.
+    ...(!request.complete && { connection: 'close' }),
+  });
+  response.end(text);
+}
+
+export function shown(method: string | undefined): string {
+  return /^[A-Z]{1,10}$/.test(method ?? '') ? method! : 'of this kind';
+}
