@@ -8,7 +8,7 @@ import type { Branch, Message, MessageInput, Session, Task } from '../model/reso
 import type { Json, JsonObject } from '../model/schema.ts';
 import { isTerminal } from '../model/words.ts';
 import type { At, Row } from '../ports.ts';
-import { accepted, type Context, earlier, type Handlers, once } from './context.ts';
+import { accepted, type Context, earlier, type Handlers, once, orEarlier } from './context.ts';
 import { artifactEvents } from './log.ts';
 import type { Tally } from './rows.ts';
 import { completeSession } from './views.ts';
@@ -50,7 +50,13 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
       for (const [object, list] of Object.entries(named)) {
         for (const id of list ?? []) await access.see(actor, object, id);
       }
-      await deps.admit(actor, body.workspace_id, { persona_id: body.persona_id ?? null });
+      const claim = once(deps, command, body.workspace_id, 'sessions');
+      const admit = async () => {
+        await deps.admit(actor, body.workspace_id, { persona_id: body.persona_id ?? null });
+        return undefined;
+      };
+      const before = await orEarlier<Json | undefined>(deps, claim, admit, async (result) => result);
+      if (before) return accepted('session.create', await seen(actor, (before as { id: string }).id), true);
 
       const id = ids.next('session');
       const place = placeOf(id, body.workspace_id);
@@ -58,7 +64,7 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
         (body.initial_messages ?? []).map((input) => messageEvents(deps, place, input, actor.id)),
       );
       const { result, repeated } = await log.commit({
-        ...once(deps, command, body.workspace_id, 'sessions'),
+        ...claim,
         decide(at) {
           const session: Session = {
             id,
