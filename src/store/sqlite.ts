@@ -11,6 +11,7 @@ import { openConnection } from './sqlite/connection.ts';
 import { createFollowing } from './sqlite/follow.ts';
 import { createLeases } from './sqlite/lease.ts';
 import { createLog } from './sqlite/log.ts';
+import { patiently } from './sqlite/patience.ts';
 import { createReaders } from './sqlite/reader.ts';
 import { createReading } from './sqlite/reading.ts';
 import { createRebuild } from './sqlite/rebuild.ts';
@@ -28,6 +29,8 @@ export interface SqliteOptions {
   readonly log?: Logger;
   /** How long a write waits for another process before it is refused. */
   readonly patienceMs?: number;
+  /** Refuse to let the file grow beyond this, as if the disk were full. */
+  readonly maxBytes?: number;
   /** Events kept in memory for a follower that is slower than the log. */
   readonly queueSize?: number;
   /** How often to look for what other processes appended, while someone follows. */
@@ -41,10 +44,10 @@ export interface SqliteStore extends Store {
 
 export async function createSqliteStore(options: SqliteOptions): Promise<SqliteStore> {
   const { path, clock, projector, log: logger, patienceMs = 5_000 } = options;
-  const connection = await openConnection(path, patienceMs);
+  const connection = await openConnection(path, patienceMs, options.maxBytes);
   const log = createLog(connection);
   const readers = createReaders(connection, log);
-  const reading = createReading(log, readers);
+  const reading = createReading(log, readers, patienceMs);
   const rows = createRows(connection);
   const receipts = createReceipts(connection);
   const writer = createWriter(connection, patienceMs, logger);
@@ -83,7 +86,7 @@ export async function createSqliteStore(options: SqliteOptions): Promise<SqliteS
   }
   async function look<T>(work: () => T): Promise<Awaited<T>> {
     try {
-      return await work();
+      return await patiently(work, patienceMs);
     } catch (thrown) {
       throw failed(thrown);
     }

@@ -7,6 +7,7 @@ import type { Clock, Committed, Unit } from '../../ports.ts';
 import type { Batch, Batches } from './batch.ts';
 import type { Connection } from './connection.ts';
 import type { Log, Tip } from './log.ts';
+import { pauseMs } from './patience.ts';
 import { environmentFault, isBusy } from './trouble.ts';
 import type { Writer } from './writer.ts';
 
@@ -160,7 +161,7 @@ export function createCommits(deps: CommitsDeps): Commits {
       busySince = undefined;
       return false;
     }
-    schedule(1 + Math.random() * 4);
+    schedule(pauseMs());
     return true;
   }
 

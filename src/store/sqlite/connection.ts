@@ -8,11 +8,11 @@
  */
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'libsql';
 import { Fault } from '../../model/faults.ts';
 import { migrate } from './migrations.ts';
-import { damaged, environmentFault, isBusy } from './trouble.ts';
+import { patiently } from './patience.ts';
+import { damaged, environmentFault } from './trouble.ts';
 
 export type Value = string | number | null | Uint8Array;
 export interface Statement {
@@ -36,23 +36,18 @@ export interface Connection {
 }
 
 /** How long a call may block the process on another one's lock; beyond it we wait without blocking. */
-const BLOCK_MS = 25;
+const BLOCK_MS = 4;
 
-export async function openConnection(path: string, patienceMs: number): Promise<Connection> {
+export async function openConnection(path: string, patienceMs: number, maxBytes?: number): Promise<Connection> {
   const marker = `${path}.born`;
-  prepareFile(path, marker);
-  const deadline = Date.now() + patienceMs;
-  while (true) {
-    try {
-      const connection = connect(path);
-      if (!existsSync(marker))
-        writeFileSync(marker, 'Says that the log beside it was once written.\n', { mode: 0o600 });
-      return connection;
-    } catch (thrown) {
-      // Another process may be creating or recovering the same file: that takes moments.
-      if (!isBusy(thrown) || Date.now() > deadline) throw openFault(thrown, path);
-      await sleep(5 + Math.random() * 20);
-    }
+  try {
+    prepareFile(path, marker);
+    // Another process may be creating or recovering the same file: that takes moments.
+    const connection = await patiently(() => connect(path, maxBytes), patienceMs);
+    if (!existsSync(marker)) writeFileSync(marker, 'Says that the log beside it was once written.\n', { mode: 0o600 });
+    return connection;
+  } catch (thrown) {
+    throw openFault(thrown, path);
   }
 }
 
@@ -81,8 +76,7 @@ function create(path: string): void {
   try {
     closeSync(openSync(path, 'wx', 0o600));
   } catch (thrown) {
-    if ((thrown as NodeJS.ErrnoException).code === 'EEXIST') return;
-    throw new Fault('unavailable', `cannot create ${path}`, { cause: thrown });
+    if ((thrown as NodeJS.ErrnoException).code !== 'EEXIST') throw thrown;
   }
 }
 
@@ -94,7 +88,7 @@ function chmodOwn(path: string): void {
   }
 }
 
-function connect(path: string): Connection {
+function connect(path: string, maxBytes: number | undefined): Connection {
   const db = new Database(path, { timeout: BLOCK_MS });
   const home = statSync(path);
   const prepared: Slot[] = [];
@@ -132,6 +126,12 @@ function connect(path: string): Connection {
     },
     version: () => (dataVersion.get() as [number])[0],
     close() {
+      try {
+        // So that the one file is the whole log, for whoever copies it.
+        db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+      } catch {
+        // Someone else is using it; the log beside it is then part of it, as always.
+      }
       // The driver keeps the file open as long as a statement can be reached, so let go of them all.
       for (const slot of prepared) slot.statement = undefined;
       db.close();
@@ -140,6 +140,7 @@ function connect(path: string): Connection {
   try {
     configure(connection);
     migrate(connection);
+    if (maxBytes !== undefined) limit(connection, maxBytes);
     return connection;
   } catch (thrown) {
     db.close();
@@ -173,4 +174,10 @@ function configure(connection: Connection): void {
       throw damaged(connection.path, undefined, `cannot be used: ${name} is ${String(actual)}, not ${expected}`);
     }
   }
+}
+
+function limit(connection: Connection, bytes: number): void {
+  const pages = Math.floor(bytes / (connection.pragma('page_size') as number));
+  // Answers with what it is now: no less than what is already in use.
+  connection.pragma(`max_page_count = ${pages}`);
 }

@@ -91,14 +91,8 @@ function quote(value: string | null): string {
   return PLAIN.test(value) ? `"${value}"` : JSON.stringify(value);
 }
 
-/** True for a text whose event is one of `kinds`, each as `quotedKind` gives it. */
-export function hasKind(text: string, kinds: ReadonlySet<string>): boolean {
-  // A quote inside a name is written with a backslash before it, so the first bare quote ends the name.
-  let end = text.indexOf('"', OPENING.length);
-  while (text[end - 1] === '\\') end = text.indexOf('"', end + 1);
-  return kinds.has(text.slice(OPENING.length, end));
-}
-
-export function quotedKind(kind: string): string {
-  return JSON.stringify(kind).slice(1, -1);
+/** A test for texts of events of these kinds. */
+export function kindFilter(kinds: readonly string[]): (text: string) => boolean {
+  const endings = kinds.map((kind) => JSON.stringify(kind).slice(1));
+  return (text) => endings.some((ending) => text.startsWith(ending, OPENING.length));
 }

@@ -7,6 +7,7 @@
 import { type CoreEvent, position, type Stream } from '../../model/events.ts';
 import type { Connection } from './connection.ts';
 import type { Log } from './log.ts';
+import { pauseMs } from './patience.ts';
 import type { Readers } from './reader.ts';
 import type { Pages, Reading } from './reading.ts';
 import { isBusy } from './trouble.ts';
@@ -105,7 +106,7 @@ export function createFollowing(deps: FollowingDeps): Following {
     let ended = false;
     /** What went wrong while nobody was asking. */
     let failure: { readonly reason: unknown } | undefined;
-    let turn: NodeJS.Immediate | undefined;
+    let turn: NodeJS.Immediate | NodeJS.Timeout | undefined;
     const asking: { resolve(result: IteratorResult<CoreEvent>): void; reject(reason: unknown): void }[] = [];
 
     const follower: Follower = {
@@ -134,7 +135,8 @@ export function createFollowing(deps: FollowingDeps): Following {
         leave(key, follower);
         everyone.delete(follower);
         signal.removeEventListener('abort', follower.end);
-        if (turn) clearImmediate(turn);
+        clearImmediate(turn as NodeJS.Immediate | undefined);
+        clearTimeout(turn as NodeJS.Timeout | undefined);
         ready = [];
         pages = undefined;
         for (const one of asking.splice(0)) one.resolve({ value: undefined, done: true });
@@ -174,7 +176,8 @@ export function createFollowing(deps: FollowingDeps): Following {
           goLive(key, follower, upTo);
         }
       } catch (thrown) {
-        follower.fail(failed(thrown));
+        if (isBusy(thrown)) turn = setTimeout(readOn, pauseMs());
+        else follower.fail(failed(thrown));
         return;
       }
       serve();

@@ -100,18 +100,16 @@ export const MIGRATIONS: readonly string[] = [
 
 /** Bring the file to the newest shape, each step in its own transaction. Several processes may try at once. */
 export function migrate(connection: Connection, migrations: readonly string[] = MIGRATIONS): void {
-  while (true) {
+  // A file that is up to date is opened without asking for the lock, so a busy writer keeps nobody out.
+  while (versionOf(connection, migrations.length) < migrations.length) {
     connection.begin();
     try {
-      const version = connection.pragma('user_version') as number;
-      check(connection, version, migrations.length);
+      const version = versionOf(connection, migrations.length);
       const step = migrations[version];
-      if (step === undefined) {
-        connection.rollback();
-        return;
+      if (step !== undefined) {
+        connection.exec(step);
+        connection.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${version + 1}`);
       }
-      connection.exec(step);
-      connection.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${version + 1}`);
       connection.commit();
     } catch (thrown) {
       connection.rollback();
@@ -120,7 +118,9 @@ export function migrate(connection: Connection, migrations: readonly string[] = 
   }
 }
 
-function check(connection: Connection, version: number, newest: number): void {
+/** The file's version, once it is clear that it is ours and not beyond us. */
+function versionOf(connection: Connection, newest: number): number {
+  const version = connection.pragma('user_version') as number;
   if (version > newest) {
     throw new Fault(
       'unsupported_version',
@@ -133,4 +133,5 @@ function check(connection: Connection, version: number, newest: number): void {
   if (!blank && application !== APPLICATION_ID) {
     throw damaged(connection.path, undefined, "is another program's database");
   }
+  return version;
 }

@@ -3,8 +3,9 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { type CoreEvent, type Cursor, position } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { EventRange } from '../../ports.ts';
-import { hasKind, quotedKind } from './event.ts';
+import { kindFilter } from './event.ts';
 import type { Log } from './log.ts';
+import { patiently } from './patience.ts';
 import type { Item, Reader, Readers } from './reader.ts';
 
 export interface Reading {
@@ -22,7 +23,7 @@ export interface Pages {
 const PAGE_CHARS = 262_144;
 const PAGE_EVENTS = 128;
 
-export function createReading(log: Log, readers: Readers): Reading {
+export function createReading(log: Log, readers: Readers, patienceMs: number): Reading {
   function start(stream: EventRange['stream'], after: Cursor | undefined): number {
     const floor = log.floor();
     if (after === undefined) {
@@ -55,18 +56,18 @@ export function createReading(log: Log, readers: Readers): Reading {
   }
 
   async function* read({ stream, after, upTo, kinds, limit = Number.POSITIVE_INFINITY }: EventRange) {
-    const from = start(stream, after);
+    const from = await patiently(() => start(stream, after), patienceMs);
     const wanted = upTo === undefined ? Number.POSITIVE_INFINITY : position(upTo);
     if (wanted === undefined) throw expired(`${upTo} is not a cursor of this log`);
     // What is appended while we read is for the next reader, or for one that follows.
     const end = Math.min(wanted, log.last());
-    const only = kinds && new Set(kinds.map(quotedKind));
+    const wants = kinds ? kindFilter(kinds) : () => true;
     const source = pages(stream, from);
     let left = limit;
     while (left > 0) {
-      const { items, done } = source.next(end);
+      const { items, done } = await patiently(() => source.next(end), patienceMs);
       for (const { text } of items) {
-        if (only && !hasKind(text, only)) continue;
+        if (!wants(text)) continue;
         yield JSON.parse(text) as CoreEvent;
         if (--left <= 0) return;
       }

@@ -1,9 +1,9 @@
 /** Who may write, and whether it works: one place knows the trouble, whichever kind of write ran into it. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Fault } from '../../model/faults.ts';
 import type { Logger } from '../../ports.ts';
 import type { Connection } from './connection.ts';
-import { environmentFault, isBusy } from './trouble.ts';
+import { patiently } from './patience.ts';
+import { environmentFault } from './trouble.ts';
 
 export interface Writer {
   readonly patienceMs: number;
@@ -34,24 +34,25 @@ export function createWriter(connection: Connection, patienceMs: number, logger:
     trouble = fault.message;
   }
 
+  function attempt(work: () => void): void {
+    try {
+      connection.begin();
+      work();
+      connection.commit();
+    } catch (thrown) {
+      undo();
+      throw thrown;
+    }
+  }
+
   async function transact(work: () => void): Promise<void> {
-    const deadline = performance.now() + patienceMs;
-    while (true) {
-      try {
-        connection.begin();
-        work();
-        connection.commit();
-        return succeeded();
-      } catch (thrown) {
-        undo();
-        if (isBusy(thrown) && performance.now() < deadline) {
-          await sleep(1 + Math.random() * 4);
-          continue;
-        }
-        const fault = environmentFault(thrown, connection.path);
-        if (fault) failed(fault);
-        throw fault ?? (thrown instanceof Fault ? thrown : new Fault('internal', 'writing failed', { cause: thrown }));
-      }
+    try {
+      await patiently(() => attempt(work), patienceMs);
+      succeeded();
+    } catch (thrown) {
+      const fault = environmentFault(thrown, connection.path);
+      if (fault) failed(fault);
+      throw fault ?? (thrown instanceof Fault ? thrown : new Fault('internal', 'writing failed', { cause: thrown }));
     }
   }
 
