@@ -1,6 +1,7 @@
 /**
- * Runs one conformance suite by name: `npm run conformance -- model`. A suite is a file next to this one that exports
- * `checks`. Exit 0: all passed. 1: some failed, each named with its reason. 2: there is no such suite.
+ * Runs conformance suites by name: `npm run conformance -- model`. A suite is a file next to this one that exports
+ * `checks`, or `main` when it takes options, which stand after the names: `npm run conformance -- harn --target <url>`.
+ * Exit 0: all passed. 1: some failed, each named with its reason. 2: there is no such suite or option.
  */
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -14,8 +15,12 @@ export interface Suite {
   /** A list, or a stream for suites that find their checks as they go. */
   readonly checks: Iterable<Check> | AsyncIterable<Check>;
 }
+/** A suite that takes options runs itself, closes with the same line, and says how to exit. */
+export interface OwnSuite {
+  main(options: readonly string[], print: Print): Promise<number>;
+}
 
-type Print = (line: string) => void;
+export type Print = (line: string) => void;
 
 /** The number of checks that failed. */
 export async function runSuite({ checks }: Suite, print: Print): Promise<number> {
@@ -46,7 +51,10 @@ export function suiteNames(): readonly string[] {
     .toSorted();
 }
 
-async function main(names: readonly string[], print: Print): Promise<number> {
+async function main(args: readonly string[], print: Print): Promise<number> {
+  const end = args.findIndex((arg) => arg.startsWith('-'));
+  const names = end < 0 ? args : args.slice(0, end);
+  const options = args.slice(names.length);
   const known = suiteNames();
   const unknown = names.find((name) => !known.includes(name));
   if (names.length === 0 || unknown !== undefined) {
@@ -54,9 +62,17 @@ async function main(names: readonly string[], print: Print): Promise<number> {
     console.error(`${what}; there are: ${known.join(', ')}`);
     return 2;
   }
-  let failed = 0;
-  for (const name of names) failed += await runSuite((await import(`./${name}.ts`)) as Suite, print);
-  return failed === 0 ? 0 : 1;
+  let code = 0;
+  for (const name of names) {
+    const suite = (await import(`./${name}.ts`)) as Suite | OwnSuite;
+    if (!('main' in suite) && options.length > 0) {
+      console.error(`the suite ${name} takes no options`);
+      return 2;
+    }
+    const ended = 'main' in suite ? await suite.main(options, print) : Number((await runSuite(suite, print)) > 0);
+    code = Math.max(code, ended);
+  }
+  return code;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -1,0 +1,25 @@
+/** What the protocol's text asks and the public suite does not look at. */
+import { asking } from './asks.ts';
+import { auth } from './auth.ts';
+import { errors } from './errors.ts';
+import { lifecycle } from './lifecycle.ts';
+import { once } from './once.ts';
+import { pages } from './pages.ts';
+import { scopes } from './scopes.ts';
+import { sessions } from './sessions.ts';
+import type { Category } from './suite.ts';
+import { tenants } from './tenants.ts';
+import { versions } from './versions.ts';
+
+export const beyond: readonly Category[] = [
+  versions,
+  auth,
+  scopes,
+  tenants,
+  errors,
+  pages,
+  once,
+  lifecycle,
+  asking,
+  sessions,
+];
