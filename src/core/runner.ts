@@ -14,6 +14,7 @@ import type { Endings } from './endings.ts';
 import { move } from './lifecycle.ts';
 import type { Log } from './log.ts';
 import { NO_PAST, readPast } from './past.ts';
+import { PERMISSION_EVENTS, type Permission, type Permit, readPermission } from './permit.ts';
 import { endsTask } from './projector.ts';
 import type { Lane } from './rows.ts';
 import { createSink, type SinkDeps } from './sink.ts';
@@ -50,7 +51,7 @@ export interface Runner {
 export interface Live {
   readonly input?: Task['input'];
   /** A question policy wants answered before the work begins. */
-  readonly approval?: { readonly question: string; readonly action: Parameters<Acts['rule']>[1] };
+  readonly permit?: Permit;
 }
 
 interface Desk {
@@ -216,14 +217,8 @@ export function createRunner(deps: RunnerDeps): Runner {
   async function perform(desk: Desk, resumed: boolean, live: Live | undefined): Promise<End> {
     const { task, controller } = desk;
     const actor = agentActor(task);
-    if (live?.approval) {
-      const options = { actor, signal: controller.signal, takesArguments: false, question: live.approval.question };
-      const ruling = await acts.rule(task, live.approval.action, options);
-      if (ruling.kind !== 'go') {
-        const reason = ruling.kind === 'no' ? ruling.reason : 'nobody approved the work';
-        return { state: 'FAILED', failure: { code: 'policy_violation', message: reason } };
-      }
-    }
+    const refusal = await askFirst(task, live, controller.signal);
+    if (refusal) return { state: 'FAILED', failure: { code: 'policy_violation', message: refusal } };
     const backend = backends.get(task.assigned_agent_id ?? '');
     if (!backend) throw new Fault('upstream_unavailable', `no agent ${task.assigned_agent_id} is mounted`);
     const session = await store.get<Session & Row>('session', task.session_id);
@@ -235,6 +230,19 @@ export function createRunner(deps: RunnerDeps): Runner {
     tell(desk);
     if (controller.signal.aborted) stopRun(desk);
     return await desk.run.done;
+  }
+
+  /** Why the work may not begin, if it may not. What an earlier process was told about it is read from the log. */
+  async function askFirst(task: Task, live: Live | undefined, signal: AbortSignal): Promise<string | undefined> {
+    const stream = { of: 'task', id: task.id } as const;
+    const permission: Permission | undefined = live
+      ? live.permit && { kind: 'ask', permit: live.permit }
+      : await readPermission(store.read({ stream, kinds: PERMISSION_EVENTS }));
+    if (permission?.kind !== 'ask') return permission?.reason;
+    const { actor, question, action } = permission.permit;
+    const ruling = await acts.rule(task, action, { actor, signal, takesArguments: false, question });
+    if (ruling.kind === 'go') return undefined;
+    return ruling.kind === 'no' ? ruling.reason : 'nobody approved the work';
   }
 
   /** Resolves when work that was told to stop has not stopped in time. */

@@ -24,6 +24,7 @@ import { accepted, type Context, earlier, type Given, type Handlers, once, orEar
 import type { Endings } from './endings.ts';
 import { decidedEvent, type Gate } from './gate.ts';
 import { inTask, move } from './lifecycle.ts';
+import { permitFor } from './permit.ts';
 import type { Lane, Run } from './rows.ts';
 import { agentActor, type Runner } from './runner.ts';
 import { messageEvents } from './sessions.ts';
@@ -186,20 +187,10 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
     const { result, repeated } = committed as Committed & { result: { id: string; begun: boolean; outside: boolean } };
     const task = await access.see<Task & Row>(actor, 'task', result.id);
     if (!repeated && !result.outside) {
+      const permit = permitFor(recorded, decision);
       const live = {
         input: { ...task.input, ...given },
-        ...(decision.verdict === 'escalate' && {
-          approval: {
-            question: `May ${actor.id} give ${agent} this work?`,
-            action: {
-              kind: 'prompt' as const,
-              tool: agent,
-              effect: 'none' as const,
-              evidence: 'held' as const,
-              arguments: recorded.arguments,
-            },
-          },
-        }),
+        ...(permit && { permit }),
       };
       if (result.begun) runner.begin(task, live);
       else runner.enqueue(task, live);
