@@ -13,6 +13,14 @@ import { asciiJson, toWireFault, unsupportedVersion } from './translate.ts';
 /** Behind the operations anyone may call; it may see nothing. */
 export const NOBODY: Actor = { id: 'anonymous', kind: 'service', scopes: [], workspaces: [] };
 
+/** What is served without the bridge is held to its scope here; everything else the bridge asks about itself. */
+export function requireOwnScope({ scope, tag }: KnownOperation, actor: Actor): void {
+  if (scope === null || tag !== 'Runtime') return;
+  const [family] = scope.split(':');
+  if (['*', scope, `${family}:*`].some((word) => actor.scopes.includes(word))) return;
+  throw new Fault('permission_denied', `${actor.id} does not have the scope ${scope}`);
+}
+
 export function requireVersion(request: IncomingMessage): void {
   const given = request.headersDistinct[VERSION_HEADER] ?? [];
   if (given.length !== 1 || given[0] !== PROTOCOL_VERSION) throw unsupportedVersion(given[0]);

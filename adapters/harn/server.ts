@@ -18,7 +18,17 @@ import { bearerOf } from '../../src/wire/bearer.ts';
 import { requestIdOf } from '../../src/wire/http.ts';
 import type { Desk } from './call.ts';
 import type { HarnSettings } from './config.ts';
-import { checkBody, complain, NOBODY, readCall, requireKey, requireVersion, send, shown } from './exchange.ts';
+import {
+  checkBody,
+  complain,
+  NOBODY,
+  readCall,
+  requireKey,
+  requireOwnScope,
+  requireVersion,
+  send,
+  shown,
+} from './exchange.ts';
 import { createFollowers } from './followers.ts';
 import { createMetrics } from './metrics.ts';
 import { isOurs, match, operationOf } from './router.ts';
@@ -73,6 +83,7 @@ function openDoor(settings: HarnSettings, deps: Deps, bridge: Bridge): Closable 
       const actor = found?.operation.scope === null ? NOBODY : await admit(bearerOf(request));
       if (!found) throw new Fault('not_found', `there is no operation ${shown(request.method)} at this path`);
       operation = found.operation.id;
+      requireOwnScope(found.operation, actor);
       const call = await readCall(request, response, { ...found, actor, prefix }, settings);
       const reply = await routes[found.operation.id](call);
       if (reply === 'answered') return;
