@@ -9,7 +9,7 @@ import { RESOURCES } from '../src/model/resources.ts';
 import { check } from '../src/model/validate.ts';
 import { canonicalJson } from '../src/receipt/canonical-json.ts';
 import { verifyReceipt } from '../src/receipt/verify.ts';
-import { perform, sides } from './stories/perform.ts';
+import { leftBy, perform, sides } from './stories/perform.ts';
 import { livedThrough, repeated, replay, undeclared } from './stories/replaying.ts';
 import {
   protocols,
@@ -21,7 +21,6 @@ import {
   storyNames,
   toldIn,
 } from './stories/story.ts';
-import type { World } from './stories/world.ts';
 
 const publishedSchema = compilePublished();
 const stories = storyNames().map(readStory);
@@ -56,12 +55,12 @@ describe('every protocol tells every story or says why not', () => {
 
 describe.each(tellings)('$story.name, as $protocol tells it', ({ story, protocol }) => {
   test('says, writes down and receipts what the story says', async () => {
-    const performed = protocol === 'core' ? await lived(story) : await perform(story, protocol, { afterwards: leftBy });
+    const performed = protocol === 'core' ? await lived(story) : await perform(story, protocol);
     const { came, told } = await sides(story, performed);
     expect(came.frames).toEqual(told.frames);
     expect(came.log).toEqual(told.log);
     expect(came.receipts).toEqual(told.receipts);
-    expect(performed.after?.left).toEqual(story.leaves);
+    expect(came.left).toEqual(told.left);
     expect(performed.complaints).toEqual([]);
     if (performed.read)
       expect(performed.read).toEqual(performed.log.filter(({ task_id }) => task_id === performed.taskId));
@@ -154,16 +153,10 @@ function lived(story: Story) {
 function live(story: Story) {
   return perform(story, 'core', {
     afterwards: async (world, { taskId }) => {
-      const { left } = await leftBy(world);
       const runs = [await replay(world, taskId), await replay(world, taskId)];
-      return { left, runs, leftAfterwards: (await leftBy(world)).left, complaints: [...world.complaints] };
+      return { runs, leftAfterwards: leftBy(world), complaints: [...world.complaints] };
     },
   });
-}
-
-/** What the world is like: the only proof that something was really done, or was not. */
-async function leftBy({ tools }: World) {
-  return { left: { outbox: [...tools.outbox], notes: Object.fromEntries(tools.notes) } };
 }
 
 function resourcesIn(value: unknown): { object: string }[] {

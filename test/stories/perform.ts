@@ -17,6 +17,7 @@ export interface Performance {
   /** By the name of the file they are kept in. */
   readonly receipts: Readonly<Record<string, Receipt>>;
   readonly read: readonly CoreEvent[] | undefined;
+  readonly left: Story['leaves'];
   readonly complaints: readonly string[];
 }
 
@@ -47,14 +48,20 @@ export async function perform<T = undefined>(
         receipts[receiptFile(id, first.id)] = receipt;
     }
     const complaints = [...world.complaints];
-    const performance = { protocol, taskId: first.id, frames, log, receipts, read, complaints };
+    const left = leftBy(world);
+    const performance = { protocol, taskId: first.id, frames, log, receipts, read, left, complaints };
     return { ...performance, after: await afterwards?.(world, performance) };
   } finally {
     await world.close();
   }
 }
 
-export function tasksIn(log: readonly CoreEvent[]): Task[] {
+/** What the demo tools hold: the only proof that something was really done, or was not. */
+export function leftBy({ tools }: World): Story['leaves'] {
+  return { outbox: [...tools.outbox], notes: Object.fromEntries(tools.notes) };
+}
+
+function tasksIn(log: readonly CoreEvent[]): Task[] {
   return log.flatMap(({ event, payload }) => (event === 'task.submitted' ? [payload.task as unknown as Task] : []));
 }
 
@@ -63,23 +70,29 @@ export interface Sides {
   readonly frames: unknown;
   readonly log: unknown;
   readonly receipts: unknown;
+  readonly left: unknown;
 }
 
 export async function sides(story: Story, performed: Performance): Promise<{ came: Sides; told: Sides }> {
   const { protocol } = performed;
   const core = { log: readCore(story.name), receipts: readReceipts(story.name) };
+  const { leaves } = story;
   if (protocol === 'core') {
-    const { log, receipts } = performed;
-    return { came: { frames: [], log, receipts }, told: { frames: [], ...core } };
+    const { log, receipts, left } = performed;
+    return { came: { frames: [], log, receipts, left }, told: { frames: [], ...core, left: leaves } };
   }
-  const { shares } = await tellerOf(protocol);
+  const { shares, effects } = await tellerOf(protocol);
   const essence = ({ log, receipts }: Pick<Performance, 'log' | 'receipts'>) =>
     shares === 'log'
       ? { log: essentialLog(log), receipts: ordered(receipts).map(essentialReceipt) }
       : { log: spine(log, ordered(receipts)), receipts: undefined };
   return {
-    came: { frames: performed.frames, ...essence(performed) },
-    told: { frames: readTelling(story.name, protocol), ...essence(core) },
+    came: { frames: performed.frames, ...essence(performed), left: performed.left },
+    told: {
+      frames: readTelling(story.name, protocol),
+      ...essence(core),
+      left: effects === 'here' ? leaves : performed.left,
+    },
   };
 }
 

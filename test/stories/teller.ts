@@ -11,6 +11,8 @@ export interface Teller {
    * only reported, so what is left to agree on is who decided what and how it ended.
    */
   readonly shares: 'log' | 'spine';
+  /** Whose tools do what is done: the house's, which then hold what the story leaves behind, or someone else's. */
+  readonly effects: 'here' | 'elsewhere';
   tell(world: World, lines: readonly Line[], record?: boolean): Promise<Told>;
 }
 

@@ -2,7 +2,6 @@
  * The story itself: the steps of `story.json` as commands through the bridge, with a reader on the task's events from
  * first to last. Its telling is the log, so there are no frames.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { AskRecord } from '../../../src/model/asks.ts';
 import type { CoreEvent } from '../../../src/model/events.ts';
 import type { Artifact } from '../../../src/model/resources.ts';
@@ -15,6 +14,7 @@ import type { World } from '../world.ts';
 export const teller: Teller = {
   protocol: 'core',
   shares: 'log',
+  effects: 'here',
   async tell(world) {
     const { ana: actor, workspace, personaId, story } = world;
     const { submit } = world.house.bridge;
@@ -42,7 +42,7 @@ async function take(step: Step, world: World, taskId: string, reader: Reader): P
   if ('until' in step) await world.until(step.until);
   else if ('pass_ms' in step) world.pass(step.pass_ms);
   else if ('release' in step) world.release();
-  else if ('drop_reader_after' in step) await reader.dropAfter(step.drop_reader_after);
+  else if ('drop_reader_after' in step) await reader.dropped();
   else if ('read_on' in step) reader.readOn();
   else if ('cancel' in step) {
     await bridge.submit({ kind: 'task.cancel', actor, body: { task_id: taskId, ...step.cancel } });
@@ -63,24 +63,25 @@ async function take(step: Step, world: World, taskId: string, reader: Reader): P
 interface Reader {
   readonly seen: readonly CoreEvent[];
   readOn(): void;
-  dropAfter(count: number): Promise<void>;
+  /** Resolves once it has gone away, with as many events as the story says. */
+  dropped(): Promise<void>;
   ended(): Promise<void>;
   leave(): void;
 }
 
-/** Reads a task's events as they come. After a break it knows nothing but the events it has. */
+/** Reads a task's events as they come, as far as the story lets it. After a break it has the events it read, and no more. */
 function createReader({ house, ana, story }: World, taskId: string): Reader {
   const seen: CoreEvent[] = [];
+  const limits = story.steps.flatMap((step) => ('drop_reader_after' in step ? [step.drop_reader_after] : []));
   let connection = new AbortController();
-  let most = Number.POSITIVE_INFINITY;
   let reading = Promise.resolve();
 
-  async function read({ signal }: AbortController): Promise<void> {
+  async function read({ signal }: AbortController, most = Number.POSITIVE_INFINITY): Promise<void> {
     const after = seen.at(-1)?.id;
     const from = { stream: { of: 'task', id: taskId } as const, ...(after && { after }) };
     for await (const event of house.bridge.follow(ana, from, signal)) {
-      if (seen.length >= most) return;
       seen.push(event);
+      if (seen.length === most) return;
       if (event.event.startsWith('task.') && isTerminal(String(event.payload.to))) return;
     }
   }
@@ -88,16 +89,12 @@ function createReader({ house, ana, story }: World, taskId: string): Reader {
   return {
     seen,
     readOn() {
-      most = Number.POSITIVE_INFINITY;
       connection = new AbortController();
-      reading = read(connection);
+      reading = read(connection, limits.shift());
     },
-    async dropAfter(count) {
-      most = count;
-      while (seen.length < count) await sleep(1);
-      connection.abort();
+    async dropped() {
       await reading;
-      if (seen.length !== count) throw new Error(`${story.name}: the reader had ${seen.length} events, not ${count}`);
+      connection.abort();
     },
     ended: () => reading,
     leave: () => connection.abort(),
