@@ -51,7 +51,7 @@ export function repeated({ log, taskId }: Replayed, source: readonly CoreEvent[]
     });
 }
 
-/** An event by what it says. Times, ids of decisions, and who may answer a question again are a run's own. */
+/** An event by what it says. Times, ids of decisions, and who may answer a question again and why are a run's own. */
 function telling({ event, actor, payload }: CoreEvent, original: string | null, noted: boolean): JsonObject {
   if (noted) return { event, original };
   const { action, decision, ask, task, at: _at, expires_at: _expires, ...rest } = payload;
@@ -63,7 +63,7 @@ function telling({ event, actor, payload }: CoreEvent, original: string | null, 
       ...rest,
       ...(action !== undefined && { action: without(action, ['id']) }),
       ...(decision !== undefined && { decision: without(decision, ['ask']) }),
-      ...(ask !== undefined && { ask: without(ask, ['to']) }),
+      ...(ask !== undefined && { ask: without(ask, ['to', 'reason']) }),
       ...(task !== undefined && { task: without(task, ['parent_task_id', 'metadata']) }),
     }),
   };
