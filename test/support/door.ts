@@ -38,6 +38,8 @@ export interface Door {
   room(): Promise<{ workspace: string; session: string }>;
   /** A task in a new session. */
   task(text?: string): Promise<{ workspace: string; session: string; task: string }>;
+  /** From now on this token is nobody's. */
+  revoke(token: string): void;
   close(): Promise<void>;
 }
 
@@ -54,7 +56,7 @@ export function text(said: string) {
 
 export async function openDoor(options: DoorOptions = {}): Promise<Door> {
   const at = await openTestHouse(options);
-  const people = { ...PEOPLE, ...options.people };
+  const people: Record<string, Actor | undefined> = { ...PEOPLE, ...options.people };
   let count = 0;
   const http = createHttpHost({
     requestId: () => `req_${++count}`,
@@ -126,6 +128,9 @@ export async function openDoor(options: DoorOptions = {}): Promise<Door> {
       const place = await room();
       const { body } = await call('POST', `/v1/sessions/${place.session}/tasks`, { input: text(said) });
       return { ...place, task: body.id as string };
+    },
+    revoke(token) {
+      people[token] = undefined;
     },
     close,
   };
