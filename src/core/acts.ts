@@ -132,9 +132,13 @@ export function createActs(deps: ActsDeps): Acts {
     const action = await describe(task, proposed, options.actor);
     let first: Held = held;
     let requested = options.requested ?? false;
+    let waited = 0;
     for (let tries = 0; ; tries += 1) {
       const ruled = await ruleOnce(task, action, requested, options, first);
       if (ruled === 'taken' || ruled.decision.verdict !== 'defer' || ruled.kind !== 'no') return ruled;
+      const retryMs = Math.min(ruled.decision.retry_after_ms ?? 1000, deps.deferCapMs);
+      // Whoever holds the line only so long is told to come back, rather than kept until it hangs up.
+      if (options.waitMs !== undefined && retryMs > options.waitMs - waited) return ruled;
       if (tries >= deps.deferTries) {
         const decision = blocked('deferred_too_long', `${ruled.decision.reason}; still so after ${tries} tries`);
         await log.commit({
@@ -144,7 +148,8 @@ export function createActs(deps: ActsDeps): Acts {
       }
       requested = true;
       first = held.mounted ? { mounted: true } : {};
-      await pause(Math.min(ruled.decision.retry_after_ms ?? 1000, deps.deferCapMs), options.signal);
+      waited += retryMs;
+      await pause(retryMs, options.signal);
     }
   }
 

@@ -454,7 +454,7 @@ const NEVER = new AbortController().signal;
 /** A ruling as someone hears it who can only be told yes, no, or do this instead. */
 function asTold(ruling: Ruling): Decision {
   const { decision } = ruling;
-  if (ruling.kind === 'open') return decision;
+  if (ruling.kind === 'open' || decision.verdict === 'defer') return decision;
   if (ruling.kind === 'no') return { ...decision, verdict: 'block', reason: ruling.reason };
   // Approved as rewritten is approved in no other form.
   if (decision.arguments) return { ...decision, verdict: 'modify', arguments: ruling.action.arguments };
