@@ -3,7 +3,7 @@ import type { Actor } from '../model/actions.ts';
 import { type CommandKind, DECLARED_KINDS } from '../model/commands.ts';
 import type { CoreEvent, Stream } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
-import type { Workspace } from '../model/resources.ts';
+import type { Artifact, Workspace } from '../model/resources.ts';
 import type { Row, Store } from '../ports.ts';
 
 /** What core keeps for itself is nobody else's to read, whatever command would show it. */
@@ -89,6 +89,8 @@ export interface Access {
   visible(actor: Actor, row: Row): Promise<boolean>;
   /** What the house declares for everyone is not one tenant's to change. */
   owns(actor: Actor, row: Row): boolean;
+  /** An artifact whose content this actor may read: what is for receipts only takes their scope too. */
+  seeContent(actor: Actor, artifactId: string): Promise<Artifact & Row>;
   workspaceVisible(actor: Actor, workspaceId: string | null | undefined): Promise<boolean>;
   /** Refuses a stream of something hidden; returns a filter for streams that mix owners. */
   streamFilter(actor: Actor, stream: Stream): Promise<(event: CoreEvent) => Promise<boolean>>;
@@ -128,6 +130,13 @@ export function createAccess(store: Pick<Store, 'get'>): Access {
     return row;
   }
 
+  async function seeContent(actor: Actor, artifactId: string): Promise<Artifact & Row> {
+    requireReadScope(actor, 'artifact');
+    const artifact = await see<Artifact & Row>(actor, 'artifact', artifactId);
+    if (artifact.visibility === 'receipt_only') requireReadScope(actor, 'receipt');
+    return artifact;
+  }
+
   async function streamFilter(actor: Actor, stream: Stream) {
     const everything = async () => true;
     if (actor.kind === 'system') return everything;
@@ -146,5 +155,5 @@ export function createAccess(store: Pick<Store, 'get'>): Access {
     };
   }
 
-  return { see, visible, owns, workspaceVisible, streamFilter };
+  return { see, seeContent, visible, owns, workspaceVisible, streamFilter };
 }

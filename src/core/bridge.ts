@@ -186,6 +186,9 @@ export function createCore(deps: CoreDeps): Core {
       if (closing.signal.aborted) throw new Fault('unavailable', 'the gateway is shutting down');
       const shape = Object.hasOwn(COMMANDS, command.kind) ? COMMANDS[command.kind as CommandKind] : undefined;
       if (!shape) throw new Fault('invalid_request', `no command ${String(command.kind)}`, { param: '/kind' });
+      if (deeperThan(command.body, DEEPEST_BODY)) {
+        throw new Fault('invalid_request', `${command.kind}: nested more than ${DEEPEST_BODY} deep`);
+      }
       check(shape, command.body, command.kind);
       const { object } = command.body as { object?: string };
       requireCommandScope(command.actor, command.kind, object);
@@ -243,4 +246,14 @@ export function createCore(deps: CoreDeps): Core {
       await held?.close();
     },
   };
+}
+
+/** Deeper than anyone writes by hand or by program, and shallow enough for everything that walks it. */
+const DEEPEST_BODY = 500;
+
+function deeperThan(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (levels === 0) return true;
+  for (const member of Object.values(value)) if (deeperThan(member, levels - 1)) return true;
+  return false;
 }

@@ -2,7 +2,7 @@
 import type { Actor } from '../model/actions.ts';
 import type { CoreEvent } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
-import type { Artifact, ReceiptResource, Session } from '../model/resources.ts';
+import type { ReceiptResource, Session } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import { RECEIPT_SCHEMA } from '../model/words.ts';
 import type { Bridge, ListQuery, Row, Store, StoredReceipt } from '../ports.ts';
@@ -67,9 +67,7 @@ export function createViews({
     },
 
     async bytes(actor, artifactId, range) {
-      requireReadScope(actor, 'artifact');
-      const artifact = await access.see<Artifact & Row>(actor, 'artifact', artifactId);
-      if (artifact.visibility === 'receipt_only') requireReadScope(actor, 'receipt');
+      const artifact = await access.seeContent(actor, artifactId);
       // A hash alone is no claim to the bytes behind it: someone has to have given them for this artifact.
       const kept = artifact.sha256 && typeof artifact.metadata.bytes === 'number';
       const bytes = kept ? await store.blob(artifact.sha256 as string, range) : undefined;
