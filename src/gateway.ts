@@ -11,6 +11,7 @@ import { createIds, later, systemClock } from './core/clock.ts';
 import type { Recovered } from './core/recovery.ts';
 import { createRedactor } from './core/redact.ts';
 import { createDemoAgent } from './demo/agent.ts';
+import { createHandOver } from './demo/hand-over.ts';
 import { createDemoTools } from './demo/tools.ts';
 import type { Actor } from './model/actions.ts';
 import { Fault } from './model/faults.ts';
@@ -43,13 +44,15 @@ export async function startGateway(config: Config, { journal }: GatewayOptions =
   const token = randomBytes(24).toString('base64url');
   redactor.learn(token);
   const ids = createIds();
-  const house = await openHouse({
+  const pause = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal });
+  const handOver = createHandOver(() => house.bridge);
+  const house: House = await openHouse({
     dataDir: config.dataDir,
     policy: config.policy,
     logger,
     redactor,
     ids,
-    backends: [createDemoAgent({ pause: (ms, signal) => sleep(ms, undefined, { signal }) })],
+    backends: [createDemoAgent({ pause, handOver }), createDemoAgent({ pause, name: 'second' })],
     tools: [createDemoTools(journal ? { journal: (line) => appendFileSync(journal, `${line}\n`) } : {})],
     settings: {
       defaultAgent: config.defaultAgent,

@@ -242,9 +242,11 @@ describe('approvals', () => {
     ]);
   });
 
-  test('a question for a value is an input', () => {
+  test('a question for a value is told as an input, not as an approval', () => {
     const asked: [string, JsonObject] = ['vendor.tollbridge.ask_opened', { ask: { id: 'ask_1', kind: 'input' } }];
-    expect(receiptOf(asked, closed('answered')).approvals).toMatchObject([{ action: 'input', decision: 'approved' }]);
+    const receipt = receiptOf(asked, closed('answered'));
+    expect(receipt.approvals).toEqual([]);
+    expect(receipt.metadata).toMatchObject({ inputs: { answered: 1 } });
   });
 });
 

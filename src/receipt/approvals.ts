@@ -8,6 +8,8 @@ type Approval = NonNullable<Receipt['approvals']>[number];
 export interface OpenAsk {
   readonly approval_id: string;
   readonly action: string;
+  /** A value was wanted, not a permission: told as an input, never as an approval. */
+  readonly input: boolean;
   /** Hash of the question as it was recorded. */
   readonly evidence_hash?: string;
 }
@@ -18,7 +20,8 @@ export function openedAsk(payload: Members): OpenAsk | undefined {
   const approval_id = text(ask.id);
   if (!approval_id) return undefined;
   const evidence_hash = hashIfPossible(payload.ask);
-  return { approval_id, action: actionOf(ask), ...(evidence_hash && { evidence_hash }) };
+  const input = text(ask.kind) === 'input';
+  return { approval_id, action: actionOf(ask), input, ...(evidence_hash && { evidence_hash }) };
 }
 
 function actionOf(ask: Members): string {
@@ -32,7 +35,7 @@ function actionOf(ask: Members): string {
 /** `vendor.tollbridge.ask_closed`. An answer to a question nobody logged is still told, without its hash. */
 export function ruling(id: string, ask: OpenAsk | undefined, payload: Members, event: CoreEvent): Approval {
   const decision = DECISIONS[String(payload.state)] ?? 'canceled';
-  return approval(ask ?? { approval_id: id, action: 'unknown' }, {
+  return approval(ask ?? { approval_id: id, action: 'unknown', input: false }, {
     actor: text(payload.by) ?? text(event.actor) ?? 'unknown',
     decided_at: time(payload.at) ?? event.created_at,
     decision,

@@ -20,7 +20,7 @@ export interface ReceiptInput {
   readonly receipt_id: string;
   readonly evidence: Evidence;
   readonly task: Pick<Task, 'id' | 'session_id' | 'workspace_id' | 'created_at'> &
-    Partial<Pick<Task, 'started_at' | 'branch_id' | 'persona_id'>>;
+    Partial<Pick<Task, 'started_at' | 'branch_id' | 'persona_id' | 'parent_task_id'>>;
   readonly end: {
     /** As tasks or as outcomes say it. */
     readonly state: TerminalState | OutcomeState;
@@ -158,7 +158,7 @@ function identifiersOf({ identifiers: given = {}, task, evidence, replay }: Rece
 
 function approvalsOf({ evidence, issuer }: ReceiptInput, ended_at: string): NonNullable<Receipt['approvals']> {
   const approvals = listed(evidence.approvals);
-  for (const ask of evidence.asks.values()) approvals.push(unanswered(ask, issuer.id, ended_at));
+  for (const ask of evidence.asks.values()) if (!ask.input) approvals.push(unanswered(ask, issuer.id, ended_at));
   return approvals;
 }
 
@@ -180,8 +180,10 @@ function metadataOf(input: ReceiptInput, calls: readonly SettledCall[], gaps: re
   };
   if (Object.keys(evidence.decisions).length > 0) told.decisions = evidence.decisions;
   told.evidence = words;
+  if (Object.keys(evidence.inputs).length > 0) told.inputs = evidence.inputs;
   if (end.interrupted || evidence.interrupted) told.interrupted = true;
   told.not_reported = [...new Set([...evidence.not_reported, ...(end.not_reported ?? []), ...gaps])] as Json;
+  if (input.task.parent_task_id) told.parent_task_id = input.task.parent_task_id;
   if (evidence.policy_versions.length > 0) told.policy_versions = evidence.policy_versions;
   if (Object.keys(evidence.effects).length > 0) told.side_effect_evidence = evidence.effects;
   if (end.still_running || evidence.still_running) told.still_running = true;

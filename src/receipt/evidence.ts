@@ -48,6 +48,8 @@ export interface Evidence {
   readonly calls: Calls;
   readonly asks: ReadonlyMap<string, OpenAsk>;
   readonly approvals: Pile<Approval> | undefined;
+  /** Values people were asked for, by how it went. */
+  readonly inputs: Readonly<Record<string, number>>;
   readonly fs_writes: Pile<FileWrite> | undefined;
   readonly network: Pile<NetworkEgress> | undefined;
   /** Side effects by how firmly they are known. */
@@ -80,6 +82,7 @@ const EMPTY: Evidence = {
   calls: NO_CALLS,
   asks: new Map(),
   approvals: undefined,
+  inputs: {},
   fs_writes: undefined,
   network: undefined,
   effects: {},

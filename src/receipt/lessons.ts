@@ -37,11 +37,16 @@ export const LESSONS: Readonly<Record<string, Lesson>> = {
     const ask = openedAsk(payload);
     return ask ? { asks: withEntry(asks, ask.approval_id, ask) } : {};
   },
-  'vendor.tollbridge.ask_closed': ({ asks, approvals }, payload, event) => {
+  'vendor.tollbridge.ask_closed': ({ asks, approvals, inputs }, payload, event) => {
     const id = text(payload.ask_id);
     if (!id) return {};
+    const rest = { asks: withEntry(asks, id, undefined) };
+    if (asks.get(id)?.input) {
+      const state = text(payload.state) ?? 'unknown';
+      return { ...rest, inputs: { ...inputs, [state]: (inputs[state] ?? 0) + 1 } };
+    }
     return {
-      asks: withEntry(asks, id, undefined),
+      ...rest,
       approvals: onto(approvals, spellOnce(ruling(id, asks.get(id), payload, event))),
     };
   },
