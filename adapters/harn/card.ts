@@ -40,7 +40,7 @@ function build({ base, object, settings, openedAt }: Where): JsonObject {
   const interfaces: NonNullable<Wire<'HarnAgentCard'>['harn_interfaces']> = [
     { transport: 'rest', url: `${base}/v1` },
     { transport: 'sse', url: `${base}/v1/events/stream` },
-    { transport: 'websocket', url: `${base.replace(/^http/, 'ws')}/v1/tasks/{task_id}/stream` },
+    { transport: 'websocket', url: `${base.replace(/^http/, 'ws')}/v1` },
     ...(a2a_url ? [{ transport: 'a2a' as const, url: a2a_url }] : []),
   ];
   const nested = a2aCard({ base, name, description, a2aUrl: a2a_url, provider });
