@@ -283,7 +283,8 @@ test('what the door says is what its documents say', async () => {
   for (const list of lists) await tour('GET', `/v1/${list}`);
   for (const list of ['messages', 'tasks', 'branches', 'events'])
     await tour('GET', `/v1/sessions/{session_id}/${list}`, { session_id });
-  await tour('POST', '/v1/sessions/{session_id}/replay', { session_id });
+  const { data: replays } = await tour('POST', '/v1/sessions/{session_id}/replay', { session_id });
+  for (const { id } of replays) await at.until(id);
   await tour('POST', '/v1/sessions/{session_id}/fork', { session_id });
   await tour('POST', '/v1/sessions/{session_id}/truncate', { session_id }, { keep_first: 1 });
   await tour('POST', '/v1/sessions/{session_id}/close', { session_id });
