@@ -679,12 +679,14 @@ export function storeContract(name: string, open: (deps: ContractDeps) => Promis
       });
 
       test('rebuilt from the log they come out as they were', async () => {
+        let runs = 0;
         await fc.assert(
           fc.asyncProperty(randomUnits, async (units) => {
-            for (const events of units) await append(...events);
-            const before = await everyRow(store);
+            runs++;
+            for (const events of units) await append(...events.map((event) => ofRun(event, runs)));
+            const before = await everyRow(store, runs);
             await store.rebuild();
-            expect(await everyRow(store)).toEqual(before);
+            expect(await everyRow(store, runs)).toEqual(before);
           }),
           { numRuns: 10 },
         );
@@ -828,20 +830,21 @@ export function storeContract(name: string, open: (deps: ContractDeps) => Promis
       });
 
       test('projections stay, and a rebuild still comes out the same', async () => {
+        let runs = 0;
         await fc.assert(
           fc.asyncProperty(randomUnits, fc.nat(100), async (units, share) => {
+            runs++;
             for (const events of units) {
               clock.set(new Date(Date.parse(clock.now()) + 1_000).toISOString());
-              await append(
-                ...events.map((event) => ({ ...event, payload: { ...event.payload, status: 'COMPLETED' } })),
-              );
+              const over = events.map((event) => ({ ...event, payload: { ...event.payload, status: 'COMPLETED' } }));
+              await append(...over.map((event) => ofRun(event, runs)));
             }
-            const before = await everyRow(store);
+            const before = await everyRow(store, runs);
             const ago = Math.floor((units.length * 1_000 * share) / 100);
             await store.retain(new Date(Date.parse(clock.now()) - ago).toISOString());
-            expect(await everyRow(store)).toEqual(before);
+            expect(await everyRow(store, runs)).toEqual(before);
             await store.rebuild();
-            expect(await everyRow(store)).toEqual(before);
+            expect(await everyRow(store, runs)).toEqual(before);
           }),
           { numRuns: 10 },
         );
@@ -866,6 +869,24 @@ export function storeContract(name: string, open: (deps: ContractDeps) => Promis
         expect(await keyed('old')).toMatchObject({ repeated: false });
         expect(await keyed('young')).toMatchObject({ repeated: true });
         expect(await store.receipts({})).toHaveLength(1);
+      });
+
+      test('a reader that is overtaken is told, never shown a gap', async () => {
+        await fill(400, (n) => taskEvent('task_a', { n, status: 'COMPLETED' }));
+        clock.set('2026-11-16T09:00:01.000Z');
+        await fill(10, (n) => taskEvent('task_b', { n, status: 'COMPLETED' }));
+        const slow = [
+          store.read({ stream: { of: 'all' } }),
+          store.follow({ stream: { of: 'all' } }, new AbortController().signal),
+        ].map((events) => events[Symbol.asyncIterator]());
+        for (const reading of slow) expect((await reading.next()).value.payload.n).toBe(0);
+        await store.retain('2026-11-16T09:00:00.500Z');
+        for (const reading of slow) {
+          const rest = (async () => {
+            for (let one = await reading.next(); !one.done; one = await reading.next());
+          })();
+          await expect(rest).rejects.toMatchObject({ kind: 'cursor_expired' });
+        }
       });
 
       test('a follower that is up to date does not notice', async () => {
@@ -979,6 +1000,21 @@ export function storeContract(name: string, open: (deps: ContractDeps) => Promis
         expect(sight.seen.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 20 }, (_, i) => i + 1));
       });
 
+      test('a follower that read what is still to be announced does not get it twice', async () => {
+        const two = await opened.second();
+        const stop = new AbortController();
+        const early = watch(store.follow({ stream: { of: 'all' } }, stop.signal));
+        await append(taskEvent('task_a', { n: 1 }));
+        await until(() => early.seen.length === 1);
+        for (const n of [2, 3, 4]) await two.commit({ decide: () => ({ events: [taskEvent('task_a', { n })] }) });
+        const late = watch(store.follow({ stream: { of: 'task', id: 'task_a' } }, stop.signal));
+        await until(() => late.seen.length >= 4);
+        await append(taskEvent('task_a', { n: 5 }));
+        await until(() => [early, late].every(({ seen }) => seen.at(-1)?.payload.n === 5));
+        stop.abort();
+        for (const { seen } of [early, late]) expect(seen.map(({ payload }) => payload.n)).toEqual([1, 2, 3, 4, 5]);
+      });
+
       test('what the other prunes and rebuilds is seen here', async () => {
         const two = await opened.second();
         await fill(1_000, (n) => taskEvent(`task_${n % 3}`, { status: 'COMPLETED' }));
@@ -991,6 +1027,16 @@ export function storeContract(name: string, open: (deps: ContractDeps) => Promis
         const { events } = await append(taskEvent('task_0'));
         expect(events[0]).toMatchObject({ id: 'evt_0000000000001001', sequence: 335 });
         expect((await two.get<Counted>('task', 'task_0'))?.count).toBe(335);
+      });
+
+      test('a rebuild here while the other prunes loses nothing', async () => {
+        await fill(6_000, (n) => taskEvent(`task_${n % 7}`, { status: 'COMPLETED' }));
+        clock.set('2026-11-16T09:00:01.000Z');
+        const two = await opened.second();
+        const [, { dropped }] = await Promise.all([store.rebuild(), two.retain('2026-11-16T09:00:00.500Z')]);
+        expect(dropped).toBe(6_000);
+        const counts = (await store.list<Counted>({ object: 'task' })).map(({ count }) => count);
+        expect(counts).toEqual([858, 857, 857, 857, 857, 857, 857]);
       });
 
       test('leases exclude each other', async () => {
@@ -1079,13 +1125,25 @@ function sealFor(id: string, head: ChainHead): SealedReceipt {
   };
 }
 
-async function everyRow(store: Store): Promise<Row[]> {
-  const objects = ['task', 'session', 'artifact'];
+/** Each run of a property has tasks of its own, so that each begins with tasks nobody has heard of. */
+function ofRun(event: EventDraft, run: number): EventDraft {
+  const id = `${event.resource.id}_${run}`;
+  return { ...event, resource: { object: 'task', id }, task_id: id };
+}
+
+/** All rows, and what follows each task of a run in the order: nothing but a refusal for one that never was. */
+async function everyRow(store: Store, run: number): Promise<unknown[]> {
+  const objects = ['task', 'session'];
   const found = await Promise.all(objects.map((object) => store.list({ object, limit: 10_000 })));
   const tails = await Promise.all(
-    [0, 1, 2, 3, 4, 5].map((n) => store.list({ object: 'task', after: `task_${n}`, limit: 10_000 }).catch(() => [])),
+    [0, 1, 2, 3, 4, 5].map((n) =>
+      store
+        .list({ object: 'task', after: `task_${n}_${run}`, limit: 10_000 })
+        .then((rows) => rows.map(({ id }) => id))
+        .catch((fault: Fault) => fault.kind),
+    ),
   );
-  return [...found, ...tails].flat();
+  return [...found, ...tails];
 }
 
 async function collect(events: AsyncIterable<CoreEvent>): Promise<CoreEvent[]> {

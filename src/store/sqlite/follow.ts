@@ -98,7 +98,7 @@ export function createFollowing(deps: FollowingDeps): Following {
 
   function follow(stream: Stream, after: number, signal: AbortSignal): AsyncIterableIterator<CoreEvent> {
     const key = keyOf(stream);
-    /** Everything of this stream up to here was delivered or is in `ready`. */
+    /** The last event that was delivered or is in `ready`. */
     let complete = after;
     let pages: Pages | undefined = reading.pages(stream, after);
     let ready: (string | CoreEvent)[] = [];
@@ -172,7 +172,6 @@ export function createFollowing(deps: FollowingDeps): Following {
         }
         if (done && items.length === 0) {
           pages = undefined;
-          complete = Math.max(complete, upTo);
           goLive(key, follower, upTo);
         }
       } catch (thrown) {

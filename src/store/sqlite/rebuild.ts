@@ -10,7 +10,7 @@ import { createFold } from './fold.ts';
 import type { Log } from './log.ts';
 import type { Writer } from './writer.ts';
 
-const STRETCH = 500;
+const STRETCH = 100;
 
 /** A filter column from a body: only text counts. */
 const text = (name: string): string => `CASE json_type(body, '$.${name}') WHEN 'text' THEN body ->> '$.${name}' END`;
