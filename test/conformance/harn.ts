@@ -9,7 +9,7 @@ import { beyond } from './harn/beyond.ts';
 import { type OwnGateway, startOwn } from './harn/gateway.ts';
 import { publicSuite } from './harn/public.ts';
 import { type Report, reportOf, runCategories } from './harn/report.ts';
-import { createTarget } from './harn/target.ts';
+import { createTarget, type Target } from './harn/target.ts';
 import type { Print } from './run.ts';
 
 const USAGE = `npm run conformance -- harn [options]
@@ -81,6 +81,7 @@ export async function main(args: readonly string[], print: Print): Promise<numbe
     const at = createTarget({ ...common, base });
     // The public suite looks for the card under its older name, which our own gateway shows at its second mount.
     const atSuite = own ? createTarget({ ...common, base: `${base}/harn-suite` }) : at;
+    if (own) await haveWebhook(at);
     const categories = chosen.map(({ category, suite }) => ({ category, at: suite ? atSuite : at }));
     const done = await runCategories(categories, (name, test) => {
       if (values.json || (test.status === 'passed' && !values.verbose)) return;
@@ -98,6 +99,13 @@ export async function main(args: readonly string[], print: Print): Promise<numbe
   } finally {
     await own?.close();
   }
+}
+
+/** The public suite looks at a connector that takes webhooks, if there is one. */
+async function haveWebhook(at: Target): Promise<void> {
+  const { id } = await at.workspace();
+  const body = { provider: 'conformance', workspace_id: id, event_kinds: ['webhook.received'], webhook: {} };
+  await at.made('POST', '/v1/connectors', { body });
 }
 
 function tell(report: Report, asJson: boolean, print: Print): void {

@@ -2,11 +2,19 @@
 import { asking } from './asks.ts';
 import { auth } from './auth.ts';
 import { errors } from './errors.ts';
+import { events } from './events.ts';
 import { lifecycle } from './lifecycle.ts';
 import { once } from './once.ts';
 import { pages } from './pages.ts';
+import { privacy } from './privacy.ts';
+import { receipts } from './receipts.ts';
+import { recovery } from './recovery.ts';
+import { replays } from './replays.ts';
+import { resources } from './resources.ts';
 import { scopes } from './scopes.ts';
 import { sessions } from './sessions.ts';
+import { sockets } from './sockets.ts';
+import { streams } from './streams.ts';
 import type { Category } from './suite.ts';
 import { tenants } from './tenants.ts';
 import { versions } from './versions.ts';
@@ -22,4 +30,12 @@ export const beyond: readonly Category[] = [
   lifecycle,
   asking,
   sessions,
+  events,
+  streams,
+  sockets,
+  receipts,
+  replays,
+  resources,
+  privacy,
+  recovery,
 ];

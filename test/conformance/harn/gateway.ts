@@ -15,6 +15,8 @@ import { openApiKeys } from '../../../src/auth/api-keys.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const START_MS = 30_000;
+/** What deliveries are signed with. */
+export const WEBHOOK_SECRET = 'a-secret-for-conformance-only';
 
 export interface Holder {
   readonly id: string;
@@ -64,7 +66,8 @@ export async function startOwn({ source = false }: OwnOptions = {}): Promise<Own
 
   async function start(port: string): Promise<{ child: ChildProcess; url: string; output: () => string }> {
     const args = [...program, '--config', config, '--data', data, 'serve', '--port', port, '--journal', journal];
-    const child = spawn(process.execPath, args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] });
+    const env = { ...process.env, CONFORMANCE_WEBHOOK: WEBHOOK_SECRET };
+    const child = spawn(process.execPath, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';
     return await new Promise((resolve, reject) => {
       const late = setTimeout(() => fail('did not start in time'), START_MS);
@@ -133,6 +136,7 @@ function configText(_issuer: string): string {
   return [
     'rules:',
     '  - { id: reads-are-fine, when: { effect: read }, then: allow, say: reading changes nothing }',
+    '  - { id: notes-are-written, when: { effect: write }, then: allow, say: notes are there to be written }',
     '  - { id: outside-needs-a-person, when: { effect: [send, publish, pay] }, then: ask, say: a person decides }',
     '  - { id: nothing-is-deleted, when: { effect: delete }, then: block, say: notes are kept }',
     '',
