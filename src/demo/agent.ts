@@ -67,7 +67,7 @@ interface Desk {
 async function perform(desk: Desk): Promise<End> {
   const { signal } = desk;
   const steps = readScript(textOf(desk.work.task.input));
-  const voice = createVoice(desk);
+  const voice = createVoice({ ...desk, said: await saidBefore(desk.work) });
   const summary: string[] = [];
   try {
     await tellGiver(desk, 'accepted');
@@ -217,9 +217,16 @@ async function tellGiver({ name, work, sink }: Desk, status: string): Promise<vo
   await sink.emit({ event: 'agent.handoff', payload: { target_agent: name, task_id, status } });
 }
 
+/** After a crash: the names of this task's messages that are in the transcript already. */
+async function saidBefore({ task, resumed, transcript }: Work): Promise<ReadonlySet<string>> {
+  const said = new Set<string>();
+  if (resumed) for await (const { id } of transcript()) if (id.startsWith(`${task.id}.`)) said.add(id);
+  return said;
+}
+
 /** Messages that arrived while it worked are acknowledged between steps. */
 async function hear({ inbox }: Desk, voice: Voice): Promise<void> {
-  for (const text of inbox.splice(0)) await voice.say(`Noted: ${text}`);
+  for (const text of inbox.splice(0)) await voice.note(`Noted: ${text}`);
 }
 
 /** What a tool or a person said, as a sentence. */

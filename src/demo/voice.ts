@@ -7,36 +7,42 @@ export interface VoiceDeps {
   readonly work: Pick<Work, 'task'>;
   readonly sink: Pick<Sink, 'emit'>;
   readonly signal: AbortSignal;
+  /** Names of messages that were said before a crash. What came in between may differ; what was said is not said anew. */
+  readonly said: ReadonlySet<string>;
   /** Between two pieces of a message. */
   stream(): Promise<void>;
 }
 
 export interface Voice {
   say(text: string, artifacts?: readonly string[]): Promise<void>;
+  /** An aside. Counted apart: when one comes up is not the script's to say, and no other message may change its name. */
+  note(text: string): Promise<void>;
   /** A message written piece by piece. */
   open(): { add(text: string): Promise<void>; close(artifacts?: readonly string[]): Promise<void> };
   plan(steps: readonly Step[], current: number): Promise<void>;
   think(at: number, step: Step): Promise<void>;
 }
 
-export function createVoice({ work, sink, signal, stream }: VoiceDeps): Voice {
+export function createVoice({ work, sink, signal, said, stream }: VoiceDeps): Voice {
   const { id } = work.task;
-  let messages = 0;
+  const counts = { m: 0, n: 0 };
 
   const emit = async (event: string, payload: JsonObject): Promise<void> => {
     await sink.emit({ event, payload });
   };
 
-  const open: Voice['open'] = () => {
-    messages += 1;
-    const message_id = `${id}.m${messages}`;
+  const begin = (series: keyof typeof counts): ReturnType<Voice['open']> => {
+    counts[series] += 1;
+    const message_id = `${id}.${series}${counts[series]}`;
     let whole = '';
     return {
       async add(text) {
         whole += text;
+        if (said.has(message_id)) return;
         await emit('vendor.tollbridge.message_delta', { message_id, role: 'assistant', text });
       },
       async close(artifacts = []) {
+        if (said.has(message_id)) return;
         const parts: JsonObject[] = [
           { type: 'text', text: whole, visibility: 'public' },
           ...artifacts.map((artifact_id) => ({ type: 'artifact_ref', artifact_id, visibility: 'public' })),
@@ -47,17 +53,20 @@ export function createVoice({ work, sink, signal, stream }: VoiceDeps): Voice {
     };
   };
 
+  const speak = async (series: keyof typeof counts, text: string, artifacts?: readonly string[]): Promise<void> => {
+    const message = begin(series);
+    for (const piece of pieces(text)) {
+      if (signal.aborted) return;
+      await message.add(piece);
+      await stream();
+    }
+    if (!signal.aborted) await message.close(artifacts);
+  };
+
   return {
-    open,
-    async say(text, artifacts) {
-      const message = open();
-      for (const piece of pieces(text)) {
-        if (signal.aborted) return;
-        await message.add(piece);
-        await stream();
-      }
-      if (!signal.aborted) await message.close(artifacts);
-    },
+    open: () => begin('m'),
+    say: (text, artifacts) => speak('m', text, artifacts),
+    note: (text) => speak('n', text),
     async plan(steps, current) {
       const entries = steps.map((step, at) => ({
         content: describeStep(step),
