@@ -1,0 +1,67 @@
+/** Many kills over several houses: each begins with nothing, is killed again and again, and has to come to rest. */
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type HouseReport, liveThrough } from './house.ts';
+import type { MomentKind } from './moments.ts';
+import { createChance } from './random.ts';
+
+export interface CampaignOptions {
+  readonly program: string;
+  /** Below here everything is written; each house that keeps its promises is removed. */
+  readonly root: string;
+  readonly seed: string;
+  readonly kills: number;
+  readonly killsPerHouse: number;
+  readonly clients: number;
+  say(text: string): void;
+}
+export interface Summary extends Omit<HouseReport, 'moments'> {
+  readonly kills: number;
+  readonly houses: number;
+  readonly moments: Readonly<Partial<Record<MomentKind, number>>>;
+  /** Milliseconds from start to listening, shortest first. */
+  readonly starts: readonly number[];
+}
+
+export async function runCampaign(options: CampaignOptions): Promise<Summary> {
+  const { program, root, seed, kills, killsPerHouse, clients, say } = options;
+  const starts: number[] = [];
+  const reports: HouseReport[] = [];
+  const houses = Math.ceil(kills / killsPerHouse);
+  for (let house = 0; house < houses; house += 1) {
+    const here = join(root, `house-${house}`);
+    const chance = createChance(`${seed}/house ${house}`);
+    const due = Math.min(killsPerHouse, kills - house * killsPerHouse);
+    const deps = {
+      program,
+      root: here,
+      chance,
+      clients,
+      starts,
+      say: (text: string) => say(`house ${house}: ${text}`),
+    };
+    const { report } = await liveThrough(due, deps);
+    reports.push(report);
+    await rm(here, { recursive: true, force: true });
+  }
+  const sum = (of: (report: HouseReport) => number) => reports.reduce((total, report) => total + of(report), 0);
+  const moments: Partial<Record<MomentKind, number>> = {};
+  for (const kind of reports.flatMap((report) => report.moments)) moments[kind] = (moments[kind] ?? 0) + 1;
+  return {
+    kills,
+    houses,
+    moments,
+    starts: starts.toSorted((a, b) => a - b),
+    events: sum((r) => r.events),
+    delivered: sum((r) => r.delivered),
+    tasks: sum((r) => r.tasks),
+    receipts: sum((r) => r.receipts),
+    asks: sum((r) => r.asks),
+    keptOpen: sum((r) => r.keptOpen),
+    effects: sum((r) => r.effects),
+    cut: sum((r) => r.cut),
+    unknown: sum((r) => r.unknown),
+    acknowledged: sum((r) => r.acknowledged),
+    retried: sum((r) => r.retried),
+  };
+}

@@ -1,0 +1,66 @@
+/**
+ * `npm run crash -- --kills 200 --seed 42`: kills the built gateway under load and checks, after every kill, everything it
+ * had promised. Ends at the first broken promise with what was broken; the data directory is kept.
+ *
+ * A killed process leaves what it had handed to the operating system; that the disk has it too is for another test.
+ */
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { runCampaign, type Summary } from './campaign.ts';
+
+const { values } = parseArgs({
+  options: {
+    kills: { type: 'string', default: '200' },
+    seed: { type: 'string' },
+    clients: { type: 'string', default: '5' },
+    'kills-per-house': { type: 'string', default: '25' },
+  },
+});
+const seed = values.seed ?? String(Date.now() % 1_000_000);
+const program = resolve(import.meta.dirname, '../../dist/src/main.js');
+const say = (text: string) => process.stderr.write(`${text}\n`);
+
+// An exit takes the gateway along; without this an interrupt would leave it running.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+
+if (!existsSync(program)) {
+  say(`${program} is not there: npm run build`);
+  process.exit(2);
+}
+const root = await mkdtemp(join(tmpdir(), 'tollbridge-crash-'));
+say(`seed ${seed}, in ${root}`);
+const begun = performance.now();
+try {
+  const summary = await runCampaign({
+    program,
+    root,
+    seed,
+    kills: Number(values.kills),
+    killsPerHouse: Number(values['kills-per-house']),
+    clients: Number(values.clients),
+    say,
+  });
+  await rm(root, { recursive: true, force: true });
+  process.stdout.write(`${sentence(summary, (performance.now() - begun) / 1000)}\n`);
+} catch (broken) {
+  process.stdout.write(
+    `BROKEN  ${broken instanceof Error ? (broken.name === 'Broken' ? broken.message : broken.stack) : broken}\n` +
+      `The data is in ${root}; ask for it again with --seed ${seed}\n`,
+  );
+  process.exitCode = 1;
+}
+
+function sentence(s: Summary, seconds: number): string {
+  const at = (share: number) => Math.round(s.starts[Math.floor((s.starts.length - 1) * share)] ?? 0);
+  const moments = Object.entries(s.moments).map(([kind, count]) => `${count} ${kind}`);
+  return (
+    `ok  ${s.kills} kills (${moments.join(', ')}) in ${s.houses} houses, ${Math.round(seconds)} s: ` +
+    `${s.events} events, ${s.delivered} deliveries, ${s.acknowledged} writes acknowledged, ${s.retried} asked for again, ` +
+    `${s.tasks} tasks, ${s.receipts} receipts, ${s.asks} questions (${s.keptOpen} found open again), ` +
+    `${s.effects} effects (${s.cut} cut from their record, ${s.unknown} calls of unknown outcome); ` +
+    `listening after ${at(0.5)} ms (median), ${at(0.95)} ms (95 %), ${at(1)} ms (most)`
+  );
+}
