@@ -5,7 +5,13 @@ import type { Fact } from '../model/commands.ts';
 import type { EventDraft } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
 import type { ToolEndedPayload } from '../model/payloads.ts';
-import { type Artifact, Artifact as ArtifactShape, type Message, type Task } from '../model/resources.ts';
+import {
+  type Artifact,
+  Artifact as ArtifactShape,
+  type Message,
+  Message as MessageShape,
+  type Task,
+} from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import { check } from '../model/validate.ts';
 import { isTerminal } from '../model/words.ts';
@@ -224,7 +230,7 @@ export async function factEvents(
   };
   const message = fact.payload.message;
   if ((fact.event === 'agent.message' || fact.event === 'user.message') && isMessage(message)) {
-    const whole: Message & { workspace_id: string } = {
+    const given = {
       ...message,
       ...placeOf(task),
       id: message.id ?? deps.ids.next('message'),
@@ -233,6 +239,7 @@ export async function factEvents(
       updated_at: now,
       metadata: message.metadata ?? {},
     };
+    const whole = check(MessageShape, given, fact.event);
     const fitted = await deps.log.fitMessage(whole, place);
     const told = { ...base, event: fact.event, payload: { ...fact.payload, message: fitted.value as unknown as Json } };
     const counted = { message_id: whole.id, role: whole.role };
@@ -260,10 +267,12 @@ function modest({ event, payload }: Fact, task: Task, ids: Ids, now: string): Js
     const asked = payload.evidence === 'asked' && task.assigned_agent_id !== null;
     return { ...payload, evidence: asked ? 'asked' : 'observed' };
   }
-  if (event.startsWith('artifact.') && isObject(payload.artifact)) {
-    const { id, created_at, metadata = {}, ...about } = payload.artifact as unknown as Partial<Artifact>;
-    // Which bytes we keep, and what we moved out of an event, is ours to say.
-    const { bytes: _bytes, spilled: _spilled, ...claimed } = metadata;
+  if (event.startsWith('artifact.') && payload.artifact !== undefined) {
+    if (!isObject(payload.artifact)) {
+      throw new Fault('invalid_request', `${event}: /artifact must be object`, { param: '/artifact' });
+    }
+    const { id, created_at, metadata, ...about } = payload.artifact as unknown as Partial<Artifact>;
+    const { spilled: _, ...claimed } = isObject(metadata) ? metadata : {}; // what we moved out of an event is ours to say
     const whole = {
       ...{ kind: 'other', mime_type: 'application/octet-stream', uri: null, visibility: 'public', sha256: null },
       ...about,
@@ -272,7 +281,7 @@ function modest({ event, payload }: Fact, task: Task, ids: Ids, now: string): Js
       object: 'artifact',
       created_at: created_at ?? now,
       updated_at: now,
-      metadata: keptBytes(metadata, undefined),
+      metadata: keptBytes(claimed, undefined),
     };
     return { ...payload, artifact: check(ArtifactShape, whole, event) as unknown as Json };
   }

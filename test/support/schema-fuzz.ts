@@ -57,20 +57,31 @@ const ODD: readonly unknown[] = [
 
 /** Ids a generated value may use where it needs one. */
 export function fuzzer(d: Dice, ids: readonly string[], resolve: (ref: string) => Schema) {
-  function text({ pattern, format, minLength }: Schema): string {
+  /** Mostly one of the kind the member is named for. */
+  function id(name: string): string {
+    const kind =
+      name
+        .replace(/_ids?$/, '')
+        .split('_')
+        .at(-1) ?? '';
+    const fitting = ids.filter((one) => one.startsWith(kind));
+    return fitting.length > 0 && d.chance(0.8) ? d.pick(fitting) : d.pick(ids);
+  }
+
+  function text({ pattern, format, minLength }: Schema, name: string): string {
     if (format === 'date-time')
       return d.pick(['2026-01-01T00:00:00Z', '2026-06-30T23:59:60.5+02:00', '1970-01-01T00:00:00Z']);
-    if (pattern?.includes('A-Za-z0-9_.-')) return d.pick(ids);
+    if (pattern?.includes('A-Za-z0-9_.-')) return id(name);
     if (pattern?.includes('64')) return `${pattern.includes('(sha256:)?') ? '' : 'sha256:'}${'a'.repeat(64)}`;
     const made = d.pick(STRINGS);
     return made.length < (minLength ?? 0) ? 'filled' : made;
   }
 
-  function value(schema: Schema, depth = 0): unknown {
-    if (schema.$ref) return value(resolve(schema.$ref), depth);
+  function value(schema: Schema, depth = 0, name = ''): unknown {
+    if (schema.$ref) return value(resolve(schema.$ref), depth, name);
     if (schema.const !== undefined) return schema.const;
     if (schema.enum) return d.pick(schema.enum);
-    if (schema.anyOf) return value(d.pick(schema.anyOf), depth);
+    if (schema.anyOf) return value(d.pick(schema.anyOf), depth, name);
     const type = Array.isArray(schema.type) ? d.pick(schema.type) : schema.type;
     switch (type) {
       case 'null':
@@ -81,9 +92,9 @@ export function fuzzer(d: Dice, ids: readonly string[], resolve: (ref: string) =
       case 'number':
         return Math.max(schema.minimum ?? -5, Math.min(schema.maximum ?? 1000, d.roll(10)));
       case 'string':
-        return text(schema);
+        return text(schema, name);
       case 'array':
-        return Array.from({ length: depth > 3 ? 0 : d.roll(3) }, () => value(schema.items ?? {}, depth + 1));
+        return Array.from({ length: depth > 3 ? 0 : d.roll(3) }, () => value(schema.items ?? {}, depth + 1, name));
       case 'object':
         return object(schema, depth);
       default:
@@ -95,7 +106,7 @@ export function fuzzer(d: Dice, ids: readonly string[], resolve: (ref: string) =
     const made: Record<string, unknown> = {};
     for (const [name, member] of Object.entries(schema.properties ?? {})) {
       const needed = schema.required?.includes(name);
-      if (needed || (depth < 3 && d.chance(0.4))) made[name] = value(member, depth + 1);
+      if (needed || (depth < 3 && d.chance(0.4))) made[name] = value(member, depth + 1, name);
     }
     const open = schema.patternProperties && Object.values(schema.patternProperties)[0];
     if (open && d.chance(0.5)) made[d.pick(STRINGS)] = value(open, depth + 1);
@@ -122,5 +133,5 @@ export function fuzzer(d: Dice, ids: readonly string[], resolve: (ref: string) =
     return { ...rest, [name]: d.pick(ODD) };
   }
 
-  return { value, spoil, string: () => d.pick(STRINGS) };
+  return { value, spoil, id, string: () => d.pick(STRINGS) };
 }
