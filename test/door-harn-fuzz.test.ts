@@ -71,7 +71,9 @@ test(`${REQUESTS} requests made from our own document: no failure of ours, every
   async function one(): Promise<void> {
     const { path, method, operation } = d.pick(operations);
     const who = d.pick(['ana', 'acme'] as const);
-    const target = path.replace(/\{\w+\}/g, () => encodeURIComponent(d.chance(0.9) ? d.pick(ids) : fuzz.string()));
+    const target = path.replace(/\{(\w+)\}/g, (_, name) =>
+      encodeURIComponent(d.chance(0.9) ? fuzz.id(name) : fuzz.string()),
+    );
     const query = new URLSearchParams();
     for (const parameter of operation.parameters.map((p: Body) => (p.$ref ? resolve(p.$ref) : p))) {
       if (parameter.in !== 'query' || d.chance(0.5)) continue;

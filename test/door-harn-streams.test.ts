@@ -156,15 +156,29 @@ test('events past their time: ranges say 410, streams say so and end', async () 
   await door.at.until(task);
   const [first] = await eventIds(door, `/v1/tasks/${task}/events`);
   door.at.clock.advance(1000 * 60 * 60);
-  await door.room();
+  const before = door.at.clock.now();
   door.at.clock.advance(1000);
-  await door.at.house.store.retain(door.at.clock.now());
+  await door.room();
+  await door.at.house.store.retain(before);
   const range = await door.call('GET', `/v1/tasks/${task}/events?after_event_id=${first}`);
   expect([range.status, range.body.error.code]).toEqual([410, 'cursor_expired']);
   const stream = await follow(door, `/v1/sessions/${session}/events/stream`, { 'last-event-id': first });
   expect((await stream.rest()).map(({ event, data }) => [event, data.error.code])).toEqual([
     ['error', 'cursor_expired'],
   ]);
+  // Whoever names no cursor gets what is kept.
+  const kept = await door.call('GET', '/v1/events?limit=1');
+  expect([kept.status, kept.body.data.length]).toEqual([200, 1]);
+  expect(kept.body.data[0].id > first).toBe(true);
+  await door.call('POST', `/v1/sessions/${session}/messages`, { message: text('after') });
+  for (const path of [`/v1/sessions/${session}/events/stream`, '/v1/events/stream?last_event_id=']) {
+    const open = await follow(door, path);
+    if (path.includes('last_event_id'))
+      await door.call('POST', `/v1/sessions/${session}/messages`, { message: text('x') });
+    const [said] = await open.until(({ event }) => event === 'user.message');
+    expect(said?.data.session_id).toBe(session);
+    open.stop();
+  }
 });
 
 test('hidden, forbidden and nameless readers are refused before the stream begins', async () => {

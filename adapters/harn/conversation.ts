@@ -29,6 +29,8 @@ export interface ConversationDeps {
   /** The session the stream belongs to. */
   readonly session: string | undefined;
   readonly cursor: Cursor | undefined;
+  /** Where a peer without a cursor begins, when that is not the beginning. */
+  readonly begin: Cursor | undefined;
   readonly peer: TextSocket;
   readonly requestId: string;
 }
@@ -174,7 +176,7 @@ export function converse(deps: ConversationDeps): { message(text: string): void 
   const patience = setTimeout(() => begin(deps.cursor), deps.cursor ? 0 : FIRST_FRAME_MS);
   function begin(cursor: Cursor | undefined): void {
     clearTimeout(patience);
-    follow(cursor);
+    follow(cursor ?? deps.begin);
   }
 
   say({

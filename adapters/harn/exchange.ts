@@ -74,7 +74,9 @@ function onceOf(request: IncomingMessage): Call['once'] {
 
 async function bodyOf(request: IncomingMessage, operation: KnownOperation, settings: HarnSettings): Promise<unknown> {
   if (!operation.body) return undefined;
-  if (operation.body === 'Bytes') return await readBytes(request, settings.uploadLimit);
+  // Strangers are not given room for more than a JSON body.
+  const bytes = operation.scope === null ? settings.jsonLimit : settings.uploadLimit;
+  if (operation.body === 'Bytes') return await readBytes(request, bytes);
   const given = await readJson(request, { ...JSON_LIMITS, bytes: settings.jsonLimit });
   return checkBody(operation, given);
 }

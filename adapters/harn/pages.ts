@@ -3,6 +3,7 @@ import {
   type Actor,
   type Bridge,
   type CoreEvent,
+  type Cursor,
   Fault,
   type ListQuery,
   type Row,
@@ -77,9 +78,10 @@ export async function eventPage(
 ): Promise<WireList> {
   const { actor, query } = call;
   const limit = limitOf(call);
-  const after = query.after_event_id ?? query.cursor;
+  const given = query.after_event_id ?? query.cursor;
+  const after = given ?? (await beginning(bridge, actor, stream));
   const data: unknown[] = [];
-  let last = after ?? null;
+  let last = given ?? null;
   let more = false;
   for await (const event of bridge.events(actor, { stream, ...(after && { after }) })) {
     if (!wanted(event)) continue;
@@ -91,4 +93,31 @@ export async function eventPage(
     last = event.id;
   }
   return { object: 'list', data, page: { has_more: more, next_cursor: last } };
+}
+
+/**
+ * Where a reader without a cursor begins, and whether this caller may read here at all; nothing is read. A stream whose
+ * beginning is no longer kept begins with the oldest event there is.
+ */
+export async function beginning(bridge: Bridge, actor: Actor, stream: Stream): Promise<Cursor | undefined> {
+  const trouble = await readable(bridge, actor, stream, undefined);
+  const oldest = trouble?.details?.oldest;
+  if (trouble && typeof oldest !== 'string') throw trouble;
+  return oldest as Cursor | undefined;
+}
+
+/** Refused readers hear why; an expired cursor is handed back, because streams and ranges say it differently. */
+export async function readable(
+  bridge: Bridge,
+  actor: Actor,
+  stream: Stream,
+  after: Cursor | 'now' | undefined,
+): Promise<Fault | undefined> {
+  try {
+    for await (const _ of bridge.follow(actor, { stream, ...(after && { after }) }, AbortSignal.abort())) break;
+    return undefined;
+  } catch (thrown) {
+    if (thrown instanceof Fault && thrown.kind === 'cursor_expired') return thrown;
+    throw thrown;
+  }
 }

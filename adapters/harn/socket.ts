@@ -5,15 +5,23 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { faults, type OperationId, VERSION_HEADER } from '../../mappings/harn.ts';
-import { type Actor, asFault, Fault, type JsonObject, PROTOCOL_VERSION, type Stream } from '../../src/index.ts';
+import {
+  type Actor,
+  asFault,
+  type Cursor,
+  Fault,
+  type JsonObject,
+  PROTOCOL_VERSION,
+  type Stream,
+} from '../../src/index.ts';
 import { bearerOf } from '../../src/wire/bearer.ts';
 import { requestIdOf } from '../../src/wire/http.ts';
 import { refuseSocket } from '../../src/wire/refusal.ts';
 import { createSocketServer } from '../../src/wire/websocket.ts';
 import type { Desk } from './call.ts';
 import { converse } from './conversation.ts';
+import { beginning } from './pages.ts';
 import { match } from './router.ts';
-import { probe } from './sse.ts';
 import { unsupportedVersion } from './translate.ts';
 
 export type Perform = (
@@ -64,11 +72,11 @@ export function createSockets({ desk, admit, perform }: SocketDeps): Sockets {
       const actor = await admit(bearer);
       if (!stream) throw new Fault('not_found', 'there is nothing to follow at this path');
       const cursor = request.headersDistinct['last-event-id']?.[0] || at.searchParams.get('last_event_id') || undefined;
-      const { first } = await probe(desk, { actor }, stream, undefined);
-      const session = stream.of === 'session' ? stream.id : (first?.session_id ?? undefined);
+      const begin = await beginning(desk.bridge, actor, stream);
+      const session = stream.of === 'session' ? stream.id : await sessionOf(actor, stream, begin);
       if (socket.destroyed) return;
       server.accept(request, socket, head, (peer) =>
-        converse({ desk, perform, actor, bearer, stream, session, cursor, peer, requestId }),
+        converse({ desk, perform, actor, bearer, stream, session, cursor, begin, peer, requestId }),
       );
     } catch (thrown) {
       const fault = asFault(thrown);
@@ -76,6 +84,13 @@ export function createSockets({ desk, admit, perform }: SocketDeps): Sockets {
       const { message, param = null, details } = fault;
       refuseSocket(socket, { ...faults[fault.kind], message, param, ...(details && { details }) }, requestId);
     }
+  }
+
+  async function sessionOf(actor: Actor, stream: Stream, after: Cursor | undefined): Promise<string | undefined> {
+    for await (const { session_id } of desk.bridge.events(actor, { stream, limit: 1, ...(after && { after }) })) {
+      return session_id ?? undefined;
+    }
+    return undefined;
   }
 
   return {

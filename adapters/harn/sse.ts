@@ -7,6 +7,7 @@ import { bearerOf } from '../../src/wire/bearer.ts';
 import { requestIdOf } from '../../src/wire/http.ts';
 import { openSse, sseFrame } from '../../src/wire/sse.ts';
 import type { Call, Desk, Reply } from './call.ts';
+import { beginning, readable } from './pages.ts';
 import { asciiJson, toWireEvent, toWireFault } from './translate.ts';
 
 export interface Wanted {
@@ -42,11 +43,14 @@ export async function streamEvents(desk: Desk, call: Call, { stream, only, other
   const { bridge, deps, settings, metrics } = desk;
   const { request, response } = call.http!;
   const cursor = cursorOf(call);
-  const { expired } = await probe(desk, call, stream, cursor);
+  // Refusals come as statuses while that is still possible; an expired cursor is told in the stream.
+  const after = cursor ?? (otherwise === 'now' ? 'now' : await beginning(bridge, call.actor, stream));
+  const expired = await readable(bridge, call.actor, stream, after);
   // Nothing will ever follow the end of a task: 204 is what makes a browser stop coming back.
   if (!expired && cursor && stream.of === 'task' && (await isOver(desk, call, stream, cursor))) {
     return { status: 204, body: undefined };
   }
+  if (request.method === 'HEAD') return { bytes: '', type: 'text/event-stream' };
 
   const sse = openSse(response, {
     keepAliveMs: settings.keepAliveMs,
@@ -72,7 +76,6 @@ export async function streamEvents(desk: Desk, call: Call, { stream, only, other
   });
 
   try {
-    const after = cursor ?? (otherwise === 'now' ? 'now' : undefined);
     for await (const event of bridge.follow(call.actor, { stream, ...(after && { after }) }, sse.signal)) {
       if (only && !only(event)) continue;
       const room = sse.write(frameOf(event)) || (await sse.room());
@@ -94,22 +97,6 @@ export async function streamEvents(desk: Desk, call: Call, { stream, only, other
     place.leave(sse.stalled);
   }
   return 'answered';
-}
-
-/** Refusals come as statuses while that is still possible; an expired cursor is told in the stream. */
-export async function probe(
-  { bridge }: Pick<Desk, 'bridge'>,
-  { actor }: Pick<Call, 'actor'>,
-  stream: Stream,
-  after: Cursor | undefined,
-): Promise<{ readonly first?: CoreEvent; readonly expired?: Fault }> {
-  try {
-    for await (const first of bridge.events(actor, { stream, limit: 1, ...(after && { after }) })) return { first };
-    return {};
-  } catch (thrown) {
-    if (thrown instanceof Fault && thrown.kind === 'cursor_expired') return { expired: thrown };
-    throw thrown;
-  }
 }
 
 async function isOver({ bridge }: Desk, { actor }: Call, stream: Stream, cursor: Cursor): Promise<boolean> {

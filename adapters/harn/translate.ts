@@ -196,7 +196,3 @@ export function withoutSecretNames<T>(value: T): T {
   const kept = Object.entries(value).filter(([name]) => !SECRET_NAMES.test(name));
   return Object.fromEntries(kept.map(([name, member]) => [name, withoutSecretNames(member)])) as T;
 }
-
-export function without<T extends object, K extends keyof T>(value: T, ...members: K[]): Omit<T, K> {
-  return Object.fromEntries(Object.entries(value).filter(([name]) => !members.includes(name as K))) as Omit<T, K>;
-}

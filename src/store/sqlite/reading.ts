@@ -1,6 +1,6 @@
 /** Ranges of the log: cursors checked, pages fetched one turn of the event loop apart, events parsed as they are taken. */
 import { setImmediate as turn } from 'node:timers/promises';
-import { type CoreEvent, type Cursor, position } from '../../model/events.ts';
+import { type CoreEvent, type Cursor, eventId, position } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { EventRange } from '../../ports.ts';
 import { kindFilter } from './event.ts';
@@ -27,12 +27,12 @@ export function createReading(log: Log, readers: Readers, patienceMs: number): R
   function start(stream: EventRange['stream'], after: Cursor | undefined): number {
     const floor = log.floor();
     if (after === undefined) {
-      if (floor > 0 && readers.beheaded(stream)) throw expired('the beginning of this stream is no longer kept');
+      if (floor > 0 && readers.beheaded(stream)) throw expired('the beginning of this stream is no longer kept', floor);
       return floor;
     }
     const at = position(after);
     if (at === undefined) throw expired(`${after} is not a cursor of this log`);
-    if (at < floor) throw expired(`events after ${after} are no longer kept`);
+    if (at < floor) throw expired(`events after ${after} are no longer kept`, floor);
     if (at > log.last()) throw expired(`${after} is not in this log`);
     return at;
   }
@@ -79,6 +79,7 @@ export function createReading(log: Log, readers: Readers, patienceMs: number): R
   return { read, start, pages };
 }
 
-function expired(message: string): Fault {
-  return new Fault('cursor_expired', message);
+/** Whoever can live with a gap may go on after `oldest`. */
+function expired(message: string, floor?: number): Fault {
+  return new Fault('cursor_expired', message, floor === undefined ? {} : { details: { oldest: eventId(floor) } });
 }
