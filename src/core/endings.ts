@@ -33,7 +33,10 @@ export interface EndOptions {
   readonly stillRunning?: boolean;
   /** The process that did the work is gone; what it had begun may or may not have happened. */
   readonly interrupted?: boolean;
-  readonly replay?: ReplayClaim & { readonly times: { created_at: string; started_at: string; completed_at: string } };
+  readonly replay?: ReplayClaim & {
+    readonly times: { created_at: string; started_at: string; completed_at: string };
+    readonly tiers: { start: string; end: string };
+  };
   /** Only if the run still belongs to this process. Another may have taken it over. */
   readonly onlyIf?: (run: Run | undefined) => boolean;
 }
@@ -191,7 +194,7 @@ export function createEndings(deps: EndingsDeps): Endings {
       } as JsonObject,
     });
     const tier = tierOf(facts.persona, deps.defaultTier);
-    const startTier = ours(task).tier ?? tier;
+    const tiers = options.replay?.tiers ?? { start: ours(task).tier ?? tier, end: tier };
     const times = options.replay?.times ?? {
       created_at: task.created_at,
       started_at: ended.task.started_at ?? task.created_at,
@@ -212,7 +215,7 @@ export function createEndings(deps: EndingsDeps): Endings {
                   task: log.clean(ended.task),
                   final_state: outcomeState(end.state),
                   times: { ...times, issued_at: options.replay ? times.completed_at : at.now },
-                  tiers: { start: startTier, end: tier },
+                  tiers,
                   last: before,
                   ...(facts.workspace?.tenant_id && { tenant_id: facts.workspace.tenant_id }),
                   ...(end.not_reported && { not_reported: log.clean(end.not_reported) }),

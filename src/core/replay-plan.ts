@@ -7,9 +7,11 @@ import type { CoreEvent } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
 import type { ReceiptDelta, ReplayMaterial } from '../model/receipt.ts';
 import type { Artifact, Memory, Task } from '../model/resources.ts';
-import type { Json, JsonObject } from '../model/schema.ts';
+import { type Json, type JsonObject, Timestamp } from '../model/schema.ts';
+import { validator } from '../model/validate.ts';
 import type { OverrideKind, ReplayMode } from '../model/words.ts';
 import type { Row, Store } from '../ports.ts';
+import type { Log } from './log.ts';
 
 export interface ReplayRequest {
   readonly mode: ReplayMode;
@@ -30,9 +32,10 @@ export interface Dependency {
 
 export interface Plan {
   readonly request: ReplayRequest;
-  readonly events: readonly CoreEvent[];
-  /** Index of the first event to live through; those before it are only restored. */
-  readonly from: number;
+  /** Up to the checkpoint: taken as it was. */
+  readonly restored: readonly CoreEvent[];
+  /** To be lived through, with overrides applied and without what an override removes. */
+  readonly lived: readonly CoreEvent[];
   readonly applied: readonly Applied[];
   readonly source_hash: string;
   readonly missing: Missing | undefined;
@@ -54,10 +57,14 @@ export interface Missing {
 
 export interface PlanDeps {
   readonly store: Store;
+  readonly log: Pick<Log, 'clean'>;
   readonly hash: (value: Json) => string;
 }
 
-export async function planReplay(deps: PlanDeps, source: Task, request: ReplayRequest): Promise<Plan> {
+/** An artifact whose content whoever asks may read; a fault otherwise. */
+export type SeeContent = (artifactId: string) => Promise<Artifact>;
+
+export async function planReplay(deps: PlanDeps, source: Task, request: ReplayRequest, see: SeeContent): Promise<Plan> {
   checkShape(request);
   const events: CoreEvent[] = [];
   for await (const event of deps.store.read({ stream: { of: 'task', id: source.id } })) events.push(event);
@@ -65,16 +72,38 @@ export async function planReplay(deps: PlanDeps, source: Task, request: ReplayRe
   const dependencies = dependenciesOf(events);
   const applied: Applied[] = [];
   for (const [key, override] of Object.entries(request.override)) {
-    applied.push(await apply(deps, key, override, dependencies, request));
+    const next = await apply({ ...deps, see }, key, override, dependencies, request);
+    const other = applied.find(
+      ({ dependency }) => changes(dependency) && dependency.event_id === next.dependency.event_id,
+    );
+    if (other && changes(next.dependency)) {
+      throw new Fault('invalid_request', `${key}: answers the same as ${other.key}`, { param: `/override/${key}` });
+    }
+    applied.push(next);
   }
+  const told = events.map((event) => overridden(event, applied));
   return {
     request,
-    events,
-    from,
+    restored: events.slice(0, from),
+    lived: told.slice(from).filter((event) => event !== undefined),
     applied,
     source_hash: deps.hash(events.map((event) => deps.hash(event as unknown as Json))),
-    missing: await firstMissing(deps.store, source, events, new Set(applied.map(({ key }) => key)), request),
+    missing: await firstMissing(deps.store, source, told, request),
   };
+}
+
+/** The event as the replay tells it; undefined when an override takes it out. */
+function overridden(event: CoreEvent, applied: readonly Applied[]): CoreEvent | undefined {
+  const found = applied.find(({ dependency }) => changes(dependency) && dependency.event_id === event.id);
+  if (!found) return event;
+  const { value, override } = found;
+  if (override.kind === 'event_payload') return value === null ? undefined : { ...event, payload: value as JsonObject };
+  const member = { llm_provider_response: 'response', checkpoint_value: 'value' } as Readonly<Record<string, string>>;
+  return { ...event, payload: { ...event.payload, [member[override.kind] ?? 'output']: value } };
+}
+/** Times are pinned in the receipt and secrets were never in the record: neither changes an event. */
+function changes({ key }: Dependency): boolean {
+  return !key.startsWith('time:') && !key.startsWith('secret:');
 }
 
 function checkShape({ mode, override, checkpoint_id, checkpoint_event_id }: ReplayRequest): void {
@@ -96,6 +125,8 @@ function checkShape({ mode, override, checkpoint_id, checkpoint_event_id }: Repl
     if (!allowed.includes(kind)) throw bad(`${key}: is a ${allowed.join(' or ')}, not a ${kind}`, param);
   }
 }
+
+const isTimestamp = validator(Timestamp);
 
 /** Split on the first colon only: what follows is a name and may hold more. */
 const KINDS_BY_PREFIX: Readonly<Record<string, readonly OverrideKind[]>> = {
@@ -173,7 +204,7 @@ export function dependenciesOf(events: readonly CoreEvent[]): ReadonlyMap<string
 }
 
 async function apply(
-  { store, hash }: PlanDeps,
+  { store, hash, log, see }: PlanDeps & { readonly see: SeeContent },
   key: string,
   override: ReplayOverride,
   dependencies: ReadonlyMap<string, Dependency>,
@@ -186,7 +217,7 @@ async function apply(
     throw new Fault('invalid_request', `${key}: the source task has no such dependency`, { param, details: { known } });
   }
   const value = override.artifact_id
-    ? await artifactValue(store, override.artifact_id, param)
+    ? await artifactValue(store, override.artifact_id, param, see)
     : (override.value ?? null);
   const after = hash(value);
   if (override.sha256 && override.sha256 !== after) {
@@ -195,11 +226,14 @@ async function apply(
       details: { expected: after },
     });
   }
-  if (override.kind === 'time' && Number.isNaN(Date.parse(String(value)))) {
+  if (override.kind === 'time' && !isTimestamp(value)) {
     throw new Fault('invalid_request', `${key}: ${String(value)} is not a time`, { param });
   }
-  const removed = override.kind !== 'event_payload' && value === null;
-  const reason = override.reason ?? request.reason ?? undefined;
+  if (override.kind === 'event_payload' && value !== null && (typeof value !== 'object' || Array.isArray(value))) {
+    throw new Fault('invalid_request', `${key}: a payload is an object, or null to leave the event out`, { param });
+  }
+  const removed = value === null;
+  const reason = log.clean(override.reason ?? request.reason ?? undefined);
   const secret = override.kind === 'secret_value';
   const event_id = override.event_id ?? dependency.event_id;
   return {
@@ -245,9 +279,12 @@ function materialOf(key: string, { kind, artifact_id }: ReplayOverride, sha256: 
   return { kind: as, id: key, sha256, metadata: { override_key: key, ...(artifact_id && { artifact_id }) } };
 }
 
-async function artifactValue(store: Store, artifactId: string, param: string): Promise<Json> {
-  const artifact = await store.get<Artifact & Row>('artifact', artifactId);
-  const bytes = artifact?.sha256 ? await store.blob(artifact.sha256) : undefined;
+async function artifactValue(store: Store, artifactId: string, param: string, see: SeeContent): Promise<Json> {
+  const artifact = await see(artifactId).catch((cause) => {
+    throw cause instanceof Fault ? new Fault(cause.kind, cause.message, { param }) : cause;
+  });
+  const kept = artifact.sha256 && typeof artifact.metadata.bytes === 'number';
+  const bytes = kept ? await store.blob(artifact.sha256 as string) : undefined;
   if (!bytes) throw new Fault('not_found', `no content for artifact ${artifactId}`, { param });
   const text = Buffer.from(bytes).toString('utf8');
   try {
@@ -261,13 +298,15 @@ async function artifactValue(store: Store, artifactId: string, param: string): P
 async function firstMissing(
   store: Store,
   source: Task,
-  events: readonly CoreEvent[],
-  overridden: ReadonlySet<string>,
+  events: readonly (CoreEvent | undefined)[],
   { allowRefresh }: ReplayRequest,
 ): Promise<Missing | undefined> {
+  let sequence = 0;
   for (const [index, event] of events.entries()) {
+    sequence += 1;
+    if (!event) continue; // taken out by an override
     const at = { event_id: event.id, index };
-    if (overridden.has(`event:${event.id}`)) continue;
+    if (event.sequence !== sequence) return { kind: 'event', id: `${source.id}#${sequence}`, ...at };
     for (const { id, sha256 } of blobsOf(event)) {
       if (!(await store.hasBlob(sha256))) return { kind: 'artifact', id, ...at };
     }
@@ -287,7 +326,9 @@ async function firstMissing(
 function blobsOf({ payload }: CoreEvent): { id: string; sha256: string }[] {
   const found: { id: string; sha256: string }[] = [];
   const artifact = payload.artifact as unknown as Artifact | undefined;
-  if (artifact?.sha256 && !artifact.uri) found.push({ id: artifact.id, sha256: artifact.sha256 });
+  // What was moved out of an event counts where that event refers to it: an override may have made it needless.
+  const own = artifact?.sha256 && typeof artifact.metadata.bytes === 'number' && artifact.metadata.spilled !== true;
+  if (own) found.push({ id: artifact.id, sha256: artifact.sha256 as string });
   const look = (value: Json | undefined): void => {
     const ref = value as JsonObject | undefined | null;
     if (ref && ref.type === 'artifact_ref' && typeof ref.sha256 === 'string') {
