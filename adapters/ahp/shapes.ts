@@ -106,9 +106,8 @@ export const decisionShapes: Readonly<Record<Family, Decode>> = {
       detected_intent: needs(text),
       confidence: needs(number),
       target_hints: may(struct({ target_type: may(text), target_name: may(text), domain: may(text) })),
-      metadata,
     },
-    ...refusal,
+    block: { reason },
   }),
   context_perception: tagged('decision', {
     allow: {

@@ -15,6 +15,8 @@ export interface SocketOptions {
   readonly pongMs?: number;
   /** How long sending waits for a peer that does not read. */
   readonly stallMs?: number;
+  /** Binary frames end the connection, or are passed over. */
+  readonly binary?: 'close' | 'ignore';
   /** The subprotocol to agree on, out of those the client offers. */
   readonly choose?: (offered: ReadonlySet<string>) => string | false;
 }
@@ -106,6 +108,7 @@ export function createSocketServer(options: SocketOptions = {}): SocketServer {
     const handler = open(socket);
     peer.on('message', (data, binary) => {
       alive();
+      if (binary && options.binary === 'ignore') return;
       if (binary) socket.close(CLOSE.unsupportedData, 'text frames only');
       else if (!gone.signal.aborted) handler.message(String(data));
     });

@@ -1,0 +1,350 @@
+/**
+ * One message in, at most one out, whatever carries it. Checks come in the protocol's own order; errors are only for
+ * messages that no decision could answer, because agents take an error for a yes.
+ */
+import { CAPABILITIES, EVENTS, eventRow, faults, type METHODS, PROTOCOL } from '../../mappings/ahp.ts';
+import {
+  type Actor,
+  asFault,
+  type Bridge,
+  type Deps,
+  type Fault,
+  type Json,
+  type JsonObject,
+  VERSION,
+} from '../../src/index.ts';
+import type { AhpSettings } from './config.ts';
+import { type Asker, createDecider } from './decide.ts';
+import { isObject, Misfit } from './decode.ts';
+import { createObserver } from './observe.ts';
+import { type Wait, wait } from './patience.ts';
+import { createQueries } from './queries.ts';
+import { createRulings } from './rulings.ts';
+import { createRuns, PROTOCOL_NAME, type Run, scopeOf } from './runs.ts';
+import { payloadShapes, shapes } from './shapes.ts';
+import { readHandshake } from './tolerant.ts';
+import { type AhpEvent, failed, toWireRefusal, viaOf } from './translate.ts';
+
+/** Who speaks, over what. One per connection; over HTTP one per request. */
+export interface Caller {
+  readonly actor: Actor;
+  /** Fires when nobody is there any more to hear an answer. */
+  readonly gone: AbortSignal;
+  greeting?: Greeting;
+}
+
+export interface Greeting {
+  readonly version: string;
+  readonly framework: string;
+}
+
+export type Outcome =
+  | { readonly kind: 'reply'; readonly response: JsonObject }
+  /** A notification that was taken in, or one nobody has to know about. */
+  | { readonly kind: 'taken' }
+  /** Streams say nothing to this; over HTTP it is an error without an id. */
+  | { readonly kind: 'rejected'; readonly code: number; readonly message: string };
+
+export interface Harness {
+  receive(message: unknown, caller: Caller): Promise<Outcome>;
+  /** The agents of a connection that is over for good have left. */
+  left(actor: Actor): Promise<void>;
+  close(): Promise<void>;
+}
+
+type Held = Wait & Asker['patience'];
+
+async function within<T>(held: Held, what: (held: Held) => Promise<T>): Promise<T> {
+  try {
+    return await what(held);
+  } finally {
+    held.release();
+  }
+}
+
+class Refusal extends Error {
+  readonly code: number;
+  constructor(code: number, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+const INVALID: Outcome = { kind: 'rejected', code: -32600, message: 'Invalid JSON-RPC message' };
+/** A hop of a relay costs this much of the time to answer. */
+const HOP_MS = 1_000;
+const MOST_GREETINGS = 10_000;
+
+export function createHarness(
+  bridge: Bridge,
+  settings: AhpSettings,
+  deps: Pick<Deps, 'log' | 'clock' | 'ids'>,
+): Harness {
+  const runs = createRuns(bridge, settings, deps);
+  const rulings = createRulings(bridge, deps.ids);
+  const decider = createDecider({ bridge, runs, rulings, settings, deps });
+  const observer = createObserver({ bridge, runs, settings, deps });
+  const queries = createQueries({ runs, rulings });
+  const greetings = new Map<string, Greeting>();
+  const closing = new AbortController();
+
+  // ---- Envelopes ----
+
+  async function receive(message: unknown, caller: Caller): Promise<Outcome> {
+    if (!isObject(message) || typeof message.method !== 'string' || typeof message.jsonrpc !== 'string') return INVALID;
+    if (message.params === undefined) return INVALID;
+    const { id, method } = message as { id?: unknown; method: string };
+    if (id === undefined) return await notified(method, message, caller);
+    if (typeof id !== 'string' && !Number.isInteger(id)) return INVALID;
+    const reply = (said: JsonObject): Outcome => ({
+      kind: 'reply',
+      response: { jsonrpc: '2.0', id: id as string | number, ...said },
+    });
+    try {
+      if (message.jsonrpc !== '2.0') throw new Refusal(-32600, 'jsonrpc must be 2.0');
+      return reply({ result: await requested(method, message.params as Json, caller, String(id)) });
+    } catch (thrown) {
+      return reply({ error: errorOf(thrown) });
+    }
+  }
+
+  async function notified(method: string, message: Record<string, unknown>, caller: Caller): Promise<Outcome> {
+    try {
+      if (message.jsonrpc !== '2.0') throw new Refusal(-32600, 'jsonrpc must be 2.0');
+      if (method !== 'ahp/event') return { kind: 'taken' };
+      const event = readEvent(message.params as Json);
+      requireGreeting(event, caller);
+      const { answer } = eventRow(event.event_type);
+      if (answer || event.event_type === 'handshake' || event.event_type === 'query') {
+        if (!toldByOlder(event, caller)) {
+          throw new Misfit(`Protocol error: Blocking event ${event.event_type} must be sent as a request`);
+        }
+        await decided(event, askerOf(event, caller, false));
+      } else await observer.take(event, caller.actor, greetingOf(event, caller)?.framework);
+      return { kind: 'taken' };
+    } catch (thrown) {
+      const { code, message: why } = errorOf(thrown);
+      deps.log.warn({ method, why }, 'a notification was not taken in');
+      return { kind: 'rejected', code: code === -32600 ? code : -32603, message: `Handler error: ${why}` };
+    }
+  }
+
+  /** Peers up to 2.2 tell what later ones ask. */
+  function toldByOlder(event: AhpEvent, caller: Caller): boolean {
+    if (event.event_type !== 'idle' && event.event_type !== 'rate_limit') return false;
+    const [, minor] = (greetingOf(event, caller)?.version ?? PROTOCOL).split('.');
+    return Number(minor ?? 0) <= 2;
+  }
+
+  async function requested(method: string, params: Json, caller: Caller, id: string): Promise<Json> {
+    switch (method as (typeof METHODS)[number]) {
+      case 'ahp/handshake':
+        return await handshake(params, caller);
+      case 'ahp/event':
+        return await event(params, caller, id);
+      case 'ahp/query': {
+        const query = read(shapes.QueryRequest, params) as unknown as Parameters<typeof queries.answer>[0];
+        requireGreeting(query, caller);
+        return await within(patience(caller, settings.holdMs, true), (held) =>
+          queries.answer(query, caller.actor, held),
+        );
+      }
+      case 'ahp/batch':
+        return await batch(params, caller, id);
+      default:
+        throw new Refusal(-32601, 'Method not found');
+    }
+  }
+
+  // ---- Methods ----
+
+  async function handshake(params: Json, caller: Caller): Promise<JsonObject> {
+    const { value, mended } = mending(() => readHandshake(params));
+    const version = String(value.protocol_version);
+    if (version.split('.')[0] !== PROTOCOL.split('.')[0]) {
+      throw new Refusal(-32000, `Unsupported protocol version: ${version}`);
+    }
+    const { framework } = value.agent_info as { framework: string };
+    if (mended) deps.log.info({ framework, mended }, 'a handshake was read with what it left out filled in');
+    await written(value, caller);
+    caller.greeting = { version, framework };
+    if (greetings.size >= MOST_GREETINGS) greetings.delete(greetings.keys().next().value as string);
+    greetings.set(greetingKey(caller.actor, value as unknown as AhpEvent), caller.greeting);
+    return {
+      protocol_version: PROTOCOL,
+      harness_info: { name: settings.name, version: VERSION, capabilities: CAPABILITIES },
+      config: { timeout_ms: settings.timeoutMs, batch_size: settings.batchSize, max_depth: settings.maxDepth },
+    };
+  }
+
+  /** Policy may turn an agent away at the door. That it cannot be written down is no reason to: nothing is let through yet. */
+  async function written(params: JsonObject, { actor }: Caller): Promise<void> {
+    try {
+      const { decision } = await bridge.submit({
+        kind: 'passthrough',
+        actor,
+        body: {
+          protocol: PROTOCOL_NAME,
+          method: 'ahp/handshake',
+          params,
+          workspace_id: await runs.workspace(actor),
+        },
+        ext: { ahp: params },
+      });
+      if (decision?.verdict === 'block') throw new Refusal(-32000, `Handshake refused: ${decision.reason}`);
+    } catch (thrown) {
+      if (thrown instanceof Refusal || asFault(thrown).kind === 'permission_denied') throw thrown;
+      deps.log.warn({ err: thrown }, 'a handshake could not be written down');
+    }
+  }
+
+  async function event(params: Json, caller: Caller, id: string): Promise<JsonObject> {
+    const read = readEvent(params);
+    requireGreeting(read, caller);
+    const { event_type } = read;
+    if (event_type === 'handshake' || event_type === 'query') {
+      throw new Refusal(-32602, `Event type ${event_type} has a method of its own: ahp/${event_type}`);
+    }
+    if (!eventRow(event_type).answer) {
+      throw new Refusal(-32602, `Fire-and-forget event ${event_type} must be sent as a notification`);
+    }
+    return await decided(read, askerOf(read, caller, true, id));
+  }
+
+  async function batch(params: Json, caller: Caller, id: string): Promise<JsonObject> {
+    const given = isObject(params) && Array.isArray(params.events) ? params.events.length : 0;
+    if (given > settings.batchSize) {
+      throw new Refusal(-32602, `Batch size ${given} exceeds configured limit ${settings.batchSize}`);
+    }
+    const { events } = read(shapes.BatchRequest, params) as unknown as { events: readonly AhpEvent[] };
+    // All of it is looked at before any of it happens.
+    for (const event of events) {
+      checkEvent(event);
+      requireGreeting(event, caller);
+      if (!eventRow(event.event_type).batch) {
+        throw new Refusal(
+          -32602,
+          `Event type ${event.event_type} cannot be batched because it does not return a generic Decision`,
+        );
+      }
+    }
+    // The whole batch has as long as one question, and nobody is waited for: the rest of it would wait too.
+    return await within(patience(caller, settings.holdMs, false), async (whole) => {
+      const decisions: JsonObject[] = [];
+      for (const event of events) decisions.push(await entry(event, caller, whole, id));
+      return { decisions };
+    });
+  }
+
+  async function entry(event: AhpEvent, caller: Caller, whole: Held, id: string): Promise<JsonObject> {
+    if (eventRow(event.event_type).answer)
+      return await decider.decide(event, { ...whoAsks(event, caller, id), patience: whole });
+    try {
+      await observer.take(event, caller.actor, greetingOf(event, caller)?.framework);
+      return { decision: 'allow' };
+    } catch (thrown) {
+      return toWireRefusal('generic', failed(`Handler error: ${errorOf(thrown).message}`));
+    }
+  }
+
+  // ---- Checks ----
+
+  function readEvent(params: Json): AhpEvent {
+    const event = read(shapes.AhpEvent, params) as unknown as AhpEvent;
+    checkEvent(event);
+    return event;
+  }
+
+  function checkEvent({ depth, event_type, payload }: AhpEvent): void {
+    if (depth > settings.maxDepth) {
+      const why = `Event depth ${depth} exceeds configured max depth ${settings.maxDepth}`;
+      throw new Refusal(-32602, `Invalid event: Protocol error: ${why}`);
+    }
+    if (event_type !== 'run_lifecycle' && event_type !== 'task_list' && event_type !== 'verification') return;
+    try {
+      payloadShapes[event_type](payload);
+    } catch (cause) {
+      if (!(cause instanceof Misfit)) throw cause;
+      throw new Refusal(-32602, `Invalid event: Serialization error: ${cause.message}`);
+    }
+  }
+
+  function read(shape: (value: unknown) => Json, params: Json): JsonObject {
+    return mending(() => ({ value: shape(params) as JsonObject })).value;
+  }
+
+  function mending<T>(decode: () => T): T {
+    try {
+      return decode();
+    } catch (cause) {
+      if (!(cause instanceof Misfit)) throw cause;
+      throw new Refusal(-32602, `Invalid params: ${cause.message}`);
+    }
+  }
+
+  // ---- Who, and for how long ----
+
+  function greetingKey(actor: Actor, { session_id, agent_id }: Pick<AhpEvent, 'session_id' | 'agent_id'>): string {
+    return JSON.stringify([scopeOf(actor), session_id, agent_id]);
+  }
+
+  function greetingOf(event: Pick<AhpEvent, 'session_id' | 'agent_id'>, caller: Caller): Greeting | undefined {
+    return caller.greeting ?? greetings.get(greetingKey(caller.actor, event));
+  }
+
+  function requireGreeting(event: Pick<AhpEvent, 'session_id' | 'agent_id'>, caller: Caller): void {
+    if (settings.strictHandshake && !greetingOf(event, caller)) {
+      throw new Refusal(-32000, 'Handshake must complete before anything else');
+    }
+  }
+
+  function whoAsks(event: AhpEvent, caller: Caller, request_id?: string): Omit<Asker, 'patience'> {
+    const framework = greetingOf(event, caller)?.framework;
+    return {
+      actor: caller.actor,
+      ...(framework && { framework }),
+      ...(request_id !== undefined && { request_id }),
+    };
+  }
+
+  function askerOf(
+    event: AhpEvent,
+    caller: Caller,
+    hold: boolean,
+    id?: string,
+  ): Omit<Asker, 'patience'> & { patience: Held } {
+    const ms = Math.max(0, settings.holdMs - viaOf(event.metadata).length * HOP_MS);
+    return { ...whoAsks(event, caller, id), patience: patience(caller, ms, hold) };
+  }
+
+  function patience({ gone }: Caller, ms: number, hold: boolean): Held {
+    return { ...wait(ms, gone, closing.signal), hold };
+  }
+
+  async function decided(event: AhpEvent, asker: ReturnType<typeof askerOf>): Promise<JsonObject> {
+    return await within(asker.patience, () => decider.decide(event, asker));
+  }
+
+  function errorOf(thrown: unknown): { code: number; message: string } {
+    if (thrown instanceof Refusal) return { code: thrown.code, message: thrown.message };
+    if (thrown instanceof Misfit) return { code: -32602, message: thrown.message };
+    const fault: Fault = asFault(thrown);
+    if (fault.kind === 'internal') deps.log.error({ err: fault.cause ?? fault }, 'a message failed');
+    return { code: faults[fault.kind], message: fault.kind === 'internal' ? 'Internal error' : fault.message };
+  }
+
+  return {
+    receive,
+    async left(actor) {
+      const scope = scopeOf(actor);
+      await observer.left(runs.all().filter((run: Run) => run.scope === scope));
+    },
+    async close() {
+      closing.abort();
+      await observer.settle();
+    },
+  };
+}
+
+/** Events that wait for an answer, for whoever wants to know before asking. */
+export const BLOCKING: readonly string[] = EVENTS.filter((row) => 'answer' in row).map(({ wire }) => wire);

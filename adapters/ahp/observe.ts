@@ -1,0 +1,402 @@
+/**
+ * What agents only tell: written down as facts about their task, in the order it was told. Nothing told here is believed
+ * further than that it was told: a result without its question is `observed`, and an end is what the agent says it is.
+ */
+import { artifactKind, checkEvent, planStatus, runStatus, type VERIFICATION_STATES } from '../../mappings/ahp.ts';
+import {
+  type Actor,
+  asFault,
+  type Bridge,
+  type Deps,
+  type End,
+  type Fact,
+  type Json,
+  type JsonObject,
+} from '../../src/index.ts';
+import type { AhpSettings } from './config.ts';
+import { extOf, openingOf, says } from './decide.ts';
+import { isObject } from './decode.ts';
+import { PROTOCOL_NAME, type Run, type Runs } from './runs.ts';
+import { type AhpEvent, fingerprint, readCall } from './translate.ts';
+
+export interface Observer {
+  take(event: AhpEvent, actor: Actor, framework?: string): Promise<void>;
+  /** Ends whatever of these runs has not said how it ended: its agent is gone. */
+  left(runs: readonly Run[]): Promise<void>;
+  /** Ends what said that it was over and was only given time to add to it. */
+  settle(): Promise<void>;
+}
+
+export interface ObserverDeps {
+  readonly bridge: Bridge;
+  readonly runs: Runs;
+  readonly settings: AhpSettings;
+  readonly deps: Pick<Deps, 'log' | 'clock' | 'ids'>;
+}
+
+const HEARTBEAT_MS = 60_000;
+
+export function createObserver({ bridge, runs, settings, deps }: ObserverDeps): Observer {
+  async function report(run: Run, event: AhpEvent, facts: readonly Fact[]): Promise<void> {
+    if (facts.length === 0) return;
+    const ext = extOf(event);
+    const told = facts.map((fact, index) => (index === 0 ? { ...fact, ext } : fact));
+    const body = { task_id: run.taskId, facts: told };
+    await bridge.submit({ kind: 'task.report', actor: run.actor, body });
+  }
+
+  const told: Partial<Record<AhpEvent['event_type'], (run: Run, event: AhpEvent) => Promise<void>>> = {
+    async session_start(run, { payload }) {
+      const { model_provider: provider, model_name: model } = members(payload);
+      if (typeof provider === 'string' && typeof model === 'string') run.model = { provider, model };
+    },
+
+    async post_action(run, event) {
+      const payload = members(event.payload);
+      if (typeof payload.response_text === 'string') return await response(run, event, payload);
+      const facts = callEnded(run, event.payload, deps);
+      run.failure = undefined;
+      await report(run, event, facts);
+    },
+
+    async post_response(run, event) {
+      await response(run, event, members(event.payload));
+    },
+
+    async success(run, event) {
+      const { action_summary = null, action_type = null, duration_ms = null } = members(event.payload);
+      run.failure = undefined;
+      const span = { id: deps.ids.next('span'), kind: 'action', name: action_type };
+      await report(run, event, [{ event: 'span.completed', payload: { span, summary: action_summary, duration_ms } }]);
+    },
+
+    async error(run, event) {
+      const payload = members(event.payload);
+      const message = text(payload.error_message) ?? text(payload.message) ?? text(payload.error) ?? 'an error';
+      const type = text(payload.error_type) ?? 'error';
+      const named = readCall(event.payload).tool;
+      const call = named === 'unknown' ? undefined : lastOpen(run, named);
+      run.failure = message;
+      const span = { id: deps.ids.next('span'), kind: 'error', name: type };
+      await report(run, event, [
+        { event: 'span.failed', payload: { span, error: message } },
+        ...(call ? [ended(call, { status: 'error', error: message })] : []),
+      ]);
+    },
+
+    async heartbeat(run, event) {
+      const now = Date.parse(deps.clock.now());
+      if (now - run.heartbeatAt < HEARTBEAT_MS) return;
+      run.heartbeatAt = now;
+      await report(run, event, [{ event: 'vendor.ahp.heartbeat', payload: members(event.payload) }]);
+    },
+  };
+
+  async function response(run: Run, event: AhpEvent, payload: JsonObject): Promise<void> {
+    const said = text(payload.response_text) ?? text(payload.response) ?? text(payload.text) ?? text(payload.content);
+    run.spans = Math.max(run.spans, 1);
+    const call_id = `${run.taskId}.llm${run.spans}`;
+    const span = { id: `${run.taskId}.span${run.spans}`, kind: 'llm', call_id };
+    const usage = usageOf(payload, run, call_id);
+    run.failure = undefined;
+    await report(run, event, [
+      ...(said ? [{ event: 'agent.message', payload: says('assistant', said) }] : []),
+      { event: 'span.completed', payload: { span, ...(run.model && { model: run.model }) } },
+      ...(usage ? [{ event: 'vendor.tollbridge.usage', payload: usage }] : []),
+    ]);
+  }
+
+  // ---- Contracts ----
+
+  async function runLifecycle(actor: Actor, event: AhpEvent, framework: string | undefined): Promise<void> {
+    const payload = event.payload as JsonObject;
+    const status = String(payload.status);
+    const prompt = text(payload.prompt);
+    const opening = openingOf(event, framework);
+    const input = prompt ? (says('user', prompt).message as JsonObject) : opening.input;
+    const run = await runs.contract(actor, event, String(payload.run_id), { ...opening, input });
+    if (!run) return await ignored(actor, event);
+    const state = runStatus.toCore(status);
+    const ends = state === 'COMPLETED' || state === 'FAILED' || state === 'CANCELED';
+    if (!ends) {
+      const phase = { phase: status, run_id: payload.run_id as Json };
+      return await report(run, event, [{ event: 'span.updated', payload: phase }]);
+    }
+    const reason = text(payload.error);
+    const summary = text(payload.result_summary) ?? (state === 'CANCELED' ? reason : undefined);
+    const end: End = {
+      state,
+      ...(summary !== undefined && { summary }),
+      ...(state === 'FAILED' && { failure: { code: 'agent_failed', message: reason ?? 'the agent says it failed' } }),
+    };
+    await endLater(run, end);
+  }
+
+  /** Checks are told after the end; a receipt is sealed with it. So the end waits a moment for them. */
+  async function endLater(run: Run, end: End): Promise<void> {
+    if (run.ending) return;
+    if (settings.settleMs === 0 || run.verification) return await finish(run, end);
+    const timer = setTimeout(() => {
+      runs
+        .inOrder(run.actor, run, () => finish(run, end))
+        .catch((cause) => deps.log.error({ err: cause, task: run.taskId }, 'a supervised task could not be ended'));
+    }, settings.settleMs);
+    run.ending = { end, timer };
+  }
+
+  async function finish(run: Run, end: End): Promise<void> {
+    const unreported = [...run.open.values()].flat();
+    const verification = run.verification && { verification: run.verification };
+    const facts = unreported.map((call) => ended(call, { status: 'error', error: UNREPORTED, code: 'canceled' }));
+    await runs.end(
+      run,
+      {
+        ...end,
+        ...(verification && { metrics: verification }),
+        not_reported: [
+          'the work was done by a supervised agent: only what it told is known',
+          ...unreported.map(({ tool, id }) => `the outcome of ${tool} (${id})`),
+        ],
+      },
+      facts,
+    );
+  }
+
+  async function taskList(run: Run, event: AhpEvent): Promise<void> {
+    const { tasks } = event.payload as unknown as { tasks: readonly JsonObject[] };
+    const entries = tasks.map(({ id, title, status, ...rest }) => {
+      const word = String(status);
+      const plain = word === 'failed' || word === 'skipped' || word === 'cancelled' ? `${word}: ${title}` : title;
+      return {
+        content: plain as Json,
+        status: planStatus.toCore(word) ?? 'pending',
+        priority: 'medium',
+        ext: { ahp: { id: id as Json, status: word, ...rest } },
+      };
+    });
+    await report(run, event, [{ event: 'vendor.tollbridge.plan', payload: { entries: entries as unknown as Json } }]);
+  }
+
+  async function verification(run: Run, event: AhpEvent): Promise<void> {
+    const {
+      status,
+      checks = [],
+      residual_risks = [],
+    } = event.payload as unknown as {
+      status: string;
+      checks?: readonly JsonObject[];
+      residual_risks?: readonly string[];
+    };
+    run.verification = {
+      status,
+      checks: checks.map(({ id, subject, status: came }) => ({ id, subject, status: came })) as Json,
+      residual_risks,
+    };
+    const facts = checks.flatMap((check): Fact[] => {
+      const kind = checkEvent[String(check.status) as (typeof VERIFICATION_STATES)[number]];
+      const span = {
+        id: deps.ids.next('span'),
+        kind: 'check',
+        name: check.subject as Json,
+        check_id: check.id as Json,
+      };
+      const { command = null, message = null } = check;
+      const checked = { span, status: check.status as Json, command, message };
+      return [...(kind ? [{ event: kind, payload: checked }] : []), ...artifactsIn(check).map(artifactFact)];
+    });
+    await report(run, event, facts);
+    if (run.ending) await finish(run, run.ending.end);
+  }
+
+  async function contract(actor: Actor, event: AhpEvent, framework: string | undefined): Promise<void> {
+    if (event.event_type === 'run_lifecycle') return await runLifecycle(actor, event, framework);
+    const runId = String((event.payload as JsonObject).run_id);
+    const run = await runs.contract(actor, event, runId, openingOf(event, framework));
+    if (!run) return await ignored(actor, event);
+    await (event.event_type === 'task_list' ? taskList(run, event) : verification(run, event));
+  }
+
+  /** Said about what is over: its receipt is sealed, so this stands beside it. */
+  async function ignored(actor: Actor, event: AhpEvent): Promise<void> {
+    const session = await runs.sessionOf(actor, event.session_id);
+    await bridge.submit({
+      kind: 'passthrough',
+      actor,
+      body: {
+        protocol: PROTOCOL_NAME,
+        method: `ignored ${event.event_type}`,
+        params: event.payload,
+        workspace_id: await runs.workspace(actor),
+        ...(session && { session_id: session }),
+      },
+      ext: extOf(event),
+    });
+  }
+
+  async function sessionEnd(actor: Actor, event: AhpEvent): Promise<void> {
+    const mine = runs.ofSession(actor, event.session_id).filter(({ agent_id }) => agent_id === event.agent_id);
+    if (mine.length === 0 && (await runs.sessionOf(actor, event.session_id))) {
+      mine.push(await runs.open(actor, event, openingOf(event, undefined)));
+    }
+    for (const run of mine) await finish(run, run.ending?.end ?? endOf(run));
+    const others = runs.ofSession(actor, event.session_id);
+    if (event.depth === 0 || others.length === 0) await runs.closeSession(actor, event.session_id);
+  }
+
+  async function take(event: AhpEvent, actor: Actor, framework?: string): Promise<void> {
+    await runs.inOrder(actor, event, async () => {
+      if (event.event_type === 'session_end') return await sessionEnd(actor, event);
+      const row = ['run_lifecycle', 'task_list', 'verification'].includes(event.event_type);
+      if (row) return await contract(actor, event, framework);
+      const run = await runs.open(actor, event, openingOf(event, framework));
+      try {
+        await told[event.event_type]?.(run, event);
+      } catch (cause) {
+        // Its task was ended by someone else; what is told about it afterwards changes nothing.
+        if (asFault(cause).kind !== 'conflict') throw cause;
+        await ignored(actor, event);
+      }
+    });
+  }
+
+  return {
+    take,
+    async left(gone) {
+      for (const run of gone) await runs.inOrder(run.actor, run, () => finish(run, run.ending?.end ?? LEFT));
+    },
+    async settle() {
+      for (const run of runs.all()) {
+        const end = run.ending?.end;
+        if (end) await runs.inOrder(run.actor, run, () => finish(run, end));
+      }
+    },
+  };
+}
+
+const UNREPORTED = 'let through, and never reported on';
+
+const LEFT: End = {
+  state: 'FAILED',
+  failure: { code: 'agent_left', message: 'the agent went away without saying how it ended' },
+};
+
+function endOf({ failure }: Run): End {
+  return failure === undefined
+    ? { state: 'COMPLETED' }
+    : { state: 'FAILED', failure: { code: 'agent_failed', message: failure } };
+}
+
+/** A result, paired with the call it belongs to; without one it is something we were only told. */
+function callEnded(run: Run, payload: Json, { ids }: Pick<Deps, 'ids'>): Fact[] {
+  const { tool, arguments: given, argumentsKey } = readCall(payload);
+  const result = resultOf(members(payload));
+  const paired = argumentsKey ? takeOpen(run, fingerprint(tool, given)) : lastOpen(run, tool);
+  if (paired) return [ended(paired, result)];
+  const id = ids.next('call');
+  const requested = {
+    tool_call_id: id,
+    name: tool,
+    kind: 'tool',
+    input: argumentsKey ? given : {},
+    effect: 'unknown',
+    evidence: 'observed',
+  };
+  return [{ event: 'tool.requested', payload: requested }, ended({ id, tool }, result)];
+}
+
+type OpenCall = { readonly id: string; readonly tool: string };
+
+function takeOpen(run: Run, print: string): OpenCall | undefined {
+  const [first, ...rest] = run.open.get(print) ?? [];
+  if (rest.length > 0) run.open.set(print, rest);
+  else run.open.delete(print);
+  return first;
+}
+
+/** By name alone, and only when that leaves no doubt which call is meant. */
+function lastOpen(run: Run, tool: string): OpenCall | undefined {
+  const prints = [...run.open].filter(([, calls]) => calls.some((call) => tool === 'unknown' || call.tool === tool));
+  const [only] = prints;
+  return prints.length === 1 && only?.[1].length === 1 ? takeOpen(run, only[0]) : undefined;
+}
+
+interface Result {
+  readonly status: 'ok' | 'error';
+  readonly output?: Json;
+  readonly error?: string;
+  readonly code?: string;
+}
+
+function ended({ id, tool }: OpenCall, result: Result): Fact {
+  const payload = { tool_call_id: id, name: tool, ...result } as JsonObject;
+  return { event: result.status === 'ok' ? 'tool.completed' : 'tool.failed', payload };
+}
+
+const GOOD = new Set(['success', 'succeeded', 'ok', 'completed', 'done']);
+
+/** Only a word that says so is a success; silence about how it went is not. */
+function resultOf(payload: JsonObject): Result {
+  const result = isObject(payload.result) ? (payload.result as JsonObject) : payload;
+  const output = result.output ?? (payload.result !== undefined && !isObject(payload.result) ? payload.result : null);
+  const exit = result.exit_code;
+  const said = result.success ?? result.status ?? payload.status;
+  const good = said === true || (typeof said === 'string' && GOOD.has(said.toLowerCase()));
+  if (good && (exit === undefined || exit === null || exit === 0)) return { status: 'ok', output: output as Json };
+  const error = text(result.error) ?? (typeof exit === 'number' ? `exit code ${exit}` : `status ${said ?? 'not told'}`);
+  return { status: 'error', output: output as Json, error };
+}
+
+function usageOf(payload: JsonObject, { model }: Run, call_id: string): JsonObject | undefined {
+  if (!isObject(payload.usage)) return undefined;
+  const { usage } = payload as { usage: JsonObject };
+  const input = amount(usage.input_tokens ?? usage.prompt_tokens);
+  const output = amount(usage.output_tokens ?? usage.completion_tokens);
+  if (input === undefined && output === undefined) return undefined;
+  return {
+    call_id,
+    ...model,
+    ...(input !== undefined && { input_tokens: input }),
+    ...(output !== undefined && { output_tokens: output }),
+  };
+}
+
+function amount(value: Json | undefined): number | undefined {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : undefined;
+}
+
+function artifactsIn({ artifacts = [], evidence = [] }: JsonObject): JsonObject[] {
+  const pieces = (evidence as unknown as readonly JsonObject[]).flatMap(({ artifact }) => (artifact ? [artifact] : []));
+  return [...(artifacts as unknown as readonly JsonObject[]), ...(pieces as JsonObject[])];
+}
+
+const HEX = /^(?:sha256:)?([0-9a-f]{64})$/i;
+
+function artifactFact(ref: JsonObject): Fact {
+  const { id, kind, uri, path, mime_type, sha256, size_bytes, summary } = ref;
+  const hash = HEX.exec(String(sha256 ?? ''))?.[1]?.toLowerCase() ?? null;
+  const metadata = {
+    external_id: id,
+    ...(kind && artifactKind(String(kind)) !== kind && { claimed_kind: kind }),
+    ...(sha256 && !hash && { claimed_sha256: sha256 }),
+    ...(size_bytes !== undefined && { size_bytes }),
+    ...(summary && { summary }),
+    ...(path && { path }),
+  };
+  const artifact = {
+    kind: artifactKind(text(kind)),
+    mime_type: text(mime_type) ?? 'application/octet-stream',
+    uri: text(uri) ?? (path ? `file:${path}` : null),
+    visibility: 'internal',
+    sha256: hash,
+    metadata: metadata as JsonObject,
+  };
+  return { event: 'artifact.created', payload: { artifact: artifact as unknown as Json } };
+}
+
+function members(payload: Json): JsonObject {
+  return isObject(payload) ? (payload as JsonObject) : {};
+}
+
+function text(value: Json | undefined): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}

@@ -1,0 +1,43 @@
+/** How long someone waits for an answer: until a time is up, or nobody is there to hear it. Leaves nothing ticking. */
+export interface Wait {
+  readonly signal: AbortSignal;
+  release(): void;
+}
+
+export function wait(ms: number, ...others: readonly AbortSignal[]): Wait {
+  const over = new AbortController();
+  const stop = () => {
+    release();
+    over.abort();
+  };
+  const timer = setTimeout(stop, ms);
+  const release = () => {
+    clearTimeout(timer);
+    for (const other of others) other.removeEventListener('abort', stop);
+  };
+  for (const other of others) {
+    if (other.aborted) stop();
+    else other.addEventListener('abort', stop, { once: true });
+  }
+  return { signal: over.signal, release };
+}
+
+/** Resolves a moment after the signal fires, for whoever still has something to say at the last moment. */
+export function afterwards(signal: AbortSignal, ms: number): { readonly passed: Promise<'late'>; cancel(): void } {
+  let timer: NodeJS.Timeout | undefined;
+  let arm = () => {};
+  const passed = new Promise<'late'>((resolve) => {
+    arm = () => {
+      timer = setTimeout(resolve, ms, 'late');
+    };
+    if (signal.aborted) arm();
+    else signal.addEventListener('abort', arm, { once: true });
+  });
+  return {
+    passed,
+    cancel() {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', arm);
+    },
+  };
+}

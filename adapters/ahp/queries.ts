@@ -1,0 +1,69 @@
+/** Questions an agent asks in its own words. Yes and no are what a harness can say; a person says them when a rule asks one. */
+import { type Actor, asFault, type Json, type JsonObject } from '../../src/index.ts';
+import { openingOf } from './decide.ts';
+import { isObject } from './decode.ts';
+import { afterwards } from './patience.ts';
+import type { Patience, Rulings } from './rulings.ts';
+import type { Runs } from './runs.ts';
+import type { AhpEvent } from './translate.ts';
+
+export interface Query {
+  readonly session_id: string;
+  readonly agent_id: string;
+  readonly query_type: string;
+  readonly payload: Json;
+}
+
+export interface Queries {
+  answer(query: Query, actor: Actor, patience: Patience): Promise<JsonObject>;
+}
+
+export function createQueries({ runs, rulings }: { readonly runs: Runs; readonly rulings: Rulings }): Queries {
+  return {
+    async answer(query, actor, patience) {
+      const late = afterwards(patience.signal, LAST_WORD_MS);
+      const answered = ask(query, actor, patience).catch((cause) => {
+        const fault = asFault(cause);
+        return { answer: 'no', reason: fault.kind === 'internal' ? 'it could not be decided' : fault.message };
+      });
+      const first = await Promise.race([answered, late.passed]);
+      late.cancel();
+      return first === 'late' ? { answer: 'no', reason: 'it was not decided in time' } : first;
+    },
+  };
+
+  async function ask({ session_id, agent_id, query_type, payload }: Query, actor: Actor, patience: Patience) {
+    const place = { session_id, agent_id, depth: 0 };
+    await runs.caughtUp(actor, place);
+    const first = { ...place, event_type: 'query', timestamp: '', payload } as AhpEvent;
+    const run = await runs.open(actor, place, openingOf(first, undefined));
+    const { ruled } = await rulings.ask(
+      actor,
+      run,
+      {
+        action: {
+          kind: 'query',
+          tool: query_type || 'query',
+          server: 'ahp',
+          arguments: isObject(payload) ? (payload as JsonObject) : { payload },
+          effect: 'none',
+          evidence: 'asked',
+          attributes: { agent_id },
+        },
+      },
+      patience,
+    );
+    switch (ruled.verdict) {
+      case 'allow':
+        return { answer: 'yes', reason: ruled.reason };
+      case 'modify':
+        return { answer: 'yes', reason: ruled.reason, alternatives: [JSON.stringify(ruled.arguments ?? {})] };
+      case 'defer':
+      case 'escalate':
+        return { answer: 'no', reason: `not yet: ${ruled.reason}`, alternatives: ['ask again later'] };
+      default:
+        return { answer: 'no', reason: ruled.reason };
+    }
+  }
+}
+const LAST_WORD_MS = 250;

@@ -1,0 +1,136 @@
+/**
+ * May it? One question to the gate and, when people are asked, the wait for them: within a deadline, given up when the
+ * asker is gone, joined by whoever asks the same again. An approval lets exactly one act through.
+ */
+import {
+  type Accepted,
+  type Actor,
+  type AskRecord,
+  asFault,
+  type Bridge,
+  type Decision,
+  type Ids,
+  type JsonObject,
+  type ProposedAction,
+  type Row,
+} from '../../src/index.ts';
+import type { Asked, Run } from './runs.ts';
+import { type Ruled, ruledBy } from './translate.ts';
+
+export interface Patience {
+  /** Fires when the answer has to go out, and when nobody is there to hear it. */
+  readonly signal: AbortSignal;
+  /** People may be waited for. */
+  readonly hold: boolean;
+}
+
+export interface Question {
+  readonly action: ProposedAction;
+  /** Same fingerprint, same question. Absent for what is not a call: the gate tells those apart itself. */
+  readonly fingerprint?: string;
+  readonly ext?: JsonObject;
+  readonly trace_id?: string;
+}
+
+export interface Answered {
+  readonly ruled: Ruled;
+  readonly call_id: string | undefined;
+}
+
+export interface Rulings {
+  ask(actor: Actor, run: Run, question: Question, patience: Patience): Promise<Answered>;
+}
+
+const LOOK_MS = 100;
+type State = AskRecord['state'];
+
+export function createRulings(bridge: Bridge, ids: Ids): Rulings {
+  async function propose(actor: Actor, run: Run, { action, ext, trace_id }: Question, callId: string | undefined) {
+    return (await bridge.submit({
+      kind: 'action.propose',
+      actor,
+      body: { task_id: run.taskId, action: { ...action, ...(callId && { tool_call_id: callId }) }, wait_ms: 0 },
+      ...(ext && { ext }),
+      ...(trace_id && { trace_id }),
+    })) as Accepted<'action.propose'> & { decision: Decision };
+  }
+
+  /** After a restart the question may still stand in the log, under the call it was asked for. */
+  async function stillAsked(actor: Actor, run: Run, fingerprint: string): Promise<Asked | undefined> {
+    const where = { task_id: run.taskId };
+    const { data } = await bridge.list<AskRecord & Row>(actor, { object: 'ask', where, newestFirst: true, limit: 50 });
+    const ask = data.find(
+      ({ tool_call_id, used_at, state }) =>
+        tool_call_id?.endsWith(`.${fingerprint}`) && !used_at && state !== 'canceled',
+    );
+    return ask && { call_id: ask.tool_call_id as string, ask_id: ask.id, taken: false };
+  }
+
+  async function known(actor: Actor, run: Run, fingerprint: string): Promise<Asked | undefined> {
+    const asked = run.asked.get(fingerprint);
+    if (asked || run.asksKnown) return asked;
+    const found = await stillAsked(actor, run, fingerprint);
+    if (found) run.asked.set(fingerprint, found);
+    return found;
+  }
+
+  async function ask(actor: Actor, run: Run, question: Question, patience: Patience): Promise<Answered> {
+    const { fingerprint } = question;
+    for (;;) {
+      const before = fingerprint ? await known(actor, run, fingerprint) : undefined;
+      const callId = fingerprint ? (before?.call_id ?? `${ids.next('call')}.${fingerprint}`) : undefined;
+      const first = await propose(actor, run, question, callId);
+      const askId = first.details?.ask_id as string | undefined;
+      if (!askId) {
+        // Ruled without people, or with an answer that was waiting to be taken.
+        if (fingerprint && run.asked.get(fingerprint) === before) run.asked.delete(fingerprint);
+        return { ruled: ruledBy(first.decision), call_id: callId };
+      }
+      const asked = before ?? { call_id: callId ?? '', ask_id: askId, taken: false };
+      if (fingerprint && !before) run.asked.set(fingerprint, asked);
+      const waiting: Answered = { ruled: { ...ruledBy(first.decision), ask_id: askId }, call_id: callId };
+      if (!patience.hold) return waiting;
+      const closed = await untilClosed(actor, askId, patience.signal);
+      if (!closed) return waiting;
+      const mine = !asked.taken;
+      asked.taken = true;
+      if (fingerprint && run.asked.get(fingerprint) === asked) run.asked.delete(fingerprint);
+      if (mine) {
+        const taken = await propose(actor, run, question, callId);
+        return { ruled: ruledBy(taken.decision), call_id: callId };
+      }
+      // The same no is a no for everyone who asked; a yes was for one of them, and the others ask anew.
+      if (closed.state !== 'approved') {
+        return { ruled: { verdict: 'block', reason: closed.reason ?? 'not approved' }, call_id: callId };
+      }
+    }
+  }
+
+  async function untilClosed(actor: Actor, askId: string, signal: AbortSignal) {
+    for (;;) {
+      if (signal.aborted) return undefined;
+      const { state, reason } = await bridge.view<AskRecord & Row>(actor, 'ask', askId).catch((cause) => {
+        // Looking again is harmless, and the deadline is watched elsewhere.
+        if (asFault(cause).kind === 'unavailable') return { state: 'open' as State, reason: null };
+        throw cause;
+      });
+      if (state !== 'open') return { state, reason };
+      await pause(LOOK_MS, signal);
+    }
+  }
+
+  return { ask };
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    if (signal.aborted) done();
+    else signal.addEventListener('abort', done, { once: true });
+  });
+}

@@ -1,0 +1,188 @@
+/**
+ * The door: agents ask and tell over HTTP, WebSocket and a Unix socket. Frames in, frames out; who is there is proven
+ * before anything is read, and what proves it never reaches a log. Every answer of the protocol is a 200.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import {
+  type Actor,
+  asFault,
+  type Bridge,
+  type Closable,
+  type Deps,
+  Fault,
+  type FrontDoor,
+  type JsonObject,
+} from '../../src/index.ts';
+import { bearerOf } from '../../src/wire/bearer.ts';
+import { parseJson, readBytes } from '../../src/wire/body.ts';
+import { requestIdOf } from '../../src/wire/http.ts';
+import { refuseSocket } from '../../src/wire/refusal.ts';
+import { listenUnix } from '../../src/wire/unix-socket.ts';
+import { createSocketServer } from '../../src/wire/websocket.ts';
+import type { AhpSettings } from './config.ts';
+import { createHarness, type Harness } from './harness.ts';
+import { converse, serveLines } from './streams.ts';
+
+export function ahpDoor(settings: AhpSettings, deps: Deps): FrontDoor {
+  return {
+    name: 'ahp',
+    // Agents ask here; nobody behind this door answers for a person.
+    carries: [],
+    async open(bridge) {
+      return await openDoor(settings, deps, bridge);
+    },
+  };
+}
+
+/** Whoever may open a socket or start us as a child is an agent of this machine's owner. */
+export const LOCAL_AGENT: Actor = { id: 'agent:local', kind: 'agent', scopes: ['*'], door: 'ahp' };
+
+async function openDoor(settings: AhpSettings, deps: Deps, bridge: Bridge): Promise<Closable> {
+  const harness = createHarness(bridge, settings, deps);
+  const sockets = createSocketServer({ frameLimit: settings.lineLimit, binary: 'ignore' });
+
+  async function admit(request: IncomingMessage, query: string): Promise<Actor> {
+    const [key, ...more] = request.headersDistinct['x-api-key'] ?? [];
+    if (more.length > 0) throw new Fault('unauthenticated', 'more than one X-API-Key header');
+    const bearer = key ?? (request.headers.authorization ? bearerOf(request) : credentialIn(query));
+    return { ...(await deps.authenticate(bearer)), door: 'ahp' };
+  }
+
+  deps.http.mount('/', (request, response, next) => {
+    const [path, query = ''] = splitTarget(request.url ?? '/');
+    if (path !== settings.path) return next();
+    serve(request, response, query).catch(next);
+  });
+
+  async function serve(request: IncomingMessage, response: ServerResponse, _query: string): Promise<void> {
+    if (request.method !== 'POST') {
+      response.writeHead(405, { allow: 'POST' });
+      response.end();
+      return;
+    }
+    let actor: Actor;
+    try {
+      actor = await admit(request, '');
+    } catch (thrown) {
+      const { kind, message } = asFault(thrown);
+      return answer(response, kind === 'unauthenticated' ? 401 : 503, { error: message });
+    }
+    if (!/^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(request.headers['content-type'] ?? '')) {
+      return say(response, 415, 'the body must be application/json');
+    }
+    let message: unknown;
+    try {
+      const bytes = await readBytes(request, settings.bodyLimit);
+      message = parseJson(bytes, { bytes: settings.bodyLimit, depth: 64, values: 100_000 });
+    } catch (thrown) {
+      const { kind, message: why } = asFault(thrown);
+      return say(response, kind === 'payload_too_large' ? 413 : 400, why);
+    }
+    const gone = new AbortController();
+    response.once('close', () => gone.abort());
+    const outcome = await harness.receive(message, { actor, gone: gone.signal });
+    switch (outcome.kind) {
+      case 'reply':
+        return answer(response, 200, outcome.response);
+      case 'taken':
+        response.writeHead(204);
+        response.end();
+        return;
+      case 'rejected': {
+        const { code, message: why } = outcome;
+        return answer(response, 200, { jsonrpc: '2.0', id: '', error: { code, message: why } });
+      }
+    }
+  }
+
+  deps.http.upgrade(
+    (path) => path === settings.path,
+    (request, socket, head) => {
+      upgrade(request, socket, head).catch((cause) => {
+        deps.log.error({ err: cause }, 'a connection failed');
+        socket.destroy();
+      });
+    },
+  );
+
+  async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    const [, query = ''] = splitTarget(request.url ?? '/');
+    let actor: Actor;
+    try {
+      actor = await admit(request, query);
+    } catch (thrown) {
+      const { kind, message } = asFault(thrown);
+      const [status, code, type] =
+        kind === 'unauthenticated'
+          ? ([401, 'unauthenticated', 'auth_error'] as const)
+          : ([503, 'service_unavailable', 'server_error'] as const);
+      return refuseSocket(socket, { status, code, type, message }, requestIdOf(request));
+    }
+    sockets.accept(request, socket, head, (peer) => {
+      const { log } = deps;
+      const send = async (text: string) => {
+        if (!peer.send(text)) await peer.room();
+      };
+      const talk = converse(harness, { actor, gone: peer.signal, send, log, limit: settings.lineLimit });
+      return {
+        message(text) {
+          talk.hear(text).catch((cause) => log.error({ err: cause }, 'a message failed'));
+        },
+      };
+    });
+  }
+
+  const unix = settings.socket ? await serveUnix(settings.socket, harness, settings, deps) : undefined;
+  return {
+    async close() {
+      sockets.close();
+      await unix?.close();
+      await harness.close();
+    },
+  };
+}
+
+export async function serveUnix(
+  path: string,
+  harness: Harness,
+  { lineLimit: limit }: Pick<AhpSettings, 'lineLimit'>,
+  { log }: Pick<Deps, 'log'>,
+): Promise<Closable> {
+  return await listenUnix(path, (socket) => {
+    serveLines(harness, { input: socket, output: socket }, { actor: LOCAL_AGENT, log, limit })
+      .catch((cause) => log.error({ err: cause }, 'a connection failed'))
+      .finally(() => socket.destroy());
+  });
+}
+
+function splitTarget(target: string): [string, string?] {
+  const at = target.indexOf('?');
+  return at < 0 ? [target] : [target.slice(0, at), target.slice(at + 1)];
+}
+
+/** Clients append it to whatever query there is; older ones with a second question mark. */
+function credentialIn(query: string): string | undefined {
+  const found = /(?:^|[&?])(?:api_key|token)=([^&?]*)/.exec(query)?.[1];
+  if (found === undefined) return undefined;
+  try {
+    return decodeURIComponent(found.replaceAll('+', ' '));
+  } catch {
+    return undefined;
+  }
+}
+
+function answer(response: ServerResponse, status: number, body: JsonObject): void {
+  const text = JSON.stringify(body);
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) });
+  response.end(text);
+}
+
+function say(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, {
+    'content-type': 'text/plain; charset=utf-8',
+    'content-length': Buffer.byteLength(text),
+    ...(!response.req.complete && { connection: 'close' }),
+  });
+  response.end(text);
+}

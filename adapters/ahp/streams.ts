@@ -1,0 +1,113 @@
+/**
+ * The harness at the end of a stream of texts: lines on stdio and Unix sockets, frames on a WebSocket. Many questions may
+ * be open at once; answers go out as they come. The same request again gets the same answer.
+ */
+import type { Readable, Writable } from 'node:stream';
+import type { Actor, JsonObject, Logger } from '../../src/index.ts';
+import { parseJson } from '../../src/wire/body.ts';
+import { lineWriter, readLines } from '../../src/wire/ndjson.ts';
+import type { Caller, Harness } from './harness.ts';
+
+export interface Conversation {
+  /** Resolves once the text is dealt with. */
+  hear(text: string): Promise<void>;
+}
+
+export interface ConversationOptions {
+  readonly actor: Actor;
+  readonly gone: AbortSignal;
+  readonly send: (text: string) => Promise<void> | void;
+  readonly log: Logger;
+  readonly limit: number;
+  readonly now?: () => number;
+}
+
+/** Whoever repeats a request within this time gets the answer it got. */
+const REPEAT_MS = 10 * 60 * 1000;
+const MOST_REPEATS = 1000;
+
+interface Said {
+  readonly text: string;
+  readonly at: number;
+  readonly answer: Promise<JsonObject | undefined>;
+}
+
+export function converse(harness: Harness, options: ConversationOptions): Conversation {
+  const { actor, gone, send, log, limit, now = Date.now } = options;
+  const caller: Caller = { actor, gone };
+  const said = new Map<string, Said>();
+
+  async function answer(message: unknown): Promise<JsonObject | undefined> {
+    const outcome = await harness.receive(message, caller);
+    if (outcome.kind === 'rejected') log.warn({ why: outcome.message }, 'a message was dropped');
+    return outcome.kind === 'reply' ? outcome.response : undefined;
+  }
+
+  /** A decision to come back later is not one to repeat: the next time it may be another. */
+  function remember(id: string, text: string, message: unknown): Promise<JsonObject | undefined> {
+    const known = said.get(id);
+    if (known?.text === text && now() - known.at < REPEAT_MS) return known.answer;
+    const answered = answer(message);
+    said.set(id, { text, at: now(), answer: answered });
+    if (said.size > MOST_REPEATS) said.delete(said.keys().next().value as string);
+    answered.then((response) => {
+      if (!isFinal(response) && said.get(id)?.answer === answered) said.delete(id);
+    });
+    return answered;
+  }
+
+  return {
+    async hear(text) {
+      let message: unknown;
+      try {
+        message = parseJson(Buffer.from(text), { bytes: limit, depth: 64, values: 100_000 });
+      } catch (cause) {
+        log.warn({ why: cause instanceof Error ? cause.message : 'unreadable' }, 'a message was dropped');
+        return;
+      }
+      const { id } = (message ?? {}) as { id?: unknown };
+      const key = typeof id === 'string' || typeof id === 'number' ? JSON.stringify(id) : undefined;
+      const response = await (key === undefined ? answer(message) : remember(key, text, message));
+      if (response && !gone.aborted) await send(JSON.stringify(response));
+    },
+  };
+}
+
+function isFinal(response: JsonObject | undefined): boolean {
+  const { decision } = (response?.result ?? {}) as JsonObject;
+  return response !== undefined && !('error' in response) && decision !== 'escalate' && decision !== 'defer';
+}
+
+/** Reads no further while this many texts are being dealt with. */
+const MOST_AT_ONCE = 256;
+
+export interface StreamOptions {
+  readonly actor: Actor;
+  readonly log: Logger;
+  readonly limit: number;
+}
+
+/** Until the input ends; by then everything heard is dealt with. */
+export async function serveLines(
+  harness: Harness,
+  { input, output }: { readonly input: Readable; readonly output: Writable },
+  { actor, log, limit }: StreamOptions,
+): Promise<void> {
+  const gone = new AbortController();
+  const write = lineWriter(output);
+  const conversation = converse(harness, { actor, gone: gone.signal, send: write, log, limit });
+  const busy = new Set<Promise<void>>();
+  output.once('close', () => gone.abort());
+  const skipped = (why: string) => log.warn({ why }, 'a line was skipped');
+  for await (const line of readLines(input, { limit, skipped })) {
+    const work = conversation
+      .hear(line)
+      .catch((cause) => log.error({ err: cause }, 'a message failed'))
+      .finally(() => busy.delete(work));
+    busy.add(work);
+    if (busy.size >= MOST_AT_ONCE) await Promise.race(busy);
+  }
+  // Nobody asks any more, so nobody is waited for.
+  gone.abort();
+  await Promise.allSettled(busy);
+}

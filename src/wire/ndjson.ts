@@ -1,0 +1,83 @@
+/**
+ * One JSON text per line, over anything that has bytes. A line too long is skipped and told; a line that is not UTF-8 is
+ * not a line. Reading stops while the reader is busy, and writing waits for whoever does not read. Knows no protocol.
+ */
+import type { Readable, Writable } from 'node:stream';
+
+export interface LineOptions {
+  /** Bytes, without the newline. */
+  readonly limit: number;
+  /** Told once for every line that was skipped. */
+  readonly skipped?: (why: string) => void;
+}
+
+const NEWLINE = 0x0a;
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/** Lines without their ends; empty ones are left out. Ends with the stream, also when that breaks off. */
+export async function* readLines(stream: Readable, { limit, skipped }: LineOptions): AsyncGenerator<string> {
+  let pieces: Buffer[] = [];
+  let size = 0;
+  let over = false;
+
+  const finish = (last: Buffer): string | undefined => {
+    const whole = over ? undefined : pieces.length === 0 ? last : Buffer.concat([...pieces, last]);
+    const long = over || size + last.length > limit;
+    pieces = [];
+    size = 0;
+    over = false;
+    if (long || !whole) {
+      skipped?.(`a line is longer than ${limit} bytes`);
+      return undefined;
+    }
+    try {
+      return utf8.decode(whole).trim() || undefined;
+    } catch {
+      skipped?.('a line is not UTF-8');
+      return undefined;
+    }
+  };
+
+  try {
+    for await (const chunk of stream as AsyncIterable<Buffer | string>) {
+      const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
+      let from = 0;
+      for (let at = bytes.indexOf(NEWLINE); at >= 0; at = bytes.indexOf(NEWLINE, from)) {
+        const line = finish(bytes.subarray(from, at));
+        from = at + 1;
+        if (line) yield line;
+      }
+      const rest = bytes.subarray(from);
+      size += rest.length;
+      if (size > limit) {
+        over = true;
+        pieces = [];
+      } else if (rest.length > 0) pieces.push(rest);
+    }
+    const line = size > 0 ? finish(Buffer.alloc(0)) : undefined;
+    if (line) yield line;
+  } catch (cause) {
+    if (!isBreak(cause)) throw cause;
+  }
+}
+
+function isBreak(cause: unknown): boolean {
+  const { code } = cause as { code?: string };
+  return code === 'ERR_STREAM_PREMATURE_CLOSE' || code === 'ECONNRESET' || code === 'EPIPE' || code === 'ABORT_ERR';
+}
+
+/** Writes whole lines. What is written to a stream that is gone is lost, which its reader has brought about. */
+export function lineWriter(stream: Writable): (line: string) => Promise<void> {
+  stream.on('error', () => {});
+  return (line) => {
+    if (stream.destroyed || stream.writableEnded) return Promise.resolve();
+    if (stream.write(`${line}\n`)) return Promise.resolve();
+    return new Promise((resolve) => {
+      const done = () => {
+        stream.off('drain', done).off('close', done);
+        resolve();
+      };
+      stream.once('drain', done).once('close', done);
+    });
+  };
+}
