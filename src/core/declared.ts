@@ -67,7 +67,12 @@ export function declaredHandlers(context: Context): Pick<Handlers, Kinds> {
   }
 
   async function placeOf(actor: Actor, object: DeclaredKind, body: JsonObject): Promise<string | null> {
-    if (typeof body.workspace_id === 'string') return body.workspace_id;
+    const { workspace_id: named = null } = body;
+    if (typeof named === 'string') return named;
+    // Also where a resource has no such member of its own: what it says about its place is what counts.
+    if (named !== null) {
+      throw new Fault('invalid_request', 'workspace_id has to be the id of a workspace', { param: '/workspace_id' });
+    }
     if (object !== 'memory') return null;
     const { scope, owner_id } = body as unknown as Pick<Memory, 'scope' | 'owner_id'>;
     if (scope === 'workspace' && typeof owner_id === 'string') return owner_id;
