@@ -80,6 +80,8 @@ export async function startGateway(config: Config, { journal }: GatewayOptions =
       http,
       authenticate: await createAuthenticator({ localToken: token, dataDir: config.dataDir, clock: systemClock }),
       jwks: () => house.keyring.jwks(),
+      sign: (text) => house.keyring.signer().sign(text),
+      trouble: () => house.store.trouble(),
       secret: async (name) => {
         throw new Fault('not_found', `no secret ${name}: no vault is configured`);
       },

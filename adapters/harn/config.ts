@@ -39,8 +39,11 @@ export const configSchema = Type.Object(
         { additionalProperties: false },
       ),
     ),
-    /** Serve files of workspaces whose root is a local directory. Each access passes policy and leaves a receipt. */
-    files: Optional(Type.Boolean()),
+    /**
+     * Directories below which workspaces may have their root and have their files served. None unless named here: a
+     * workspace is declared over the network, and what it names must not decide what of this machine can be read.
+     */
+    files: Optional(Type.Array(Type.Unsafe<string>({ type: 'string', pattern: '^/' }))),
   },
   { additionalProperties: false },
 );
@@ -56,7 +59,7 @@ export interface HarnSettings {
   readonly stallMs: number;
   readonly bufferBytes: number;
   readonly recheckMs: number;
-  readonly files: boolean;
+  readonly files: readonly string[];
 }
 
 const MIB = 1024 * 1024;
@@ -72,6 +75,6 @@ export function settingsOf(config: HarnConfig): HarnSettings {
     stallMs: config.stream?.stall_ms ?? 30_000,
     bufferBytes: config.stream?.buffer_bytes ?? MIB,
     recheckMs: config.stream?.recheck_ms ?? 15_000,
-    files: config.files ?? false,
+    files: config.files ?? [],
   };
 }
