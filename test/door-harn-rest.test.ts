@@ -1,5 +1,6 @@
 import { createHash, createPublicKey, verify } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { FAULT_KINDS, Fault } from '../src/model/faults.ts';
 import { canonicalJson } from '../src/receipt/canonical-json.ts';
 import { decodeCbor } from '../src/receipt/cbor.ts';
 import { scriptedAgent, untilAborted } from './support/agents.ts';
@@ -379,7 +380,6 @@ describe('resources', () => {
     expectFault(await call('GET', '/v1/tools/box.other'), 404, 'resource_not_found', 'not_found_error');
     expect((await call('GET', '/v1/runtime')).body).toMatchObject({ object: 'runtime', protocol_version: VERSION });
     expect((await call('GET', '/v1/capabilities')).body.object).toBe('capability_summary');
-    expectFault(await call('GET', '/v1/workspaces/w/files?path=.'), 501, 'not_implemented', 'server_error');
   });
 });
 
@@ -696,6 +696,57 @@ describe('what callers do wrong', () => {
     expectFault(wrong, 400, 'invalid_request', 'request_error');
     const cursor = await call('GET', `/v1/tasks/${task}/events?after_event_id=evt_9999999999999999`);
     expectFault(cursor, 410, 'cursor_expired', 'request_error');
+  });
+
+  test('every kind of trouble has its status, its code and its type', async () => {
+    const { call, at } = await openDoor();
+    const bridge = at.house.bridge as { view: unknown };
+    const { view } = bridge;
+    for (const [kind, status, code, type] of [
+      ['invalid_request', 400, 'invalid_request', 'request_error'],
+      ['invalid_state_transition', 400, 'invalid_state_transition', 'request_error'],
+      ['unauthenticated', 401, 'unauthenticated', 'auth_error'],
+      ['permission_denied', 403, 'permission_denied', 'permission_error'],
+      ['not_found', 404, 'resource_not_found', 'not_found_error'],
+      ['conflict', 409, 'conflict', 'conflict_error'],
+      ['idempotency_key_reused', 409, 'idempotency_key_reused', 'conflict_error'],
+      ['cursor_expired', 410, 'cursor_expired', 'request_error'],
+      ['payload_too_large', 413, 'payload_too_large', 'request_error'],
+      ['policy_violation', 422, 'policy_violation', 'permission_error'],
+      ['locked', 423, 'resource_locked', 'conflict_error'],
+      ['unsupported_version', 426, 'unsupported_protocol_version', 'request_error'],
+      ['rate_limited', 429, 'rate_limited', 'rate_limit_error'],
+      ['client_closed', 499, 'client_closed_request', 'request_error'],
+      ['internal', 500, 'internal_error', 'server_error'],
+      ['not_implemented', 501, 'not_implemented', 'server_error'],
+      ['upstream_unavailable', 502, 'upstream_unavailable', 'upstream_error'],
+      ['unavailable', 503, 'service_unavailable', 'server_error'],
+      ['deadline_exceeded', 504, 'deadline_exceeded', 'upstream_error'],
+    ] as const) {
+      bridge.view = async () => {
+        throw new Fault(kind, 'because', { param: '/x', details: { retry_after_ms: 1500 } });
+      };
+      const answer = await call('GET', '/v1/tasks/x');
+      expectFault(answer, status, code, type);
+      expect(answer.body.error).toMatchObject({ message: 'because', param: '/x', details: { retry_after_ms: 1500 } });
+      expect(answer.headers.get('retry-after')).toBe(kind === 'rate_limited' ? '2' : null);
+    }
+    bridge.view = view;
+    expect(FAULT_KINDS).toHaveLength(19);
+  });
+
+  test('HEAD is GET without the body, also where GET would stream', async () => {
+    const { url, headers, task: submit, at } = await openDoor({ agents: [quick()] });
+    const { task } = await submit();
+    await at.until(task);
+    for (const [path, type] of [
+      ['/v1/tasks', 'application/json'],
+      [`/v1/tasks/${task}/stream`, 'text/event-stream'],
+      ['/v1/events/stream', 'text/event-stream'],
+    ] as const) {
+      const answer = await fetch(`${url}${path}`, { method: 'HEAD', headers: headers() });
+      expect([answer.status, answer.headers.get('content-type'), await answer.text()]).toEqual([200, type, '']);
+    }
   });
 
   test('when the gateway itself fails, nobody hears why', async () => {
