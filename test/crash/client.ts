@@ -25,7 +25,7 @@ export interface Client {
   settle(door: Door): Promise<void>;
 }
 
-const WISHES = { task: 50, answer: 26, look: 6, cancel: 7, session: 5, steer: 5, message: 3, close: 1 };
+const WISHES = { task: 50, answer: 26, look: 8, cancel: 7, session: 5, steer: 5, replay: 4, message: 3, close: 1 };
 const MOST_STREAMS = 3;
 const MOST_SESSIONS = 6;
 
@@ -34,6 +34,7 @@ export function createClient({ name, ledger, chance, workspace, replied }: Clien
   const streams: Heard[] = [];
   let sessions: string[] = [];
   let tasks: string[] = [];
+  const over: string[] = [];
   let persona: string | undefined;
   let count = 0;
 
@@ -98,6 +99,12 @@ export function createClient({ name, ledger, chance, workspace, replied }: Clien
           want({ kind: 'message', path, body: { message: text(`note to self ${n}`) }, nonce: n }),
         );
       }
+      case 'replay': {
+        if (over.length === 0) return;
+        const n = nonce();
+        const path = `/v1/tasks/${chance.pick(over)}/replay`;
+        return await send(door, want({ kind: 'replay', path, body: { metadata: { nonce: n } }, nonce: n }));
+      }
       case 'session':
         if (sessions.length < MOST_SESSIONS) await openSession(door);
         return;
@@ -155,7 +162,9 @@ export function createClient({ name, ledger, chance, workspace, replied }: Clien
     const id = chance.pick(tasks.slice(-10));
     const { status } = (await door.read(`/v1/tasks/${id}`)) as { status: string };
     ledger.looks.push({ task: id, status });
-    if (isTerminal(status)) tasks = tasks.filter((task) => task !== id);
+    if (!isTerminal(status)) return;
+    tasks = tasks.filter((task) => task !== id);
+    over.push(id);
   }
 
   async function aboutTask(

@@ -25,6 +25,8 @@ export interface Effect {
 
 export interface Evidence {
   readonly events: readonly CoreEvent[];
+  /** Tasks that only repeat what another one did. */
+  readonly replays: ReadonlySet<string>;
   readonly tasks: ReadonlyMap<string, Task & Row>;
   readonly sessions: ReadonlyMap<string, Session & Row>;
   readonly asks: ReadonlyMap<string, AskRecord & Row>;
@@ -74,6 +76,7 @@ export async function readEvidence({ dataDir, journal, copy }: EvidencePlaces): 
     new Map(before.flatMap(([key, row]) => (row && key.startsWith(`${object} `) ? [[row.id, row as T]] : [])));
   return {
     events,
+    replays: new Set(events.flatMap(({ event, task_id }) => (event === 'replay.started' && task_id ? [task_id] : []))),
     receipts,
     tasks: of('task'),
     sessions: of('session'),

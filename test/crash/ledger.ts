@@ -5,7 +5,16 @@
 import type { JsonObject } from '../../src/model/schema.ts';
 import type { Frame } from './door.ts';
 
-export type WriteKind = 'persona' | 'session' | 'task' | 'message' | 'task-message' | 'answer' | 'cancel' | 'close';
+export type WriteKind =
+  | 'persona'
+  | 'session'
+  | 'task'
+  | 'message'
+  | 'task-message'
+  | 'answer'
+  | 'cancel'
+  | 'close'
+  | 'replay';
 
 /** One thing a client wants done. Retries are the same write: same key, same body. */
 export interface Write {

@@ -20,6 +20,7 @@ export function questionsKeep(evidence: Evidence, ledger: Ledger): void {
       if (closed.has(id)) throw new Broken('a question is answered once', `${id} was closed again by ${event}`);
       const { state, reason, answer } = payload as { state: string; reason?: string; answer?: unknown };
       closed.set(id, { state, at: created_at });
+      if (evidence.replays.has(ask?.task_id ?? '')) continue; // answered by the record
       if (BY_PEOPLE.includes(state) && !answers.has(reason ?? String(answer)))
         throw new Broken('open questions stay open', `${id} is ${state}, and nobody said so`, payload);
       if (state === 'expired' && created_at < (ask?.expires_at ?? ''))
@@ -51,7 +52,9 @@ function answeredStayAnswered({ asks }: Evidence, ledger: Ledger): void {
 }
 
 /** Questions that have to be open when the gateway is back: nobody answered, they are not due, their task goes on. */
-export function stillOpen({ asks, events }: Evidence): { id: string; expires_at: string }[] {
+export function stillOpen({ asks, events, replays }: Evidence): { id: string; expires_at: string }[] {
   const stopped = new Set(events.flatMap(({ event, task_id }) => (event === 'user.cancel_requested' ? [task_id] : [])));
-  return [...asks.values()].filter(({ state, task_id }) => state === 'open' && !stopped.has(task_id));
+  return [...asks.values()].filter(
+    ({ state, task_id }) => state === 'open' && !stopped.has(task_id) && !replays.has(task_id),
+  );
 }

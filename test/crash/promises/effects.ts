@@ -49,9 +49,10 @@ export function effectsAreHeld(evidence: Evidence): EffectCounts {
   return { effects: happened.size, cut, unknown };
 }
 
-function callsOf({ events, asks }: Evidence): Map<string, Call> {
+function callsOf({ events, asks, replays }: Evidence): Map<string, Call> {
   const calls = new Map<string, Call>();
   for (const { event, payload, task_id } of events) {
+    if (replays.has(task_id ?? '')) continue; // says again what was done, and does nothing
     const call = calls.get(String(payload.tool_call_id));
     switch (event) {
       case 'tool.requested':

@@ -46,8 +46,10 @@ export function streamsWereTrue({ events }: Evidence, ledger: Ledger): number {
   return count;
 }
 
+/** As a reader gets it: without what other wires said, and a repeated event with its own place as a cursor. */
 function shown({ ext: _, ...event }: CoreEvent): string {
-  return JSON.stringify(event);
+  const { replay, id } = event;
+  return JSON.stringify(replay ? { ...event, replay: { ...replay, replay_cursor: id } } : event);
 }
 
 function leftNothingOut({ path, frames, of, fromNow }: Heard, events: readonly CoreEvent[]): void {

@@ -56,10 +56,10 @@ function livesOf(events: readonly CoreEvent[]): Map<string, { states: string[]; 
 }
 
 /** Work that policy wants a person to allow does not begin before one did. */
-export function guardedWorkWaits({ events, asks }: Evidence): void {
+export function guardedWorkWaits({ events, asks, replays }: Evidence): void {
   const allowed = new Map<string, boolean>();
   for (const { event, payload, task_id, id } of events) {
-    if (!task_id) continue;
+    if (!task_id || replays.has(task_id)) continue;
     if (event === 'vendor.tollbridge.decided' && !allowed.has(task_id)) {
       const { action, decision } = payload as unknown as { action: { kind: string }; decision: { verdict: string } };
       if (action.kind === 'prompt') allowed.set(task_id, decision.verdict !== 'escalate');
@@ -75,11 +75,12 @@ export function guardedWorkWaits({ events, asks }: Evidence): void {
  * What an agent said, it said once: each message is there one time, and its pieces make up the whole. One that was told
  * to stop may have shown more on its way than it says in the end.
  */
-export function nothingIsSaidTwice({ events }: Evidence): void {
+export function nothingIsSaidTwice({ events, replays }: Evidence): void {
   const pieces = new Map<string, string>();
   const whole = new Map<string, string>();
   const stopped = new Set<string | null | undefined>();
   for (const { event, payload, task_id } of events) {
+    if (replays.has(task_id ?? '')) continue;
     if (event === 'user.message' && JSON.stringify(payload.message).includes('please stop')) stopped.add(task_id);
     if (event === 'vendor.tollbridge.message_delta') {
       const id = String(payload.message_id);

@@ -13,6 +13,8 @@ export interface WriteCounts {
 export function writesAreDoneOnce(evidence: Evidence, ledger: Ledger): WriteCounts {
   const traces = new Map<string, string[]>();
   for (const event of evidence.events) {
+    const repeats = evidence.replays.has(event.task_id ?? '') && event.event !== 'task.submitted';
+    if (repeats) continue;
     for (const [nonce, made] of tracesOf(event)) traces.set(nonce, [...(traces.get(nonce) ?? []), made]);
   }
   for (const [what, made] of traces)
@@ -36,7 +38,7 @@ export function writesAreDoneOnce(evidence: Evidence, ledger: Ledger): WriteCoun
 }
 
 /** Writes that make something new, so that the answer has to name it. */
-const MAKES = new Set<WriteKind>(['persona', 'session', 'task', 'message', 'task-message']);
+const MAKES = new Set<WriteKind>(['persona', 'session', 'task', 'message', 'task-message', 'replay']);
 
 /** Which write an event is the doing of, and what it made. */
 function tracesOf({ event, payload, resource }: CoreEvent): [nonce: string, made: string][] {
