@@ -19,12 +19,13 @@ export interface Wanted {
 }
 
 /** Thousands may follow one task: an event is written out once, for all of them. */
-const frames = new WeakMap<CoreEvent, string>();
+const frames = new WeakMap<CoreEvent, Buffer>();
 
-function frameOf(event: CoreEvent): string {
+function frameOf(event: CoreEvent): Buffer {
   const known = frames.get(event);
   if (known) return known;
-  const frame = sseFrame({ id: event.id, event: event.event, data: JSON.stringify(toWireEvent(event)) });
+  const text = sseFrame({ id: event.id, event: event.event, data: JSON.stringify(toWireEvent(event)) });
+  const frame = Buffer.from(text);
   frames.set(event, frame);
   return frame;
 }

@@ -25,7 +25,7 @@ export interface SseStream {
   /** Fires when the reader is gone, was cut off, or the stream was closed. */
   readonly signal: AbortSignal;
   /** True when the frame is on its way and there is room for more; otherwise wait for `room`. */
-  write(frame: string): boolean;
+  write(frame: string | Uint8Array): boolean;
   /** Resolves true when there is room again, false when there never will be. */
   room(): Promise<boolean>;
   /** Ends the stream, after a last frame if there is one. */
