@@ -66,4 +66,5 @@ export type * from './ports.ts';
 export { batchRoot } from './receipt/batch-root.ts';
 export { canonicalJson } from './receipt/canonical-json.ts';
 export { encodeCbor, RECEIPT_CBOR } from './receipt/cbor.ts';
+export { verifyReceipt } from './receipt/verify.ts';
 export { VERSION } from './version.ts';

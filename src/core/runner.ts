@@ -323,7 +323,7 @@ export function createRunner(deps: RunnerDeps): Runner {
         const backend = backends.get(desk.task.assigned_agent_id ?? '');
         desk.leaving = backend?.abilities.resume === true;
         if (!desk.leaving) desk.stopping ??= { by: 'bridge', reason: 'the gateway was shut down' };
-        desk.controller.abort();
+        desk.controller.abort(desk.leaving ? LEAVING : undefined);
       }
       await Promise.all([...desks.values()].map(({ ended }) => ended));
     },
@@ -336,6 +336,9 @@ export function createRunner(deps: RunnerDeps): Runner {
     },
   };
 }
+
+/** Told apart from a stop by whoever works elsewhere: that work goes on, and is found again after the restart. */
+const LEAVING = new Fault('unavailable', 'the gateway is closing and comes back for this work');
 
 /** The agent as the gate sees it: it acts for whoever gave it the task, and has no scopes of its own. */
 export function agentActor(task: Pick<Task, 'assigned_agent_id' | 'metadata'>): Actor {

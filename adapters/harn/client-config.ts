@@ -1,0 +1,96 @@
+/** What can be said about a remote Harness in a configuration, and what holds when nothing is said. */
+import { type Static, Type } from 'typebox';
+import { ClosedWord, type Deps, Fault, Id, NonEmpty } from '../../src/index.ts';
+
+const Optional = Type.Optional;
+const Ms = Type.Integer({ minimum: 1 });
+
+export const backendSchema = Type.Object(
+  {
+    /** Where it is: the part before `/v1`. */
+    url: NonEmpty,
+    /** The name tasks ask for it by. */
+    name: Optional(NonEmpty),
+    /** The secret that holds its token. Sent to `url` and nowhere else. */
+    secret: Optional(NonEmpty),
+    /** Where its sessions are opened; the first workspace it shows us when absent. */
+    workspace_id: Optional(Id),
+    persona_id: Optional(Id),
+    /** Which of its agents does the work, for servers that have several. */
+    agent: Optional(NonEmpty),
+    /** `checked`: a receipt that does not verify is noted. `required`: without a good one the task has failed. */
+    receipts: Optional(ClosedWord(['required', 'checked', 'ignored'])),
+    /** Plain http to another machine, where anyone on the way can read the token. */
+    insecure: Optional(Type.Boolean()),
+    timeouts: Optional(
+      Type.Object(
+        {
+          /** One exchange. */
+          request_ms: Optional(Ms),
+          /** Between two looks at a task that says nothing. */
+          poll_ms: Optional(Ms),
+          /** A stream on which nothing moves for so long is opened again. */
+          idle_ms: Optional(Ms),
+          /** How long it may be out of reach before the task has failed. */
+          silence_ms: Optional(Ms),
+          /** How long it may take to stop after it was told to. */
+          cancel_ms: Optional(Ms),
+        },
+        { additionalProperties: false },
+      ),
+    ),
+    artifact_limit: Optional(Type.Integer({ minimum: 0 })),
+  },
+  { additionalProperties: false },
+);
+export type HarnBackendConfig = Static<typeof backendSchema>;
+
+export type BackendDeps = Pick<Deps, 'log' | 'clock' | 'secret'>;
+
+export interface BackendSettings {
+  readonly name: string;
+  readonly base: URL;
+  readonly secret: string | undefined;
+  readonly workspaceId: string | undefined;
+  readonly personaId: string | undefined;
+  readonly agent: string | undefined;
+  readonly receipts: 'required' | 'checked' | 'ignored';
+  readonly requestMs: number;
+  readonly pollMs: number;
+  readonly idleMs: number;
+  readonly silenceMs: number;
+  readonly cancelMs: number;
+  readonly artifactLimit: number;
+}
+
+export function backendSettingsOf(config: HarnBackendConfig): BackendSettings {
+  const { timeouts = {} } = config;
+  const base = new URL(config.url.endsWith('/') ? config.url : `${config.url}/`);
+  if (base.protocol !== 'https:' && !(base.protocol === 'http:' && (isLoopback(base) || config.insecure))) {
+    throw new Fault('invalid_request', `${base.origin}: a remote has to be https, or on this machine`, {
+      param: '/url',
+    });
+  }
+  if (base.username || base.password || base.search || base.hash) {
+    throw new Fault('invalid_request', 'the address of a remote has no user, query or fragment', { param: '/url' });
+  }
+  return {
+    name: config.name ?? 'harn',
+    base,
+    secret: config.secret,
+    workspaceId: config.workspace_id,
+    personaId: config.persona_id,
+    agent: config.agent,
+    receipts: config.receipts ?? 'checked',
+    requestMs: timeouts.request_ms ?? 30_000,
+    pollMs: timeouts.poll_ms ?? 1_000,
+    idleMs: timeouts.idle_ms ?? 45_000,
+    silenceMs: timeouts.silence_ms ?? 10 * 60_000,
+    cancelMs: timeouts.cancel_ms ?? 5_000,
+    artifactLimit: config.artifact_limit ?? 64 * 1024 * 1024,
+  };
+}
+
+function isLoopback({ hostname }: URL): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
+}

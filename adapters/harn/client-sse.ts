@@ -1,0 +1,40 @@
+/** Reads an event stream as the standard has it: CR, LF or CRLF, comments passed over, fields in any order. */
+
+export interface SseMessage {
+  readonly id: string | undefined;
+  readonly event: string;
+  readonly data: string;
+}
+
+/** Longer than any event; a stream that never ends its line is no event stream. */
+const LONGEST = 32 * 1024 * 1024;
+
+/** `moved` is told of every chunk, also of those that hold nothing but a comment. */
+export async function* readSse(body: AsyncIterable<Uint8Array>, moved = () => {}): AsyncGenerator<SseMessage> {
+  const decoder = new TextDecoder();
+  let rest = '';
+  let id: string | undefined;
+  let event = '';
+  let data: string[] = [];
+  for await (const chunk of body) {
+    moved();
+    rest += decoder.decode(chunk, { stream: true });
+    if (rest.length > LONGEST) throw new Error('a line of the event stream is too long');
+    // A CR at the very end may be the first half of a CRLF.
+    const whole = rest.endsWith('\r') ? rest.length - 1 : rest.length;
+    const lines = rest.slice(0, whole).split(/\r\n|\n|\r/);
+    rest = (lines.pop() ?? '') + rest.slice(whole);
+    for (const line of lines) {
+      if (line === '') {
+        if (data.length > 0) yield { id, event: event || 'message', data: data.join('\n') };
+        event = '';
+        data = [];
+        continue;
+      }
+      const [, name = '', value = ''] = /^([^:]*):? ?(.*)$/s.exec(line) ?? [];
+      if (name === 'id' && !value.includes('\0')) id = value;
+      else if (name === 'event') event = value;
+      else if (name === 'data') data.push(value);
+    }
+  }
+}

@@ -1,0 +1,249 @@
+/**
+ * A remote task as a sequence of signs: its events, each once and in order, and the moments when nothing came and someone
+ * should look. Streams when it can, polls when it must, and goes on from its cursor whatever breaks.
+ */
+import { Fault, type JsonObject } from '../../src/index.ts';
+import { isPassing, Refusal, type Remote } from './client-http.ts';
+import { readSse } from './client-sse.ts';
+
+/** An event as a remote may send it: only the name is certain. */
+export interface RemoteEvent {
+  readonly id?: string;
+  readonly event: string;
+  readonly task_id?: string | null;
+  readonly payload: JsonObject;
+  readonly span_id?: string | null;
+  readonly trace_id?: string | null;
+  readonly replayed?: boolean;
+}
+
+export type Sign =
+  | { readonly kind: 'event'; readonly event: RemoteEvent }
+  /** Nothing came for a while, or the stream ended: look at the task itself. */
+  | { readonly kind: 'quiet' }
+  /** It cannot be reached now; it is tried again. */
+  | { readonly kind: 'unreachable'; readonly cause: unknown }
+  /** Some events are no longer to be had. */
+  | { readonly kind: 'lost' };
+
+export interface WatchOptions {
+  readonly remote: Remote;
+  readonly taskId: string;
+  readonly pollMs: number;
+  readonly idleMs: number;
+  pause(ms: number, signal: AbortSignal): Promise<void>;
+}
+
+const FIRST_WAIT_MS = 250;
+const LONGEST_WAIT_MS = 10_000;
+/** Refusals of the stream before it is given up for polling. */
+const STREAM_TRIES = 3;
+
+export interface Watch {
+  signs(signal: AbortSignal): AsyncIterable<Sign>;
+  /** What came since the last sign, asked for once. */
+  rest(): Promise<readonly RemoteEvent[]>;
+}
+
+export function createWatch(options: WatchOptions): Watch {
+  const { remote, taskId, pollMs, pause } = options;
+  const seen = new Set<string>();
+  let cursor: string | undefined;
+  let wait = FIRST_WAIT_MS;
+  let refusals = 0;
+  let delivered = false;
+  /** The path of the document, and the one some servers have instead. */
+  const paths = [`/v1/tasks/${taskId}/stream`, `/v1/tasks/${taskId}/events/stream`];
+
+  /** Undefined when it was seen before: a server may begin its stream anew. */
+  function fresh(value: unknown, id?: string): RemoteEvent | undefined {
+    const event = toEvent(value, id);
+    if (!event) return undefined;
+    if (event.id) {
+      if (seen.has(event.id)) return undefined;
+      seen.add(event.id);
+      cursor = event.id;
+    }
+    return event;
+  }
+
+  async function* streamed(signal: AbortSignal): AsyncGenerator<Sign> {
+    const gone = new AbortController();
+    const both = AbortSignal.any([signal, gone.signal]);
+    try {
+      const headers = cursor ? { 'last-event-id': cursor } : {};
+      const response = await remote.open(paths[0]!, { headers, signal: both });
+      const type = response.headers.get('content-type') ?? '';
+      if (response.status === 204 || !type.startsWith('text/event-stream')) {
+        await response.body?.cancel();
+        if (response.status === 204) return;
+        throw new Refusal('upstream_unavailable', 'the remote has no event stream', response.status, '');
+      }
+      const line = createLine();
+      const messages = readSse(response.body as unknown as AsyncIterable<Uint8Array>, line.moved);
+      for await (const message of withPauses(messages, pollMs, () => line.silentMs() > options.idleMs)) {
+        if (message === 'quiet') {
+          yield { kind: 'quiet' };
+          continue;
+        }
+        delivered = true;
+        refusals = 0;
+        const value = parsed(message.data);
+        if (message.event === 'error') {
+          if (isExpired(value)) yield* lost();
+          return;
+        }
+        const event = fresh(value, message.id);
+        if (event) yield { kind: 'event', event };
+      }
+    } finally {
+      gone.abort();
+    }
+  }
+
+  function* lost(): Generator<Sign> {
+    cursor = undefined;
+    yield { kind: 'lost' };
+  }
+
+  async function* polled(signal?: AbortSignal): AsyncGenerator<Sign> {
+    for (const value of await eventsAfter(remote, taskId, cursor, signal)) {
+      const event = fresh(value);
+      if (event) yield { kind: 'event', event };
+    }
+    delivered = true;
+  }
+
+  async function* signs(signal: AbortSignal): AsyncGenerator<Sign> {
+    while (!signal.aborted) yield* attempt(signal);
+  }
+
+  async function* attempt(signal: AbortSignal): AsyncGenerator<Sign> {
+    const polling = paths.length === 0;
+    delivered = false;
+    try {
+      yield* polling ? polled(signal) : streamed(signal);
+      yield { kind: 'quiet' };
+      wait = delivered ? FIRST_WAIT_MS : Math.min(wait * 2, pollMs);
+      await pause(polling ? pollMs : wait, signal);
+    } catch (cause) {
+      if (signal.aborted) return;
+      if (cause instanceof Refusal && cause.kind === 'cursor_expired') {
+        yield* lost();
+      } else if (!polling && cause instanceof Refusal && (!isPassing(cause) || ++refusals >= STREAM_TRIES)) {
+        paths.shift();
+      } else {
+        yield { kind: 'unreachable', cause };
+        wait = delivered ? FIRST_WAIT_MS : Math.min(wait * 2, LONGEST_WAIT_MS);
+        await pause(wait, signal);
+      }
+    }
+  }
+
+  return {
+    signs,
+    async rest() {
+      return (await eventsAfter(remote, taskId, cursor)).flatMap((value) => fresh(value) ?? []);
+    },
+  };
+}
+
+/** Events after a cursor, oldest first, whichever of its names the server knows the cursor by. */
+async function eventsAfter(
+  remote: Remote,
+  taskId: string,
+  after: string | undefined,
+  signal?: AbortSignal | undefined,
+): Promise<readonly unknown[]> {
+  const all: unknown[] = [];
+  let cursor = after;
+  for (;;) {
+    const query = cursor ? `&after_event_id=${cursor}&after=${cursor}` : '';
+    const page = await remote.call<unknown>('GET', `/v1/tasks/${taskId}/events?limit=200${query}`, { signal });
+    const { data, more } = readList(page);
+    all.push(...data);
+    const last = (data.at(-1) as { id?: unknown } | undefined)?.id;
+    if (!more || typeof last !== 'string' || last === cursor) return all;
+    cursor = last;
+  }
+}
+
+/** A list in either shape: the page beside the data, or its members in the open. */
+export function readList(body: unknown): { readonly data: readonly unknown[]; readonly more: boolean } {
+  const { data, page, has_more } = (body ?? {}) as {
+    data?: unknown;
+    page?: { has_more?: unknown };
+    has_more?: unknown;
+  };
+  if (!Array.isArray(data))
+    throw new Fault('upstream_unavailable', 'the remote answered with something that is no list');
+  return { data, more: (page?.has_more ?? has_more) === true };
+}
+
+function toEvent(value: unknown, id: string | undefined): RemoteEvent | undefined {
+  const given = (value ?? {}) as Partial<RemoteEvent>;
+  if (typeof given.event !== 'string') return undefined;
+  const name = typeof given.id === 'string' && given.id !== '' ? given.id : id;
+  const payload = typeof given.payload === 'object' && given.payload !== null ? given.payload : {};
+  return { ...given, event: given.event, payload, ...(name && { id: name }) };
+}
+
+function isExpired(value: unknown): boolean {
+  return (value as { error?: { code?: string } } | undefined)?.error?.code === 'cursor_expired';
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** When something last came over a line, be it only a comment. */
+function createLine() {
+  let last = performance.now();
+  return {
+    moved: () => {
+      last = performance.now();
+    },
+    silentMs: () => performance.now() - last,
+  };
+}
+
+/** Says `quiet` whenever nothing came for a while, and gives up a line on which nothing moves at all. */
+async function* withPauses<T>(
+  source: AsyncGenerator<T>,
+  quietMs: number,
+  dead: () => boolean,
+): AsyncGenerator<T | 'quiet'> {
+  let next = source.next();
+  try {
+    for (;;) {
+      const came = await within(next, quietMs);
+      if (came === 'late') {
+        if (dead()) return;
+        yield 'quiet';
+        continue;
+      }
+      if (came.done) return;
+      yield came.value;
+      next = source.next();
+    }
+  } finally {
+    next.catch(() => {});
+    source.return(undefined).catch(() => {});
+  }
+}
+
+async function within<T>(promise: Promise<T>, ms: number): Promise<T | 'late'> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<'late'>((resolve) => {
+    timer = setTimeout(() => resolve('late'), ms);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
