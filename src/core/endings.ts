@@ -10,10 +10,10 @@ import type { Artifact, Failure, Outcome, Persona, Task, Workspace } from '../mo
 import type { Json, JsonObject } from '../model/schema.ts';
 import { type AutonomyTier, isTerminal } from '../model/words.ts';
 import type { Account, At, Draft, Ids, Logger, ReceiptIssuer, ReplayClaim, Row, Store } from '../ports.ts';
-import { tierOf } from './acts.ts';
 import type { Asks } from './asks.ts';
 import { inTask, move, outcomeState } from './lifecycle.ts';
 import type { Log } from './log.ts';
+import { tierOf } from './policy-data.ts';
 import type { Run } from './rows.ts';
 import { ours } from './runner.ts';
 

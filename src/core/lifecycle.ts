@@ -23,6 +23,11 @@ export function inTask(
   };
 }
 
+/** Where a task lives, for what it produces. */
+export function placeOf({ workspace_id, session_id, id }: Pick<Task, 'id' | 'session_id' | 'workspace_id'>) {
+  return { workspace_id, session_id, task_id: id };
+}
+
 const EVENT_OF: Readonly<Record<TaskState, string>> = {
   SUBMITTED: 'task.submitted',
   WORKING: 'task.started',

@@ -16,10 +16,11 @@ import type { Json, JsonObject } from '../model/schema.ts';
 import { check } from '../model/validate.ts';
 import { isTerminal } from '../model/words.ts';
 import type { ActResult, Clock, Ids, Row, Sink, Store } from '../ports.ts';
-import { type Acts, newArtifact } from './acts.ts';
+import type { Acts } from './acts.ts';
+import { newArtifact } from './artifacts.ts';
 import type { Asks } from './asks.ts';
 import { charging } from './charging.ts';
-import { inTask } from './lifecycle.ts';
+import { inTask, placeOf } from './lifecycle.ts';
 import { artifactEvents, keptBytes, type Log } from './log.ts';
 import type { Past } from './past.ts';
 import { isReportable } from './reportable.ts';
@@ -306,8 +307,4 @@ function fromRecord(ended: ToolEndedPayload): ActResult {
     kind: 'done',
     result: { status: ended.status, output: ended.output ?? null, ...(ended.error && { error: ended.error }) },
   };
-}
-
-function placeOf(task: Task) {
-  return { workspace_id: task.workspace_id, session_id: task.session_id, task_id: task.id };
 }

@@ -1,0 +1,317 @@
+/**
+ * May this be done? Asked of the gate, written down with everything that follows, and put to people when it says so.
+ * A ruling that says go has spent what it needed: the approval, the quota. What it allows may run once.
+ */
+import type { Action, Actor, Decision } from '../model/actions.ts';
+import type { Answer } from '../model/asks.ts';
+import type { EventDraft } from '../model/events.ts';
+import { Fault } from '../model/faults.ts';
+import type { Quota, Task } from '../model/resources.ts';
+import type { JsonObject } from '../model/schema.ts';
+import { isTerminal } from '../model/words.ts';
+import type { At, Clock, QuotaRules, Row, Unit } from '../ports.ts';
+import {
+  asShown,
+  denied,
+  describeForPeople,
+  notApproved,
+  questionOf,
+  quotasOf,
+  requestedEvent,
+  rewritten,
+  type Shown,
+} from './act-events.ts';
+import type { Asks, Raised } from './asks.ts';
+import { chargeEvents } from './charging.ts';
+import { blocked, decidedEvent, type Gate } from './gate.ts';
+import { inTask, placeOf } from './lifecycle.ts';
+import { artifactEvents, type Log } from './log.ts';
+import type { Run } from './rows.ts';
+import type { Tools } from './tools.ts';
+import { pause } from './waiting.ts';
+
+export interface RulingDeps {
+  readonly log: Log;
+  readonly gate: Gate;
+  readonly asks: Asks;
+  readonly tools: Tools;
+  readonly quotas: QuotaRules;
+  readonly clock: Clock;
+  /** How often a deferred act is asked about again before it is refused. */
+  readonly deferTries: number;
+  readonly deferCapMs: number;
+}
+
+export interface RuleOptions {
+  readonly actor: Actor;
+  readonly signal: AbortSignal;
+  /** How long an escalation may hold the asker; absent means until it is answered or expires. */
+  readonly waitMs?: number;
+  /** The asker can run rewritten arguments. */
+  readonly takesArguments: boolean;
+  readonly question?: string;
+  /** The request is in the log already, from before a crash. */
+  readonly requested?: boolean;
+  readonly ext?: JsonObject;
+}
+
+export type Ruling =
+  | { readonly kind: 'go'; readonly action: Action; readonly decision: Decision; readonly answer?: Answer }
+  | { readonly kind: 'no'; readonly reason: string; readonly decision: Decision; readonly answer?: Answer }
+  /** The asker stopped holding the line; the question stays open. */
+  | { readonly kind: 'open'; readonly ask_id: string; readonly decision: Decision };
+
+/** What is known about an act that runs through us: which call it claims to be, and that we serve its tool. */
+export interface Held {
+  readonly claim?: Pick<Unit, 'idempotency'>;
+  readonly mounted?: boolean;
+}
+
+export interface Rulings {
+  /** `taken`: this very call was ruled on before; only said to someone with a claim. */
+  rule(task: Task, action: Action, options: RuleOptions, held?: Held): Promise<Ruling | 'taken'>;
+}
+
+export function createRulings(deps: RulingDeps): Rulings {
+  const { log, gate, asks, tools, quotas: quotaRules, clock } = deps;
+
+  async function rule(...[task, action, options, held = {}]: Parameters<Rulings['rule']>): Promise<Ruling | 'taken'> {
+    if (options.signal.aborted) throw new Fault('client_closed', 'the work was told to stop');
+    let first: Held = held;
+    let requested = options.requested ?? false;
+    let waited = 0;
+    for (let tries = 0; ; tries += 1) {
+      const ruled = await ruleOnce(task, action, requested, options, first);
+      if (ruled === 'taken' || ruled.decision.verdict !== 'defer' || ruled.kind !== 'no') return ruled;
+      const retryMs = Math.min(ruled.decision.retry_after_ms ?? 1000, deps.deferCapMs);
+      // Whoever holds the line only so long is told to come back, rather than kept until it hangs up.
+      if (options.waitMs !== undefined && retryMs > options.waitMs - waited) return ruled;
+      if (tries >= deps.deferTries) {
+        const decision = blocked('deferred_too_long', `${ruled.decision.reason}; still so after ${tries} tries`);
+        await log.commit({
+          decide: () => ({ events: [decidedEvent(action, decision), denied(task, action, decision)] }),
+        });
+        return { kind: 'no', reason: decision.reason, decision };
+      }
+      requested = true;
+      first = held.mounted ? { mounted: true } : {};
+      waited += retryMs;
+      await pause(retryMs, options.signal);
+    }
+  }
+
+  /** One question to the gate, written down with everything that follows from the answer. */
+  async function ruleOnce(
+    task: Task,
+    action: Action,
+    requested: boolean,
+    options: RuleOptions,
+    { claim, mounted }: Held,
+  ): Promise<Ruling | 'taken'> {
+    const asked = asExecutable(await gate(action), options);
+    // What people are asked about, and what may run, is the act as the rules rewrote it.
+    const effective: Action = asked.arguments ? { ...action, arguments: asked.arguments } : action;
+    const digest = asks.digest(effective);
+    const shown = await showable(task, action.arguments, asked.arguments);
+    // Assigned inside the commit, which decides on the state as it then is.
+    let raised: Raised | undefined;
+    let decision = asked;
+
+    const { repeated } = await log.commit({
+      ...claim,
+      reads: [{ object: 'task', id: task.id }, { object: 'run', id: task.id }, ...quotasOf(action)],
+      decide(at) {
+        const now = at.get<Task & Row>('task', task.id);
+        const run = at.get<Run>('run', task.id);
+        if (!now || !run || isTerminal(now.status)) throw ended(task, now);
+        decision = asked.verdict === 'allow' || asked.verdict === 'modify' ? withinQuotas(at, action, asked) : asked;
+        raised = undefined;
+
+        const request =
+          requested || !action.tool_call_id ? [] : [requestedEvent(now, action, shown.asked, options.ext)];
+        const events: EventDraft[] = [
+          ...artifactEvents(shown.artifacts, inTask(now)),
+          ...request,
+          decidedEvent({ ...action, arguments: shown.asked }, asShown(decision, shown)),
+        ];
+        if (decision.verdict === 'block') events.push(denied(now, action, decision));
+        if (decision.verdict === 'modify') events.push(rewritten(now, action, asShown(decision, shown)));
+        if (decision.verdict === 'allow' || decision.verdict === 'modify') events.push(...charges(at, now, action));
+        if (decision.verdict === 'escalate') {
+          raised = asks.raise(at, now, run, {
+            kind: 'approval',
+            key: action.tool_call_id ?? digest,
+            digest,
+            question: options.question ?? questionOf(action),
+            action: describeForPeople(action, shown.rewritten ?? shown.asked),
+            name: action.tool ?? action.kind,
+            decision,
+            ...(action.tool_call_id && { tool_call_id: action.tool_call_id }),
+            ...(options.ext && { ext: options.ext }),
+          });
+          // The same question again: the request and the decision stand in the log from the first time.
+          if (raised.joined) return { events: raised.events };
+          events.push(...raised.events);
+        }
+        return { events };
+      },
+    });
+    if (repeated) return 'taken';
+    if (raised) return await answered(task, effective, asShown(decision, shown), raised, options, mounted ?? false);
+    if (decision.verdict === 'allow') return { kind: 'go', action, decision };
+    if (decision.verdict === 'modify') return { kind: 'go', action: effective, decision };
+    return { kind: 'no', reason: decision.reason, decision };
+  }
+
+  /** Arguments as the log and people may see them. */
+  async function showable(task: Task, args: JsonObject, rewrittenTo: JsonObject | undefined): Promise<Shown> {
+    const place = { ...placeOf(task), now: clock.now() };
+    const asked = await log.fit(args, place);
+    const changed = rewrittenTo && (await log.fit(rewrittenTo, place));
+    return {
+      asked: asked.value as JsonObject,
+      ...(changed && { rewritten: changed.value as JsonObject }),
+      artifacts: [...asked.artifacts, ...(changed?.artifacts ?? [])],
+    };
+  }
+
+  /** Waits for people, then spends their answer on exactly this act. */
+  async function answered(
+    task: Task,
+    action: Action,
+    decision: Decision,
+    raised: Raised,
+    options: RuleOptions,
+    mounted: boolean,
+  ): Promise<Ruling> {
+    const answer = await waitFor(raised.ask_id, task.id, options);
+    if (!answer) return { kind: 'open', ask_id: raised.ask_id, decision };
+    if (answer.kind !== 'approved') {
+      if (answer.kind !== 'canceled') await spend(task, raised.ask_id, []).catch(ignoreConflict);
+      const refused = notApproved(decision, answer);
+      return { kind: 'no', reason: refused.reason, decision: refused, answer };
+    }
+    // What people saw may no longer be what would run.
+    const drift = await driftOf(action, mounted);
+    if (drift) {
+      const refused = blocked('approval_void', drift);
+      await spend(task, raised.ask_id, [decidedEvent(action, refused), denied(task, action, refused)]);
+      return { kind: 'no', reason: drift, decision: refused, answer };
+    }
+    const over = await takeUp(task, action, decision, raised.ask_id, options.signal);
+    if (over) return { kind: 'no', reason: over.reason, decision: over, answer };
+    const approved = decision.arguments ? { ...answer, arguments: action.arguments } : answer;
+    return { kind: 'go', action, decision, answer: approved };
+  }
+
+  /** Spends an approval and charges the act, or refuses it when a quota ran out while people were asked. */
+  async function takeUp(
+    task: Task,
+    action: Action,
+    decision: Decision,
+    askId: string,
+    signal: AbortSignal,
+  ): Promise<Decision | undefined> {
+    for (let tries = 0; ; tries += 1) {
+      let over: Decision | undefined;
+      await log.commit({
+        reads: [{ object: 'task', id: task.id }, { object: 'run', id: task.id }, ...quotasOf(action)],
+        decide(at) {
+          const now = at.get<Task & Row>('task', task.id);
+          if (!now) throw ended(task, now);
+          const used = asks.take(at, now, at.get<Run>('run', task.id), askId);
+          const checked = withinQuotas(at, action, decision);
+          over = checked.verdict === 'block' || checked.verdict === 'defer' ? checked : undefined;
+          // A rate that opens again shortly does not cost people their answer: it is kept until there is room.
+          if (over?.verdict === 'defer' && tries < deps.deferTries) return { events: [] };
+          if (over) {
+            over = { ...over, verdict: 'block' };
+            return { events: [used, decidedEvent(action, over), denied(now, action, over)] };
+          }
+          const change = decision.arguments ? [rewritten(now, action, decision)] : [];
+          return { events: [used, ...change, ...charges(at, now, action)] };
+        },
+      });
+      const refused = over as Decision | undefined;
+      if (refused?.verdict !== 'defer') return refused;
+      await pause(Math.min(refused.retry_after_ms ?? 1000, deps.deferCapMs), signal);
+    }
+  }
+
+  async function waitFor(askId: string, taskId: string, { signal, waitMs }: RuleOptions): Promise<Answer | undefined> {
+    if (waitMs === undefined) return await asks.wait(askId, taskId, signal);
+    const budget = new AbortController();
+    const timer = setTimeout(() => budget.abort(), waitMs);
+    try {
+      const answer = await asks.wait(askId, taskId, AbortSignal.any([signal, budget.signal]));
+      return budget.signal.aborted && answer.kind === 'canceled' ? undefined : answer;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async function spend(task: Task, askId: string, also: readonly EventDraft[]): Promise<void> {
+    await log.commit({
+      reads: [
+        { object: 'task', id: task.id },
+        { object: 'run', id: task.id },
+      ],
+      decide(at) {
+        const now = at.get<Task & Row>('task', task.id);
+        if (!now) throw ended(task, now);
+        return { events: [asks.take(at, now, at.get<Run>('run', task.id), askId), ...also] };
+      },
+    });
+  }
+
+  async function driftOf(action: Action, mounted: boolean): Promise<string | undefined> {
+    if (!action.definition || !action.tool || action.evidence !== 'held') return undefined;
+    const found = await tools.find(action.tool, action.server);
+    // Not one of ours: the caller brought the effect itself.
+    if (!found && !mounted) return undefined;
+    if (!found) return `${action.tool} is no longer there to do what was approved`;
+    return found.definition === action.definition
+      ? undefined
+      : `the definition of ${action.tool} changed after it was approved; ask again`;
+  }
+
+  function withinQuotas(at: Pick<At, 'get' | 'now'>, action: Action, asked: Decision): Decision {
+    for (const { id } of action.quotas ?? []) {
+      const quota = at.get<Quota & Row>('quota', id);
+      const refusal = quota && quotaRules.refuse(quota, action.cost ?? {}, at.now);
+      // Asking people about the quota does not undo what the rules made of the arguments.
+      if (refusal?.verdict === 'escalate' && asked.arguments) return { ...refusal, arguments: asked.arguments };
+      if (refusal) return refusal;
+    }
+    return asked;
+  }
+
+  function charges(at: Pick<At, 'get' | 'now'>, task: Task, action: Action): EventDraft[] {
+    const quotas = (action.quotas ?? []).map(({ id }) => id);
+    const amounts = () => action.cost ?? {};
+    return chargeEvents(quotaRules, at, task, { quotas, amounts, about: { action_id: action.id } });
+  }
+
+  return { rule };
+}
+
+/** A rule that rewrites arguments is a refusal to someone who can only hear yes or no. */
+function asExecutable(decision: Decision, { takesArguments }: RuleOptions): Decision {
+  const rewrites =
+    decision.verdict === 'modify' || (decision.verdict === 'escalate' && decision.arguments !== undefined);
+  if (!rewrites || (takesArguments && decision.arguments)) return decision;
+  return {
+    ...decision,
+    verdict: 'block',
+    code: 'cannot_modify',
+    reason: `${decision.reason} (the rule rewrites the arguments, which cannot be carried back to this agent)`,
+  };
+}
+
+function ended(task: Task, now: Task | undefined): Fault {
+  return new Fault('conflict', `task ${task.id} already ended${now ? ` as ${now.status}` : ''}`);
+}
+
+function ignoreConflict(cause: unknown): void {
+  if (!(cause instanceof Fault && cause.kind === 'conflict')) throw cause;
+}
