@@ -8,13 +8,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'libsql';
 import { type EventDraft, eventId } from '../src/model/events.ts';
-import type { Projector } from '../src/ports.ts';
+import type { Projector, Unit } from '../src/ports.ts';
 import { createSqliteStore, type SqliteStore } from '../src/store/sqlite.ts';
 
 export const name = 'append';
 
-const ROUNDS = 7;
-const EVENTS = 16_384;
+/** Many short rounds in turns, so that whatever else the machine does meets both sides alike. */
+const ROUNDS = 25;
+const EVENTS = 6_144;
 const TASK_LENGTH = 100;
 const NOW = '2026-11-16T12:00:00.000Z';
 const nothing: Projector = { touches: () => [], apply: () => [] };
@@ -33,15 +34,20 @@ export function draft(caller: number, count: number): EventDraft {
   };
 }
 
+function unitOf(event: EventDraft): Unit {
+  return { decide: () => ({ events: [event] }) };
+}
+
 async function ours(store: SqliteStore, callers: number, events: number, offset: number): Promise<number> {
   const each = events / callers;
-  const drafts = Array.from({ length: callers }, (_, caller) =>
-    Array.from({ length: each }, (_, i) => draft(caller, offset + i)),
+  // What callers bring is made beforehand, as the other side's text is.
+  const units = Array.from({ length: callers }, (_, caller) =>
+    Array.from({ length: each }, (_, i) => unitOf(draft(caller, offset + i))),
   );
   const started = performance.now();
   await Promise.all(
-    drafts.map(async (own) => {
-      for (const event of own) await store.commit({ decide: () => ({ events: [event] }) });
+    units.map(async (own) => {
+      for (const unit of own) await store.commit(unit);
     }),
   );
   return performance.now() - started;

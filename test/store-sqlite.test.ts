@@ -531,6 +531,21 @@ describe('bytes', () => {
   });
 });
 
+describe('bytes in the making', () => {
+  test('a put survives a sweep in the middle of it', async () => {
+    const store = await start();
+    const bytes = new Uint8Array(9_000_000).map((_, i) => i % 253);
+    const putting = store.putBlob(bytes);
+    const db = other();
+    while ((db.prepare('SELECT count(*) FROM blob_parts').raw().get() as [number])[0] === 0) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    db.exec('DELETE FROM blob_parts');
+    const sha256 = await putting;
+    expect(Buffer.compare((await store.blob(sha256))!, bytes)).toBe(0);
+  });
+});
+
 describe('the text of an event', () => {
   const text = fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.constantFrom('task_1', 'a"b', '\\', '\u2028'));
   const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(fc.option(value, { nil: null }), { nil: undefined });

@@ -19,6 +19,8 @@ export interface Batch {
   readonly now: string;
   run(unit: Unit): Committed;
   write(): void;
+  /** Let go of everything. A long-lived list that still points at young objects keeps them from being collected cheaply. */
+  release(): void;
   readonly events: readonly CoreEvent[];
   readonly first: number;
   readonly tip: Tip;
@@ -215,10 +217,19 @@ export function createBatches({ connection, log, rows, receipts, projector }: Ba
       for (const [scope, remembered] of answers) idempotency.put(scope, remembered, now);
     }
 
+    function release(): void {
+      events.length = 0;
+      owners.length = 0;
+      values.length = 0;
+      reads = [];
+      touched = [];
+    }
+
     return {
       now,
       run,
       write,
+      release,
       events,
       first,
       get tip() {

@@ -26,6 +26,7 @@ export function createBlobs(connection: Connection, transact: (work: () => void)
     'INSERT OR REPLACE INTO blob_parts (sha256, part, digest, bytes) VALUES (?, ?, ?, ?)',
   );
   const insertBlob = connection.prepare('INSERT OR IGNORE INTO blobs (sha256, size) VALUES (?, ?)');
+  const countParts = connection.prepare('SELECT count(*) FROM blob_parts WHERE sha256 = ?');
   const orphans = connection.prepare('DELETE FROM blob_parts WHERE sha256 NOT IN (SELECT sha256 FROM blobs)');
 
   const sizeOf = (sha256: string): number | undefined => (selectSize.get([sha256]) as [number] | undefined)?.[0];
@@ -47,18 +48,24 @@ export function createBlobs(connection: Connection, transact: (work: () => void)
       // The caller may reuse its buffer while we are still writing.
       const bytes = given.byteLength > PART * PARTS_PER_TURN ? given.slice() : given;
       const sha256 = hash('sha256', bytes);
-      if (sizeOf(sha256) !== undefined) return sha256;
       const parts = Math.ceil(bytes.byteLength / PART);
-      for (let from = 0; from === 0 || from < parts; from += PARTS_PER_TURN) {
-        const to = Math.min(parts, from + PARTS_PER_TURN);
-        const slices = Array.from({ length: to - from }, (_, i) =>
-          bytes.slice((from + i) * PART, (from + i + 1) * PART),
-        );
-        await transact(() => {
-          for (const [i, slice] of slices.entries()) insertPart.run([sha256, from + i, hash('sha256', slice), slice]);
-          if (to === parts) insertBlob.run([sha256, bytes.byteLength]);
-        });
+      const write = (from: number, to: number): void => {
+        for (let part = from; part < to; part++) {
+          const slice = bytes.subarray(part * PART, (part + 1) * PART);
+          insertPart.run([sha256, part, hash('sha256', slice), slice]);
+        }
+      };
+      if (sizeOf(sha256) !== undefined) return sha256;
+      let from = 0;
+      for (; parts - from > PARTS_PER_TURN; from += PARTS_PER_TURN) {
+        await transact(() => write(from, from + PARTS_PER_TURN));
       }
+      await transact(() => {
+        // What was written so far belongs to no blob yet and may have been swept up meanwhile.
+        if ((countParts.get([sha256]) as [number])[0] < from) write(0, from);
+        write(from, parts);
+        insertBlob.run([sha256, bytes.byteLength]);
+      });
       return sha256;
     },
     async get(sha256, range) {

@@ -63,6 +63,7 @@ export function createCommits(deps: CommitsDeps): Commits {
 
   function flush(): void {
     scheduled = false;
+    if (waiting.length === 0) return;
     const jobs = waiting.length <= MOST_UNITS ? waiting : waiting.slice(0, MOST_UNITS);
     waiting = jobs === waiting ? [] : waiting.slice(MOST_UNITS);
     const left = write(jobs);
@@ -142,6 +143,7 @@ export function createCommits(deps: CommitsDeps): Commits {
     }
     writer.succeeded();
     if (batch.events.length > 0) deps.written(batch);
+    batch.release();
   }
 
   function undo(): void {

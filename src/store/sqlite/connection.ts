@@ -22,6 +22,7 @@ export interface Statement {
 }
 export interface Connection {
   readonly path: string;
+  /** The same text gives the same statement, so it may be asked for on every call. */
   prepare(sql: string): Statement;
   exec(sql: string): void;
   pragma(sql: string): unknown;
@@ -91,16 +92,21 @@ function chmodOwn(path: string): void {
 function connect(path: string, maxBytes: number | undefined): Connection {
   const db = new Database(path, { timeout: BLOCK_MS });
   const home = statSync(path);
-  const prepared: Slot[] = [];
+  const prepared = new Map<string, Statement>();
+  const slots: Slot[] = [];
   const prepare = (sql: string): Statement => {
+    const known = prepared.get(sql);
+    if (known) return known;
     const statement = db.prepare(sql);
     const slot: Slot = { statement: (statement.reader ? statement.raw() : statement) as unknown as Statement };
-    prepared.push(slot);
-    return {
+    slots.push(slot);
+    const fresh: Statement = {
       run: (params = []) => (slot.statement ?? gone(path)).run(params),
       get: (params = []) => (slot.statement ?? gone(path)).get(params),
       all: (params = []) => (slot.statement ?? gone(path)).all(params),
     };
+    prepared.set(sql, fresh);
+    return fresh;
   };
   const dataVersion = prepare('PRAGMA data_version');
 
@@ -133,7 +139,7 @@ function connect(path: string, maxBytes: number | undefined): Connection {
         // Someone else is using it; the log beside it is then part of it, as always.
       }
       // The driver keeps the file open as long as a statement can be reached, so let go of them all.
-      for (const slot of prepared) slot.statement = undefined;
+      for (const slot of slots) slot.statement = undefined;
       db.close();
     },
   };

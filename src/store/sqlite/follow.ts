@@ -83,13 +83,21 @@ export function createFollowing(deps: FollowingDeps): Following {
   }
 
   function poll(): void {
-    try {
+    attempt(() => {
       const current = connection.version();
       if (current === version) return;
       catchUp(log.last());
       version = current;
+    });
+  }
+
+  /** Reading failed, not writing: whoever committed is not to blame, and followers must not wait for nothing. */
+  function attempt(work: () => void): void {
+    try {
+      work();
     } catch (thrown) {
-      // A lock passes, and the next look comes soon. Anything else would leave followers waiting for nothing.
+      version = undefined;
+      // A lock passes, and the next look comes soon.
       if (isBusy(thrown)) return;
       const reason = failed(thrown);
       for (const group of [...live.values()]) for (const follower of [...group]) follower.fail(reason);
@@ -225,9 +233,11 @@ export function createFollowing(deps: FollowingDeps): Following {
     follow,
     publish(first, events) {
       if (liveCount === 0) return;
-      // Others may have written between our last batch and this one; their events come first.
-      catchUp(first - 1);
-      for (const [index, event] of events.entries()) if (first + index > published) hand(event, first + index);
+      attempt(() => {
+        // Others may have written between our last batch and this one; their events come first.
+        catchUp(first - 1);
+        for (const [index, event] of events.entries()) if (first + index > published) hand(event, first + index);
+      });
     },
     close() {
       for (const follower of [...everyone]) follower.end();

@@ -32,7 +32,7 @@ export interface Heads {
   age(): void;
 }
 
-const REMEMBERED = 20_000;
+const REMEMBERED = 10_000;
 
 export function createHeads(connection: Connection): Heads {
   const findResource = connection.prepare('SELECT id, base FROM resources WHERE object = ? AND name = ?');

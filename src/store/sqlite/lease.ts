@@ -25,11 +25,10 @@ export function createLeases(directory: string): Leases {
   const held = new Set<() => void>();
 
   function takeFile(file: string): (() => void) | undefined {
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
     const path = join(directory, file);
     // The last holder removes its file. Who waited for that very file holds a lock on nothing, and tries again.
     for (let attempt = 0; attempt < 100; attempt++) {
-      const db = new Database(path, { timeout: 0 });
+      const db = openFile(path);
       try {
         db.exec('BEGIN EXCLUSIVE');
         db.exec('PRAGMA user_version = 1');
@@ -47,6 +46,15 @@ export function createLeases(directory: string): Leases {
       }
     }
     return undefined;
+  }
+
+  function openFile(path: string): Database.Database {
+    try {
+      mkdirSync(directory, { recursive: true, mode: 0o700 });
+      return new Database(path, { timeout: 0 });
+    } catch (thrown) {
+      throw new Fault('unavailable', `cannot take a lease in ${directory}`, { cause: thrown });
+    }
   }
 
   return {

@@ -46,7 +46,6 @@ export function createRows(connection: Connection): Rows {
        ${FILTERS.map((name) => `${name} = NULL`).join(', ')}, body = NULL`,
   );
   const known = createRecent<Row | typeof ABSENT>(REMEMBERED);
-  const lists = new Map<string, ReturnType<Connection['prepare']>>();
 
   function read(object: string, id: string): Row | undefined {
     const found = select.get([object, id]) as [string] | undefined;
@@ -90,9 +89,10 @@ export function createRows(connection: Connection): Rows {
       for (const name of FILTERS) {
         const wanted = where[name];
         if (wanted === undefined) continue;
-        const values = typeof wanted === 'string' ? [wanted] : wanted;
-        terms.push(values.length === 1 ? `${name} = ?` : `${name} IN (${values.map(() => '?').join(',')})`);
-        params.push(...values);
+        // A list travels as one value, so that there are only so many different statements.
+        const one = typeof wanted === 'string' ? wanted : wanted.length === 1 ? wanted[0] : undefined;
+        terms.push(one === undefined ? `${name} IN (SELECT value FROM json_each(?))` : `${name} = ?`);
+        params.push(one ?? JSON.stringify(wanted));
       }
       if (after !== undefined) {
         terms.push(`(created_at, id) ${newestFirst ? '<' : '>'} (?, ?)`);
@@ -100,12 +100,7 @@ export function createRows(connection: Connection): Rows {
       }
       const way = newestFirst ? 'DESC' : 'ASC';
       const sql = `SELECT body FROM rows WHERE ${terms.join(' AND ')} ORDER BY created_at ${way}, id ${way} LIMIT ?`;
-      let statement = lists.get(sql);
-      if (!statement) {
-        statement = connection.prepare(sql);
-        if (lists.size < 200) lists.set(sql, statement);
-      }
-      return (statement.all([...params, limit]) as [string][]).map(([body]) => JSON.parse(body) as Row);
+      return (connection.prepare(sql).all([...params, limit]) as [string][]).map(([body]) => JSON.parse(body) as Row);
     },
     forget: known.clear,
     age: known.age,
