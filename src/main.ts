@@ -18,6 +18,13 @@ program
   .action(run(async (options) => (await import('./cli/serve.ts')).serve(options)));
 
 program
+  .command('ahp')
+  .description('decide for agents that speak AHP: over standard input and output, or at a Unix socket')
+  .option('--stdio', 'one agent, which started this process')
+  .option('--socket <path>', 'agents that may open this socket')
+  .action(run(async (options) => (await import('./cli/ahp.ts')).ahp(options)));
+
+program
   .command('approvals')
   .description('show what waits for a person')
   .option('--json', 'one JSON object per line')

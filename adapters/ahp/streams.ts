@@ -7,6 +7,7 @@ import type { Actor, JsonObject, Logger } from '../../src/index.ts';
 import { parseJson } from '../../src/wire/body.ts';
 import { lineWriter, readLines } from '../../src/wire/ndjson.ts';
 import type { Caller, Harness } from './harness.ts';
+import { wait } from './patience.ts';
 
 export interface Conversation {
   /** Resolves once the text is dealt with. */
@@ -78,6 +79,8 @@ function isFinal(response: JsonObject | undefined): boolean {
   return response !== undefined && !('error' in response) && decision !== 'escalate' && decision !== 'defer';
 }
 
+const LAST_ANSWERS_MS = 1_000;
+
 /** Reads no further while this many texts are being dealt with. */
 const MOST_AT_ONCE = 256;
 
@@ -107,7 +110,10 @@ export async function serveLines(
     busy.add(work);
     if (busy.size >= MOST_AT_ONCE) await Promise.race(busy);
   }
-  // Nobody asks any more, so nobody is waited for.
-  gone.abort();
+  // Whoever asks no more may still be listening for what it asked, but not for long.
+  const over = wait(LAST_ANSWERS_MS, gone.signal);
+  over.signal.addEventListener('abort', () => gone.abort(), { once: true });
   await Promise.allSettled(busy);
+  over.release();
+  gone.abort();
 }

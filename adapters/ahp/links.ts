@@ -1,0 +1,157 @@
+/**
+ * The four ways to reach a harness: a program we start, a Unix socket, a WebSocket, and HTTP. A link carries texts and
+ * nothing else; when it is cut, everyone who waits on it hears so at once.
+ */
+import { spawn } from 'node:child_process';
+import { createConnection } from 'node:net';
+import type { Duplex, Readable, Writable } from 'node:stream';
+import { WebSocket } from 'ws';
+import type { JsonObject, Logger } from '../../src/index.ts';
+import { createPending } from '../../src/wire/json-rpc.ts';
+import { lineWriter, readLines } from '../../src/wire/ndjson.ts';
+import { HarnessError } from './harness-error.ts';
+
+export interface Link {
+  /** The whole response to a request, as it came. */
+  request(message: JsonObject & { readonly id: string }, signal: AbortSignal): Promise<unknown>;
+  notify(message: JsonObject, signal: AbortSignal): Promise<void>;
+  /** Fires when it is cut. Never for HTTP, which has no line to cut. */
+  readonly cut: AbortSignal;
+  close(): Promise<void>;
+}
+
+export interface Credential {
+  readonly kind: 'api_key' | 'token';
+  readonly value: string;
+}
+
+export interface Where {
+  readonly url?: string | undefined;
+  readonly socket?: string | undefined;
+  readonly command?: readonly string[] | undefined;
+}
+
+const LIMIT = 4 * 1024 * 1024;
+
+export async function openLink(where: Where, credential: Credential | undefined, log: Logger): Promise<Link> {
+  if (where.command) return childLink(where.command, log);
+  if (where.socket) return await socketLink(where.socket);
+  if (!where.url) throw new HarnessError('transport', 'nothing says where the harness is');
+  return /^wss?:/i.test(where.url) ? await webSocketLink(where.url, credential) : httpLink(where.url, credential);
+}
+
+/** Everything the three streaming ways share: ids find their question, and a cut ends all waiting. */
+function streamed(send: (text: string) => Promise<void>, end: () => void) {
+  const pending = createPending();
+  const cut = new AbortController();
+  const broken = () => {
+    cut.abort();
+    pending.fail(new HarnessError('transport', 'the connection to the harness was lost'));
+  };
+  const link: Link = {
+    cut: cut.signal,
+    async request(message, signal) {
+      if (cut.signal.aborted) throw new HarnessError('transport', 'the connection to the harness was lost');
+      const answer = pending.wait(message.id, signal);
+      send(JSON.stringify(message)).catch(broken);
+      return await answer.catch((cause) => {
+        throw cause instanceof HarnessError ? cause : new HarnessError('timeout', 'the harness did not answer in time');
+      });
+    },
+    async notify(message) {
+      if (cut.signal.aborted) throw new HarnessError('transport', 'the connection to the harness was lost');
+      await send(JSON.stringify(message));
+    },
+    async close() {
+      broken();
+      end();
+    },
+  };
+  const hear = (text: string) => {
+    try {
+      pending.deliver(JSON.parse(text));
+    } catch {
+      // Not a response, and so not ours to answer.
+    }
+  };
+  return { link, hear, broken };
+}
+
+function lines(input: Readable, output: Writable, end: () => void): Link {
+  const { link, hear, broken } = streamed(lineWriter(output), end);
+  (async () => {
+    for await (const line of readLines(input, { limit: LIMIT })) hear(line);
+  })().then(broken, broken);
+  return link;
+}
+
+function childLink([program = '', ...args]: readonly string[], log: Logger): Link {
+  // Its standard error is its log, and goes where ours goes.
+  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  child.on('error', (cause) => log.warn({ err: cause, program }, 'a harness could not be started'));
+  return lines(child.stdout, child.stdin, () => {
+    child.stdin.end();
+    setTimeout(() => child.kill(), 1_000).unref();
+  });
+}
+
+async function socketLink(path: string): Promise<Link> {
+  const socket: Duplex = await new Promise((resolve, reject) => {
+    const opened = createConnection(path, () => resolve(opened));
+    opened.once('error', () => reject(new HarnessError('transport', 'nobody listens at the socket')));
+  });
+  return lines(socket, socket, () => socket.destroy());
+}
+
+async function webSocketLink(url: string, credential: Credential | undefined): Promise<Link> {
+  const target = new URL(url);
+  if (credential) target.searchParams.append(credential.kind, credential.value);
+  const socket = new WebSocket(target, { maxPayload: LIMIT, perMessageDeflate: false, handshakeTimeout: 10_000 });
+  const send = (text: string) =>
+    new Promise<void>((resolve, reject) => socket.send(text, (cause) => (cause ? reject(cause) : resolve())));
+  const { link, hear, broken } = streamed(send, () => socket.terminate());
+  socket.on('message', (data, binary) => {
+    if (!binary) hear(String(data));
+  });
+  socket.on('close', broken);
+  await new Promise<void>((resolve, reject) => {
+    socket.once('open', () => resolve());
+    socket.on('error', () => reject(new HarnessError('transport', 'the harness cannot be reached')));
+  });
+  return link;
+}
+
+function httpLink(url: string, credential: Credential | undefined): Link {
+  const proof: Record<string, string> = {};
+  if (credential?.kind === 'api_key') proof['x-api-key'] = credential.value;
+  if (credential?.kind === 'token') proof.authorization = `Bearer ${credential.value}`;
+  const post = async (message: JsonObject, signal: AbortSignal) => {
+    try {
+      const headers = { 'content-type': 'application/json', ...proof };
+      const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(message), signal });
+      return { status: answer.status, text: await answer.text() };
+    } catch {
+      throw new HarnessError(
+        'transport',
+        signal.aborted ? 'the harness did not answer in time' : 'the harness cannot be reached',
+      );
+    }
+  };
+  return {
+    cut: new AbortController().signal,
+    async request(message, signal) {
+      const { status, text } = await post(message, signal);
+      // Its body is not repeated: it may say anything.
+      if (status < 200 || status > 299) throw new HarnessError('transport', `the harness answered with HTTP ${status}`);
+      try {
+        return JSON.parse(text) as unknown;
+      } catch {
+        throw new HarnessError('protocol', 'the answer is not JSON');
+      }
+    },
+    async notify(message, signal) {
+      await post(message, signal);
+    },
+    async close() {},
+  };
+}

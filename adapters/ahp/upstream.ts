@@ -1,0 +1,235 @@
+/** What of ours goes to an outside harness, and what its word means here. Pure. */
+import { type EventType, eventRow, type Family, heard } from '../../mappings/ahp.ts';
+import type { Action, CoreEvent, Decision, Json, JsonObject } from '../../src/index.ts';
+import { isObject } from './decode.ts';
+import type { AhpEvent } from './translate.ts';
+
+/** The question to put to a harness; undefined for what it has no word for, on which it then has no opinion. */
+export function toWireQuestion(action: Action, hop: string, now: string): AhpEvent | undefined {
+  const asked = questionOf(action);
+  if (!asked) return undefined;
+  const { agent_id, depth, via } = action.attributes ?? {};
+  const server = action.kind === 'tool' && action.server ? { mcp_server: action.server } : {};
+  return {
+    event_type: asked.type,
+    session_id: action.session_id ?? action.workspace_id,
+    agent_id: typeof agent_id === 'string' ? agent_id : action.actor.id,
+    timestamp: now,
+    depth: typeof depth === 'number' ? depth : 0,
+    payload: asked.payload,
+    metadata: { via: [...(Array.isArray(via) ? (via as readonly string[]) : []), hop], ...server },
+  };
+}
+
+function questionOf(action: Action): { type: EventType; payload: Json } | undefined {
+  // Asked by an agent in this protocol's own words: they go on as they came.
+  const asked = action.server === 'ahp' ? typed(action) : undefined;
+  if (asked) return asked;
+  switch (action.kind) {
+    case 'tool':
+    case 'fs.read':
+    case 'fs.write':
+    case 'terminal':
+    case 'memory.write':
+      return call(action, action.tool ?? action.kind, action.arguments);
+    case 'handoff':
+      return call(action, `a2a:${action.target ?? action.tool ?? 'agent'}`, action.arguments);
+    case 'prompt': {
+      const prompt = textOf(action);
+      const task = action.task_id && { task_id: action.task_id };
+      return prompt === undefined ? undefined : { type: 'pre_prompt', payload: { prompt, ...task } };
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** Both names for the tool: harnesses read either. */
+function call(action: Action, tool: string, args: JsonObject): { type: EventType; payload: Json } {
+  const path = action.target ? { target: action.target } : {};
+  return {
+    type: 'pre_action',
+    payload: { action_type: 'tool_call', tool_name: tool, tool, arguments: args, ...path },
+  };
+}
+
+const FORWARDED = new Set([
+  'idle',
+  'intent_detection',
+  'context_perception',
+  'memory_recall',
+  'planning',
+  'rate_limit',
+]);
+
+function typed({
+  tool = '',
+  arguments: args,
+  session_id,
+  attributes,
+}: Action): { type: EventType; payload: Json } | undefined {
+  if (tool.startsWith('confirmation:'))
+    return { type: 'confirmation', payload: { session_id: session_id ?? '', ...args } };
+  if (!FORWARDED.has(tool)) return undefined;
+  const session = tool === 'idle' ? {} : { session_id: session_id ?? String(attributes?.agent_id ?? '') };
+  return { type: tool as EventType, payload: { ...session, ...args } };
+}
+
+function textOf({ arguments: args }: Action): string | undefined {
+  if (typeof args.prompt === 'string') return args.prompt;
+  const { parts } = (isObject(args.input) ? args.input : {}) as { parts?: unknown };
+  if (!Array.isArray(parts)) return undefined;
+  const texts = parts.flatMap(({ type, text }: { type?: unknown; text?: unknown }) =>
+    type === 'text' && typeof text === 'string' ? [text] : [],
+  );
+  return texts.length > 0 ? texts.join('\n') : undefined;
+}
+
+export interface Reading {
+  readonly engine: string;
+  readonly deferMeans: 'retry' | 'approval';
+}
+
+/** A later look is never put off longer than this. */
+const LONGEST_DEFER_MS = 60_000;
+
+export function toCoreDecision(
+  action: Action,
+  event: AhpEvent,
+  said: JsonObject,
+  { engine, deferMeans }: Reading,
+): Decision {
+  const family: Family = eventRow(event.event_type).answer ?? 'generic';
+  const words: Readonly<Record<string, Decision['verdict']>> = heard[family];
+  const word = String(said.decision);
+  const verdict = Object.hasOwn(words, word) ? words[word] : 'block';
+  const reason = typeof said.reason === 'string' && said.reason ? said.reason : `${engine} says ${word}`;
+  const rewritten = said.modified_payload !== undefined && said.modified_payload !== null;
+  if (verdict === 'modify' || (verdict === 'allow' && rewritten)) {
+    const args = argumentsIn(action, event, said);
+    if (args) return { verdict: 'modify', reason, engine, arguments: args };
+    return {
+      verdict: 'block',
+      reason: `${reason} (what it would run instead cannot be read)`,
+      code: 'cannot_modify',
+      engine,
+    };
+  }
+  if (verdict === 'defer') {
+    if (deferMeans === 'approval') return { verdict: 'escalate', reason, engine };
+    const ms = typeof said.retry_after_ms === 'number' ? said.retry_after_ms : LONGEST_DEFER_MS;
+    return { verdict: 'defer', reason, engine, retry_after_ms: Math.min(ms, LONGEST_DEFER_MS) };
+  }
+  if (verdict === 'escalate' && typeof said.escalation_target === 'string') {
+    return { verdict, reason: `${reason} (ask ${said.escalation_target})`, engine };
+  }
+  return { verdict: verdict ?? 'block', reason, engine, ...(verdict === 'allow' && { code: 'no_objection' }) };
+}
+
+/** A replacement payload, back in the words of the act. */
+function argumentsIn(action: Action, event: AhpEvent, said: JsonObject): JsonObject | undefined {
+  if (event.event_type === 'planning') {
+    return typeof said.modified_task === 'string'
+      ? { ...action.arguments, task_description: said.modified_task }
+      : undefined;
+  }
+  const payload = said.modified_payload;
+  if (event.event_type === 'pre_prompt') return promptIn(action, payload as Json);
+  if (!isObject(payload)) return undefined;
+  const args = ['arguments', 'args', 'input'].map((key) => payload[key]).find(isObject);
+  const named = ['tool_name', 'tool', 'name'].map((key) => payload[key]).find((name) => typeof name === 'string');
+  // Another tool is another act, and nobody has been asked about that one.
+  const given = event.payload as JsonObject;
+  if (named !== undefined && named !== given.tool_name) return undefined;
+  return args as JsonObject | undefined;
+}
+
+function promptIn({ arguments: args }: Action, payload: Json): JsonObject | undefined {
+  const text = typeof payload === 'string' ? payload : isObject(payload) ? payload.prompt : undefined;
+  if (typeof text !== 'string') return undefined;
+  if (typeof args.prompt === 'string') return { ...args, prompt: text };
+  const input = args.input as JsonObject;
+  const rest = (input.parts as unknown as readonly JsonObject[]).filter(({ type }) => type !== 'text');
+  return {
+    ...args,
+    input: { ...input, parts: [{ type: 'text', text, visibility: 'public' }, ...rest] as unknown as Json },
+  };
+}
+
+// ---- What is only told ----
+
+/** Events of ours as a harness hears them. Most are nothing to it. */
+export function toWireTelling(event: CoreEvent, hop: string): AhpEvent | undefined {
+  const told = tellingOf(event);
+  if (!told) return undefined;
+  return {
+    ...told,
+    session_id: event.session_id ?? event.workspace_id ?? '',
+    agent_id: event.actor ?? 'tollbridge',
+    timestamp: event.created_at,
+    depth: 0,
+    metadata: { via: [hop] },
+  };
+}
+
+const RUN_WORDS: Readonly<Record<string, string>> = {
+  'task.submitted': 'created',
+  'task.started': 'executing',
+  'task.completed': 'completed',
+  'task.failed': 'failed',
+  'task.canceled': 'cancelled',
+};
+
+function tellingOf({ event, payload, task_id, session_id, created_at }: CoreEvent) {
+  const status = RUN_WORDS[event];
+  if (status) {
+    const outcome = (payload.outcome ?? {}) as JsonObject;
+    const failure = ((payload.task as JsonObject | undefined)?.failure ?? {}) as JsonObject;
+    const error = failure.message ?? (status === 'cancelled' ? payload.reason : undefined);
+    return {
+      event_type: 'run_lifecycle' as const,
+      payload: {
+        run_id: task_id ?? '',
+        session_id: session_id ?? '',
+        status,
+        updated_at: created_at,
+        ...(typeof outcome.summary === 'string' && { result_summary: outcome.summary }),
+        ...(typeof error === 'string' && { error }),
+      },
+    };
+  }
+  switch (event) {
+    case 'session.created':
+      return { event_type: 'session_start' as const, payload: { session_id: session_id ?? '' } };
+    case 'session.closed':
+      return { event_type: 'session_end' as const, payload: { session_id: session_id ?? '' } };
+    case 'tool.completed':
+    case 'tool.failed': {
+      const tool = payload.name as Json;
+      const result = { status: event === 'tool.completed' ? 'success' : 'error', output: payload.output ?? null };
+      return {
+        event_type: 'post_action' as const,
+        payload: { action_type: 'tool_call', tool_name: tool, tool, result },
+      };
+    }
+    case 'vendor.tollbridge.plan': {
+      const entries = (Array.isArray(payload.entries) ? payload.entries : []) as readonly JsonObject[];
+      const tasks = entries.map((entry, index) => ({
+        id: String(index + 1),
+        title: String(entry.content ?? ''),
+        status: entry.status ?? 'pending',
+      }));
+      return {
+        event_type: 'task_list' as const,
+        payload: {
+          run_id: task_id ?? '',
+          session_id: session_id ?? '',
+          tasks,
+          updated_at: created_at,
+        } as unknown as Json,
+      };
+    }
+    default:
+      return undefined;
+  }
+}

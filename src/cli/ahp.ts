@@ -1,0 +1,79 @@
+/**
+ * `tollbridge ahp --stdio | --socket <path>`: a harness for one agent, or for those that may open a socket. It shares the
+ * log with whatever else runs in the same data directory, so its questions are answered with `tollbridge approve`, or at
+ * any door of a running gateway. Nothing but the protocol goes to standard output.
+ */
+import { settingsOf } from '../../adapters/ahp/config.ts';
+import { createHarness, type Harness } from '../../adapters/ahp/harness.ts';
+import { LOCAL_AGENT, serveUnix } from '../../adapters/ahp/server.ts';
+import { serveLines } from '../../adapters/ahp/streams.ts';
+import type { House } from '../compose.ts';
+import { createIds, systemClock } from '../core/clock.ts';
+import { createRedactor } from '../core/redact.ts';
+import type { Actor } from '../model/actions.ts';
+import { Fault } from '../model/faults.ts';
+import type { Logger } from '../ports.ts';
+import { type CommonOptions, configFrom, open } from './context.ts';
+import { createLogger } from './logger.ts';
+
+export interface AhpOptions extends CommonOptions {
+  readonly stdio?: boolean;
+  readonly socket?: string;
+}
+
+const KEEPER: Actor = { id: 'system:ahp', kind: 'system', scopes: ['*'] };
+
+export async function ahp(options: AhpOptions): Promise<void> {
+  if (Boolean(options.stdio) === Boolean(options.socket)) {
+    throw new Fault('invalid_request', 'say where the agent is: either --stdio or --socket <path>');
+  }
+  const config = await configFrom(options);
+  const redactor = createRedactor();
+  const log = createLogger(redactor);
+  const ids = createIds();
+  const house = await open(config, {
+    logger: log,
+    redactor,
+    ids,
+    settings: {
+      ...(config.autonomy && { defaultTier: config.autonomy }),
+      ...(config.askExpiresMs && { askExpiresMs: config.askExpiresMs }),
+    },
+  });
+  const settings = settingsOf({});
+  const harness = createHarness(house.bridge, settings, { log, ids, clock: systemClock });
+  try {
+    await haveWorkspace(house);
+    if (options.socket) await untilStopped(options.socket, harness, settings, log);
+    else {
+      const actor = LOCAL_AGENT;
+      const streams = { input: process.stdin, output: process.stdout };
+      await serveLines(harness, streams, { actor, log, limit: settings.lineLimit });
+      await harness.left(actor);
+    }
+  } finally {
+    await harness.close();
+    await house.close();
+  }
+}
+
+async function untilStopped(path: string, harness: Harness, settings: Parameters<typeof serveUnix>[2], log: Logger) {
+  const listening = await serveUnix(path, harness, settings, { log });
+  process.stderr.write(`tollbridge answers agents at ${path}\n`);
+  await new Promise<void>((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve());
+  });
+  await listening.close();
+}
+
+/** An agent has to work somewhere, and nobody should have to know that. */
+async function haveWorkspace({ bridge }: House): Promise<void> {
+  const any = await bridge.list(KEEPER, { object: 'workspace', limit: 1 });
+  if (any.data.length > 0) return;
+  const body = { name: 'default', root: 'tollbridge://default' };
+  await bridge.submit({
+    kind: 'resource.create',
+    actor: KEEPER,
+    body: { object: 'workspace', id: 'workspace_default', body },
+  });
+}

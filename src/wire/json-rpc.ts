@@ -1,0 +1,61 @@
+/**
+ * Answers find the question they belong to. What comes under an id nobody asked with is not an answer; when the line is
+ * cut everyone who waits hears so at once. Knows no protocol beyond JSON-RPC's ids.
+ */
+export interface Pending {
+  /** The message that comes back under this id. */
+  wait(id: string, signal: AbortSignal): Promise<Readonly<Record<string, unknown>>>;
+  /** True when somebody waited for it. */
+  deliver(message: unknown): boolean;
+  /** Everyone who waits hears this. */
+  fail(cause: Error): void;
+  readonly size: number;
+}
+
+interface Waiting {
+  resolve(message: Readonly<Record<string, unknown>>): void;
+  reject(cause: Error): void;
+}
+
+export function createPending(): Pending {
+  const waiting = new Map<string, Waiting>();
+  return {
+    wait(id, signal) {
+      return new Promise((resolve, reject) => {
+        const settle = () => {
+          waiting.delete(id);
+          signal.removeEventListener('abort', late);
+        };
+        const late = () => {
+          settle();
+          reject(new Error('no answer in time'));
+        };
+        if (signal.aborted) return reject(new Error('no answer in time'));
+        signal.addEventListener('abort', late, { once: true });
+        waiting.set(id, {
+          resolve(message) {
+            settle();
+            resolve(message);
+          },
+          reject(cause) {
+            settle();
+            reject(cause);
+          },
+        });
+      });
+    },
+    deliver(message) {
+      if (typeof message !== 'object' || message === null || Array.isArray(message)) return false;
+      const { id } = message as { id?: unknown };
+      const found = typeof id === 'string' ? waiting.get(id) : undefined;
+      found?.resolve(message as Record<string, unknown>);
+      return found !== undefined;
+    },
+    fail(cause) {
+      for (const each of [...waiting.values()]) each.reject(cause);
+    },
+    get size() {
+      return waiting.size;
+    },
+  };
+}
