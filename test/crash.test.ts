@@ -30,14 +30,14 @@ beforeAll(async () => {
   const told: string[] = [];
   const deps = { program: PROGRAM, root, chance, clients: 4, starts: [], say: (text: string) => told.push(text) };
   house = await liveThrough(KILLS, deps).catch((broken) => {
-    throw new Error(`${broken}\n${told.join('\n')}`, { cause: broken });
+    throw new Error(`${broken}\n${told.join('\n')}\nThe data is in ${root}`, { cause: broken });
   });
   evidence = await look(house.place.dataDir);
 }, 180_000);
 
 afterAll(async () => {
   await evidence?.close();
-  await rm(root, { recursive: true, force: true });
+  if (house) await rm(root, { recursive: true, force: true });
 });
 
 function look(dataDir: string, journal = house.place.journal): Promise<Evidence> {

@@ -162,9 +162,20 @@ export function createClient({ name, ledger, chance, workspace, replied }: Clien
     const id = chance.pick(tasks.slice(-10));
     const { status } = (await door.read(`/v1/tasks/${id}`)) as { status: string };
     ledger.looks.push({ task: id, status });
+    if (chance.happens(0.3)) await readBack(door, id);
     if (!isTerminal(status)) return;
     tasks = tasks.filter((task) => task !== id);
     over.push(id);
+  }
+
+  /** A range of events is as good as a stream: what it shows was promised. */
+  async function readBack(door: Door, task: string): Promise<void> {
+    const path = `/v1/tasks/${task}/events?limit=200`;
+    const { data } = (await door.read(path)) as { data: JsonObject[] };
+    const heard = ledger.listen({ path, of: { member: 'task_id', id: task }, fromNow: false });
+    heard.done = true;
+    for (const event of data)
+      heard.frames.push({ id: String(event.id), event: String(event.event), data: JSON.stringify(event) });
   }
 
   async function aboutTask(

@@ -43,6 +43,7 @@ export interface HouseReport extends Counts {
 const WORKSPACE = 'workspace_default';
 /** For moments that do not come. */
 const LONGEST_WAIT_MS = 4_000;
+const LONGEST_START_MS = 60_000;
 const DRAIN_MS = 90_000;
 
 export async function liveThrough(
@@ -150,10 +151,14 @@ export async function liveThrough(
   }
 
   async function enter(gateway: GatewayProcess): Promise<Door> {
-    const ready = await gateway.ready;
-    if (!ready) {
+    const late = new AbortController();
+    const tooLong = sleep(LONGEST_START_MS, 'too long' as const, { signal: late.signal }).catch(() => undefined);
+    const ready = await Promise.race([gateway.ready, tooLong]);
+    late.abort();
+    if (!ready || ready === 'too long') {
       const said = (await readFile(place.complaints, 'utf8')).slice(-2_000);
-      throw new Broken('it starts again', `it ended with ${await gateway.ended}: ${said}`);
+      const how = ready ? `it did not listen within ${LONGEST_START_MS} ms` : `it ended with ${await gateway.ended}`;
+      throw new Broken('it starts again', `${how}: ${said}`);
     }
     starts.push(ready.ms);
     const door = httpDoor(ready.url, ready.token);

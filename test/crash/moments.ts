@@ -41,7 +41,7 @@ const EVENTS = [
 
 /** A kill is often followed by another one while the gateway is still getting up. */
 export function pickMoment(chance: Chance, before: MomentKind | undefined): Moment {
-  const again = before !== undefined && before !== 'start' && chance.happens(0.12);
+  const again = (before === 'load' || before === 'event' || before === 'effect') && chance.happens(0.12);
   const kind = again ? 'recovery' : chance.weighted(WEIGHTS);
   switch (kind) {
     case 'load':
