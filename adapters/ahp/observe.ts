@@ -235,10 +235,8 @@ export function createObserver({ bridge, runs, settings, deps }: ObserverDeps): 
 
   async function sessionEnd(actor: Actor, event: AhpEvent): Promise<void> {
     const mine = runs.ofSession(actor, event.session_id).filter(({ agent_id }) => agent_id === event.agent_id);
-    if (mine.length === 0 && (await runs.sessionOf(actor, event.session_id))) {
-      mine.push(await runs.open(actor, event, openingOf(event, undefined)));
-    }
-    for (const run of mine) await finish(run, run.ending?.end ?? endOf(run));
+    const left = mine.length === 0 ? await runs.found(actor, event) : undefined;
+    for (const run of left ? [left] : mine) await finish(run, run.ending?.end ?? endOf(run));
     const others = runs.ofSession(actor, event.session_id);
     if (event.depth === 0 || others.length === 0) await runs.closeSession(actor, event.session_id);
   }

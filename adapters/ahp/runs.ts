@@ -66,6 +66,8 @@ export interface Runs {
   open(actor: Actor, place: Place, opening: Opening): Promise<Run>;
   /** The run a contract event names; undefined when it has ended before. */
   contract(actor: Actor, place: Place, runId: string, opening: Opening): Promise<Run | undefined>;
+  /** The open run of this agent in this session, if there is one. */
+  found(actor: Actor, place: Place): Promise<Run | undefined>;
   /** Our session for the agent's, if it has one open. */
   sessionOf(actor: Actor, sessionId: string): Promise<string | undefined>;
   /** Ends a run. Whoever was quicker has ended it. */
@@ -259,6 +261,13 @@ export function createRuns(bridge: Bridge, settings: AhpSettings, deps: Pick<Dep
         await bridge.submit({ kind: 'binding.set', actor, body: { protocol: PROTOCOL_NAME, scope, wire_id, to } });
       }
       return run;
+    },
+
+    async found(actor, place) {
+      const key = pairKey(actor, place);
+      const sessionId = runs.has(key) ? undefined : await findSession(actor, place.session_id, false);
+      const left = sessionId && (await leftOpen(actor, sessionId, place.agent_id));
+      return left ? await once(runs, key, () => make(actor, place, { input: {} }, false)) : await runs.get(key);
     },
 
     async sessionOf(actor, wireId) {
