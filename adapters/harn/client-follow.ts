@@ -116,7 +116,7 @@ export async function follow(desk: Desk, given: RemoteTask): Promise<End> {
       deps.log.warn({ err: cause, remote: settings.name }, 'the last events of a remote could not be read');
       lost = true;
     }
-    await perform(reading.rest());
+    await perform(reading.end());
   }
 
   const stopping = whenStopped(desk, given, over);

@@ -11,11 +11,27 @@ const LONGEST = 32 * 1024 * 1024;
 
 /** `moved` is told of every chunk, also of those that hold nothing but a comment. */
 export async function* readSse(body: AsyncIterable<Uint8Array>, moved = () => {}): AsyncGenerator<SseMessage> {
-  const decoder = new TextDecoder();
-  let rest = '';
   let id: string | undefined;
   let event = '';
   let data: string[] = [];
+  for await (const line of readLines(body, moved)) {
+    if (line === '') {
+      if (data.length > 0) yield { id, event: event || 'message', data: data.join('\n') };
+      event = '';
+      data = [];
+      continue;
+    }
+    const [, name = '', value = ''] = /^([^:]*):? ?(.*)$/s.exec(line) ?? [];
+    if (name === 'id' && !value.includes('\0')) id = value;
+    else if (name === 'event') event = value;
+    else if (name === 'data') data.push(value);
+  }
+}
+
+/** Whole lines only: what is not ended when the stream ends was never said. */
+async function* readLines(body: AsyncIterable<Uint8Array>, moved: () => void): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let rest = '';
   for await (const chunk of body) {
     moved();
     rest += decoder.decode(chunk, { stream: true });
@@ -24,17 +40,7 @@ export async function* readSse(body: AsyncIterable<Uint8Array>, moved = () => {}
     const whole = rest.endsWith('\r') ? rest.length - 1 : rest.length;
     const lines = rest.slice(0, whole).split(/\r\n|\n|\r/);
     rest = (lines.pop() ?? '') + rest.slice(whole);
-    for (const line of lines) {
-      if (line === '') {
-        if (data.length > 0) yield { id, event: event || 'message', data: data.join('\n') };
-        event = '';
-        data = [];
-        continue;
-      }
-      const [, name = '', value = ''] = /^([^:]*):? ?(.*)$/s.exec(line) ?? [];
-      if (name === 'id' && !value.includes('\0')) id = value;
-      else if (name === 'event') event = value;
-      else if (name === 'data') data.push(value);
-    }
+    yield* lines;
   }
+  if (rest.endsWith('\r')) yield rest.slice(0, -1);
 }

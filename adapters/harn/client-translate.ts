@@ -37,8 +37,10 @@ export type Deed =
 
 export interface Reading {
   read(event: RemoteEvent): readonly Deed[];
-  /** What was held back and can wait no longer. */
+  /** What was held back and can wait no longer. A message in pieces goes on after a silence. */
   rest(): readonly Deed[];
+  /** Nothing more comes. */
+  end(): readonly Deed[];
   /** The bridge itself writes down the request of a call it is asked about. */
   askedAbout(callId: string): void;
   /** Our name for an artifact of the remote's, once there is one. */
@@ -165,11 +167,11 @@ export function createReading(task: Pick<Task, 'id'>): Reading {
 
   return {
     read(event) {
-      const waits = BEFORE_QUESTION.test(event.event) || event.event === 'tool.requested';
-      const deeds = read(event);
-      return waits ? deeds : [...release(), ...deeds];
+      const before = BEFORE_QUESTION.test(event.event) ? [] : release();
+      return [...before, ...read(event)];
     },
-    rest: () => [...closed(), ...release()],
+    rest: release,
+    end: () => [...closed(), ...release()],
     askedAbout: (callId) => {
       held.delete(callId);
     },

@@ -72,7 +72,13 @@ export function createWatch(options: WatchOptions): Watch {
     const both = AbortSignal.any([signal, gone.signal]);
     try {
       const headers = cursor ? { 'last-event-id': cursor } : {};
-      const response = await remote.open(paths[0]!, { headers, signal: both });
+      const opening = remote.open(paths[0]!, { headers, signal: both });
+      // A server may keep its answer back until it has something to say.
+      let response = await within(opening, pollMs);
+      while (response === 'late') {
+        yield { kind: 'quiet' };
+        response = await within(opening, pollMs);
+      }
       const type = response.headers.get('content-type') ?? '';
       if (response.status === 204 || !type.startsWith('text/event-stream')) {
         await response.body?.cancel();
