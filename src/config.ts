@@ -5,38 +5,15 @@
 import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
-import { type Static, type TProperties, Type } from 'typebox';
 import { LineCounter, parseDocument } from 'yaml';
+import type { OAuthOptions } from './auth/oauth.ts';
+import type { VaultPlace } from './auth/vaults.ts';
+import { type ConfigFile, ConfigShape } from './config-shape.ts';
 import { Fault } from './model/faults.ts';
-import { ClosedWord, NonEmpty } from './model/schema.ts';
+import type { JsonObject } from './model/schema.ts';
 import { check } from './model/validate.ts';
-import { AUTONOMY_TIERS } from './model/words.ts';
 import { durationMs } from './policy/duration.ts';
 import type { Sources } from './policy/load.ts';
-import { RULES_SCHEMA } from './policy/rules-schema.ts';
-
-const Closed = <P extends TProperties>(properties: P) => Type.Object(properties, { additionalProperties: false });
-
-export const ConfigShape = Closed({
-  /** Where everything is kept. Relative paths are relative to this file. */
-  data: Type.Optional(NonEmpty),
-  listen: Type.Optional(
-    Closed({
-      host: Type.Optional(NonEmpty),
-      port: Type.Optional(Type.Integer({ minimum: 0, maximum: 65_535 })),
-    }),
-  ),
-  /** The agent that does work which names none. */
-  default_agent: Type.Optional(NonEmpty),
-  /** How freely agents without a persona act. */
-  autonomy: Type.Optional(ClosedWord(AUTONOMY_TIERS)),
-  approvals: Type.Optional(Closed({ expire_after: Type.Optional(NonEmpty) })),
-  retention: Type.Optional(Closed({ events: Type.Optional(NonEmpty) })),
-  rules: Type.Optional(RULES_SCHEMA),
-  /** Files of rules, `.cedar` or `.yaml`. */
-  policies: Type.Optional(Type.Array(NonEmpty)),
-});
-export type ConfigFile = Static<typeof ConfigShape>;
 
 export interface Config {
   /** The file it came from; undefined when there is none. */
@@ -44,6 +21,13 @@ export interface Config {
   readonly dataDir: string;
   readonly host: string;
   readonly port: number;
+  readonly allowedHosts: readonly string[];
+  readonly allowedOrigins: readonly string[];
+  readonly oauth: OAuthOptions | undefined;
+  readonly vaults: readonly VaultPlace[];
+  readonly traces: NonNullable<ConfigFile['telemetry']>['traces'];
+  /** As written; whoever mounts an adapter holds its section against that adapter's own schema. */
+  readonly doors: Readonly<Record<string, JsonObject | false>>;
   readonly defaultAgent: string | undefined;
   readonly autonomy: ConfigFile['autonomy'];
   readonly askExpiresMs: number | undefined;
@@ -51,6 +35,8 @@ export interface Config {
   readonly keepEventsMs: number | undefined;
   /** Reads the rules anew each time, so that a changed file is a changed policy. */
   readonly policy: { readonly load: () => Promise<Sources>; readonly watch: readonly string[] };
+  /** `file:line:column` of a member, for whoever finds something wrong with it later. */
+  readonly where: (path: readonly string[]) => string;
 }
 
 export interface Given {
@@ -84,64 +70,140 @@ export async function readConfig(given: Given): Promise<Config> {
       `cannot read ${file}: ${cause.code === 'ENOENT' ? 'there is no such file' : cause.code}`,
     );
   });
-  const config = text === undefined ? {} : parseConfig(text, file);
-  const base = text === undefined ? given.cwd : dirname(file);
+  const document = text === undefined ? undefined : readDocument(text, file);
+  const config = document ? checkDocument(document) : {};
+  const base = document ? dirname(file) : given.cwd;
   const at = (path: string) =>
     path.startsWith('~/') ? join(homedir(), path.slice(2)) : isAbsolute(path) ? path : resolve(base, path);
   const policies = (config.policies ?? []).map(at);
+  const where = (path: readonly string[]) => document?.where(path) ?? 'configuration';
+  const duration = (given: string | undefined, ...path: string[]) => durationAt(given, path, where);
+  const dataDir = given.data
+    ? resolve(given.cwd, given.data)
+    : at(given.env.TOLLBRIDGE_DATA ?? config.data ?? '~/.tollbridge');
   return {
-    file: text === undefined ? undefined : file,
-    dataDir: given.data
-      ? resolve(given.cwd, given.data)
-      : at(given.env.TOLLBRIDGE_DATA ?? config.data ?? '~/.tollbridge'),
+    file: document && file,
+    dataDir,
     host: given.host ?? config.listen?.host ?? '127.0.0.1',
     port: given.port ?? config.listen?.port ?? 4319,
+    allowedHosts: config.listen?.allowed_hosts ?? [],
+    allowedOrigins: config.listen?.allowed_origins ?? [],
+    oauth: config.auth?.oauth && oauthOf(config.auth.oauth, duration),
+    vaults: vaultsOf(config.vaults, { at, dataDir, where }),
+    traces: config.telemetry?.traces,
+    doors: config.doors ?? {},
     defaultAgent: config.default_agent,
     autonomy: config.autonomy,
-    askExpiresMs: duration(config.approvals?.expire_after, 'approvals.expire_after'),
-    keepEventsMs: duration(config.retention?.events, 'retention.events'),
+    askExpiresMs: duration(config.approvals?.expire_after, 'approvals', 'expire_after'),
+    keepEventsMs: duration(config.retention?.events, 'retention', 'events'),
     policy: {
-      load: () => readSources(text === undefined ? undefined : file, policies),
-      watch: [...(text === undefined ? [] : [file]), ...policies],
+      load: () => readSources(document && file, policies),
+      watch: [...(document ? [file] : []), ...policies],
     },
+    where,
   };
 }
 
+type Duration = (given: string | undefined, ...path: string[]) => number | undefined;
+
+function oauthOf(oauth: NonNullable<NonNullable<ConfigFile['auth']>['oauth']>, duration: Duration): OAuthOptions {
+  const tolerance = duration(oauth.clock_tolerance, 'auth', 'oauth', 'clock_tolerance');
+  return {
+    issuer: oauth.issuer,
+    audience: oauth.audience,
+    jwks: oauth.jwks_uri,
+    ...(oauth.tenant_claim && { tenantClaim: oauth.tenant_claim }),
+    ...(oauth.workspaces_claim && { workspacesClaim: oauth.workspaces_claim }),
+    ...(oauth.required_scopes && { requiredScopes: oauth.required_scopes }),
+    ...(tolerance !== undefined && { clockToleranceSeconds: tolerance / 1000 }),
+  };
+}
+
+interface Places {
+  readonly at: (path: string) => string;
+  readonly dataDir: string;
+  readonly where: Config['where'];
+}
+
+/** With none configured: an encrypted file beside the log, then variables that are named like secrets of ours. */
+function vaultsOf(vaults: ConfigFile['vaults'], { at, dataDir, where }: Places): readonly VaultPlace[] {
+  const wanted = vaults ?? { local: { provider: 'file' as const }, env: { provider: 'env' as const } };
+  return Object.entries(wanted).map(([name, { provider, prefix, path, key_file, passphrase_env }]): VaultPlace => {
+    const foreign = provider === 'env' ? { path, key_file, passphrase_env } : { prefix };
+    for (const [member, value] of Object.entries(foreign)) {
+      if (value !== undefined)
+        throw wrong(where(['vaults', name, member]), `${member} means nothing to the provider ${provider}`);
+    }
+    if (key_file && passphrase_env)
+      throw wrong(where(['vaults', name, 'passphrase_env']), 'a vault has a key_file or a passphrase_env, not both');
+    if (provider === 'env') return { name, provider, prefix: prefix ?? 'TOLLBRIDGE_SECRET_' };
+    return {
+      name,
+      provider,
+      path: path ? at(path) : join(dataDir, 'vaults', `${name}.json`),
+      key: passphrase_env
+        ? { passphraseEnv: passphrase_env }
+        : { file: key_file ? at(key_file) : join(dataDir, 'vaults', `${name}.key`) },
+    };
+  });
+}
+
 async function readSources(file: string | undefined, policies: readonly string[]): Promise<Sources> {
-  const config = file ? parseConfig(await readFile(file, 'utf8'), file) : {};
+  const config = file ? checkDocument(readDocument(await readFile(file, 'utf8'), file)) : {};
   const files = await Promise.all(policies.map(async (name) => ({ name, text: await readFile(name, 'utf8') })));
   const rules = config.rules ?? (files.length > 0 ? undefined : FIRST_RULES);
   return { ...(rules && { rules, rulesName: file ?? 'built-in rules' }), files };
 }
 
-export function parseConfig(text: string, name: string): ConfigFile {
+interface Document {
+  readonly value: unknown;
+  /** Where a member stands; where its parent does, when it is the member that is missing. */
+  where(path: readonly string[]): string;
+}
+
+function readDocument(text: string, name: string): Document {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+  const place = (offset: number) => {
+    const { line, col } = lines.linePos(offset);
+    return `${name}:${line}:${col}`;
+  };
   const [syntax] = document.errors;
-  if (syntax) throw wrong(name, lines.linePos(syntax.pos[0]), syntax.message);
-  const value = (document.toJS() ?? {}) as unknown;
+  if (syntax) throw wrong(place(syntax.pos[0]), syntax.message);
+  return {
+    value: document.toJS() ?? {},
+    where(path) {
+      for (let depth = path.length; depth > 0; depth -= 1) {
+        const node = document.getIn(path.slice(0, depth), true) as { range?: [number, number, number] } | undefined;
+        if (node?.range) return place(node.range[0]);
+      }
+      return place(document.contents?.range?.[0] ?? 0);
+    },
+  };
+}
+
+function checkDocument({ value, where }: Document): ConfigFile {
+  return checkAt(() => check(ConfigShape, value, 'configuration'), where, []);
+}
+
+/** Runs a check of a member and says of whatever it finds where that stands. */
+export function checkAt<T>(checked: () => T, where: Config['where'], at: readonly string[]): T {
   try {
-    return check(ConfigShape, value, 'configuration');
+    return checked();
   } catch (cause) {
     if (!(cause instanceof Fault)) throw cause;
-    const path = (cause.param ?? '').split('/').filter(Boolean);
-    // The member named may be the one that is missing; its parent is where it should stand.
-    for (let depth = path.length; depth >= 0; depth -= 1) {
-      const node = document.getIn(path.slice(0, depth), true) as { range?: [number, number, number] } | undefined;
-      if (node?.range) throw wrong(name, lines.linePos(node.range[0]), cause.message);
-    }
-    throw wrong(name, { line: 1, col: 1 }, cause.message);
+    throw wrong(where([...at, ...(cause.param ?? '').split('/').filter(Boolean)]), cause.message);
   }
 }
 
-function wrong(name: string, { line, col }: { line: number; col: number }, message: string): Fault {
-  return new Fault('invalid_request', `${name}:${line}:${col}: ${message}`);
+function wrong(place: string, message: string): Fault {
+  return new Fault('invalid_request', `${place}: ${message}`);
 }
 
-function duration(text: string | undefined, member: string): number | undefined {
+function durationAt(text: string | undefined, path: readonly string[], where: Config['where']): number | undefined {
   if (text === undefined) return undefined;
   const ms = durationMs(text);
   if (ms === undefined)
-    throw new Fault('invalid_request', `${member}: ${text} is not a duration; write 30s, 10m, 12h or 30d`);
+    throw wrong(where(path), `${path.join('.')}: ${text} is not a duration; write 30s, 10m, 12h or 30d`);
   return ms;
 }

@@ -3,7 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { adapters } from '../adapters/index.ts';
+import { openApiKeys } from './auth/api-keys.ts';
 import { createAuthenticator } from './auth/authenticate.ts';
+import { createSecrets } from './auth/vaults.ts';
 import { createLogger } from './cli/logger.ts';
 import { type House, openHouse } from './compose.ts';
 import type { Config } from './config.ts';
@@ -13,11 +15,13 @@ import { createRedactor } from './core/redact.ts';
 import { createDemoAgent } from './demo/agent.ts';
 import { createHandOver } from './demo/hand-over.ts';
 import { createDemoTools } from './demo/tools.ts';
+import { mountsOf } from './doors.ts';
 import type { Actor } from './model/actions.ts';
 import { Fault } from './model/faults.ts';
 import type { Closable, Deps, Logger } from './ports.ts';
 import { createCheckpoints } from './receipt/checkpoints.ts';
 import { createHttpHost } from './wire/http.ts';
+import { isLoopback } from './wire/origin.ts';
 
 export interface GatewayOptions {
   /** A file that gets one line for each effect a demo tool really had. */
@@ -27,8 +31,8 @@ export interface GatewayOptions {
 export interface Gateway extends Closable {
   readonly house: House;
   readonly url: string;
-  /** For whoever may read this process's output: everything, until the process ends. */
-  readonly token: string;
+  /** For whoever may read this process's output: everything, until the process ends. None where strangers could try it. */
+  readonly token: string | undefined;
   readonly recovered: Recovered;
   /** Questions that were open when it started. */
   readonly waiting: number;
@@ -39,11 +43,39 @@ const KEEPER: Actor = { id: 'system:gateway', kind: 'system', scopes: ['*'] };
 const UPKEEP_MS = 10_000;
 
 export async function startGateway(config: Config, { journal }: GatewayOptions = {}): Promise<Gateway> {
+  const local = isLoopback(config.host);
+  if (!local) await requireStrangersToProveThemselves(config);
+  const mounts = mountsOf(config, adapters);
   const redactor = createRedactor();
   const logger = createLogger(redactor);
-  const token = randomBytes(24).toString('base64url');
-  redactor.learn(token);
+  const token = local ? randomBytes(24).toString('base64url') : undefined;
+  if (token) redactor.learn(token);
   const ids = createIds();
+  const http = createHttpHost({
+    host: config.host,
+    port: config.port,
+    allowedHosts: config.allowedHosts,
+    allowedOrigins: config.allowedOrigins,
+    authenticated: true,
+    requestId: () => ids.next('req'),
+    log: logger,
+  });
+  const deps: Deps = {
+    log: logger,
+    clock: systemClock,
+    ids,
+    http,
+    authenticate: createAuthenticator({
+      dataDir: config.dataDir,
+      clock: systemClock,
+      ...(token && { localToken: token }),
+      ...(config.oauth && { oauth: config.oauth }),
+    }),
+    jwks: () => house.keyring.jwks(),
+    sign: (text) => house.keyring.signer().sign(text),
+    trouble: () => house.store.trouble(),
+    secret: createSecrets({ vaults: config.vaults, env: process.env, learn: redactor.learn }),
+  };
   const pause = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal });
   const handOver = createHandOver(() => house.bridge);
   const house: House = await openHouse({
@@ -53,19 +85,15 @@ export async function startGateway(config: Config, { journal }: GatewayOptions =
     redactor,
     ids,
     backends: [createDemoAgent({ pause, handOver }), createDemoAgent({ pause, name: 'second' })],
-    tools: [createDemoTools(journal ? { journal: (line) => appendFileSync(journal, `${line}\n`) } : {})],
+    tools: [
+      createDemoTools(journal ? { journal: (line) => appendFileSync(journal, `${line}\n`) } : {}),
+      ...mounts.flatMap(({ adapter, section, tools }) => (tools && adapter.tools?.(section, deps)) || []),
+    ],
     settings: {
       defaultAgent: config.defaultAgent,
       ...(config.autonomy && { defaultTier: config.autonomy }),
       ...(config.askExpiresMs && { askExpiresMs: config.askExpiresMs }),
     },
-  });
-  const http = createHttpHost({
-    host: config.host,
-    port: config.port,
-    authenticated: true,
-    requestId: () => ids.next('req'),
-    log: logger,
   });
   const opened: Closable[] = [http];
   try {
@@ -73,30 +101,39 @@ export async function startGateway(config: Config, { journal }: GatewayOptions =
     await haveWorkspace(house);
     const waiting = (await house.bridge.list(KEEPER, { object: 'ask', where: { state: 'open' }, limit: 200 })).data
       .length;
-    const deps: Deps = {
-      log: logger,
-      clock: systemClock,
-      ids,
-      http,
-      authenticate: await createAuthenticator({ localToken: token, dataDir: config.dataDir, clock: systemClock }),
-      jwks: () => house.keyring.jwks(),
-      sign: (text) => house.keyring.signer().sign(text),
-      trouble: () => house.store.trouble(),
-      secret: async (name) => {
-        throw new Fault('not_found', `no secret ${name}: no vault is configured`);
-      },
-    };
-    for (const adapter of adapters) {
-      const door = adapter.door?.({} as never, deps);
-      if (door) opened.unshift(await door.open(house.bridge));
+    for (const { adapter, section, door } of mounts) {
+      const opening = door && adapter.door?.(section, deps);
+      if (opening) opened.unshift(await opening.open(house.bridge));
     }
     opened.unshift(upkeep(house, config, logger));
     const { url } = await http.listen();
-    return { house, url, token, recovered, waiting, close: () => closeAll([...opened, house], logger) };
+    let closed: Promise<void> | undefined;
+    return {
+      house,
+      url,
+      token,
+      recovered,
+      waiting,
+      close() {
+        closed ??= closeAll([...opened, house], logger);
+        return closed;
+      },
+    };
   } catch (cause) {
     await closeAll([...opened, house], logger);
     throw cause;
   }
+}
+
+/** A token that was printed here proves nothing to someone elsewhere; whoever comes from there needs one of their own. */
+async function requireStrangersToProveThemselves({ host, dataDir, oauth }: Config): Promise<void> {
+  if (oauth) return;
+  const keys = await openApiKeys(dataDir, systemClock).list();
+  if (keys.some(({ state }) => state === 'active')) return;
+  throw new Fault(
+    'permission_denied',
+    `${host} can be reached by others and there is no way to tell who they are: make a key with "tollbridge keys create NAME --scope ...", or configure auth.oauth, or listen on 127.0.0.1`,
+  );
 }
 
 /** Somewhere to begin: a first session needs a workspace, and nobody should have to know that. */

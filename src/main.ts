@@ -52,6 +52,51 @@ policy
   .description('say whether the rules can be loaded, and what is wrong with them')
   .action(run(async (options) => (await import('./cli/policy.ts')).policyCheck(options)));
 
+const keys = program.command('keys').description('API keys, for whoever comes from elsewhere');
+keys
+  .command('create')
+  .description('make a key and show it, this once')
+  .argument('<name>', 'what it is for, so that it can be recognised in the list')
+  .option('--actor <id>', 'who its holder is in the log (default: the name)')
+  .option('--kind <kind>', 'person, service or agent (default: service)')
+  .option('--tenant <id>', 'what others have is not there for it')
+  .option('--workspace <id...>', 'the only workspaces there are for it')
+  .option('--scope <scope...>', "what it may do: tasks:write, receipts:read, ..., or '*'")
+  .option('--expires <when>', '30d, 12h, or a date')
+  .option('--json', 'one JSON object, the key in it')
+  .action(named(async (name, options) => (await import('./cli/keys.ts')).createKey(name, options)));
+keys
+  .command('list')
+  .description('show what keys there are, never the keys')
+  .option('--json', 'one JSON object per line')
+  .action(run(async (options) => (await import('./cli/keys.ts')).listKeys(options)));
+keys
+  .command('revoke')
+  .description('from now on this key is nobody')
+  .argument('<id>', 'the first column of `tollbridge keys list`')
+  .option('--json', 'one JSON object')
+  .action(named(async (id, options) => (await import('./cli/keys.ts')).revokeKey(id, options)));
+
+const vault = program.command('vault').description('secrets by name, encrypted at rest');
+vault
+  .command('set')
+  .description('keep a secret; its value is read from standard input')
+  .argument('<name>')
+  .option('--vault <name>', 'which vault (default: the first that can be written)')
+  .action(named(async (name, options) => (await import('./cli/vault.ts')).vaultSet(name, options)));
+vault
+  .command('list')
+  .description('show names, never values')
+  .option('--vault <name>', 'only this vault')
+  .option('--json', 'one JSON object per line')
+  .action(run(async (options) => (await import('./cli/vault.ts')).vaultList(options)));
+vault
+  .command('remove')
+  .description('forget a secret')
+  .argument('<name>')
+  .option('--vault <name>', 'which vault (default: the first that can be written)')
+  .action(named(async (name, options) => (await import('./cli/vault.ts')).vaultRemove(name, options)));
+
 program
   .command('export')
   .description('write all receipts, the public keys and a signed end to a directory')
@@ -73,6 +118,10 @@ program
 
 function run<O extends object>(action: (options: O) => Promise<void>) {
   return (_: object, command: Command) => finish(() => action(command.optsWithGlobals() as O));
+}
+
+function named<O extends object>(action: (name: string, options: O) => Promise<void>) {
+  return (name: string, _: object, command: Command) => finish(() => action(name, command.optsWithGlobals() as O));
 }
 
 function answer(approved: boolean) {

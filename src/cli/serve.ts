@@ -23,7 +23,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const taken = recovered.resumed + recovered.started;
   process.stdout.write(
     [
-      `tollbridge listens on ${gateway.url}  (token ${gateway.token})`,
+      `tollbridge listens on ${gateway.url}  (${gateway.token ? `token ${gateway.token}` : 'API keys and OAuth2 tokens only'})`,
       `the log is in ${config.dataDir}${taken > 0 ? `; ${taken} tasks go on from where they were` : ''}`,
       `${asks}; see them with: tollbridge approvals`,
       '',

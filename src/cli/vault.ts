@@ -1,0 +1,60 @@
+/** `tollbridge vault set|list|remove`: secrets by name. A value comes in by standard input and never goes out again. */
+import { fileVault, listSecrets, requireLength, requireSecretName } from '../auth/vaults.ts';
+import { systemClock } from '../core/clock.ts';
+import { Fault } from '../model/faults.ts';
+import { type CommonOptions, configFrom } from './context.ts';
+
+export interface VaultOptions extends CommonOptions {
+  readonly vault?: string;
+  readonly json?: boolean;
+}
+
+export async function vaultSet(name: string, options: VaultOptions): Promise<void> {
+  requireSecretName(name);
+  const { vaults } = await configFrom(options);
+  const { place, vault } = fileVault(vaults, process.env, options.vault);
+  const value = await valueFrom(process.stdin);
+  requireLength(value, name);
+  await vault.set(name, value, systemClock.now());
+  process.stdout.write(`Kept: ${place.name}:${name}\n`);
+}
+
+export async function vaultList(options: VaultOptions): Promise<void> {
+  const { vaults } = await configFrom(options);
+  if (options.vault && !vaults.some(({ name }) => name === options.vault))
+    throw new Fault('not_found', `there is no vault ${options.vault}`);
+  const wanted = vaults.filter(({ name }) => !options.vault || name === options.vault);
+  const listed = await listSecrets(wanted, process.env);
+  for (const secret of listed) {
+    const { vault, name, updated_at } = secret;
+    process.stdout.write(
+      options.json ? `${JSON.stringify(secret)}\n` : `${vault}:${name}  ${updated_at ?? 'variable'}\n`,
+    );
+  }
+  if (listed.length === 0 && !options.json) process.stdout.write('There are no secrets.\n');
+}
+
+export async function vaultRemove(name: string, options: VaultOptions): Promise<void> {
+  const { vaults } = await configFrom(options);
+  const { place, vault } = fileVault(vaults, process.env, options.vault);
+  if (!(await vault.remove(name))) throw new Fault('not_found', `there is no secret ${place.name}:${name}`);
+  process.stdout.write(`Removed: ${place.name}:${name}\n`);
+}
+
+const MOST_BYTES = 64 * 1024;
+
+/** Typed values would stand on the screen, and given ones in the shell's history; so it is piped or it is nothing. */
+async function valueFrom(input: NodeJS.ReadStream): Promise<string> {
+  if (input.isTTY) throw new Fault('invalid_request', 'pipe the value in: tollbridge vault set NAME < file');
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of input) {
+    chunks.push(Buffer.from(chunk));
+    length += chunk.length;
+    if (length > MOST_BYTES) throw new Fault('payload_too_large', `a secret has at most ${MOST_BYTES} bytes`);
+  }
+  // The newline most programs end their output with is not part of the secret.
+  return Buffer.concat(chunks)
+    .toString('utf8')
+    .replace(/\r?\n$/, '');
+}
