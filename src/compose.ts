@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path';
 import { type Core, type CoreDeps, createCore, type Settings } from './core/bridge.ts';
+import { cleanLogger } from './core/clean-logger.ts';
 import { createIds, systemClock } from './core/clock.ts';
 import { projector } from './core/projector.ts';
 import { createRedactor, type Redactor } from './core/redact.ts';
@@ -64,8 +65,8 @@ export interface House extends Core {
 export async function openHouse(options: HouseOptions): Promise<House> {
   const clock = options.clock ?? systemClock;
   const ids = options.ids ?? createIds();
-  const logger = options.logger ?? SILENT;
   const redactor = options.redactor ?? createRedactor();
+  const logger = cleanLogger(options.logger ?? SILENT, redactor);
   const keyring = await openKeyring({ dir: join(options.dataDir, 'keys'), now: () => clock.now() });
   const signer = options.replace?.signer ?? keyring.signer();
   const opened = await createSqliteStore({ path: join(options.dataDir, 'log.db'), clock, projector, log: logger });

@@ -74,13 +74,12 @@ async function seeThrough(life: Pick<Life, 'openAsks' | 'answer' | 'task' | 'hou
 /** What an agent said and did, without the names the bridge gives. */
 function told(events: readonly CoreEvent[]): string[] {
   const core = /^(task|receipt|session|user)\.|recovered|decided|ask_|tool\.(approv|denied)/;
+  const unnamed = (name: string, value: unknown) => (name === 'artifact_id' ? null : value);
   return events
     .filter(({ event }) => !core.test(event))
     .map(({ event, payload }) => {
       const { artifact, message, ...rest } = payload as { artifact?: { sha256: string }; message?: Message };
-      const parts = message?.parts.map((part) => ({ ...part, artifact_id: null }));
-      const content = (rest as { content?: { sha256?: string } }).content;
-      return JSON.stringify([event, content?.sha256 ?? rest, artifact?.sha256, parts]);
+      return JSON.stringify([event, rest, artifact?.sha256, message?.parts], unnamed);
     })
     .sort();
 }

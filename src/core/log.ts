@@ -26,6 +26,8 @@ export interface Log {
   commit(unit: Unit): Promise<Committed>;
   /** The value as it may stand in an event, and the artifacts that hold what does not fit. */
   fit(value: Json, place: Place): Promise<Fitted<Json>>;
+  /** The same member by member, longest first: what an event is about still stands in it. */
+  fitMembers(payload: JsonObject, place: Place): Promise<Fitted<JsonObject>>;
   fitMessage(message: Message, place: Place): Promise<Fitted<Message>>;
   clean<T>(value: T): T;
 }
@@ -42,15 +44,13 @@ export interface Place {
 
 export function createLog({ store, redactor, ids, inlineLimit }: LogDeps): Log {
   function cleanEvent(event: EventDraft): EventDraft {
-    const { value, marks } = redactor.redact({ payload: event.payload, ext: event.ext, metadata: event.metadata });
+    // Everything in it that someone else may have worded, names given by callers included.
+    const { payload, ext, metadata, actor, trace_id, span_id, idempotency_key } = event;
+    const said = { payload, ext, metadata, actor, trace_id, span_id, idempotency_key };
+    const { value, marks } = redactor.redact(said);
     if (marks.length === 0) return event;
-    const redactions = marks as unknown as Json;
-    return {
-      ...event,
-      payload: value.payload,
-      metadata: { ...value.metadata, redactions },
-      ...(value.ext && { ext: value.ext }),
-    };
+    const changed = Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined));
+    return { ...event, ...changed, metadata: { ...value.metadata, redactions: marks as unknown as Json } };
   }
 
   function cleanDraft(draft: Draft): Draft {
@@ -61,48 +61,62 @@ export function createLog({ store, redactor, ids, inlineLimit }: LogDeps): Log {
     };
   }
 
-  async function keep(bytes: Uint8Array, about: Pick<Artifact, 'kind' | 'mime_type' | 'visibility'>, place: Place) {
-    const sha256 = await store.putBlob(bytes);
-    const artifact: Artifact = {
+  /** Content kept apart. Cleaned here, because nobody looks into it again; what was taken out is told with it. */
+  async function keep(content: Json, visibility: string, place: Place): Promise<Artifact> {
+    const { value, marks } = redactor.redact(content);
+    const bytes = Buffer.from(JSON.stringify(value) ?? 'null');
+    const redactions = marks.map(({ field, reason }) => ({ field: `/content${field}`, reason }));
+    return {
       id: ids.next('artifact'),
       object: 'artifact',
       created_at: place.now,
       updated_at: place.now,
-      metadata: { bytes: bytes.byteLength, spilled: true },
-      ...about,
+      metadata: { bytes: bytes.byteLength, spilled: true, ...(redactions.length > 0 && { redactions }) },
+      kind: 'other',
+      mime_type: 'application/json',
+      visibility,
       uri: null,
-      sha256,
+      sha256: await store.putBlob(bytes),
       workspace_id: place.workspace_id,
       session_id: place.session_id ?? null,
       task_id: place.task_id ?? null,
     };
-    return artifact;
   }
 
   async function fit(value: Json, place: Place): Promise<Fitted<Json>> {
-    // Redacted before it is measured: what becomes a blob is never looked at again.
-    const clean = redactor.redact(value).value;
-    const text = JSON.stringify(clean) ?? 'null';
-    if (text.length <= inlineLimit) return { value: clean, artifacts: [] };
-    const about = { kind: 'other', mime_type: 'application/json', visibility: 'internal' } as const;
-    const artifact = await keep(Buffer.from(text), about, place);
+    // What stays inline is cleaned by the commit, which also marks what it took out.
+    if ((JSON.stringify(value)?.length ?? 0) <= inlineLimit) return { value, artifacts: [] };
+    const artifact = await keep(value, 'internal', place);
     return { value: reference(artifact), artifacts: [artifact] };
+  }
+
+  async function fitMembers(payload: JsonObject, place: Place): Promise<Fitted<JsonObject>> {
+    const sizes = Object.entries(payload).map(([name, value]) => ({ name, size: JSON.stringify(value)?.length ?? 0 }));
+    let left = sizes.reduce((sum, { name, size }) => sum + name.length + size, 0);
+    const artifacts: Artifact[] = [];
+    const slim: Record<string, Json | undefined> = { ...payload };
+    for (const { name, size } of sizes.toSorted((a, b) => b.size - a.size)) {
+      if (left <= inlineLimit) break;
+      const artifact = await keep(payload[name] ?? null, 'internal', place);
+      artifacts.push(artifact);
+      slim[name] = reference(artifact);
+      left -= size - JSON.stringify(slim[name]).length;
+    }
+    return { value: slim, artifacts };
   }
 
   async function fitMessage(message: Message, place: Place): Promise<Fitted<Message>> {
     const artifacts: Artifact[] = [];
     const parts: Part[] = [];
     for (const part of message.parts) {
-      const text = JSON.stringify(part);
       const secret = part.visibility === 'receipt_only' && part.type !== 'artifact_ref';
-      if (!secret && text.length <= inlineLimit) {
+      if (!secret && JSON.stringify(part).length <= inlineLimit) {
         parts.push(part);
         continue;
       }
       // Receipt-only content may be referred to, never shown; the artifact carries the same mark.
       const visibility = secret ? 'receipt_only' : (part.visibility ?? 'internal');
-      const bytes = Buffer.from(JSON.stringify(redactor.redact(part).value));
-      const artifact = await keep(bytes, { kind: 'other', mime_type: 'application/json', visibility }, place);
+      const artifact = await keep(part as unknown as Json, visibility, place);
       artifacts.push(artifact);
       parts.push(reference(artifact) as unknown as Part);
     }
@@ -112,6 +126,7 @@ export function createLog({ store, redactor, ids, inlineLimit }: LogDeps): Log {
   return {
     commit: (unit) => store.commit({ ...unit, decide: (at) => cleanDraft(unit.decide(at)) }),
     fit,
+    fitMembers,
     fitMessage,
     clean: (value) => redactor.redact(value).value,
   };
@@ -132,11 +147,15 @@ export function artifactEvents(
   artifacts: readonly Artifact[],
   at: Omit<EventDraft, 'event' | 'payload'>,
 ): EventDraft[] {
-  return artifacts.map((artifact) => ({
-    ...at,
-    event: 'artifact.created',
-    payload: { artifact: artifact as unknown as Json },
-  }));
+  return artifacts.map((artifact) => {
+    const { redactions, ...metadata } = artifact.metadata;
+    return {
+      ...at,
+      event: 'artifact.created',
+      payload: { artifact: { ...artifact, metadata } as unknown as Json },
+      ...(artifact.metadata.spilled === true && redactions !== undefined && { metadata: { redactions } }),
+    };
+  });
 }
 
 /** How many bytes of an artifact we keep is ours to say, and nobody else's: without it there is nothing to hand out. */

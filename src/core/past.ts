@@ -140,12 +140,11 @@ function tally(keys: readonly string[]): Map<string, number> {
 }
 
 /** Times and ids the bridge filled in do not make it another fact; content kept apart is known by its hash. */
-function essence({ message, artifact, content, ...rest }: JsonObject): Json {
+function essence({ message, artifact, ...rest }: JsonObject): Json {
   const { role = null, parts = [] } = (message ?? {}) as JsonObject;
   const { id: _id, created_at: _made, updated_at: _changed, ...file } = (artifact ?? {}) as JsonObject;
   return {
-    ...rest,
-    ...(content !== undefined && { content: unnamed(content) }),
+    ...Object.fromEntries(Object.entries(rest).map(([name, value]) => [name, unnamed(value ?? null)])),
     ...(message !== undefined && { message: { role, parts: (parts as readonly Json[]).map(unnamed) } }),
     ...(artifact !== undefined && { artifact: file }),
   };

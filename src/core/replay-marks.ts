@@ -52,6 +52,7 @@ export function markingLog(log: Log, task: Task, source: Task, plan: Plan): Mark
     ...log,
     // What is repeated was made to fit when it was recorded.
     fit: async (value) => ({ value, artifacts: [] }),
+    fitMembers: async (value) => ({ value, artifacts: [] }),
     fitMessage: async (value) => ({ value, artifacts: [] }),
     async commit(unit) {
       // A commit may be decided more than once; only the one that was written has repeated anything.

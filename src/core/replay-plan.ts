@@ -335,7 +335,7 @@ function blobsOf({ payload }: CoreEvent): { id: string; sha256: string }[] {
       found.push({ id: String(ref.artifact_id), sha256: ref.sha256 });
     }
   };
-  for (const member of ['input', 'output', 'content', 'response'] as const) look(payload[member]);
+  for (const member of Object.values(payload)) look(member);
   for (const part of ((payload.message as JsonObject | undefined)?.parts ?? []) as readonly Json[]) look(part);
   return found;
 }

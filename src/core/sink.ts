@@ -255,10 +255,9 @@ export async function factEvents(
   }
   // What is repeated claims what the record claims.
   const said = deps.repeats ? fact.payload : modest(fact, task, deps.ids, now);
-  const fitted = await deps.log.fit(said, place);
-  const payload = fitted.artifacts.length > 0 ? { content: fitted.value } : (fitted.value as JsonObject);
+  const { value: payload, artifacts } = await deps.log.fitMembers(said, place);
   const told = { ...base, event: fact.event, payload };
-  return { events: [...artifactEvents(fitted.artifacts, inTask(task)), told], told };
+  return { events: [...artifactEvents(artifacts, inTask(task)), told], told };
 }
 
 /** The payload without what it has no right to claim. */
