@@ -7,7 +7,7 @@ import { type Json, type JsonObject, VERSION } from '../../src/index.ts';
 import { isObject, Misfit } from './decode.ts';
 import { HarnessError } from './harness-error.ts';
 import type { Link } from './links.ts';
-import { wait } from './patience.ts';
+import { manyMayListen, wait } from './patience.ts';
 import { decisionShapes, shapes } from './shapes.ts';
 import type { AhpEvent } from './translate.ts';
 
@@ -32,7 +32,7 @@ export interface Asking {
   close(): Promise<void>;
 }
 
-const NEVER = new AbortController().signal;
+const NEVER = manyMayListen(new AbortController()).signal;
 
 export function createAsking(link: Link, newId: () => string, timeoutMs: number): Asking {
   let welcome: Welcome | undefined;

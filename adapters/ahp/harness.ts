@@ -17,7 +17,7 @@ import type { AhpSettings } from './config.ts';
 import { type Asker, createDecider } from './decide.ts';
 import { isObject, Misfit } from './decode.ts';
 import { createObserver } from './observe.ts';
-import { type Wait, wait } from './patience.ts';
+import { manyMayListen, type Wait, wait } from './patience.ts';
 import { createQueries } from './queries.ts';
 import { createRulings } from './rulings.ts';
 import { createRuns, PROTOCOL_NAME, type Run, scopeOf } from './runs.ts';
@@ -86,7 +86,7 @@ export function createHarness(
   const observer = createObserver({ bridge, runs, settings, deps });
   const queries = createQueries({ runs, rulings });
   const greetings = new Map<string, Greeting>();
-  const closing = new AbortController();
+  const closing = manyMayListen(new AbortController());
 
   // ---- Envelopes ----
 

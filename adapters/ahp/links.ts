@@ -77,7 +77,8 @@ function streamed(send: (text: string) => Promise<void>, end: () => void) {
   return { link, hear, broken };
 }
 
-function lines(input: Readable, output: Writable, end: () => void): Link {
+/** Lines over any two streams. */
+export function lineLink(input: Readable, output: Writable, end: () => void): Link {
   const { link, hear, broken } = streamed(lineWriter(output), end);
   (async () => {
     for await (const line of readLines(input, { limit: LIMIT })) hear(line);
@@ -89,7 +90,7 @@ function childLink([program = '', ...args]: readonly string[], log: Logger): Lin
   // Its standard error is its log, and goes where ours goes.
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   child.on('error', (cause) => log.warn({ err: cause, program }, 'a harness could not be started'));
-  return lines(child.stdout, child.stdin, () => {
+  return lineLink(child.stdout, child.stdin, () => {
     child.stdin.end();
     setTimeout(() => child.kill(), 1_000).unref();
   });
@@ -100,7 +101,7 @@ async function socketLink(path: string): Promise<Link> {
     const opened = createConnection(path, () => resolve(opened));
     opened.once('error', () => reject(new HarnessError('transport', 'nobody listens at the socket')));
   });
-  return lines(socket, socket, () => socket.destroy());
+  return lineLink(socket, socket, () => socket.destroy());
 }
 
 async function webSocketLink(url: string, credential: Credential | undefined): Promise<Link> {

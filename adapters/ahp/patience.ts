@@ -1,7 +1,15 @@
 /** How long someone waits for an answer: until a time is up, or nobody is there to hear it. Leaves nothing ticking. */
+import { setMaxListeners } from 'node:events';
+
 export interface Wait {
   readonly signal: AbortSignal;
   release(): void;
+}
+
+/** Fires for as many as like to hear it. */
+export function manyMayListen(controller: AbortController): AbortController {
+  setMaxListeners(0, controller.signal);
+  return controller;
 }
 
 export function wait(ms: number, ...others: readonly AbortSignal[]): Wait {

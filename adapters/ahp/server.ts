@@ -7,7 +7,6 @@ import type { Duplex } from 'node:stream';
 import {
   type Actor,
   asFault,
-  type Bridge,
   type Closable,
   type Deps,
   Fault,
@@ -30,7 +29,7 @@ export function ahpDoor(settings: AhpSettings, deps: Deps): FrontDoor {
     // Agents ask here; nobody behind this door answers for a person.
     carries: [],
     async open(bridge) {
-      return await openDoor(settings, deps, bridge);
+      return await openHarnessDoor(createHarness(bridge, settings, deps), settings, deps);
     },
   };
 }
@@ -38,8 +37,8 @@ export function ahpDoor(settings: AhpSettings, deps: Deps): FrontDoor {
 /** Whoever may open a socket or start us as a child is an agent of this machine's owner. */
 export const LOCAL_AGENT: Actor = { id: 'agent:local', kind: 'agent', scopes: ['*'], door: 'ahp' };
 
-async function openDoor(settings: AhpSettings, deps: Deps, bridge: Bridge): Promise<Closable> {
-  const harness = createHarness(bridge, settings, deps);
+/** Any harness behind this door; it is closed with it. */
+export async function openHarnessDoor(harness: Harness, settings: AhpSettings, deps: Deps): Promise<Closable> {
   const sockets = createSocketServer({ frameLimit: settings.lineLimit, binary: 'ignore' });
 
   async function admit(request: IncomingMessage, query: string): Promise<Actor> {

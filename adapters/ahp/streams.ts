@@ -7,7 +7,7 @@ import type { Actor, JsonObject, Logger } from '../../src/index.ts';
 import { parseJson } from '../../src/wire/body.ts';
 import { lineWriter, readLines } from '../../src/wire/ndjson.ts';
 import type { Caller, Harness } from './harness.ts';
-import { wait } from './patience.ts';
+import { manyMayListen, wait } from './patience.ts';
 
 export interface Conversation {
   /** Resolves once the text is dealt with. */
@@ -96,7 +96,7 @@ export async function serveLines(
   { input, output }: { readonly input: Readable; readonly output: Writable },
   { actor, log, limit }: StreamOptions,
 ): Promise<void> {
-  const gone = new AbortController();
+  const gone = manyMayListen(new AbortController());
   const write = lineWriter(output);
   const conversation = converse(harness, { actor, gone: gone.signal, send: write, log, limit });
   const busy = new Set<Promise<void>>();

@@ -68,16 +68,21 @@ function isBreak(cause: unknown): boolean {
 
 /** Writes whole lines. What is written to a stream that is gone is lost, which its reader has brought about. */
 export function lineWriter(stream: Writable): (line: string) => Promise<void> {
+  let room: Promise<void> | undefined;
   stream.on('error', () => {});
-  return (line) => {
-    if (stream.destroyed || stream.writableEnded) return Promise.resolve();
-    if (stream.write(`${line}\n`)) return Promise.resolve();
-    return new Promise((resolve) => {
+  const drained = () =>
+    new Promise<void>((resolve) => {
       const done = () => {
         stream.off('drain', done).off('close', done);
+        room = undefined;
         resolve();
       };
       stream.once('drain', done).once('close', done);
     });
+  return (line) => {
+    if (stream.destroyed || stream.writableEnded) return Promise.resolve();
+    if (stream.write(`${line}\n`)) return Promise.resolve();
+    room ??= drained();
+    return room;
   };
 }
