@@ -9,6 +9,7 @@ import type { JsonObject } from '../src/model/schema.ts';
 import type { ActResult, PolicyEngine, Sink, ToolBackend } from '../src/ports.ts';
 import { ana } from './support/actors.ts';
 import { latch, scriptedAgent, untilAborted } from './support/agents.ts';
+import { pulledDisk } from './support/failing-store.ts';
 import { kinds, of, openTestHouse, states, type TestHouseOptions } from './support/house.ts';
 import { countingTools, type ToolSpec } from './support/tools.ts';
 
@@ -476,6 +477,90 @@ describe('one call id, one act', () => {
       ),
     ).toHaveLength(1);
   });
+});
+
+describe('a call that broke off', () => {
+  /** Tries until the log takes it. */
+  async function stubborn(sink: Sink, call: ProposedAction): Promise<ActResult> {
+    for (;;) {
+      try {
+        return await sink.act(call);
+      } catch (cause) {
+        if ((cause as Fault).kind !== 'unavailable') throw cause;
+      }
+    }
+  }
+
+  test.each([
+    ['before anything was written', 'tool.requested'],
+    ['when its approval was to be spent', 'vendor.tollbridge.ask_used'],
+  ])('%s goes on from there when it is tried again', async (_when, event) => {
+    const disk = pulledDisk();
+    disk.fails = event;
+    const { t, tools, task } = await play(
+      async (sink) => {
+        await stubborn(sink, SEND);
+      },
+      { rules: '- { id: ask, when: { tool: send, kind: tool }, then: ask }', store: disk.wrap },
+    );
+    const [ask] = await t.asks(task.id);
+    await t.answer(ask!.id);
+    expect(await t.until(task.id)).toMatchObject({ status: 'COMPLETED' });
+    expect(disk.fails).toBe(undefined);
+    expect(tools.calls).toHaveLength(1);
+    const log = await t.events(task.id);
+    expect(of(log, 'tool.requested')).toHaveLength(1);
+    expect(of(log, 'vendor.tollbridge.ask_opened')).toHaveLength(1);
+    expect(of(log, 'vendor.tollbridge.ask_used')).toHaveLength(1);
+  });
+
+  test('is not taken for another one after a restart', async () => {
+    const heard: Fault[] = [];
+    let to = 'bo';
+    const agent = scriptedAgent(
+      async (sink, { resumed }, signal) => {
+        const call = { ...SEND, arguments: { to } };
+        await sink.act(call).catch((cause) => heard.push(cause));
+        if (!resumed) await untilAborted(signal);
+        return undefined;
+      },
+      { resume: true },
+    );
+    const tools = countingTools({ send: { effect: 'send' } });
+    const t = await openTestHouse({ rules: ALLOW, agents: [agent], tools: [tools] });
+    const task = await (await t.room()).task();
+    await t.seen(task.id, 'tool.completed');
+    to = 'eve';
+    const later = await t.reopen();
+    await later.until(task.id);
+    expect(heard).toMatchObject([{ kind: 'conflict', message: 'call id c1 was already used for a different call' }]);
+    expect(tools.calls).toEqual([{ tool: 'send', id: 'c1', arguments: { to: 'bo' } }]);
+  });
+});
+
+test('a call that was only asked about may be asked about otherwise after a restart, and the receipt says what ran', async () => {
+  let to = 'bo';
+  const agent = scriptedAgent(
+    async (sink) => {
+      await sink.act({ ...SEND, arguments: { to } });
+      return undefined;
+    },
+    { resume: true },
+  );
+  const tools = countingTools({ send: { effect: 'send' } });
+  const t = await openTestHouse({ agents: [agent], tools: [tools] });
+  const task = await (await t.room()).task();
+  const [first] = await t.asks(task.id);
+  to = 'cy';
+  const later = await t.reopen();
+  const asks = await later.asks(task.id, 2);
+  const second = asks.find(({ id }) => id !== first!.id);
+  expect(second).toMatchObject({ tool_call_id: 'c1', action: { arguments: { to: 'cy' } } });
+  await later.answer(second!.id);
+  await later.until(task.id);
+  expect(tools.calls).toEqual([{ tool: 'send', id: 'c1', arguments: { to: 'cy' } }]);
+  const [call] = (await later.receipts(task.id))[0]!.side_effects.tool_calls;
+  expect(call).toMatchObject({ call_id: 'c1', status: 'succeeded', input_hash: sha256('{"to":"cy"}') });
 });
 
 describe('work that is told to stop', () => {

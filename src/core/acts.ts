@@ -14,6 +14,7 @@ import type { ActResult, HeldEffect, Ids, Logger, Row, Store, Unit } from '../po
 import { afterEnd } from './act-events.ts';
 import { newArtifact } from './artifacts.ts';
 import { type Charge, chargeEvents, type Metering, reportedAmounts } from './charging.ts';
+import { earlier } from './context.ts';
 import { inTask, placeOf } from './lifecycle.ts';
 import { artifactEvents } from './log.ts';
 import { createPolicyData, type ReadPolicyData } from './policy-data.ts';
@@ -34,6 +35,8 @@ export interface Acts {
   describe(task: Task, proposed: ProposedAction, actor: Actor): Promise<Action>;
   rule(task: Task, proposed: ProposedAction, options: RuleOptions): Promise<Ruling>;
   perform(task: Task, proposed: ProposedAction, options: RuleOptions, effect?: HeldEffect): Promise<ActResult>;
+  /** False when this call id stands for another call in the log. */
+  sameCall(task: Task, proposed: ProposedAction): Promise<boolean>;
   /** Writes down how a call ended. */
   ended(
     task: Task,
@@ -99,11 +102,11 @@ export function createActs(deps: ActsDeps): Acts {
       // The one who serves the tool knows what it does; a caller's word for it is only a claim.
       ...(found && { kind: 'tool', server: found.server, definition: found.definition, effect: found.effect }),
     };
-    const claim = proposed.tool_call_id && !options.requested ? claimOf(task, proposed) : undefined;
+    const claim = proposed.tool_call_id && !options.claimed ? claimOf(task, proposed) : undefined;
     const action = await describe(task, held, options.actor);
     const known = { ...(claim && { claim }), ...(found && { mounted: true }) };
     const ruling = await rulings.rule(task, action, options, known).catch((cause) => {
-      throw claim && cause instanceof Fault && cause.kind === 'idempotency_key_reused' ? reused(callId) : cause;
+      throw claim && isReuse(cause) ? reused(callId) : cause;
     });
     if (ruling === 'taken') return await recorded(task, callId, options.signal);
     if (ruling.kind !== 'go') {
@@ -127,6 +130,16 @@ export function createActs(deps: ActsDeps): Acts {
     return { idempotency: { scope, body: deps.hash(call as unknown as Json) } };
   }
 
+  async function sameCall(task: Task, proposed: ProposedAction): Promise<boolean> {
+    try {
+      await earlier(deps, claimOf(task, proposed));
+      return true;
+    } catch (cause) {
+      if (isReuse(cause)) return false;
+      throw cause;
+    }
+  }
+
   /** How a call that someone else makes, or made, came out. */
   async function recorded(task: Task, callId: string, signal: AbortSignal): Promise<ActResult> {
     const over = AbortSignal.any([signal, AbortSignal.timeout(RETRY_WAIT_MS)]);
@@ -142,7 +155,7 @@ export function createActs(deps: ActsDeps): Acts {
         return { kind: 'refused', reason, decision: decision as Decision };
       }
     }
-    throw new Fault('deadline_exceeded', `call ${callId} is still running`);
+    throw new Fault('deadline_exceeded', `call ${callId} has no result yet`);
   }
 
   async function attempt(run: () => Promise<ToolResult>): Promise<ToolResult> {
@@ -211,7 +224,7 @@ export function createActs(deps: ActsDeps): Acts {
     });
   }
 
-  return { describe, rule, perform, ended: record, policyData, metering };
+  return { describe, rule, perform, sameCall, ended: record, policyData, metering };
 }
 
 const COUNTED = new Set(['tool', 'fs.write', 'terminal', 'handoff']);
@@ -222,6 +235,11 @@ const RETRY_WAIT_MS = 60_000;
 const LONGEST_WAIT_MS = 15_000;
 const STOPPED: ToolResult = { status: 'error', output: null, error: 'stopped before it began', code: 'canceled' };
 
-function reused(callId: string): Fault {
+/** The store knows claims, not calls: a claim that does not hold is said in our words. */
+function isReuse(cause: unknown): boolean {
+  return cause instanceof Fault && cause.kind === 'idempotency_key_reused';
+}
+
+export function reused(callId: string): Fault {
   return new Fault('conflict', `call id ${callId} was already used for a different call`);
 }

@@ -52,6 +52,8 @@ export interface RuleOptions {
   readonly question?: string;
   /** The request is in the log already, from before a crash. */
   readonly requested?: boolean;
+  /** So is the claim on the call id. */
+  readonly claimed?: boolean;
   readonly ext?: JsonObject;
 }
 
@@ -89,7 +91,12 @@ export function createRulings(deps: RulingDeps): Rulings {
       if (tries >= deps.deferTries) {
         const decision = blocked('deferred_too_long', `${ruled.decision.reason}; still so after ${tries} tries`);
         await log.commit({
-          decide: () => ({ events: [decidedEvent(action, decision), denied(task, action, decision)] }),
+          reads: [{ object: 'task', id: task.id }],
+          decide(at) {
+            const now = at.get<Task & Row>('task', task.id);
+            if (!now || isTerminal(now.status)) throw ended(task, now);
+            return { events: [decidedEvent(action, decision), denied(now, action, decision)] };
+          },
         });
         return { kind: 'no', reason: decision.reason, decision };
       }

@@ -16,13 +16,13 @@ import type { Json, JsonObject } from '../model/schema.ts';
 import { check } from '../model/validate.ts';
 import { isTerminal } from '../model/words.ts';
 import type { ActResult, Clock, Ids, Row, Sink, Store } from '../ports.ts';
-import type { Acts } from './acts.ts';
+import { type Acts, reused } from './acts.ts';
 import { newArtifact } from './artifacts.ts';
 import type { Asks } from './asks.ts';
 import { charging } from './charging.ts';
 import { inTask, placeOf } from './lifecycle.ts';
 import { artifactEvents, keptBytes, type Log } from './log.ts';
-import type { Past } from './past.ts';
+import { type Past, readPast } from './past.ts';
 import { isReportable } from './reportable.ts';
 import type { Run } from './rows.ts';
 
@@ -42,6 +42,8 @@ export interface SinkDeps {
 export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past, signal: AbortSignal): Sink {
   const { store, log, acts, asks, clock, ids } = deps;
   const inFlight = new Map<string, { fingerprint: string; result: Promise<ActResult> }>();
+  /** Calls that broke off in the middle: how far they came is in the log. */
+  const brokenOff = new Set<string>();
 
   async function emit(fact: Fact): Promise<void> {
     const { events, told } = await factEvents(deps, task, actor, fact);
@@ -52,25 +54,36 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
   }
 
   async function act(...[proposed, effect]: Parameters<Sink['act']>): Promise<ActResult> {
-    const id = proposed.tool_call_id ?? ids.next('call');
-    const named = { ...proposed, tool_call_id: id };
-    const fingerprint = deps.canonical((({ tool_call_id: _, ...rest }) => rest)(named) as unknown as Json);
+    const { tool_call_id: id, ...call } = proposed;
+    // Without a name it is a new call each time, and nothing can be said about it twice.
+    if (!id) return await acts.perform(task, proposed, { actor, signal, takesArguments: true }, effect);
+    const fingerprint = deps.canonical(call as unknown as Json);
     const before = inFlight.get(id);
     if (before) {
       if (before.fingerprint === fingerprint) return await before.result;
-      throw new Fault('conflict', `call id ${id} was already used for a different call`);
+      throw reused(id);
     }
-    const result = actOnce(named, effect);
+    const result = actOnce(proposed, effect);
     inFlight.set(id, { fingerprint, result });
-    // What came to nothing may be tried again: had it been let through, its claim on the call id would tell.
-    result.catch(() => inFlight.delete(id));
+    // What came to nothing may be tried again, from where the log says it is.
+    result.catch(() => {
+      inFlight.delete(id);
+      brokenOff.add(id);
+    });
     return await result;
   }
 
   async function actOnce(...[proposed, effect]: Parameters<Sink['act']>): Promise<ActResult> {
-    const recorded = past.call(proposed.tool_call_id as string);
+    const callId = proposed.tool_call_id as string;
+    const known = brokenOff.has(callId)
+      ? await readPast(store.read({ stream: { of: 'task', id: task.id } }), actor.id)
+      : past;
+    const recorded = known.call(callId);
     const options = { actor, signal, takesArguments: true };
     if (!recorded) return await acts.perform(task, proposed, options, effect);
+    const same = await acts.sameCall(task, proposed);
+    // What was let through or refused was that call; one that was only asked about may still become another.
+    if (!same && (recorded.ended || recorded.denied || recorded.cleared)) throw reused(callId);
     if (recorded.ended) return fromRecord(recorded.ended);
     if (recorded.denied) {
       const { reason = 'denied before the restart', by } = recorded.denied;
@@ -79,11 +92,12 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
     if (recorded.cleared) {
       // It was allowed and then we died: it may have happened, so it does not happen again.
       const result = { status: 'error', output: null, error: 'the outcome of this call is unknown after a restart' };
-      const call = { id: proposed.tool_call_id as string, tool: proposed.tool ?? proposed.kind, evidence: 'held' };
+      const call = { id: callId, tool: proposed.tool ?? proposed.kind, evidence: 'held' };
       await acts.ended(task, call, result, 'outcome_unknown');
       return { kind: 'done', result };
     }
-    return await acts.perform(task, proposed, { ...options, requested: recorded.requested }, effect);
+    const again = { ...options, requested: recorded.requested && same, claimed: recorded.requested };
+    return await acts.perform(task, proposed, again, effect);
   }
 
   async function ask(...[question]: Parameters<Sink['ask']>): Promise<Answer> {
