@@ -20,6 +20,7 @@ import type { Actor } from './model/actions.ts';
 import { Fault } from './model/faults.ts';
 import type { Closable, Deps, Logger } from './ports.ts';
 import { createCheckpoints } from './receipt/checkpoints.ts';
+import { VERSION } from './version.ts';
 import { createHttpHost } from './wire/http.ts';
 import { isLoopback } from './wire/origin.ts';
 
@@ -60,11 +61,13 @@ export async function startGateway(config: Config, { journal }: GatewayOptions =
     requestId: () => ids.next('req'),
     log: logger,
   });
+  const secret = createSecrets({ vaults: config.vaults, env: process.env, learn: redactor.learn });
+  const traced = await tracing(config, secret);
   const deps: Deps = {
     log: logger,
     clock: systemClock,
     ids,
-    http,
+    http: traced?.http(http) ?? http,
     authenticate: createAuthenticator({
       dataDir: config.dataDir,
       clock: systemClock,
@@ -74,27 +77,30 @@ export async function startGateway(config: Config, { journal }: GatewayOptions =
     jwks: () => house.keyring.jwks(),
     sign: (text) => house.keyring.signer().sign(text),
     trouble: () => house.store.trouble(),
-    secret: createSecrets({ vaults: config.vaults, env: process.env, learn: redactor.learn }),
+    secret,
   };
   const pause = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal });
   const handOver = createHandOver(() => house.bridge);
-  const house: House = await openHouse({
+  const agents = [createDemoAgent({ pause, handOver }), createDemoAgent({ pause, name: 'second' })];
+  const tools = [
+    createDemoTools(journal ? { journal: (line) => appendFileSync(journal, `${line}\n`) } : {}),
+    ...mounts.flatMap((mount) => (mount.tools && mount.adapter.tools?.(mount.section, deps)) || []),
+  ];
+  const plain: House = await openHouse({
     dataDir: config.dataDir,
     policy: config.policy,
     logger,
     redactor,
     ids,
-    backends: [createDemoAgent({ pause, handOver }), createDemoAgent({ pause, name: 'second' })],
-    tools: [
-      createDemoTools(journal ? { journal: (line) => appendFileSync(journal, `${line}\n`) } : {}),
-      ...mounts.flatMap(({ adapter, section, tools }) => (tools && adapter.tools?.(section, deps)) || []),
-    ],
+    backends: traced ? agents.map(traced.backend) : agents,
+    tools: traced ? tools.map(traced.tools) : tools,
     settings: {
       defaultAgent: config.defaultAgent,
       ...(config.autonomy && { defaultTier: config.autonomy }),
       ...(config.askExpiresMs && { askExpiresMs: config.askExpiresMs }),
     },
   });
+  const house: House = traced ? { ...plain, bridge: traced.bridge(plain.bridge) } : plain;
   const opened: Closable[] = [http];
   try {
     const recovered = await house.start();
@@ -115,14 +121,24 @@ export async function startGateway(config: Config, { journal }: GatewayOptions =
       recovered,
       waiting,
       close() {
-        closed ??= closeAll([...opened, house], logger);
+        closed ??= closeAll([...opened, house, ...(traced ? [traced] : [])], logger);
         return closed;
       },
     };
   } catch (cause) {
-    await closeAll([...opened, house], logger);
+    await closeAll([...opened, house, ...(traced ? [traced] : [])], logger);
     throw cause;
   }
+}
+
+/** Nothing of it is loaded unless a collector is named. */
+async function tracing({ traces }: Config, secret: Deps['secret']) {
+  if (!traces) return undefined;
+  const { openTelemetry } = await import('./telemetry/otlp.ts');
+  const headers: Record<string, string> = {};
+  for (const [name, from] of Object.entries(traces.headers ?? {})) headers[name] = await secret(from);
+  const { endpoint, service_name } = traces;
+  return openTelemetry({ endpoint, headers, version: VERSION, ...(service_name && { serviceName: service_name }) });
 }
 
 /** A token that was printed here proves nothing to someone elsewhere; whoever comes from there needs one of their own. */

@@ -76,6 +76,12 @@ export const ROOMS: readonly Room[] = [
     imports: ['model', 'ports', 'wire'],
     rule: 'src/console imports src/model, src/ports.ts and src/wire',
   },
+  {
+    name: 'telemetry',
+    at: /^src\/telemetry\//,
+    imports: ['model', 'ports', 'wire'],
+    rule: 'src/telemetry imports src/model, src/ports.ts and src/wire',
+  },
   { name: 'cli', at: /^src\/cli\//, imports: '*', rule: 'src/cli imports everything' },
   { name: 'surface', at: /^src\/index\.ts$/, imports: '*', rule: 'src/index.ts names the public surface' },
   {

@@ -14,8 +14,8 @@ export interface Call {
   readonly query: Readonly<Partial<Record<QueryName, string>>>;
   /** Checked against the operation's schema; undefined when it takes none. */
   readonly body: unknown;
-  /** Ready to be spread into a command. */
-  readonly once: { readonly idempotency?: { readonly key: string } };
+  /** Ready to be spread into a command: its key, and the trace it came in with. */
+  readonly once: { readonly idempotency?: { readonly key: string }; readonly trace_id?: string };
   /** The mount it came in by: empty, or the second mount's prefix. */
   readonly prefix: string;
   /** Absent on a WebSocket. */

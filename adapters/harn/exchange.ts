@@ -4,6 +4,7 @@ import { type QueryName, VERSION_HEADER } from '../../mappings/harn.ts';
 import { type Actor, check, Fault, PROTOCOL_VERSION } from '../../src/index.ts';
 import { JSON_LIMITS, readBytes, readJson } from '../../src/wire/body.ts';
 import { requestIdOf } from '../../src/wire/http.ts';
+import { traceParentOf } from '../../src/wire/trace-context.ts';
 import type { Call, Reply } from './call.ts';
 import type { HarnSettings } from './config.ts';
 import type { KnownOperation } from './router.ts';
@@ -33,10 +34,11 @@ export async function readCall(
   settings: HarnSettings,
 ): Promise<Call> {
   const { operation } = found;
+  const trace = traceParentOf(request);
   return {
     ...found,
     query: queryOf(request, operation),
-    once: operation.key ? onceOf(request) : {},
+    once: { ...(operation.key && onceOf(request)), ...(trace && { trace_id: trace.trace_id }) },
     body: await bodyOf(request, operation, settings),
     http: { request, response },
   };

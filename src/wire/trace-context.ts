@@ -1,0 +1,18 @@
+/** The W3C `traceparent` header: where in somebody's trace a request stands. One that is not exactly right is none. */
+import type { IncomingMessage } from 'node:http';
+
+export interface TraceParent {
+  readonly trace_id: string;
+  readonly span_id: string;
+  readonly sampled: boolean;
+}
+
+/** Version 00 is exact; later ones may go on after a dash. All zeros name nothing, and `ff` is no version. */
+const FORM = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
+
+export function traceParentOf(request: Pick<IncomingMessage, 'headersDistinct'>): TraceParent | undefined {
+  const given = request.headersDistinct.traceparent ?? [];
+  const [, version, trace_id, span_id, flags, more] = (given.length === 1 && FORM.exec(given[0]!)) || [];
+  if (!trace_id || !span_id || (version === '00' && more !== undefined)) return undefined;
+  return { trace_id, span_id, sampled: (Number.parseInt(flags!, 16) & 1) === 1 };
+}
