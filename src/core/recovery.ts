@@ -28,28 +28,53 @@ export interface Recovered {
   readonly failed: number;
 }
 
+/** What became of an orphan, and how its work begins if it has any left. */
+interface Found {
+  readonly as: keyof Recovered;
+  readonly begin?: () => void;
+}
+
 export async function recover(deps: RecoveryDeps): Promise<Recovered> {
-  const { store, instance, isDead, logger } = deps;
-  const counts = { resumed: 0, started: 0, failed: 0 };
+  const { store, instance, logger } = deps;
+  const isDead = onceEach(deps.isDead);
+  const found: Found[] = [];
+  const look = async (run: Run) => {
+    if (run.agent === 'none' || run.instance === instance) return;
+    if (run.instance !== null && !(await isDead(run.instance))) return;
+    try {
+      const orphan = await recoverOne(deps, run);
+      if (orphan) found.push(orphan);
+    } catch (cause) {
+      logger.error({ err: cause, task: run.id }, 'a task could not be recovered');
+    }
+  };
   let after: string | undefined;
   for (;;) {
     const page = await store.list<Run>({ object: 'run', limit: 200, ...(after && { after }) });
-    for (const run of page) {
-      if (run.agent === 'none' || run.instance === instance) continue;
-      if (run.instance !== null && !(await isDead(run.instance))) continue;
-      try {
-        const what = await recoverOne(deps, run);
-        if (what) counts[what] += 1;
-      } catch (cause) {
-        logger.error({ err: cause, task: run.id }, 'a task could not be recovered');
-      }
-    }
-    if (page.length < 200) return counts;
+    // Together, so that they share a commit. Begun only when all are claimed: work that goes on would hold up the rest.
+    await Promise.all(page.map(look));
+    if (page.length < 200) break;
     after = page.at(-1)?.id;
   }
+  const counts = { resumed: 0, started: 0, failed: 0 };
+  for (const { as, begin } of found) {
+    counts[as] += 1;
+    begin?.();
+  }
+  return counts;
 }
 
-async function recoverOne(deps: RecoveryDeps, run: Run): Promise<keyof Recovered | undefined> {
+/** Most orphans are of one process; whether it is dead does not change while we look. */
+function onceEach(ask: (instance: string) => Promise<boolean>): (instance: string) => Promise<boolean> {
+  const asked = new Map<string, Promise<boolean>>();
+  return (instance) => {
+    const known = asked.get(instance) ?? ask(instance);
+    asked.set(instance, known);
+    return known;
+  };
+}
+
+async function recoverOne(deps: RecoveryDeps, run: Run): Promise<Found | undefined> {
   const { store, endings, runner, backends } = deps;
   const task = await store.get<Task & Row>('task', run.id);
   if (!task || isTerminal(task.status) || runner.has(task.id)) return undefined;
@@ -62,18 +87,16 @@ async function recoverOne(deps: RecoveryDeps, run: Run): Promise<keyof Recovered
       { state: 'CANCELED' },
       { by: 'bridge', reason, interrupted: true, onlyIf: stillTheirs },
     );
-    return 'failed';
+    return { as: 'failed' };
   }
   const backend = backends.get(run.agent);
   if (task.status === 'SUBMITTED') {
     // Nobody had begun. Only a process that has the agent may; the others leave it waiting.
-    if (!backend) return undefined;
-    runner.enqueue(task);
-    return 'started';
+    return backend && { as: 'started', begin: () => runner.enqueue(task) };
   }
   if (backend?.abilities.resume && (await takeOver(deps, run))) {
-    runner.resume((await store.get<Task & Row>('task', run.id)) as Task);
-    return 'resumed';
+    const taken = (await store.get<Task & Row>('task', run.id)) as Task;
+    return { as: 'resumed', begin: () => runner.resume(taken) };
   }
   const failure = {
     code: 'interrupted',
@@ -84,7 +107,7 @@ async function recoverOne(deps: RecoveryDeps, run: Run): Promise<keyof Recovered
     { state: 'FAILED', failure },
     { by: 'bridge', interrupted: true, onlyIf: stillTheirs },
   );
-  return won ? 'failed' : undefined;
+  return won ? { as: 'failed' } : undefined;
 }
 
 /** Two processes may find the same orphan; the commit lets one of them have it. */
