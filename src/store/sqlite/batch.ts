@@ -4,15 +4,17 @@
  */
 import type { CoreEvent, EventDraft } from '../../model/events.ts';
 import type { Pointer } from '../../model/resources.ts';
-import type { At, ChainHead, Change, Committed, Draft, Projector, Row, SealedReceipt, Unit } from '../../ports.ts';
+import type { At, Committed, Projector, Row, Unit } from '../../ports.ts';
 import type { Connection, Value } from './connection.ts';
 import { buildEvent, createEncoder } from './event.ts';
 import { createHeads, type Head } from './heads.ts';
 import { answerAgain, createIdempotency, digestOf, type Remembered } from './idempotency.ts';
 import { insertMany } from './insert.ts';
 import { type Log, SPAN, stretchOf, type Tip } from './log.ts';
+import { createOverlay } from './overlay.ts';
 import type { Receipts } from './receipts.ts';
 import type { Rows } from './rows.ts';
+import { createSealer, type Sealing } from './sealing.ts';
 
 export interface Batch {
   /** The clock, or the time of the last event when that is later: time never goes backwards in the log. */
@@ -39,22 +41,8 @@ export interface BatchDeps {
   readonly projector: Projector;
 }
 
-/** A changed row, or undefined when it was dropped; `born` is where it goes in the order if it is new. */
-interface Changed {
-  readonly object: string;
-  readonly id: string;
-  readonly row: Row | undefined;
-  readonly born: string;
-}
-type Changes = Map<string, Changed>;
-interface Sealing {
-  readonly chain: string;
-  readonly index: number;
-  readonly position: number;
-  readonly sealed: SealedReceipt;
-}
-
-const keyOf = (object: string, id: string): string => `${object}\n${id}`;
+/** Workspaces whose newest span is remembered; forgetting costs a row that is already there. */
+const REMEMBERED = 10_000;
 
 export function createBatches({ connection, log, rows, receipts, projector }: BatchDeps): Batches {
   const heads = createHeads(connection);
@@ -72,33 +60,23 @@ export function createBatches({ connection, log, rows, receipts, projector }: Ba
     /** The head of each event's resource. */
     const owners: Head[] = [];
     const values: Value[] = [];
-    const changed: Changes = new Map();
+    const seen = createOverlay(rows);
+    const sealer = createSealer(receipts);
     const answers = new Map<string, Remembered>();
-    const sealings: Sealing[] = [];
-    const chains = new Map<string, { previous: string; index: number }>();
-    let tree: ChainHead['tree'] | undefined;
 
-    // What the unit in hand may look at, and what it changed so far. One set per batch: units run one at a time.
+    // What the unit in hand may look at. One set per batch: units run one at a time.
     let reads: readonly Pointer[] = [];
     let touched: readonly Pointer[] = [];
-    let own: Changes | undefined;
 
     heads.age();
     rows.age();
+    if (spans.size > REMEMBERED) spans.clear();
 
-    function rowAt(object: string, id: string): Row | undefined {
-      if (changed.size > 0 || own) {
-        const key = keyOf(object, id);
-        const change = own?.get(key) ?? changed.get(key);
-        if (change) return change.row;
-      }
-      return rows.peek(object, id);
-    }
     const at: At = {
       now,
       get<T extends Row>(object: string, id: string): T | undefined {
         mustBeNamed(reads, object, id, 'reads');
-        return rowAt(object, id) as T | undefined;
+        return seen.get(object, id) as T | undefined;
       },
       sequence(object, id) {
         mustBeNamed(reads, object, id, 'reads');
@@ -107,7 +85,7 @@ export function createBatches({ connection, log, rows, receipts, projector }: Ba
     };
     function touchedRow<T extends Row>(object: string, id: string): T | undefined {
       mustBeNamed(touched, object, id, 'touches');
-      return rowAt(object, id) as T | undefined;
+      return seen.get(object, id) as T | undefined;
     }
 
     function append(draft: EventDraft): void {
@@ -126,17 +104,7 @@ export function createBatches({ connection, log, rows, receipts, projector }: Ba
       owners.push(head);
       head.sequence++;
       touched = projector.touches(draft);
-      for (const change of projector.apply(event, touchedRow)) note(change);
-    }
-
-    function note(change: Change): void {
-      const { object, id } = 'put' in change ? change.put : change.drop;
-      const key = keyOf(object, id);
-      const before = own?.get(key) ?? changed.get(key);
-      const known = before?.born ?? rows.peek(object, id)?.created_at;
-      own ??= new Map();
-      if ('put' in change) own.set(key, { object, id, row: change.put, born: known ?? change.put.created_at });
-      else if (known !== undefined) own.set(key, { object, id, row: undefined, born: known });
+      for (const change of projector.apply(event, touchedRow)) seen.note(change);
     }
 
     /** Take back what the unit in hand appended. Names it claimed stay claimed: they cost a row each and mean nothing. */
@@ -144,14 +112,7 @@ export function createBatches({ connection, log, rows, receipts, projector }: Ba
       for (const head of owners.splice(mark)) head.sequence--;
       events.length = mark;
       values.length = mark * 5;
-    }
-
-    function seal(wanted: NonNullable<Draft['receipt']>): Sealing {
-      const { chain } = wanted;
-      const stored = tree && chains.has(chain) ? undefined : receipts.head(chain);
-      const size = tree ?? stored!.tree;
-      const { previous, index } = chains.get(chain) ?? stored!;
-      return { chain, index, position: size.size, sealed: wanted.seal({ previous, index, tree: size }) };
+      seen.drop();
     }
 
     function run(unit: Unit): Committed {
@@ -162,24 +123,19 @@ export function createBatches({ connection, log, rows, receipts, projector }: Ba
         if (before) return { events: [], result: answerAgain(before, digest), receipt: undefined, repeated: true };
       }
       reads = unit.reads ?? [];
-      own = undefined;
       const draft = unit.decide(at);
       const mark = events.length;
       let sealing: Sealing | undefined;
       try {
         for (const wanted of draft.events) append(wanted);
-        sealing = draft.receipt && seal(draft.receipt);
+        sealing = draft.receipt && sealer.seal(draft.receipt);
       } catch (thrown) {
         takeBack(mark);
         throw thrown;
       }
       // From here on nothing can fail: the unit becomes part of what the next one sees.
-      if (own) for (const [row, change] of own as Changes) changed.set(row, change);
-      if (sealing) {
-        sealings.push(sealing);
-        chains.set(sealing.chain, { previous: sealing.sealed.hash, index: sealing.index + 1 });
-        tree = sealing.sealed.tree;
-      }
+      seen.keep();
+      if (sealing) sealer.keep(sealing);
       if (key && digest) answers.set(key.scope, { digest, result: draft.result });
       return { events: events.slice(mark), result: draft.result, receipt: sealing?.sealed.receipt, repeated: false };
     }
@@ -209,11 +165,8 @@ export function createBatches({ connection, log, rows, receipts, projector }: Ba
       heads.write();
       log.append(values);
       writeWhereabouts();
-      for (const { object, id, row, born } of changed.values()) {
-        if (row) rows.put(row, born);
-        else rows.drop(object, id, born);
-      }
-      for (const { position, chain, index, sealed } of sealings) receipts.put(position, chain, index, sealed);
+      seen.write();
+      sealer.write();
       for (const [scope, remembered] of answers) idempotency.put(scope, remembered, now);
     }
 
@@ -236,7 +189,7 @@ export function createBatches({ connection, log, rows, receipts, projector }: Ba
         return events.length > 0 ? { position: first + events.length - 1, at: now } : tip;
       },
       get empty() {
-        return events.length === 0 && changed.size === 0 && sealings.length === 0 && answers.size === 0;
+        return events.length === 0 && !seen.changed && !sealer.sealed && answers.size === 0;
       },
     };
   }

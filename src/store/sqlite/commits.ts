@@ -34,8 +34,8 @@ interface Job {
   readonly unit: Unit;
   readonly resolve: (committed: Committed) => void;
   readonly reject: (reason: unknown) => void;
-  answer?: Committed;
-  refusal?: { readonly reason: unknown };
+  answer: Committed | undefined;
+  refusal: { readonly reason: unknown } | undefined;
 }
 
 /** A batch is closed at whichever comes first, so that the event loop breathes. */
@@ -112,7 +112,7 @@ export function createCommits(deps: CommitsDeps): Commits {
   function attempt(batch: Batch, job: Job): void {
     try {
       job.answer = batch.run(job.unit);
-      delete job.refusal;
+      job.refusal = undefined;
     } catch (reason) {
       job.refusal = { reason };
     }
@@ -174,7 +174,7 @@ export function createCommits(deps: CommitsDeps): Commits {
         if (waiting.length >= MOST_WAITING) {
           return reject(new Fault('unavailable', `${waiting.length} writes are waiting for the disk`));
         }
-        waiting.push({ unit, resolve, reject });
+        waiting.push({ unit, resolve, reject, answer: undefined, refusal: undefined });
         if (!scheduled) schedule();
       });
     },

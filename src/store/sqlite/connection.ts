@@ -122,6 +122,8 @@ function connect(path: string, maxBytes: number | undefined): Connection {
       if (now?.ino !== home.ino || now.dev !== home.dev) {
         throw new Fault('unavailable', `${path} was moved, removed or replaced: put it back, or restart`);
       }
+      // Left over when a rollback failed: until it is gone nothing else can begin.
+      if (db.inTransaction) db.exec('ROLLBACK');
       db.exec('BEGIN IMMEDIATE');
     },
     commit() {

@@ -19,7 +19,7 @@ export function buildEvent(draft: EventDraft, position: number, sequence: number
     metadata: draft.metadata ?? {},
     resource: { object: draft.resource.object, id: draft.resource.id },
     sequence,
-    payload: draft.payload,
+    payload: draft.payload ?? {},
   };
   if (draft.workspace_id !== undefined) event.workspace_id = draft.workspace_id;
   if (draft.session_id !== undefined) event.session_id = draft.session_id;

@@ -95,13 +95,20 @@ export const MIGRATIONS: readonly string[] = [
       (SELECT max(stretch) FROM stretches WHERE resource = NEW.resource AND stretch < NEW.stretch)
   )
   BEGIN SELECT RAISE(ABORT, 'a sequence was given twice'); END;
+
+  -- Whether events of a place were pruned: a task is known by its places.
+  ALTER TABLE places ADD COLUMN pruned INTEGER NOT NULL DEFAULT 0;
+  UPDATE places SET pruned = 1 WHERE resource IN (SELECT id FROM resources WHERE base > 0);
+
+  -- For a page of a long chain in the order of the tree.
+  CREATE INDEX receipts_by_chain ON receipts (chain, position);
   `,
 ];
 
 /** Bring the file to the newest shape, each step in its own transaction. Several processes may try at once. */
 export function migrate(connection: Connection, migrations: readonly string[] = MIGRATIONS): void {
   // A file that is up to date is opened without asking for the lock, so a busy writer keeps nobody out.
-  while (versionOf(connection, migrations.length) < migrations.length) {
+  while (look(connection, migrations.length) < migrations.length) {
     connection.begin();
     try {
       const version = versionOf(connection, migrations.length);
@@ -115,6 +122,16 @@ export function migrate(connection: Connection, migrations: readonly string[] = 
       connection.rollback();
       throw thrown;
     }
+  }
+}
+
+/** In one transaction: another process may be making the file at this moment. */
+function look(connection: Connection, newest: number): number {
+  connection.exec('BEGIN');
+  try {
+    return versionOf(connection, newest);
+  } finally {
+    connection.rollback();
   }
 }
 

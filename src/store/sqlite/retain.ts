@@ -42,6 +42,9 @@ export function createRetain({ connection, log, readers, projector, writer, cloc
     'SELECT resource, max(sequence) FROM events WHERE position > ? AND position <= ? GROUP BY resource',
   );
   const setBase = connection.prepare('UPDATE resources SET base = ? WHERE id = ?');
+  const markPlaces = connection.prepare(
+    'UPDATE places SET pruned = 1 WHERE id IN (SELECT place FROM events WHERE position > ? AND position <= ?)',
+  );
   const removeStretches = connection.prepare('DELETE FROM stretches WHERE stretch < ?');
   const remove = connection.prepare('DELETE FROM events WHERE position <= ?');
   const setMeta = connection.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)');
@@ -110,6 +113,7 @@ export function createRetain({ connection, log, readers, projector, writer, cloc
     for (const [resource, sequence] of lastSequences.all([floor, end]) as [number, number][]) {
       setBase.run([sequence, resource]);
     }
+    markPlaces.run([floor, end]);
     remove.run([end]);
     setMeta.run(['floor', String(end)]);
     setMeta.run(['floor_at', at]);

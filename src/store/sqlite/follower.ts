@@ -1,0 +1,165 @@
+/**
+ * One follower: reads its stream until nothing is left, then takes each new event as it is handed over, and goes back
+ * to reading when it falls too far behind. Holds a bounded queue and nothing else; ends with its signal.
+ */
+import { type CoreEvent, position } from '../../model/events.ts';
+import { pauseMs } from './patience.ts';
+import type { Pages } from './reading.ts';
+import { isBusy } from './trouble.ts';
+
+export interface Follower {
+  readonly events: AsyncIterableIterator<CoreEvent>;
+  /** An event of its stream, while it is live. */
+  take(event: CoreEvent, at: number): void;
+  end(): void;
+  fail(reason: unknown): void;
+}
+export interface FollowerDeps {
+  readonly after: number;
+  readonly signal: AbortSignal;
+  readonly queueSize: number;
+  pagesAfter(at: number): Pages;
+  /** Where the log ends at this moment. */
+  last(): number;
+  /** Nothing is left up to `upTo`: from there on events are to be handed over. */
+  goLive(follower: Follower, upTo: number): void;
+  leave(follower: Follower): void;
+  ended(follower: Follower): void;
+  failed(thrown: unknown): unknown;
+}
+
+interface Look {
+  resolve(result: IteratorResult<CoreEvent>): void;
+  reject(reason: unknown): void;
+}
+
+export function createFollower(deps: FollowerDeps): Follower {
+  const { signal } = deps;
+  /** Where the last event is that was delivered or is in the queue. */
+  let reached = deps.after;
+  /** Where to read on; undefined while live. */
+  let pages: Pages | undefined = deps.pagesAfter(reached);
+  /** Texts while reading, events while live. */
+  let queue: (string | CoreEvent)[] = [];
+  let taken = 0;
+  let ended = false;
+  /** What went wrong while nobody was looking. */
+  let failure: { readonly reason: unknown } | undefined;
+  let soon: NodeJS.Immediate | NodeJS.Timeout | undefined;
+  const looks: Look[] = [];
+
+  const follower: Follower = {
+    events: {
+      [Symbol.asyncIterator]() {
+        return this;
+      },
+      next,
+      async return() {
+        end();
+        return { value: undefined, done: true };
+      },
+    },
+    take(event, at) {
+      if (at <= reached) return;
+      if (looks.length === 0 && queue.length - taken >= deps.queueSize) return fallBack();
+      reached = at;
+      const look = looks.shift();
+      if (look) look.resolve({ value: event, done: false });
+      else queue.push(event);
+    },
+    end,
+    fail,
+  };
+
+  function next(): Promise<IteratorResult<CoreEvent>> {
+    if (failure) {
+      const { reason } = failure;
+      failure = undefined;
+      return Promise.reject(reason);
+    }
+    if (ended) return Promise.resolve({ value: undefined, done: true });
+    const value = looks.length === 0 ? fromQueue() : undefined;
+    if (value) return Promise.resolve({ value, done: false });
+    return new Promise((resolve, reject) => {
+      looks.push({ resolve, reject });
+      serve();
+    });
+  }
+
+  function fromQueue(): CoreEvent | undefined {
+    if (taken === queue.length) return undefined;
+    const one = queue[taken]!;
+    queue[taken++] = '';
+    if (taken === queue.length) clear();
+    return typeof one === 'string' ? (JSON.parse(one) as CoreEvent) : one;
+  }
+
+  function clear(): void {
+    queue = [];
+    taken = 0;
+  }
+
+  /** Too slow: forget the queue and read it from the log again. */
+  function fallBack(): void {
+    deps.leave(follower);
+    const oldest = queue[taken] as CoreEvent;
+    reached = (position(oldest.id) ?? 1) - 1;
+    clear();
+    pages = deps.pagesAfter(reached);
+  }
+
+  function serve(): void {
+    while (looks.length > 0) {
+      const value = fromQueue();
+      if (!value) break;
+      looks.shift()!.resolve({ value, done: false });
+    }
+    // A turn of the event loop between pages, or a reader of a long past would be alone in the process.
+    if (looks.length > 0 && pages && !soon) soon = setImmediate(readOn);
+  }
+
+  function readOn(): void {
+    soon = undefined;
+    try {
+      const upTo = deps.last();
+      const { items, done } = pages!.next(upTo);
+      for (const { position: at, text } of items) {
+        queue.push(text);
+        reached = at;
+      }
+      if (done && items.length === 0) {
+        pages = undefined;
+        deps.goLive(follower, upTo);
+      }
+    } catch (thrown) {
+      if (isBusy(thrown)) soon = setTimeout(readOn, pauseMs());
+      else fail(deps.failed(thrown));
+      return;
+    }
+    serve();
+  }
+
+  function end(): void {
+    if (ended) return;
+    ended = true;
+    deps.leave(follower);
+    deps.ended(follower);
+    signal.removeEventListener('abort', end);
+    clearImmediate(soon as NodeJS.Immediate | undefined);
+    clearTimeout(soon as NodeJS.Timeout | undefined);
+    clear();
+    pages = undefined;
+    for (const look of looks.splice(0)) look.resolve({ value: undefined, done: true });
+  }
+
+  function fail(reason: unknown): void {
+    const first = looks.shift();
+    if (!first) failure = { reason };
+    end();
+    first?.reject(reason);
+  }
+
+  if (signal.aborted) end();
+  else signal.addEventListener('abort', end, { once: true });
+  return follower;
+}

@@ -1,0 +1,295 @@
+/** The file: what it is opened as, what it is upgraded from, and what happens when it cannot be written. */
+import { open, readdir, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import Database from 'libsql';
+import { describe, expect, test } from 'vitest';
+import { eventId } from '../src/model/events.ts';
+import type { SqliteStore } from '../src/store/sqlite.ts';
+import { all, append, event, sqliteHome } from './contracts/store/sqlite-home.ts';
+
+const home = sqliteHome();
+const { start, other, run } = home;
+
+describe('opening', () => {
+  test('makes what is missing, for this user alone', async () => {
+    const store = await start();
+    await append(store, event('task_1'));
+    const lease = await store.lease('x');
+    const modes = async (name: string) => ((await stat(name)).mode & 0o777).toString(8);
+    expect(await modes(join(home.dir, 'data'))).toBe('700');
+    expect(await modes(`${home.path}.leases`)).toBe('700');
+    for (const name of ['log.db', 'log.db-wal', 'log.db-shm', 'log.db.born']) {
+      expect([name, await modes(join(home.dir, 'data', name))]).toEqual([name, '600']);
+    }
+    await lease?.close();
+  });
+
+  test('is durable by its settings', async () => {
+    await start();
+    const db = other();
+    expect(db.prepare('PRAGMA journal_mode').raw().get()).toEqual(['wal']);
+    expect(db.prepare('PRAGMA user_version').raw().get()).toEqual([2]);
+  });
+
+  test('several processes may make the same new file at once', async () => {
+    const runs = [run('append', home.path, '5'), run('append', home.path, '5'), run('append', home.path, '5')];
+    for (const { lines } of runs) expect((await lines.next()).value).toBe('ready');
+    for (const { child } of runs) child.stdin!.write('go\n');
+    for (const { lines } of runs) expect((await lines.next()).value).toBe('done');
+    const events = await all(await start());
+    expect(events.map(({ id, sequence }) => [id, sequence])).toEqual(
+      Array.from({ length: 15 }, (_, n) => [eventId(n + 1), n + 1]),
+    );
+  });
+
+  test('a file that is not a database is left alone', async () => {
+    await (await start()).close();
+    await writeFile(home.path, 'not a database at all '.repeat(500));
+    await expect(start()).rejects.toMatchObject({
+      kind: 'unavailable',
+      message: expect.stringContaining('restore a backup'),
+    });
+    expect((await stat(home.path)).size).toBe(11_000);
+  });
+
+  test('a file cut short is damage, not a new beginning', async () => {
+    const store = await start();
+    await append(store, ...Array.from({ length: 400 }, () => event('task_1', { text: 'x'.repeat(500) })));
+    await store.close();
+    for (const name of await readdir(join(home.dir, 'data')))
+      if (/-(wal|shm)$/.test(name)) await rm(join(home.dir, 'data', name), { force: true });
+    await truncate(home.path, 40_960);
+    await expect(start()).rejects.toMatchObject({
+      kind: 'unavailable',
+      message: expect.stringContaining('restore a backup'),
+    });
+  });
+
+  test('an empty or missing file where a log once was is not begun again', async () => {
+    await (await start()).close();
+    await truncate(home.path, 0);
+    await expect(start()).rejects.toMatchObject({ kind: 'unavailable', message: expect.stringContaining('is empty') });
+    await rm(home.path);
+    await expect(start()).rejects.toMatchObject({ kind: 'unavailable', message: expect.stringContaining('is gone') });
+    await rm(`${home.path}.born`);
+    expect(await all(await start())).toEqual([]);
+  });
+
+  test('damage found later is a fault that says what to do', async () => {
+    const store = await start();
+    await append(store, ...Array.from({ length: 2_000 }, () => event('task_1', { text: 'x'.repeat(500) })));
+    await store.close();
+    const file = await open(home.path, 'r+');
+    // Past the first pages, so that it still opens.
+    await file.write(Buffer.alloc(200_000, 0xee), 0, 200_000, 400_000);
+    await file.close();
+    const hurt = await start();
+    await expect(all(hurt)).rejects.toMatchObject({
+      kind: 'unavailable',
+      message: expect.stringContaining('restore a backup'),
+    });
+  });
+
+  test("another program's database is refused", async () => {
+    await (await start()).close();
+    await rm(home.path);
+    await rm(`${home.path}.born`);
+    const db = other();
+    db.exec('CREATE TABLE theirs (a)');
+    await expect(start()).rejects.toMatchObject({ message: expect.stringContaining("another program's") });
+    expect(db.prepare('SELECT name FROM sqlite_schema').raw().all()).toEqual([['theirs']]);
+  });
+
+  test('a directory that cannot be made is a fault', async () => {
+    await writeFile(join(home.dir, 'data'), '');
+    await expect(start()).rejects.toMatchObject({ kind: 'unavailable' });
+  });
+});
+
+describe('versions of the file', () => {
+  /** A log as version 1 wrote it: two tasks, five events, the first two pruned. */
+  const VERSION_1 = `
+    CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE resources (
+      id INTEGER PRIMARY KEY, object TEXT NOT NULL, name TEXT NOT NULL, base INTEGER NOT NULL DEFAULT 0,
+      UNIQUE (object, name)
+    ) STRICT;
+    CREATE TABLE places (
+      id INTEGER PRIMARY KEY, resource INTEGER NOT NULL REFERENCES resources, task TEXT, session TEXT, workspace TEXT
+    ) STRICT;
+    CREATE INDEX places_by_resource ON places (resource);
+    CREATE INDEX places_by_task ON places (task, id, resource) WHERE task IS NOT NULL;
+    CREATE INDEX places_by_session ON places (session, id, resource) WHERE session IS NOT NULL;
+    CREATE TABLE events (
+      position INTEGER PRIMARY KEY, resource INTEGER NOT NULL, sequence INTEGER NOT NULL, place INTEGER NOT NULL,
+      body TEXT NOT NULL
+    ) STRICT;
+    CREATE UNIQUE INDEX events_by_resource ON events (resource, sequence);
+    CREATE TABLE spans (workspace TEXT NOT NULL, span INTEGER NOT NULL, PRIMARY KEY (workspace, span)) STRICT, WITHOUT ROWID;
+    CREATE TABLE rows (
+      object TEXT NOT NULL, id TEXT NOT NULL, created_at TEXT NOT NULL,
+      workspace_id TEXT, session_id TEXT, task_id TEXT, parent_task_id TEXT, state TEXT, owner_id TEXT,
+      body TEXT, PRIMARY KEY (object, id)
+    ) STRICT;
+    CREATE INDEX rows_by_age ON rows (object, created_at, id) WHERE body IS NOT NULL;
+    CREATE INDEX rows_by_workspace ON rows (object, workspace_id, created_at, id) WHERE workspace_id IS NOT NULL;
+    CREATE INDEX rows_by_session ON rows (object, session_id, created_at, id) WHERE session_id IS NOT NULL;
+    CREATE INDEX rows_by_task ON rows (object, task_id, created_at, id) WHERE task_id IS NOT NULL;
+    CREATE INDEX rows_by_parent ON rows (object, parent_task_id, created_at, id) WHERE parent_task_id IS NOT NULL;
+    CREATE INDEX rows_by_state ON rows (object, state, created_at, id) WHERE state IS NOT NULL;
+    CREATE INDEX rows_by_owner ON rows (object, owner_id, created_at, id) WHERE owner_id IS NOT NULL;
+    CREATE TABLE baseline (
+      object TEXT NOT NULL, id TEXT NOT NULL, created_at TEXT NOT NULL, body TEXT, PRIMARY KEY (object, id)
+    ) STRICT;
+    CREATE TABLE idempotency (scope TEXT PRIMARY KEY, digest TEXT NOT NULL, result TEXT, at TEXT NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE INDEX idempotency_by_age ON idempotency (at);
+    CREATE TABLE receipts (
+      position INTEGER PRIMARY KEY, chain TEXT NOT NULL, number INTEGER NOT NULL, id TEXT NOT NULL UNIQUE,
+      hash TEXT NOT NULL, task_id TEXT NOT NULL, body TEXT NOT NULL, UNIQUE (chain, number)
+    ) STRICT;
+    CREATE INDEX receipts_by_task ON receipts (task_id);
+    CREATE TABLE tree (one INTEGER PRIMARY KEY CHECK (one = 1), size INTEGER NOT NULL, frontier TEXT NOT NULL) STRICT;
+    CREATE TABLE tree_nodes (
+      level INTEGER NOT NULL, number INTEGER NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (level, number)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE blobs (sha256 TEXT PRIMARY KEY, size INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE blob_parts (
+      sha256 TEXT NOT NULL, part INTEGER NOT NULL, digest TEXT NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (sha256, part)
+    ) STRICT;
+    PRAGMA application_id = 0x746f6c6c;
+    PRAGMA user_version = 1;
+
+    INSERT INTO meta VALUES ('floor', '2'), ('floor_at', '2026-11-01T00:00:02.000Z');
+    INSERT INTO resources VALUES (1, 'task', 'task_a', 1), (2, 'task', 'task_b', 1);
+    INSERT INTO places VALUES (1, 1, 'task_a', 'session_1', 'workspace_1'), (2, 2, 'task_b', 'session_1', 'workspace_1');
+    INSERT INTO spans VALUES ('workspace_1', 0);
+    INSERT INTO events VALUES
+      (3, 1, 2, 1, '{"id":"evt_0000000000000003","object":"event","event":"task.started","created_at":"2026-11-01T00:00:03.000Z","updated_at":"2026-11-01T00:00:03.000Z","metadata":{},"resource":{"object":"task","id":"task_a"},"sequence":2,"payload":{"n":3},"workspace_id":"workspace_1","session_id":"session_1","task_id":"task_a"}'),
+      (4, 2, 2, 2, '{"id":"evt_0000000000000004","object":"event","event":"task.started","created_at":"2026-11-01T00:00:04.000Z","updated_at":"2026-11-01T00:00:04.000Z","metadata":{},"resource":{"object":"task","id":"task_b"},"sequence":2,"payload":{"n":4},"workspace_id":"workspace_1","session_id":"session_1","task_id":"task_b"}'),
+      (5, 1, 3, 1, '{"id":"evt_0000000000000005","object":"event","event":"task.completed","created_at":"2026-11-01T00:00:05.000Z","updated_at":"2026-11-01T00:00:05.000Z","metadata":{},"resource":{"object":"task","id":"task_a"},"sequence":3,"payload":{"n":5},"workspace_id":"workspace_1","session_id":"session_1","task_id":"task_a"}');
+    INSERT INTO rows (object, id, created_at, session_id, state, body) VALUES ('task', 'task_a', '2026-11-01T00:00:01.000Z',
+      'session_1', 'COMPLETED', '{"id":"task_a","object":"task","created_at":"2026-11-01T00:00:01.000Z","updated_at":"2026-11-01T00:00:05.000Z","status":"COMPLETED","session_id":"session_1"}');
+    INSERT INTO idempotency VALUES ('key-1', '2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881', '"first"', '2026-11-01T00:00:05.000Z');
+    INSERT INTO receipts VALUES (0, 'chain', 0, 'receipt_1', 'sha256:aa', 'task_a', '{"id":"receipt_1"}');
+    INSERT INTO tree VALUES (1, 1, '["aa"]');
+  `;
+  const makeVersion1 = async (then = '') => {
+    await (await start()).close();
+    for (const name of await readdir(join(home.dir, 'data')))
+      await rm(join(home.dir, 'data', name), { recursive: true, force: true });
+    const db = new Database(home.path);
+    db.exec(VERSION_1 + then);
+    db.close();
+  };
+
+  test('a file of version 1 is read, and goes on where it was', async () => {
+    await makeVersion1();
+    const store = await start();
+    const numbers = async (stream: Parameters<SqliteStore['read']>[0]['stream']) => {
+      const found: unknown[] = [];
+      for await (const { payload } of store.read({ stream, after: eventId(2) })) found.push(payload.n);
+      return found;
+    };
+    expect(await numbers({ of: 'all' })).toEqual([3, 4, 5]);
+    expect(await numbers({ of: 'task', id: 'task_a' })).toEqual([3, 5]);
+    expect(await numbers({ of: 'session', id: 'session_1' })).toEqual([3, 4, 5]);
+    expect(await numbers({ of: 'workspace', id: 'workspace_1' })).toEqual([3, 4, 5]);
+    expect(await store.get('task', 'task_a')).toMatchObject({ status: 'COMPLETED' });
+    expect(await store.receipt('receipt_1')).toMatchObject({ position: 0, index: 0, hash: 'sha256:aa' });
+    const { events } = await append(store, event('task_a'), event('task_b'));
+    expect(events.map(({ id, sequence }) => [id, sequence])).toEqual([
+      ['evt_0000000000000006', 4],
+      ['evt_0000000000000007', 3],
+    ]);
+    const repeat = await store.commit({ idempotency: { scope: 'key-1', body: 'x' }, decide: () => ({ events: [] }) });
+    expect(repeat).toMatchObject({ repeated: true, result: 'first' });
+    expect(other().prepare('PRAGMA user_version').raw().get()).toEqual([2]);
+  });
+
+  test('an upgrade that fails leaves the old file as it was', async () => {
+    await makeVersion1('CREATE TABLE stretches (in_the_way);');
+    await expect(start()).rejects.toMatchObject({ kind: 'unavailable' });
+    const db = other();
+    expect(db.prepare('PRAGMA user_version').raw().get()).toEqual([1]);
+    expect(db.prepare(`SELECT count(*) FROM sqlite_schema WHERE name = 'events_by_resource'`).raw().get()).toEqual([1]);
+  });
+
+  test('a file from a newer version is refused', async () => {
+    await makeVersion1('PRAGMA user_version = 99;');
+    await expect(start()).rejects.toMatchObject({
+      kind: 'unsupported_version',
+      message: expect.stringContaining('schema 99'),
+    });
+  });
+
+  test('a sequence can not be given twice, neither nearby nor far away', async () => {
+    const store = await start();
+    await append(store, event('task_1'), event('task_1'));
+    const db = other();
+    const insert = (position: number, sequence: number) =>
+      db.exec(`INSERT INTO events VALUES (${position}, 1, ${sequence}, 1, '{}')`);
+    expect(() => insert(3, 2)).toThrow('UNIQUE');
+    expect(() => db.exec('INSERT INTO stretches VALUES (1, 7, 2)')).toThrow('given twice');
+    db.exec('INSERT INTO stretches VALUES (1, 7, 3)');
+  });
+});
+
+describe('a disk that says no', () => {
+  test('a full one refuses everyone, keeps nothing half-written, and is used again once there is room', async () => {
+    const store = await start({ maxBytes: 600_000 });
+    const fill = async () => {
+      for (let n = 0; n < 100; n++) await append(store, event('task_1', { text: 'x'.repeat(20_000) }));
+    };
+    await expect(fill()).rejects.toMatchObject({ kind: 'unavailable', message: expect.stringContaining('disk space') });
+    expect(store.trouble()).toContain('disk space');
+    const before = (await all(store)).length;
+    const crowd = await Promise.allSettled(
+      Array.from({ length: 5 }, () => append(store, event('task_2', { text: 'x'.repeat(20_000) }))),
+    );
+    expect(crowd.map((one) => (one as PromiseRejectedResult).reason.kind)).toEqual(Array(5).fill('unavailable'));
+    expect(await all(store)).toHaveLength(before);
+    await store.retain('2026-11-16T10:00:00.000Z');
+    const { events } = await append(store, event('task_1', { text: 'x'.repeat(20_000) }));
+    expect(events[0]).toMatchObject({ id: eventId(before + 1), sequence: before + 1 });
+    expect(store.trouble()).toBeUndefined();
+  });
+
+  test('another process that keeps the lock is waited for, then named, then forgiven', async () => {
+    const store = await start({ patienceMs: 60 });
+    const db = other();
+    db.exec('BEGIN IMMEDIATE');
+    await expect(append(store, event('task_1'))).rejects.toMatchObject({
+      kind: 'unavailable',
+      message: expect.stringContaining('another process'),
+    });
+    await expect(store.putBlob(new Uint8Array(3))).rejects.toMatchObject({ kind: 'unavailable' });
+    expect(store.trouble()).toContain('another process');
+    const patient = await start({ patienceMs: 30_000 });
+    const waiting = append(patient, event('task_2'));
+    let turns = 0;
+    const ticking = setInterval(() => turns++, 5);
+    setTimeout(() => db.exec('ROLLBACK'), 200);
+    await waiting;
+    clearInterval(ticking);
+    // It waited without blocking the process.
+    expect(turns).toBeGreaterThan(2);
+    await append(store, event('task_1'));
+    expect(store.trouble()).toBeUndefined();
+    expect((await all(store)).map(({ resource }) => resource.id)).toEqual(['task_2', 'task_1']);
+  });
+
+  test('a file that is gone is not written to, and is used again when it is back', async () => {
+    const store = await start();
+    await append(store, event('task_1'));
+    await rename(home.path, `${home.path}.away`);
+    await expect(append(store, event('task_1'))).rejects.toMatchObject({
+      kind: 'unavailable',
+      message: expect.stringContaining('put it back'),
+    });
+    expect(store.trouble()).toContain('put it back');
+    await rename(`${home.path}.away`, home.path);
+    await append(store, event('task_1'));
+    expect(store.trouble()).toBeUndefined();
+    expect(await all(store)).toHaveLength(2);
+  });
+});
