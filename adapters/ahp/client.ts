@@ -124,9 +124,11 @@ export function createUpstream(config: UpstreamConfig, deps: Pick<Deps, 'log' | 
 
   async function send(): Promise<void> {
     while (waiting.length > 0 && !closing.signal.aborted) {
-      const [next] = waiting;
+      let next = waiting[0];
       try {
         const asking = await connection();
+        // It may have been dropped for newer ones while nobody could be told.
+        next = waiting[0];
         // Harnesses before 2.4 do not know the words of the run contracts.
         const known = Number(asking.welcome?.version.split('.')[1] ?? 0) >= 4;
         if (next && (known || !CONTRACTS.has(next.event_type))) await asking.notify(next);

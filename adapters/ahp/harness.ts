@@ -2,7 +2,7 @@
  * One message in, at most one out, whatever carries it. Checks come in the protocol's own order; errors are only for
  * messages that no decision could answer, because agents take an error for a yes.
  */
-import { CAPABILITIES, EVENTS, eventRow, faults, type METHODS, PROTOCOL } from '../../mappings/ahp.ts';
+import { CAPABILITIES, eventRow, faults, type Method, PROTOCOL } from '../../mappings/ahp.ts';
 import {
   type Actor,
   asFault,
@@ -137,7 +137,7 @@ export function createHarness(
   }
 
   async function requested(method: string, params: Json, caller: Caller, id: string): Promise<Json> {
-    switch (method as (typeof METHODS)[number]) {
+    switch (method as Method) {
       case 'ahp/handshake':
         return await handshake(params, caller);
       case 'ahp/event':
@@ -345,6 +345,3 @@ export function createHarness(
     },
   };
 }
-
-/** Events that wait for an answer, for whoever wants to know before asking. */
-export const BLOCKING: readonly string[] = EVENTS.filter((row) => 'answer' in row).map(({ wire }) => wire);

@@ -4,7 +4,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { clientChecks } from './ahp/client.ts';
+import { clientChecks, clientDifferences } from './ahp/client.ts';
 import { equal, expectAnswer, met, shapeOf } from './ahp/compare.ts';
 import { expectDecision } from './ahp/differences.ts';
 import { KEY, openPeer, type Peer } from './ahp/house.ts';
@@ -35,6 +35,7 @@ export async function main(options: readonly string[], print: Print): Promise<nu
     await peer.close();
   }
   for (const [{ name, why }, cases] of met) print(`differs on purpose: ${name} (${cases.length}): ${why}`);
+  for (const difference of clientDifferences()) print(`differs on purpose: ${difference}`);
   print(`${passed} passed, ${failed} failed`);
   return failed > 0 ? 1 : 0;
 }

@@ -1,0 +1,276 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import type { Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createUpstream, type Upstream } from '../adapters/ahp/client.ts';
+import type { UpstreamConfig } from '../adapters/ahp/config.ts';
+import { serveUnix } from '../adapters/ahp/server.ts';
+import type { AhpEvent } from '../adapters/ahp/translate.ts';
+import type { Action } from '../src/model/actions.ts';
+import { lineWriter, readLines } from '../src/wire/ndjson.ts';
+import { listenUnix } from '../src/wire/unix-socket.ts';
+import { ana } from './support/actors.ts';
+import { event, openAgent, QUIET, type Said } from './support/ahp.ts';
+import { fakeClock } from './support/clock.ts';
+
+const NEVER = new AbortController().signal;
+const WELCOME = {
+  protocol_version: '2.4',
+  harness_info: { name: 'h', version: '1', capabilities: [] },
+  config: { max_depth: 3 },
+};
+
+type Script = (message: Said, say: (frame: unknown) => void, socket: Socket) => void;
+
+/** A harness that says what the test says. */
+async function harness(script: Script, welcome: object = WELCOME) {
+  const dir = await mkdtemp(join(tmpdir(), 'tollbridge-ahp-'));
+  const path = join(dir, 'h.sock');
+  const heard: Said[] = [];
+  const listening = await listenUnix(path, (socket) => {
+    const write = lineWriter(socket);
+    const say = (frame: unknown) => void write(typeof frame === 'string' ? frame : JSON.stringify(frame));
+    (async () => {
+      for await (const line of readLines(socket, { limit: 1 << 20 })) {
+        const message = JSON.parse(line);
+        heard.push(message);
+        if (message.method === 'ahp/handshake') say({ jsonrpc: '2.0', id: message.id, result: welcome });
+        else script(message, say, socket);
+      }
+    })();
+  });
+  onTestFinished(async () => {
+    await listening.close();
+    await rm(dir, { recursive: true, force: true });
+  });
+  return { path, heard };
+}
+
+function upstream(config: UpstreamConfig): Upstream {
+  let count = 0;
+  const made = createUpstream(
+    { name: 'h', hop: 'us', timeout_ms: 300, ...config },
+    { log: QUIET, clock: fakeClock(), ids: { next: (prefix) => `${prefix}_${++count}` }, secret: async () => 'x' },
+  );
+  onTestFinished(() => made.close());
+  return made;
+}
+
+const action = (more: Partial<Action> = {}): Action => ({
+  id: 'action_1',
+  kind: 'tool',
+  actor: ana,
+  workspace_id: 'w',
+  session_id: 'session_1',
+  tool: 'bash',
+  arguments: { command: 'ls' },
+  effect: 'execute',
+  evidence: 'held',
+  ...more,
+});
+
+const answer =
+  (result: unknown): Script =>
+  (message, say) =>
+    say({ jsonrpc: '2.0', id: message.id, result });
+
+async function decided(script: Script, config: UpstreamConfig = {}, about = action(), welcome?: object) {
+  const { path, heard } = await harness(script, welcome);
+  const decision = await upstream({ socket: path, ...config }).decide(about, NEVER);
+  return { decision, asked: heard.find(({ method }) => method === 'ahp/event')?.params };
+}
+
+describe('what a harness says is what is decided', () => {
+  test('about a tool, asked under both its names and with the way it came', async () => {
+    const { decision, asked } = await decided(
+      answer({ decision: 'block', reason: 'not that' }),
+      {},
+      action({ attributes: { via: ['them'], depth: 2 } }),
+    );
+    expect(decision).toEqual({ verdict: 'block', reason: 'not that', engine: 'ahp:h' });
+    expect(asked).toMatchObject({
+      event_type: 'pre_action',
+      depth: 2,
+      payload: { action_type: 'tool_call', tool_name: 'bash', tool: 'bash', arguments: { command: 'ls' } },
+      metadata: { via: ['them', 'us'] },
+    });
+  });
+
+  test.each([
+    ['allow', { decision: 'allow' }, { verdict: 'allow' }],
+    [
+      'escalate',
+      { decision: 'escalate', reason: 'r', escalation_target: 'ops' },
+      { verdict: 'escalate', reason: 'r (ask ops)' },
+    ],
+    ['defer', { decision: 'defer', retry_after_ms: 500_000 }, { verdict: 'defer', retry_after_ms: 60_000 }],
+    [
+      'modify',
+      { decision: 'modify', modified_payload: { arguments: { command: 'ls -l' } } },
+      { verdict: 'modify', arguments: { command: 'ls -l' } },
+    ],
+    [
+      'an allow that rewrites',
+      { decision: 'allow', modified_payload: { args: { command: 'pwd' } } },
+      { verdict: 'modify', arguments: { command: 'pwd' } },
+    ],
+    [
+      'a rewrite nobody can read',
+      { decision: 'modify', modified_payload: 'x' },
+      { verdict: 'block', code: 'cannot_modify' },
+    ],
+    [
+      'another tool instead',
+      { decision: 'modify', modified_payload: { tool: 'rm', arguments: {} } },
+      { verdict: 'block', code: 'cannot_modify' },
+    ],
+  ])('%s', async (_, said, wanted) => {
+    expect((await decided(answer(said))).decision).toMatchObject(wanted);
+  });
+
+  test('a defer that means a person is looking is an approval', async () => {
+    const { decision } = await decided(answer({ decision: 'defer', retry_after_ms: 1 }), { defer_means: 'approval' });
+    expect(decision.verdict).toBe('escalate');
+  });
+
+  test('prompts and handoffs have their words; the rest is not asked about', async () => {
+    const input = { role: 'user', parts: [{ type: 'text', text: 'fix it', visibility: 'public' }] };
+    const prompt = await decided(
+      answer({ decision: 'modify', modified_payload: { prompt: 'fix it safely' } }),
+      {},
+      action({ kind: 'prompt', arguments: { input } }),
+    );
+    expect(prompt.asked).toMatchObject({ event_type: 'pre_prompt', payload: { prompt: 'fix it' } });
+    expect(prompt.decision.arguments).toMatchObject({ input: { parts: [{ text: 'fix it safely' }] } });
+    const handoff = await decided(answer({ decision: 'allow' }), {}, action({ kind: 'handoff', target: 'helper' }));
+    expect(handoff.asked.payload.tool_name).toBe('a2a:helper');
+    const answering = await decided(answer({ decision: 'block', reason: 'r' }), {}, action({ kind: 'answer' }));
+    expect([answering.decision.verdict, answering.asked]).toEqual(['allow', undefined]);
+  });
+});
+
+describe('whatever is not a decision is a no', () => {
+  const nonsense: [string, Script][] = [
+    ['silence', () => {}],
+    ['an error', (message, say) => say({ jsonrpc: '2.0', id: message.id, error: { code: -32603, message: 'boom' } })],
+    ['another version', (message, say) => say({ jsonrpc: '1.0', id: message.id, result: { decision: 'allow' } })],
+    ['no result', (message, say) => say({ jsonrpc: '2.0', id: message.id, result: null })],
+    ['another id', (_, say) => say({ jsonrpc: '2.0', id: 'other', result: { decision: 'allow' } })],
+    ['an id that is a number', (_, say) => say({ jsonrpc: '2.0', id: 7, result: { decision: 'allow' } })],
+    ['another shape', answer({ decision: 'approve' })],
+    ['a word with another case', answer({ decision: 'ALLOW' })],
+    ['no JSON', (_, say) => say('allow')],
+    ['hanging up', (_message, _say, socket) => socket.destroy()],
+  ];
+  test.each(nonsense)('%s', async (_, script) => {
+    expect((await decided(script)).decision).toMatchObject({
+      verdict: 'block',
+      code: 'harness_failed',
+      engine: 'ahp:h',
+    });
+  });
+
+  test('unless it was asked for advice, or a person is to decide', async () => {
+    expect((await decided(() => {}, { on_failure: 'ignore' })).decision.verdict).toBe('allow');
+    expect((await decided(() => {}, { on_failure: 'escalate' })).decision.verdict).toBe('escalate');
+  });
+
+  test('and so is nobody being there, another major version, and being too deep', async () => {
+    expect((await upstream({ socket: '/nowhere/h.sock' }).decide(action(), NEVER)).verdict).toBe('block');
+    expect((await upstream({ url: 'http://127.0.0.1:1/ahp' }).decide(action(), NEVER)).verdict).toBe('block');
+    expect((await upstream({ url: 'ws://127.0.0.1:1/ahp' }).decide(action(), NEVER)).verdict).toBe('block');
+    expect((await upstream({ command: ['/nowhere/harness'] }).decide(action(), NEVER)).verdict).toBe('block');
+    const other = await decided(answer({ decision: 'allow' }), {}, action(), { ...WELCOME, protocol_version: '3.0' });
+    expect(other.decision.verdict).toBe('block');
+    const deep = await decided(answer({ decision: 'allow' }), {}, action({ attributes: { depth: 4 } }));
+    expect([deep.decision.code, deep.asked]).toEqual(['depth_limit', undefined]);
+  });
+});
+
+test('a connection that was cut is made again', async () => {
+  let count = 0;
+  const { path, heard } = await harness((message, say, socket) => {
+    count += 1;
+    if (count === 1) socket.destroy();
+    else say({ jsonrpc: '2.0', id: message.id, result: { decision: 'allow' } });
+  });
+  const engine = upstream({ socket: path });
+  expect((await engine.decide(action(), NEVER)).verdict).toBe('block');
+  expect((await engine.decide(action(), NEVER)).verdict).toBe('allow');
+  expect(heard.filter(({ method }) => method === 'ahp/handshake')).toHaveLength(2);
+});
+
+test('what is told waits in a queue that keeps how runs went, and older harnesses are spared words they do not know', async () => {
+  const { path, heard } = await harness(() => {});
+  const engine = upstream({ socket: path, queue: 2 });
+  const say = (type: string, session_id: string) => engine.tell(event(type, {}, { session_id }) as unknown as AhpEvent);
+  say('post_action', '1');
+  say('run_lifecycle', '2');
+  say('post_action', '3');
+  say('post_action', '4');
+  await engine.told();
+  await expect.poll(() => heard.length).toBe(3);
+  expect(heard.slice(1).map(({ params }) => params.session_id)).toEqual(['2', '4']);
+  const old = await harness(() => {}, { ...WELCOME, protocol_version: '2.3' });
+  const older = upstream({ socket: old.path });
+  older.tell(event('run_lifecycle', {}) as unknown as AhpEvent);
+  older.tell(event('post_action', {}) as unknown as AhpEvent);
+  await older.told();
+  await expect.poll(() => old.heard.map(({ params }) => params.event_type)).toEqual([undefined, 'post_action']);
+});
+
+describe('relay', () => {
+  const socket = async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'tollbridge-ahp-'));
+    onTestFinished(() => rm(dir, { recursive: true, force: true }));
+    return join(dir, 'up.sock');
+  };
+
+  test('the stricter of two houses counts', async () => {
+    const path = await socket();
+    const up = await openAgent({
+      rules:
+        '- { id: all, when: { kind: tool }, then: allow }\n- { id: no, when: { tool: curl }, then: block, say: upstream says no }',
+      config: { hop: 'up' },
+    });
+    const listening = await serveUnix(path, up.harness, { lineLimit: 1 << 20 }, { log: QUIET });
+    onTestFinished(() => listening.close());
+    const engine = upstream({ socket: path, hop: 'down', timeout_ms: 5_000 });
+    const down = await openAgent({
+      rules:
+        '- { id: all, when: { kind: tool }, then: allow }\n- { id: rm, when: { tool: rm }, then: block, say: downstream says no }',
+      engines: [engine],
+      config: { hop: 'down' },
+    });
+    expect(await down.ask('pre_action', { tool: 'bash', arguments: {} })).toMatchObject({ decision: 'allow' });
+    expect(await down.ask('pre_action', { tool: 'curl', arguments: {} })).toMatchObject({
+      decision: 'block',
+      reason: 'upstream says no',
+    });
+    expect(await down.ask('pre_action', { tool: 'rm', arguments: {} })).toMatchObject({
+      decision: 'block',
+      reason: 'downstream says no',
+    });
+    const asked = (await up.t.all())
+      .filter(({ event: kind }) => kind === 'tool.requested')
+      .map(({ payload }) => payload.name);
+    expect(asked).toEqual(['bash', 'curl']);
+  });
+
+  test('two houses that ask each other find out', async () => {
+    const path = await socket();
+    const engine = upstream({ socket: path, hop: 'one', timeout_ms: 5_000 });
+    const one = await openAgent({
+      rules: '- { id: all, when: { kind: tool }, then: allow }',
+      engines: [engine],
+      config: { hop: 'one' },
+    });
+    const listening = await serveUnix(path, one.harness, { lineLimit: 1 << 20 }, { log: QUIET });
+    onTestFinished(() => listening.close());
+    expect(await one.ask('pre_action', { tool: 'bash', arguments: {} })).toMatchObject({
+      decision: 'block',
+      reason: 'one is asked about its own question: harnesses go in a circle',
+    });
+  });
+});

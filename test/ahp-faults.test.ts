@@ -1,0 +1,133 @@
+import { PassThrough } from 'node:stream';
+import { expect, test } from 'vitest';
+import { serveLines } from '../adapters/ahp/streams.ts';
+import type { PolicyEngine, Store } from '../src/ports.ts';
+import { AGENT, openAgent, QUIET } from './support/ahp.ts';
+import { pulledDisk } from './support/failing-store.ts';
+
+const RULES =
+  '- { id: tools, when: { kind: tool }, then: allow }\n- { id: mail, when: { tool: mail }, then: ask, say: who knows }';
+const bash = { tool_name: 'bash', arguments: { command: 'ls' } };
+
+test('a log that cannot be written lets nothing through', async () => {
+  const disk = pulledDisk();
+  const agent = await openAgent({ rules: RULES, store: disk.wrap });
+  expect(await agent.ask('pre_action', bash)).toMatchObject({ decision: 'allow' });
+  disk.down = true;
+  const no = { decision: 'block', reason: 'decisions cannot be written down now, so nothing is let through' };
+  expect(await agent.ask('pre_action', bash)).toEqual(no);
+  expect(await agent.ask('pre_prompt', { prompt: 'p' })).toEqual(no);
+  expect(await agent.ask('idle', { idle_duration_ms: 1, idle_reason: 'r' })).toMatchObject({ decision: 'defer' });
+  expect(
+    await agent.ask('confirmation', { session_id: 's', confirmation_type: 'user_confirm', message: 'm' }),
+  ).toMatchObject({ decision: 'reject' });
+  expect(
+    await agent.request('ahp/query', { session_id: 's', agent_id: 'a', query_type: 'q', payload: {} }),
+  ).toMatchObject({ answer: 'no' });
+  expect(await agent.request('ahp/handshake', {})).toMatchObject({ protocol_version: '2.4' });
+  disk.down = false;
+  expect(await agent.ask('pre_action', bash)).toMatchObject({ decision: 'allow' });
+});
+
+test('a log that is slow is not waited for, and the yes that comes too late is called off', async () => {
+  let slow = 0;
+  const wrap = (store: Store): Store => ({
+    ...store,
+    async commit(unit) {
+      if (slow > 0) await new Promise((resolve) => setTimeout(resolve, slow));
+      return await store.commit(unit);
+    },
+  });
+  const agent = await openAgent({ rules: RULES, store: wrap, config: { timeout_ms: 300 } });
+  await agent.tell('session_start', {});
+  const { id } = await agent.task();
+  slow = 800;
+  expect(await agent.ask('pre_action', bash)).toEqual({ decision: 'block', reason: 'it was not decided in time' });
+  slow = 0;
+  const failed = await agent.t.seen(id, 'tool.failed');
+  expect(failed.payload).toMatchObject({ name: 'bash', code: 'canceled', error: 'the agent was told no' });
+});
+
+test('a policy that does not answer is a no', async () => {
+  const silent: PolicyEngine = { name: 'silent', decide: () => new Promise(() => {}) };
+  const agent = await openAgent({ rules: RULES, engines: [silent], settings: { policyTimeoutMs: 200 } });
+  expect(await agent.ask('pre_action', bash)).toMatchObject({ decision: 'block' });
+});
+
+test('whoever hangs up while people are asked loses nothing: the answer waits for the next time', async () => {
+  const agent = await openAgent({ rules: RULES });
+  const mail = { tool_name: 'mail', arguments: { to: 'bo' } };
+  await agent.tell('session_start', {});
+  const { id } = await agent.task();
+  const gone = new AbortController();
+  const held = agent.ask('pre_action', mail, {}, { ...agent.caller, gone: gone.signal });
+  const [ask] = await agent.t.asks(id);
+  gone.abort();
+  expect(await held).toMatchObject({ decision: 'escalate' });
+  await agent.t.answer(ask!.id, { approved: true });
+  expect((await agent.t.events(id)).some(({ event }) => event === 'vendor.tollbridge.ask_used')).toBe(false);
+  expect(await agent.ask('pre_action', mail)).toMatchObject({ decision: 'allow' });
+});
+
+test('a question nobody answers is over before a client hangs up', async () => {
+  const agent = await openAgent({ rules: RULES });
+  const hungUp = new Promise((resolve) => setTimeout(resolve, 10_000, 'hung up').unref());
+  const asked = agent.ask('pre_action', { tool_name: 'mail', arguments: {} });
+  expect(await Promise.race([asked, hungUp])).toMatchObject({ decision: 'escalate' });
+}, 20_000);
+
+test('a batch answers every entry, whatever becomes of one', async () => {
+  const broken: PolicyEngine = {
+    name: 'broken',
+    async decide({ arguments: args }) {
+      if (args.fail) throw new Error('down');
+      return { verdict: 'allow', reason: 'fine', code: 'no_objection', engine: 'broken' };
+    },
+  };
+  const agent = await openAgent({ rules: RULES, engines: [broken] });
+  const entry = (payload: object, type = 'pre_action') => ({
+    event_type: type,
+    session_id: 's',
+    agent_id: 'a',
+    timestamp: 't',
+    depth: 0,
+    payload,
+  });
+  const { decisions } = await agent.request('ahp/batch', {
+    events: [
+      entry(bash),
+      entry({ tool_name: 'bash', arguments: { fail: true } }),
+      entry({}, 'post_action'),
+      entry({ tool_name: 'mail', arguments: {} }),
+    ],
+  });
+  expect(decisions.map(({ decision }: { decision: string }) => decision)).toEqual([
+    'allow',
+    'block',
+    'allow',
+    'escalate',
+  ]);
+});
+
+test('a stream of nonsense harms nobody, and the same request gets the same answer', async () => {
+  const agent = await openAgent({ rules: RULES });
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  const serving = serveLines(agent.harness, { input, output }, { actor: AGENT, log: QUIET, limit: 1000 });
+  const params = { event_type: 'pre_action', session_id: 's', agent_id: 'a', timestamp: 't', depth: 0, payload: bash };
+  const request = JSON.stringify({ jsonrpc: '2.0', id: 'one', method: 'ahp/event', params });
+  for (const line of ['', '{', '[]', 'null', '"x"', '{"jsonrpc":"2.0"}', 'y'.repeat(5000), request, request])
+    input.write(`${line}\n`);
+  input.write(Buffer.from([0xff, 0xfe, 0x0a]));
+  input.end();
+  await serving;
+  const said = String(output.read())
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(said.map(({ id, result }) => [id, result.decision])).toEqual([
+    ['one', 'allow'],
+    ['one', 'allow'],
+  ]);
+  const asked = (await agent.t.all()).filter(({ event }) => event === 'tool.requested');
+  expect(asked).toHaveLength(1);
+});

@@ -1,0 +1,177 @@
+import { describe, expect, test } from 'vitest';
+import { AGENT, openAgent, type Said } from './support/ahp.ts';
+
+const RULES = '- { id: tools, when: { kind: tool, tool: [bash, read] }, then: allow }';
+const T = '2026-05-01T00:00:00Z';
+const call = (tool_name: string, args: object = {}) => ({ action_type: 'tool_call', tool_name, arguments: args });
+const run = (status: string, more: object = {}) => ({
+  run_id: 'run-1',
+  session_id: 's',
+  status,
+  updated_at: T,
+  ...more,
+});
+
+describe('a supervised run', () => {
+  test('is a task we did not start, with a receipt that claims no more than was seen', async () => {
+    const agent = await openAgent({ rules: RULES });
+    await agent.tell('session_start', { model_provider: 'p', model_name: 'm' });
+    await agent.ask('pre_prompt', { prompt: 'look' });
+    await agent.tell('post_response', { response_text: 'looking', usage: { prompt_tokens: 5, completion_tokens: 2 } });
+    await agent.ask('pre_action', call('bash', { command: 'ls' }));
+    await agent.tell('post_action', {
+      ...call('bash', { command: 'ls' }),
+      result: { status: 'success', output: 'a', exit_code: 0 },
+    });
+    await agent.ask('pre_action', call('read', { path: '/a' }));
+    await agent.tell('post_action', { ...call('grep', { q: 'x' }), result: { success: false, output: 'no' } });
+    await agent.tell('session_end', {});
+
+    const task: Said = await agent.task();
+    expect(task).toMatchObject({ status: 'COMPLETED', assigned_agent_id: null, created_by: 'coder' });
+    const [receipt] = (await agent.t.receipts(task.id)) as Said[];
+    expect(
+      receipt.side_effects.tool_calls.map(({ tool, status, metadata }: Said) => [tool, status, metadata.evidence]),
+    ).toEqual([
+      ['bash', 'succeeded', 'asked'],
+      ['read', 'canceled', 'asked'],
+      ['grep', 'failed', 'observed'],
+    ]);
+    expect(receipt.model_route.chosen_model).toMatchObject({ provider: 'p', model: 'm' });
+    expect(receipt.metadata.evidence).toEqual({ asked: 2, held: 0, observed: 1 });
+    expect(receipt.metadata.not_reported).toContain(
+      'the work was done by a supervised agent: only what it told is known',
+    );
+    expect(receipt.metadata.not_reported.some((gap: string) => gap.startsWith('the outcome of read'))).toBe(true);
+  });
+
+  test('ends as failed when the last thing told was an error', async () => {
+    const agent = await openAgent({ rules: RULES });
+    await agent.tell('session_start', {});
+    await agent.tell('error', { error_type: 'llm', error_message: 'no model' });
+    await agent.tell('session_end', {});
+    expect(await agent.task()).toMatchObject({
+      status: 'FAILED',
+      failure: { code: 'agent_failed', message: 'no model' },
+    });
+  });
+
+  test('of a sub-agent has the one above it as its parent, and the same ids of another credential are others', async () => {
+    const agent = await openAgent({ rules: RULES });
+    await agent.tell('session_start', {});
+    const parent = await agent.task();
+    await agent.tell('session_start', {}, { agent_id: 'sub', depth: 1 });
+    expect(await agent.task()).toMatchObject({ parent_task_id: parent.id, session_id: parent.session_id });
+    const other = { actor: { ...AGENT, id: 'stranger' }, gone: agent.caller.gone };
+    await agent.ask('pre_prompt', { prompt: 'p' }, {}, other);
+    const third = await agent.task();
+    expect(third.session_id).not.toBe(parent.session_id);
+    expect(third.created_by).toBe('stranger');
+  });
+
+  test('that was canceled by a person is told no', async () => {
+    const agent = await openAgent({ rules: RULES });
+    await agent.tell('session_start', {});
+    const { id } = await agent.task();
+    await agent.t.send('task.cancel', { task_id: id, reason: 'enough' });
+    expect(await agent.ask('pre_action', call('bash'))).toMatchObject({ decision: 'block' });
+    expect(await agent.tell('post_action', { status: 'ok' })).toEqual({ kind: 'taken' });
+  });
+
+  test('whose agent leaves without a word has failed', async () => {
+    const agent = await openAgent({ rules: RULES });
+    await agent.ask('pre_action', call('bash'));
+    await agent.harness.left(AGENT);
+    expect(await agent.task()).toMatchObject({ status: 'FAILED', failure: { code: 'agent_left' } });
+  });
+});
+
+describe('run contracts', () => {
+  test('become the state, the plan and the outcome of the task', async () => {
+    const agent = await openAgent({ rules: RULES, config: { settle_ms: 200 } });
+    await agent.ask('pre_action', call('bash'));
+    const implicit = await agent.task();
+    await agent.tell('run_lifecycle', run('executing', { prompt: 'fix the tests' }));
+    await agent.tell('task_list', {
+      run_id: 'run-1',
+      session_id: 's',
+      updated_at: T,
+      tasks: [
+        { id: '1', title: 'look', status: 'completed' },
+        { id: '2', title: 'fix', status: 'failed' },
+      ],
+    });
+    expect((await agent.task()).metadata.plan).toMatchObject([
+      { content: 'look', status: 'completed' },
+      { content: 'failed: fix', status: 'completed' },
+    ]);
+    await agent.tell('run_lifecycle', run('completed', { result_summary: 'all green' }));
+    const file = { id: 'art', kind: 'log', path: 'x.log', sha256: 'a'.repeat(64), size_bytes: 3 };
+    await agent.tell('verification', {
+      run_id: 'run-1',
+      session_id: 's',
+      status: 'needs_review',
+      updated_at: T,
+      checks: [{ id: 'c', subject: 'tests', status: 'passed', command: 'make test', artifacts: [file] }],
+      residual_risks: ['flaky'],
+    });
+    const task = await agent.task();
+    expect(task.id).toBe(implicit.id);
+    expect(task.status).toBe('COMPLETED');
+    const [outcome] = (await agent.t.bridge.list(AGENT, { object: 'outcome', where: { task_id: task.id } }))
+      .data as Said[];
+    expect(outcome).toMatchObject({
+      status: 'SUCCEEDED',
+      summary: 'all green',
+      metrics: {
+        verification: { status: 'needs_review', residual_risks: ['flaky'], checks: [{ id: 'c', status: 'passed' }] },
+      },
+    });
+    expect(outcome.artifacts).toMatchObject([
+      { kind: 'log', uri: 'file:x.log', visibility: 'internal', sha256: 'a'.repeat(64) },
+    ]);
+  });
+
+  test('after the end are kept beside the receipt and change nothing', async () => {
+    const agent = await openAgent({ rules: RULES });
+    await agent.tell('run_lifecycle', run('executing'));
+    await agent.tell('run_lifecycle', run('cancelled', { error: 'enough' }));
+    const { id } = await agent.task();
+    expect(await agent.tell('run_lifecycle', run('completed'))).toEqual({ kind: 'taken' });
+    expect(await agent.task()).toMatchObject({ id, status: 'CANCELED' });
+    const kept = (await agent.t.all()).filter(({ event }) => event === 'vendor.tollbridge.passthrough');
+    expect(kept.map(({ payload }) => payload.method)).toEqual(['ignored run_lifecycle']);
+  });
+
+  test('with another name are another task', async () => {
+    const agent = await openAgent({ rules: RULES });
+    await agent.tell('run_lifecycle', run('executing'));
+    await agent.tell('run_lifecycle', { ...run('executing'), run_id: 'run-2' });
+    const { data } = await agent.t.bridge.list(AGENT, { object: 'task' });
+    expect(data).toHaveLength(2);
+  });
+
+  test('that do not fit are turned away', async () => {
+    const agent = await openAgent();
+    expect(await agent.tell('run_lifecycle', { status: 'executing' })).toMatchObject({
+      kind: 'rejected',
+      code: -32603,
+    });
+    expect(
+      await agent.request('ahp/batch', {
+        events: [{ event_type: 'task_list', session_id: 's', agent_id: 'a', timestamp: T, depth: 0, payload: {} }],
+      }),
+    ).toMatchObject({ error: { code: -32602 } });
+    expect(await agent.t.bridge.list(AGENT, { object: 'task' })).toMatchObject({ data: [] });
+  });
+});
+
+test('a heartbeat is kept once a minute', async () => {
+  const agent = await openAgent();
+  const beat = { uptime_ms: 1, total_events_processed: 1, current_state: 'active' };
+  for (let count = 0; count < 3; count += 1) await agent.tell('heartbeat', beat);
+  agent.t.clock.advance?.(61_000);
+  await agent.tell('heartbeat', beat);
+  const beats = (await agent.t.all()).filter(({ event }) => event === 'vendor.ahp.heartbeat');
+  expect(beats).toHaveLength(2);
+});

@@ -1,0 +1,153 @@
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { type Asking, createAsking } from '../adapters/ahp/asking.ts';
+import { type AhpConfig, settingsOf } from '../adapters/ahp/config.ts';
+import { type Credential, openLink, type Where } from '../adapters/ahp/links.ts';
+import { ahpDoor } from '../adapters/ahp/server.ts';
+import type { AhpEvent } from '../adapters/ahp/translate.ts';
+import { Fault } from '../src/model/faults.ts';
+import type { Deps } from '../src/ports.ts';
+import { createHttpHost } from '../src/wire/http.ts';
+import { AGENT, event, QUIET } from './support/ahp.ts';
+import { openTestHouse } from './support/house.ts';
+
+const RULES =
+  '- { id: shell, when: { tool: bash }, then: allow }\n- { id: no-rm, when: { tool: rm }, then: block, say: never }';
+const SECRET = 'k e&y/1+=';
+
+async function openDoor(config: AhpConfig = {}) {
+  const t = await openTestHouse({ rules: RULES });
+  await t.send('resource.create', { object: 'workspace', body: { name: 'w', root: 'file:///w' } });
+  const logged: unknown[] = [];
+  const note = (fields: object, message: string) => void logged.push([fields, message]);
+  let count = 0;
+  const http = createHttpHost({
+    requestId: () => `req_${++count}`,
+    log: { info: note, warn: note, error: note },
+    graceMs: 100,
+  });
+  const deps: Deps = {
+    log: { info: note, warn: note, error: note },
+    clock: t.clock,
+    ids: { next: (prefix) => `${prefix}_d${++count}` },
+    http,
+    authenticate: async (bearer) => {
+      if (bearer !== SECRET) throw new Fault('unauthenticated', 'the token is not valid');
+      return AGENT;
+    },
+    jwks: () => ({}),
+    secret: async () => SECRET,
+  };
+  const door = await ahpDoor(settingsOf(config), deps).open(t.bridge);
+  const { url } = await http.listen();
+  onTestFinished(async () => {
+    await door.close();
+    await http.close();
+  });
+  return { t, url, logged };
+}
+
+async function connect(where: Where, credential?: Credential): Promise<Asking> {
+  let count = 0;
+  const asking = createAsking(await openLink(where, credential, QUIET), () => `id-${++count}`, 10_000);
+  onTestFinished(() => asking.close());
+  return asking;
+}
+
+async function tempDir(): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), 'tollbridge-ahp-'));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+const pre = (tool: string): AhpEvent => event('pre_action', { tool, arguments: {} }) as unknown as AhpEvent;
+
+/** The same conversation, whatever carries it. */
+async function converse(asking: Asking): Promise<void> {
+  await expect(asking.event(pre('bash'))).rejects.toThrow('hands have to be shaken');
+  expect(await asking.handshake({ session_id: 's', agent_id: 'a' })).toMatchObject({
+    version: '2.4',
+    maxDepth: 10,
+    timeoutMs: 10_000,
+  });
+  const [yes, no] = await Promise.all([asking.event(pre('bash')), asking.event(pre('rm'))]);
+  expect(yes).toMatchObject({ decision: 'allow' });
+  expect(no).toMatchObject({ decision: 'block', reason: 'never' });
+  await asking.notify(
+    event('post_action', { tool: 'bash', arguments: {}, result: { success: true } }) as unknown as AhpEvent,
+  );
+  expect(await asking.batch([pre('rm'), pre('bash')])).toMatchObject([{ decision: 'block' }, { decision: 'allow' }]);
+  expect(await asking.query({ session_id: 's', agent_id: 'a', query_type: 'q', payload: {} })).toMatchObject({
+    answer: 'yes',
+  });
+  const recall = { session_id: 's', query: 'q', memory_type: 'm', max_results: 1, working_directory: '/' };
+  expect(await asking.event(event('memory_recall', recall) as unknown as AhpEvent)).toEqual({
+    decision: 'allow',
+    injected_facts: [],
+  });
+  await expect(asking.batch([event('idle', {}) as unknown as AhpEvent])).rejects.toThrow('idle cannot be batched');
+}
+
+describe('our client and our harness', () => {
+  test('over HTTP, with an API key and with a bearer token', async () => {
+    const { url } = await openDoor();
+    await converse(await connect({ url: `${url}/ahp` }, { kind: 'api_key', value: SECRET }));
+    const wrong = await connect({ url: `${url}/ahp` }, { kind: 'token', value: 'guess' });
+    await expect(wrong.handshake({ session_id: 's', agent_id: 'a' })).rejects.toThrow('HTTP 401');
+  });
+
+  test('over WebSocket, and what proves who is there is in no log', async () => {
+    const { url, logged, t } = await openDoor();
+    const ws = url.replace('http', 'ws');
+    await converse(await connect({ url: `${ws}/ahp?existing=1` }, { kind: 'api_key', value: SECRET }));
+    await converse(await connect({ url: `${ws}/ahp` }, { kind: 'token', value: SECRET }));
+    await expect(connect({ url: `${ws}/ahp` })).rejects.toThrow('cannot be reached');
+    const kept = JSON.stringify([logged, await t.all()]);
+    expect([kept.includes('k e&y'), kept.includes('api_key'), kept.includes('k+e%26y')]).toEqual([false, false, false]);
+  });
+
+  test('over a Unix socket that only its owner may open', async () => {
+    const path = join(await tempDir(), 'ahp.sock');
+    await openDoor({ socket: path });
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+    await converse(await connect({ socket: path }));
+  });
+
+  test('over the input and output of `tollbridge ahp --stdio`', async () => {
+    const dir = await tempDir();
+    const config = join(dir, 'tollbridge.yaml');
+    await writeFile(
+      config,
+      `rules:\n${RULES.split('\n')
+        .map((line) => `  ${line}`)
+        .join('\n')}\n`,
+    );
+    const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
+    const command = [
+      process.execPath,
+      '--import',
+      'tsx',
+      main,
+      'ahp',
+      '--stdio',
+      '--data',
+      join(dir, 'data'),
+      '--config',
+      config,
+    ];
+    await converse(await connect({ command }));
+  }, 30_000);
+});
+
+test('a socket that is in use, and a file that is no socket, are left alone', async () => {
+  const dir = await tempDir();
+  const path = join(dir, 'ahp.sock');
+  await openDoor({ socket: path });
+  await expect(openDoor({ socket: path })).rejects.toThrow('someone listens');
+  const file = join(dir, 'file');
+  await writeFile(file, 'mine');
+  await expect(openDoor({ socket: file })).rejects.toThrow('is not a socket');
+});
