@@ -7,8 +7,9 @@ import { bearerOf } from '../../src/wire/bearer.ts';
 import { requestIdOf } from '../../src/wire/http.ts';
 import { openSse, sseFrame } from '../../src/wire/sse.ts';
 import type { Call, Desk, Reply } from './call.ts';
+import { createOutbox } from './outbox.ts';
 import { beginning, readable } from './pages.ts';
-import { asciiJson, toWireEvent, toWireFault } from './translate.ts';
+import { asciiJson, toWireFault } from './translate.ts';
 
 export interface Wanted {
   readonly stream: Stream;
@@ -16,18 +17,6 @@ export interface Wanted {
   readonly only?: (event: CoreEvent) => boolean;
   /** Where a reader without a cursor begins. */
   readonly otherwise: 'beginning' | 'now';
-}
-
-/** Thousands may follow one task: an event is written out once, for all of them. */
-const frames = new WeakMap<CoreEvent, Buffer>();
-
-function frameOf(event: CoreEvent): Buffer {
-  const known = frames.get(event);
-  if (known) return known;
-  const text = sseFrame({ id: event.id, event: event.event, data: JSON.stringify(toWireEvent(event)) });
-  const frame = Buffer.from(text);
-  frames.set(event, frame);
-  return frame;
 }
 
 export function endsTask({ event, payload }: CoreEvent): boolean {
@@ -76,15 +65,17 @@ export async function streamEvents(desk: Desk, call: Call, { stream, only, other
     drain: () => sse.close(),
   });
 
+  const outbox = createOutbox(sse, (events) => {
+    last = events.at(-1)?.id ?? last;
+    metrics.eventsSent(events.length);
+  });
   try {
     for await (const event of bridge.follow(call.actor, { stream, ...(after && { after }) }, sse.signal)) {
       if (only && !only(event)) continue;
-      const room = sse.write(frameOf(event)) || (await sse.room());
-      if (!room) break;
-      last = event.id;
-      metrics.eventsSent(1);
+      if (!outbox.put(event) && !(await outbox.room())) break;
       if (stream.of === 'task' && endsTask(event)) break;
     }
+    outbox.flush();
     if (sse.stalled) {
       const details = { resume_from: last ?? null };
       sse.close(complaint(new Fault('deadline_exceeded', 'the reader did not keep up', { details })));
@@ -93,6 +84,7 @@ export async function streamEvents(desk: Desk, call: Call, { stream, only, other
     }
   } catch (thrown) {
     deps.log.warn({ err: thrown, request_id: requestIdOf(request) }, 'an event stream broke off');
+    outbox.flush();
     sse.close(complaint(thrown));
   } finally {
     place.leave(sse.stalled);
