@@ -1,0 +1,115 @@
+/**
+ * The other end of the wire, in a process of its own, the same for both contenders: sockets that follow streams to their
+ * end, or ask and wait for the answer, over and over. Reads as little of what it gets as it can.
+ */
+import { connect, type Socket } from 'node:net';
+
+export type Wanted =
+  | {
+      readonly do: 'follow';
+      readonly port: number;
+      readonly path: string;
+      readonly headers: string;
+      readonly sockets: number;
+    }
+  | {
+      readonly do: 'post';
+      readonly port: number;
+      readonly paths: readonly string[];
+      readonly headers: string;
+      readonly body: string;
+      readonly requests: number;
+    };
+export type Told =
+  | { readonly said: 'ready' }
+  /** Body bytes as they travelled, all sockets together. */
+  | {
+      readonly said: 'done';
+      readonly bytes: number;
+      readonly least: number;
+      readonly ms: number;
+      readonly bad: number;
+    };
+
+const tell = (told: Told) => process.send?.(told);
+let rounds = 0;
+
+process.on('message', (wanted: Wanted) => {
+  if (wanted.do === 'follow') follow(wanted);
+  else post(wanted);
+});
+
+/** Ready once every socket has begun to receive; done when the last stream has ended. */
+function follow({ port, path, headers, sockets }: Extract<Wanted, { do: 'follow' }>): void {
+  let begun = 0;
+  let open = sockets;
+  let bytes = 0;
+  let least = Number.POSITIVE_INFINITY;
+  for (let count = 0; count < sockets; count += 1) {
+    const socket = connect(port, '127.0.0.1');
+    let mine = 0;
+    let started = false;
+    socket.write(`GET ${path} HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\nconnection: close\r\n${headers}\r\n`);
+    socket.on('data', (chunk) => {
+      mine += chunk.length;
+      if (started || !chunk.includes('id: ')) return;
+      started = true;
+      begun += 1;
+      if (begun === sockets) tell({ said: 'ready' });
+    });
+    socket.on('error', () => {});
+    socket.once('close', () => {
+      bytes += mine;
+      least = Math.min(least, mine);
+      open -= 1;
+      if (open === 0) tell({ said: 'done', bytes, least, ms: 0, bad: sockets - begun });
+    });
+  }
+}
+
+/** One connection per path, one request at a time on each, until all requests are answered. */
+function post({ port, paths, headers, body, requests }: Extract<Wanted, { do: 'post' }>): void {
+  const round = ++rounds;
+  let sent = 0;
+  let answered = 0;
+  let bytes = 0;
+  let bad = 0;
+  let began = 0;
+  let connected = 0;
+  const all: { socket: Socket; path: string }[] = [];
+  const next = (socket: Socket, path: string) => {
+    if (sent === requests) return;
+    sent += 1;
+    socket.write(
+      `POST ${path} HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\ncontent-type: application/json\r\n` +
+        `idempotency-key: ${process.pid}-${round}-${sent}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n${headers}\r\n${body}`,
+    );
+  };
+  for (const path of paths) {
+    const socket = connect(port, '127.0.0.1');
+    let held = '';
+    all.push({ socket, path });
+    socket.setNoDelay(true);
+    socket.setEncoding('latin1');
+    socket.on('data', (chunk: string) => {
+      held += chunk;
+      const end = held.indexOf('\r\n\r\n');
+      const length = end < 0 ? undefined : /content-length: (\d+)/i.exec(held)?.[1];
+      if (length === undefined || held.length < end + 4 + Number(length)) return;
+      bytes += held.length;
+      if (!/^HTTP\/1.1 20\d/.test(held)) bad += 1;
+      held = '';
+      answered += 1;
+      if (answered < requests) return next(socket, path);
+      tell({ said: 'done', bytes, least: 0, ms: performance.now() - began, bad });
+      for (const each of all) each.socket.destroy();
+    });
+    socket.on('error', () => {});
+    socket.once('connect', () => {
+      connected += 1;
+      if (connected < paths.length) return;
+      began = performance.now();
+      for (const each of all) next(each.socket, each.path);
+    });
+  }
+}

@@ -1,0 +1,88 @@
+/** What both measurements of the native door share: a real house behind a real door, and the process that puts load on it. */
+import { fork } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { harn } from '../../adapters/harn/index.ts';
+import { createAuthenticator } from '../../src/auth/authenticate.ts';
+import { openHouse } from '../../src/compose.ts';
+import { FIRST_RULES } from '../../src/config.ts';
+import { createIds, systemClock } from '../../src/core/clock.ts';
+import type { Actor } from '../../src/model/actions.ts';
+import type { AgentBackend, Deps, Logger } from '../../src/ports.ts';
+import { createHttpHost } from '../../src/wire/http.ts';
+import type { Told, Wanted } from './load.ts';
+
+const TOKEN = 'token-of-the-measurement';
+export const HEADERS = `authorization: Bearer ${TOKEN}\r\nharn-agents-protocol-version: agents-protocol-2026-04-25\r\n`;
+export const ANA: Actor = { id: 'ana', kind: 'person', scopes: ['*'] };
+const quiet: Logger = { info() {}, warn() {}, error: (fields, message) => console.error(message, fields) };
+
+/** As the gateway puts it together: real log, real rules, real tokens; only the agent is the measurement's. */
+export async function openDoor(agent: AgentBackend) {
+  const dir = await mkdtemp(join(tmpdir(), 'tb-bench-'));
+  const ids = createIds();
+  const policy = { load: async () => ({ rules: FIRST_RULES, rulesName: 'bench', files: [] }) };
+  const house = await openHouse({ dataDir: dir, backends: [agent], ids, logger: quiet, policy });
+  await house.start();
+  const http = createHttpHost({ requestId: () => ids.next('req'), log: quiet });
+  const deps: Deps = {
+    log: quiet,
+    clock: systemClock,
+    ids,
+    http,
+    authenticate: createAuthenticator({ clock: systemClock, localToken: TOKEN, localActor: ANA, dataDir: dir }),
+    jwks: () => house.keyring.jwks(),
+    secret: () => Promise.reject(new Error('there are no secrets here')),
+  };
+  const door = await harn.door!({}, deps).open(house.bridge);
+  const { url } = await http.listen();
+  const workspace = await house.bridge.submit({
+    kind: 'resource.create',
+    actor: ANA,
+    body: { object: 'workspace', body: { name: 'w', root: 'harn://w' } },
+  });
+  return {
+    house,
+    url,
+    port: Number(new URL(url).port),
+    async session(): Promise<string> {
+      const body = { workspace_id: workspace.resource.id };
+      return (await house.bridge.submit({ kind: 'session.create', actor: ANA, body })).resource.id;
+    },
+    async close() {
+      await door.close();
+      await http.close();
+      await house.idle();
+      await house.close();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+export function startLoad() {
+  const child = fork(fileURLToPath(new URL('./load.ts', import.meta.url)), { execArgv: ['--import', 'tsx'] });
+  let hear: ((told: Told) => void) | undefined;
+  child.on('message', (told: Told) => hear?.(told));
+  return {
+    /** Sends a wish; `on` hears what comes of it. */
+    ask(wanted: Wanted): { readonly ready: Promise<void>; readonly done: Promise<Extract<Told, { said: 'done' }>> } {
+      let isReady = () => {};
+      const ready = new Promise<void>((resolve) => {
+        isReady = resolve;
+      });
+      const done = new Promise<Extract<Told, { said: 'done' }>>((resolve) => {
+        hear = (told) => (told.said === 'ready' ? isReady() : resolve(told));
+      });
+      child.send(wanted);
+      return { ready, done };
+    },
+    close: () => void child.kill(),
+  };
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+}
