@@ -1,5 +1,5 @@
 /**
- * Who we are, for anyone who asks: one card in the protocol's own words with an A2A card inside, signed as a whole.
+ * Who we are, for anyone who asks: one card in the protocol's own words with an A2A card inside, each signed.
  * Names only transports that are really served. A superset of what the documents and the older suite look for.
  */
 import { canonicalJson, type Deps, type JsonObject, PROTOCOL_VERSION, type Skill, VERSION } from '../../src/index.ts';
@@ -22,7 +22,7 @@ export function createCard({ settings, deps, openedAt }: CardDeps): (prefix: str
     const key = `${object} ${base}`;
     const known = made.get(key);
     if (known) return known;
-    const card = sign(build({ base, object, settings, openedAt }), deps);
+    const card = sign(build({ base, object, settings, openedAt, deps }), deps);
     made.set(key, card);
     return card;
   };
@@ -33,9 +33,10 @@ interface Where {
   readonly object: 'harn_agent_card' | 'agent_card';
   readonly settings: HarnSettings;
   readonly openedAt: string;
+  readonly deps: Pick<Deps, 'sign'>;
 }
 
-function build({ base, object, settings, openedAt }: Where): JsonObject {
+function build({ base, object, settings, openedAt, deps }: Where): JsonObject {
   const { name = 'Tollbridge', description = ABOUT, provider, a2a_url } = settings.card;
   const interfaces: NonNullable<Wire<'HarnAgentCard'>['harn_interfaces']> = [
     { transport: 'rest', url: `${base}/v1` },
@@ -43,13 +44,14 @@ function build({ base, object, settings, openedAt }: Where): JsonObject {
     { transport: 'websocket', url: `${base.replace(/^http/, 'ws')}/v1` },
     ...(a2a_url ? [{ transport: 'a2a' as const, url: a2a_url }] : []),
   ];
-  const nested = a2aCard({ base, name, description, a2aUrl: a2a_url, provider });
+  const keysUrl = `${base}/.well-known/harn-receipt-keys.json`;
+  const nested = signA2a(a2aCard({ base, name, description, a2aUrl: a2a_url, provider }), keysUrl, deps);
   const card: Omit<Wire<'HarnAgentCard'>, 'signature'> & { interfaces: unknown; a2a_agent_card: unknown } = {
     id: 'agent_card_tollbridge',
     object,
     created_at: openedAt,
     updated_at: openedAt,
-    metadata: { receipt_keys_url: `${base}/.well-known/harn-receipt-keys.json`, version: VERSION },
+    metadata: { receipt_keys_url: keysUrl, version: VERSION },
     name,
     description,
     protocol_version: PROTOCOL_VERSION,
@@ -132,4 +134,24 @@ function sign(card: JsonObject, { sign }: Pick<Deps, 'sign'>): JsonObject {
   const made = sign?.(canonicalJson(card));
   const value = made?.signature.replace(/^base64:/, '');
   return { ...card, signature: made && value ? { algorithm: made.algorithm, key_id: made.key_id, value } : null };
+}
+
+/** As A2A signs its cards: a detached JWS over the canonical text of the card without its signatures. */
+function signA2a(card: JsonObject, keysUrl: string, { sign }: Pick<Deps, 'sign'>): JsonObject {
+  if (!sign) return card;
+  const payload = base64url(canonicalJson(card));
+  // The header is signed and names the key, so the key has to be known first; a rotation in between is met by trying again.
+  for (let kid = sign(payload).key_id; ; ) {
+    const header = base64url(JSON.stringify({ alg: 'EdDSA', typ: 'JOSE', kid, jku: keysUrl }));
+    const made = sign(`${header}.${payload}`);
+    if (made.key_id === kid) {
+      const signature = Buffer.from(made.signature.replace(/^base64:/, ''), 'base64').toString('base64url');
+      return { ...card, signatures: [{ protected: header, signature }] };
+    }
+    kid = made.key_id;
+  }
+}
+
+function base64url(text: string): string {
+  return Buffer.from(text).toString('base64url');
 }
