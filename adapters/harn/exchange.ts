@@ -131,7 +131,24 @@ export function complain(request: IncomingMessage, response: ServerResponse, fau
     // The rest of a body that was not read would be taken for the next request.
     ...(!request.complete && { connection: 'close' }),
   });
-  response.end(text);
+  if (request.complete) response.end(text);
+  else hearOut(request, response, text);
+}
+
+/** How long a peer may go on sending what is no longer read. */
+const LAST_WORDS_MS = 1000;
+
+/** A peer still sending when the line is closed never gets to read why: the rest of its body is let run out first. */
+function hearOut(request: IncomingMessage, response: ServerResponse, text: string): void {
+  const end = () => {
+    clearTimeout(patience);
+    request.off('end', end).off('close', end);
+    response.end();
+  };
+  const patience = setTimeout(end, LAST_WORDS_MS);
+  request.once('end', end).once('close', end);
+  response.write(text);
+  request.resume();
 }
 
 export function shown(method: string | undefined): string {

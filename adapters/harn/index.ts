@@ -1,5 +1,6 @@
 /** The Agents Protocol: the canonical protocol itself, spoken over HTTP. */
-import { type Adapter, PROTOCOL_VERSION } from '../../src/index.ts';
+import { type Adapter, Fault, PROTOCOL_VERSION } from '../../src/index.ts';
+import { harnBackend } from './client.ts';
 import { configSchema, type HarnConfig, settingsOf } from './config.ts';
 import { createFileTools } from './files.ts';
 import { harnDoor } from './server.ts';
@@ -9,5 +10,9 @@ export const harn: Adapter<HarnConfig> = {
   revision: PROTOCOL_VERSION,
   configSchema,
   door: (config, deps) => harnDoor(settingsOf(config), deps),
+  backend(config, deps) {
+    if (!config.remote) throw new Fault('invalid_request', 'say where the remote is: remote.url');
+    return harnBackend(config.remote, deps);
+  },
   tools: (config) => createFileTools(config.files ?? []),
 };

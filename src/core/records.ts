@@ -114,9 +114,12 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
         receipt_id: body.receipt_id,
         payload: { ...verdict, checked_at } as unknown as JsonObject,
       };
-      await log.commit({ decide: () => ({ events: [event] }) });
       const details = { ...verdict, checked_at } as unknown as JsonObject;
-      return accepted('receipt.verify', receiptResource(stored), false, { details });
+      const { result, repeated } = await log.commit({
+        ...once(deps, command, stored.chain, body.receipt_id),
+        decide: () => ({ events: [event], result: details }),
+      });
+      return accepted('receipt.verify', receiptResource(stored), repeated, { details: result as JsonObject });
     },
 
     'binding.set': async (command) => {

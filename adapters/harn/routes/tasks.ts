@@ -1,5 +1,5 @@
 /** Work: given, looked at, spoken to, stopped, lived through again. */
-import { type CommandBody, Fault } from '../../../src/index.ts';
+import { type Actor, type Bridge, type CommandBody, Fault, type Row, type Task } from '../../../src/index.ts';
 import type { Call, Desk, Reply, Routes } from '../call.ts';
 import { listPage, whereOf } from '../pages.ts';
 import type { Wire } from '../schemas.ts';
@@ -38,7 +38,10 @@ export function taskRoutes(desk: Desk): Pick<Routes, Ids> {
   };
 }
 
-/** Work starts in the commit that accepts it, so the answer usually says WORKING already. */
+/**
+ * Work starts in the commit that accepts it, so the answer usually says WORKING already. Behind other work of its session
+ * it waits its turn; a turn that comes at once is waited for, so that whoever polls does not see a quick task skip a state.
+ */
 export async function submitTask(
   { bridge }: Desk,
   { actor, once }: Call,
@@ -58,5 +61,21 @@ export async function submitTask(
     ...(metadata && { metadata }),
   };
   const { resource } = await bridge.submit({ kind: 'task.submit', actor, ...once, body });
-  return { status: 202, body: resource };
+  const task = resource as unknown as Task & Row;
+  return { status: 202, body: task.status === 'SUBMITTED' ? await begun(bridge, task) : task };
+}
+
+/** How long the answer is held back for a turn that is about to come. */
+const TURN_MS = 500;
+
+/** The task as it began, or as it was given when its turn does not come. */
+async function begun(bridge: Bridge, task: Task & Row): Promise<Task> {
+  // Whoever may give work may be told that it began, also without being allowed to read the log.
+  const reader: Actor = { id: 'system:harn', kind: 'system', scopes: ['*'] };
+  const signal = AbortSignal.timeout(TURN_MS);
+  for await (const { event, payload } of bridge.follow(reader, { stream: { of: 'task', id: task.id } }, signal)) {
+    if (event === 'task.started') return payload.task as unknown as Task;
+    if (event === 'task.canceled' || event === 'task.failed') break;
+  }
+  return task;
 }

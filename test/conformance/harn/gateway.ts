@@ -131,9 +131,11 @@ export async function startOwn({ source = false }: OwnOptions = {}): Promise<Own
   };
 }
 
-/** Rules the checks count on: reading is fine, what leaves the house is asked about, and one tool is closed. */
-function configText(_issuer: string): string {
+/** Who is believed, and rules the checks count on: reading is fine, what leaves the house is asked about, and one tool is closed. */
+function configText(issuer: string): string {
   return [
+    `auth: { oauth: { issuer: '${issuer}', audience: tollbridge, jwks_uri: '${issuer}/jwks' } }`,
+    'vaults: { env: { provider: env, prefix: CONFORMANCE_ } }',
     'rules:',
     '  - { id: reads-are-fine, when: { effect: read }, then: allow, say: reading changes nothing }',
     '  - { id: notes-are-written, when: { effect: write }, then: allow, say: notes are there to be written }',

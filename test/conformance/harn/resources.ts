@@ -59,7 +59,7 @@ async function connector(at: Target): Promise<Connector> {
     provider: 'conformance',
     workspace_id: session.workspace_id,
     event_kinds: ['webhook.received'],
-    auth: { secret_name: 'CONFORMANCE_WEBHOOK' },
+    auth: { secret_name: 'WEBHOOK' },
     webhook: {},
     target_session_id: session.id,
   };
