@@ -7,7 +7,7 @@ import type { Pointer } from '../../model/resources.ts';
 import type { At, Committed, Projector, Row, Unit } from '../../ports.ts';
 import type { Connection, Value } from './connection.ts';
 import { buildEvent, createEncoder } from './event.ts';
-import { createHeads, type Head } from './heads.ts';
+import { createHeads, type Head, type Place } from './heads.ts';
 import { answerAgain, createIdempotency, digestOf, type Remembered } from './idempotency.ts';
 import { insertMany } from './insert.ts';
 import { type Log, SPAN, stretchOf, type Tip } from './log.ts';
@@ -57,8 +57,9 @@ export function createBatches({ connection, log, rows, receipts, projector }: Ba
     const first = tip.position + 1;
     const encoder = createEncoder(now);
     const events: CoreEvent[] = [];
-    /** The head of each event's resource. */
+    /** The head of each event's resource, and its place. */
     const owners: Head[] = [];
+    const places: Place[] = [];
     const values: Value[] = [];
     const seen = createOverlay(rows);
     const sealer = createSealer(receipts);
@@ -102,6 +103,7 @@ export function createBatches({ connection, log, rows, receipts, projector }: Ba
       );
       events.push(event);
       owners.push(head);
+      places.push(place);
       head.sequence++;
       touched = projector.touches(draft);
       for (const change of projector.apply(event, touchedRow)) seen.note(change);
@@ -111,6 +113,7 @@ export function createBatches({ connection, log, rows, receipts, projector }: Ba
     function takeBack(mark: number): void {
       for (const head of owners.splice(mark)) head.sequence--;
       events.length = mark;
+      places.length = mark;
       values.length = mark * 5;
       seen.drop();
     }
@@ -151,8 +154,11 @@ export function createBatches({ connection, log, rows, receipts, projector }: Ba
           head.stretch = stretch;
           newStretches.push(head.number, stretch, events[i]!.sequence);
         }
-        const workspace = events[i]!.workspace_id;
+        const place = places[i]!;
         const span = Math.floor((first + i) / SPAN);
+        if (place.span === span) continue;
+        place.span = span;
+        const workspace = place.ids.workspace_id;
         if (workspace == null || spans.get(workspace) === span) continue;
         spans.set(workspace, span);
         newSpans.push(workspace, span);
@@ -173,6 +179,7 @@ export function createBatches({ connection, log, rows, receipts, projector }: Ba
     function release(): void {
       events.length = 0;
       owners.length = 0;
+      places.length = 0;
       values.length = 0;
       reads = [];
       touched = [];

@@ -4,6 +4,7 @@
  */
 import { type CoreEvent, type EventDraft, eventId } from '../../model/events.ts';
 import type { Pointer } from '../../model/resources.ts';
+import type { JsonObject } from '../../model/schema.ts';
 
 export type Ids = Pick<EventDraft, 'workspace_id' | 'session_id' | 'task_id'>;
 
@@ -44,10 +45,14 @@ export interface Encoder {
 export function createEncoder(now: string): Encoder {
   const openings = new Map<string, string>();
 
+  function openingWith(kind: string, metadata: JsonObject): string {
+    return `","object":"event","event":${quote(kind)},"created_at":"${now}","updated_at":"${now}","metadata":${JSON.stringify(metadata)},"resource":`;
+  }
+
   function openingOf(kind: string): string {
     let opening = openings.get(kind);
     if (opening === undefined) {
-      opening = `","object":"event","event":${quote(kind)},"created_at":"${now}","updated_at":"${now}","metadata":`;
+      opening = openingWith(kind, {});
       openings.set(kind, opening);
     }
     return opening;
@@ -55,9 +60,8 @@ export function createEncoder(now: string): Encoder {
 
   return {
     encode(event, draft, resource, ids) {
-      const metadata = draft.metadata === undefined ? '{}' : JSON.stringify(draft.metadata);
-      const payload = JSON.stringify(event.payload);
-      let text = `{"id":"${event.id}${openingOf(event.event)}${metadata},"resource":${resource},"sequence":${event.sequence},"payload":${payload}${ids}`;
+      const opening = draft.metadata === undefined ? openingOf(event.event) : openingWith(event.event, draft.metadata);
+      let text = `{"id":"${event.id}${opening}${resource}${event.sequence},"payload":${JSON.stringify(event.payload)}${ids}`;
       if (event.actor !== undefined) text += `,"actor":${quote(event.actor)}`;
       if (event.trace_id !== undefined) text += `,"trace_id":${quote(event.trace_id)}`;
       if (event.span_id !== undefined) text += `,"span_id":${quote(event.span_id)}`;
@@ -71,8 +75,9 @@ export function createEncoder(now: string): Encoder {
   };
 }
 
+/** The part of an event's text that says what it is about, up to its number. */
 export function resourceText({ object, id }: Pointer): string {
-  return `{"object":${quote(object)},"id":${quote(id)}}`;
+  return `{"object":${quote(object)},"id":${quote(id)}},"sequence":`;
 }
 
 /** The part of an event's text that says where it happened. */

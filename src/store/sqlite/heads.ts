@@ -12,6 +12,8 @@ export interface Place {
   readonly number: number;
   readonly ids: Ids;
   readonly text: string;
+  /** The last span of the log its workspace is known to have events in; -1 for none. */
+  span: number;
 }
 export interface Head {
   readonly number: number;
@@ -114,7 +116,7 @@ function placeOf(number: number, { workspace_id, session_id, task_id }: Ids): Pl
     ...(session_id !== undefined && { session_id }),
     ...(task_id !== undefined && { task_id }),
   };
-  return { number, ids, text: idsText(ids) };
+  return { number, ids, text: idsText(ids), span: -1 };
 }
 
 function sameIds(a: Ids, b: Ids): boolean {
