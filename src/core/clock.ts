@@ -11,7 +11,7 @@ export function createIds(): Ids {
   return { next: (prefix) => `${prefix}_${next()}` };
 }
 
-/** An id takes sixteen random digits; asking the system for each of them was a third of what a request costs in the door. */
+/** An id takes sixteen random digits; asking the system for each of them showed in the profile of every request. */
 function pooledRandom(): () => number {
   const pool = new Uint32Array(1024);
   let used = pool.length;
