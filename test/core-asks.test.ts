@@ -432,6 +432,24 @@ describe('asking for a value', () => {
     expect(await t.events(task.id)).toHaveLength(before);
   });
 
+  test('a rule may keep an agent from asking people, and its no is on record', async () => {
+    const answers: Answer[] = [];
+    const { t, task } = await asking({
+      rules: '- { id: no-questions, when: { kind: elicit, tool: pass* }, then: block, say: nobody is asked for that }',
+      script: async (sink) => {
+        answers.push(await sink.ask({ kind: 'input', key: 'password', question: 'your password?' }));
+      },
+    });
+    expect(await t.until(task.id)).toMatchObject({ status: 'COMPLETED' });
+    expect(answers).toEqual([{ kind: 'denied', by: 'cedar', reason: 'nobody is asked for that' }]);
+    const log = await t.events(task.id);
+    expect(of(log, 'vendor.tollbridge.ask_opened')).toEqual([]);
+    expect(of(log, 'vendor.tollbridge.decided').at(-1)?.payload).toMatchObject({
+      action: { kind: 'elicit', tool: 'password' },
+      decision: { verdict: 'block', rule_id: 'no-questions' },
+    });
+  });
+
   test('a person may decline', async () => {
     const { t, task, answers, ask } = await asksForPort();
     await t.answer(ask.id, { approved: false, reason: 'none of your business' });

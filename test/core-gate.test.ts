@@ -325,6 +325,33 @@ describe('tiers', () => {
   });
 });
 
+describe('what a policy speaks of is withdrawn while the work goes on', () => {
+  test.each(['persona', 'workspace'] as const)('a %s: nobody can say how far it may go, so it asks', async (object) => {
+    const tools = countingTools({ look: { effect: 'read' } });
+    const between = latch();
+    const agent = scriptedAgent(async (sink) => {
+      await sink.act({ kind: 'tool', tool: 'look', arguments: {} });
+      await between.promise;
+      await sink.act({ kind: 'tool', tool: 'look', arguments: {} });
+      return undefined;
+    });
+    const t = await openTestHouse({ agents: [agent], tools: [tools] });
+    const room = await t.room({ persona: { autonomy_tier: 'act_with_approval' } });
+    const task = await room.task();
+    await t.seen(task.id, 'tool.completed');
+    await t.send('resource.delete', { object, id: String(room[object]) });
+    between.open();
+    await t.asks(task.id);
+    expect(lastDecision(await t.events(task.id)).payload.decision).toMatchObject({
+      verdict: 'escalate',
+      code: 'tier_suggest',
+    });
+    t.clock.advance(2 * 60 * 60 * 1000);
+    await t.until(task.id);
+    expect(tools.calls).toHaveLength(1);
+  });
+});
+
 describe('a policy that cannot be read', () => {
   const BAD = { rules: '- { id: x, then: perhaps }', files: [] };
   const GOOD = { rules: ALLOW_SEND, files: [] };

@@ -323,7 +323,7 @@ describe('what agents report is charged', () => {
   test('what is reported from outside is charged too, all of a report at once', async () => {
     const { t, room, quota } = await limited({ usd_micros: 1000 });
     const task = await room.task({ agent: 'none' });
-    const facts = [usage({ usd_micros: 300 }), usage({ usd_micros: 400 })];
+    const facts = [usage({ usd_micros: 300 }), usage({ usd_micros: -250 }), usage({ usd_micros: 400 })];
     await t.send('task.report', { task_id: task.id, facts }, { idempotency: { key: 'k' } });
     await t.send('task.report', { task_id: task.id, facts }, { idempotency: { key: 'k' } });
     expect(await used(t, quota)).toMatchObject({ usd_micros: 700 });

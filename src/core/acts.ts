@@ -15,10 +15,11 @@ import { afterEnd } from './act-events.ts';
 import { newArtifact } from './artifacts.ts';
 import { type Charge, chargeEvents, type Metering, reportedAmounts } from './charging.ts';
 import { earlier } from './context.ts';
+import { decidedEvent } from './gate.ts';
 import { inTask, placeOf } from './lifecycle.ts';
 import { artifactEvents } from './log.ts';
 import { createPolicyData, type ReadPolicyData } from './policy-data.ts';
-import { createRulings, type RuleOptions, type Ruling, type RulingDeps } from './rulings.ts';
+import { createRulings, ended, type RuleOptions, type Ruling, type RulingDeps } from './rulings.ts';
 
 export interface ActsDeps extends RulingDeps {
   readonly store: Store;
@@ -35,6 +36,8 @@ export interface Acts {
   describe(task: Task, proposed: ProposedAction, actor: Actor): Promise<Action>;
   rule(task: Task, proposed: ProposedAction, options: RuleOptions): Promise<Ruling>;
   perform(task: Task, proposed: ProposedAction, options: RuleOptions, effect?: HeldEffect): Promise<ActResult>;
+  /** A no to a question an agent would put to people. Undefined: it may be put. */
+  mayNotAsk(task: Task, question: { key: string; question: string }, actor: Actor): Promise<Decision | undefined>;
   /** False when this call id stands for another call in the log. */
   sameCall(task: Task, proposed: ProposedAction): Promise<boolean>;
   /** Writes down how a call ended. */
@@ -74,6 +77,23 @@ export function createActs(deps: ActsDeps): Acts {
 
   async function rule(task: Task, proposed: ProposedAction, options: RuleOptions): Promise<Ruling> {
     return (await rulings.rule(task, await describe(task, proposed, options.actor), options)) as Ruling;
+  }
+
+  async function mayNotAsk(...[task, { key, question }, actor]: Parameters<Acts['mayNotAsk']>) {
+    const asked: ProposedAction = { kind: 'elicit', tool: key, effect: 'none', evidence: 'held' };
+    const action = await describe(task, { ...asked, arguments: { question } }, actor);
+    const decision = await deps.gate(action);
+    // To ask people whether people may be asked is to ask them.
+    if (decision.verdict !== 'block' && decision.verdict !== 'defer') return undefined;
+    await log.commit({
+      reads: [{ object: 'task', id: task.id }],
+      decide(at) {
+        const now = at.get<Task & Row>('task', task.id);
+        if (!now || isTerminal(now.status)) throw ended(task, now);
+        return { events: [decidedEvent(action, decision)] };
+      },
+    });
+    return decision;
   }
 
   async function metering(task: Task, reports: readonly JsonObject[]): Promise<Metering> {
@@ -224,7 +244,7 @@ export function createActs(deps: ActsDeps): Acts {
     });
   }
 
-  return { describe, rule, perform, sameCall, ended: record, policyData, metering };
+  return { describe, rule, perform, mayNotAsk, sameCall, ended: record, policyData, metering };
 }
 
 const COUNTED = new Set(['tool', 'fs.write', 'terminal', 'handoff']);

@@ -315,7 +315,7 @@ function asExecutable(decision: Decision, { takesArguments }: RuleOptions): Deci
   };
 }
 
-function ended(task: Task, now: Task | undefined): Fault {
+export function ended(task: Task, now: Task | undefined): Fault {
   return new Fault('conflict', `task ${task.id} already ended${now ? ` as ${now.status}` : ''}`);
 }
 

@@ -130,6 +130,8 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
   async function askForInput(question: Extract<Parameters<Sink['ask']>[0], { kind: 'input' }>): Promise<Answer> {
     const taken = past.answer(question.key);
     if (taken) return taken;
+    const refused = deps.repeats ? undefined : await acts.mayNotAsk(task, question, actor);
+    if (refused) return { kind: 'denied', by: refused.engine, reason: refused.reason };
     let askId = '';
     const digest = asks.digest({
       actor,
