@@ -25,18 +25,21 @@ replay.started replay.event_replayed replay.completed replay.failed`
   .filter((name) => name !== '');
 
 /** A session in which much has happened. */
-let lived: Promise<{ session: string; tasks: readonly string[] }> | undefined;
+const lived = new WeakMap<Target, ReturnType<typeof live>>();
 async function life(at: Target) {
-  lived ??= (async () => {
-    const session = await at.session({ initial_messages: [said('first')] });
-    const tasks: string[] = [];
-    for (const words of ['hello', 'read plan', 'artifact', 'fail now', 'hello then read todo']) {
-      tasks.push((await at.done(words, session.id)).id);
-    }
-    await at.ok('POST', `/v1/sessions/${session.id}/branches`, { body: { kind: 'session', base_ref: 'main' } });
-    return { session: session.id, tasks };
-  })();
-  return await lived;
+  const known = lived.get(at) ?? live(at);
+  lived.set(at, known);
+  return await known;
+}
+
+async function live(at: Target): Promise<{ session: string; tasks: readonly string[] }> {
+  const session = await at.session({ initial_messages: [said('first')] });
+  const tasks: string[] = [];
+  for (const words of ['hello', 'read plan', 'artifact', 'fail now', 'hello then read todo']) {
+    tasks.push((await at.done(words, session.id)).id);
+  }
+  await at.ok('POST', `/v1/sessions/${session.id}/branches`, { body: { kind: 'session', base_ref: 'main' } });
+  return { session: session.id, tasks };
 }
 
 export const events = category('events', {

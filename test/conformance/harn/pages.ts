@@ -11,17 +11,20 @@ const LISTS = [
 ];
 
 /** Seven sessions in a workspace of their own. */
-let filled: Promise<{ workspace: Workspace; sessions: readonly string[] }> | undefined;
+const filled = new WeakMap<Target, ReturnType<typeof fill>>();
 async function seven(at: Target) {
-  filled ??= (async () => {
-    const workspace = await at.workspace();
-    const sessions: string[] = [];
-    for (let count = 0; count < 7; count += 1) {
-      sessions.push((await at.ok<Session>('POST', '/v1/sessions', { body: { workspace_id: workspace.id } })).id);
-    }
-    return { workspace, sessions };
-  })();
-  return await filled;
+  const known = filled.get(at) ?? fill(at);
+  filled.set(at, known);
+  return await known;
+}
+
+async function fill(at: Target): Promise<{ workspace: Workspace; sessions: readonly string[] }> {
+  const workspace = await at.workspace();
+  const sessions: string[] = [];
+  for (let count = 0; count < 7; count += 1) {
+    sessions.push((await at.ok<Session>('POST', '/v1/sessions', { body: { workspace_id: workspace.id } })).id);
+  }
+  return { workspace, sessions };
 }
 
 async function walk(at: Target, path: string, limit: number): Promise<{ ids: string[]; sizes: number[] }> {

@@ -112,7 +112,8 @@ export const resources = category('resources', {
     await at.reaches(taskId, 'AUTH_REQUIRED');
     await at.ok('POST', `/v1/tasks/${taskId}/cancel`, { body: {} });
   },
-  async 'persona: act_auto acts where no rule says otherwise'(at) {
+  async 'persona: act_auto acts where a rule allows it'(at) {
+    at.mine();
     const { id } = await makePersona(at, { autonomy_tier: 'act_auto' });
     const { id: taskId } = await at.submit('write log x', undefined, { with: { persona_id: id } });
     truth((await kindsOf(at, await at.ended(taskId))).includes('tool.completed'), 'the tool did not run');

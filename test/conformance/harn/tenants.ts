@@ -10,11 +10,12 @@ import type { List } from './wire.ts';
 interface Things {
   readonly [kind: string]: string;
 }
-let made: Promise<Things> | undefined;
+const made = new WeakMap<Target, Promise<Things>>();
 
 async function things(at: Target): Promise<Things> {
-  made ??= makeThings(at);
-  return await made;
+  const known = made.get(at) ?? makeThings(at);
+  made.set(at, known);
+  return await known;
 }
 
 async function makeThings(at: Target): Promise<Things> {
