@@ -101,22 +101,21 @@ describe('the document', () => {
     expect(page).not.toMatch(/<script|src=|https?:\/\/(?!…)/);
   });
 
-  test.runIf(existsSync(published[0]!))(
-    'has every operation of both published revisions, with the same success',
-    async () => {
-      const { call } = await openDoor();
-      const { body: document } = await call('GET', '/openapi.json');
-      for (const url of published) {
-        const theirs = parse(readFileSync(url, 'utf8')) as Body;
-        for (const [method, path, operation] of operationsOf(theirs)) {
-          const ours = document.paths[path]?.[method];
-          expect(ours?.operationId, `${method} ${path}`).toBe(operation.operationId);
-          const success = Object.keys(operation.responses).filter((status) => status.startsWith('2'));
-          expect(Object.keys(ours.responses), `${method} ${path}`).toEqual(expect.arrayContaining(success));
-        }
+  test('has every operation of both published revisions, with the same success', async () => {
+    const { call } = await openDoor();
+    const { body: document } = await call('GET', '/openapi.json');
+    // The two revisions have 72 operations between them; the comparison below is for where they are at hand.
+    expect([...operationsOf(document)].length).toBeGreaterThanOrEqual(72);
+    for (const url of published.filter((file) => existsSync(file))) {
+      const theirs = parse(readFileSync(url, 'utf8')) as Body;
+      for (const [method, path, operation] of operationsOf(theirs)) {
+        const ours = document.paths[path]?.[method];
+        expect(ours?.operationId, `${method} ${path}`).toBe(operation.operationId);
+        const success = Object.keys(operation.responses).filter((status) => status.startsWith('2'));
+        expect(Object.keys(ours.responses), `${method} ${path}`).toEqual(expect.arrayContaining(success));
       }
-    },
-  );
+    }
+  });
 });
 
 test('what the door says is what its documents say', async () => {
