@@ -101,7 +101,7 @@ export async function run(): Promise<
     const micros = (ms: number): number => Math.round((ms / EACH) * 10_000) / 10;
     return [
       {
-        bench: 'growth-append',
+        bench: 'growth',
         ratio: median(times.small.map((few, i) => few / times.large[i]!)),
         against: `appending to a log of ${SMALL} events`,
         'µs per append at 10k': micros(median(times.small)),

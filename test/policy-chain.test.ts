@@ -209,6 +209,10 @@ describe('answers from outside', () => {
       ask: { to: ['ann'] },
     });
   });
+  test.each([['ann'], [{}], [[3, '']]])('say whom to ask so that nobody can tell (%j) and are refused', async (to) => {
+    const odd = { verdict: 'escalate', reason: 'ask someone', ask: { to } };
+    expect(await decide([says('odd', () => odd as never)])).toMatchObject({ verdict: 'block', code: 'policy_error' });
+  });
 });
 
 describe('rewrites', () => {

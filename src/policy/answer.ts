@@ -21,13 +21,23 @@ function isSound(value: unknown): value is Decision {
     typeof reason === 'string' &&
     typeof verdict === 'string' &&
     rank(verdict) >= 0 &&
-    (args === undefined ? verdict !== 'modify' : isRecord(args))
+    (args === undefined ? verdict !== 'modify' : isRecord(args)) &&
+    // Whom to ask, said so that nobody can tell whom: dropping it would let anyone answer.
+    (value.ask === undefined || (isRecord(value.ask) && namesPeople(value.ask.to)))
   );
+}
+
+function namesPeople(to: unknown): boolean {
+  return to === undefined || (Array.isArray(to) && (to.length === 0 || to.some(isName)));
+}
+
+function isName(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
 }
 
 function knownParts(engine: string, said: Decision): Decision {
   const { verdict, reason, code, rule_id, policy_version, arguments: args, retry_after_ms, ask: people } = said;
-  const to = Array.isArray(people?.to) ? people.to.filter((one) => typeof one === 'string' && one !== '') : [];
+  const to = (people?.to ?? []).filter(isName);
   const expires = duration(people?.expires_ms);
   const wait = duration(retry_after_ms);
   return {
