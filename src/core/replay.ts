@@ -113,7 +113,8 @@ export function createReplayer(deps: ReplayDeps): Replayer {
         const made = (result as { id: string }).id;
         const task = await access.see<Task & Row>(actor, 'task', made);
         if (!repeated) {
-          const work = perform(task, source, plan).catch((cause) => {
+          const work = perform(task, source, plan).catch(async (cause) => {
+            if (await hasEnded(task)) return;
             deps.logger.error({ err: cause, task: task.id }, 'a replay could not be brought to its end');
           });
           running.add(work);
@@ -123,6 +124,11 @@ export function createReplayer(deps: ReplayDeps): Replayer {
       },
     },
   };
+
+  /** Canceled while it ran: it has its end and its receipt, and what it still had to say is not wanted. */
+  async function hasEnded({ id }: Task): Promise<boolean> {
+    return isTerminal((await deps.store.get<Task & Row>('task', id))?.status ?? '');
+  }
 
   async function perform(task: Task, source: Task, plan: Plan): Promise<void> {
     const claim = {
@@ -142,6 +148,7 @@ export function createReplayer(deps: ReplayDeps): Replayer {
     try {
       await liveThrough(deps, task, plan, markingLog(log, task, source, plan));
     } catch (cause) {
+      if (await hasEnded(task)) return;
       deps.logger.error({ err: cause, task: task.id }, 'a replay diverged from its record');
       const message = cause instanceof Error ? cause.message : String(cause);
       await endReplay(task, claim, { code: 'replay_diverged', message, details: {} });
