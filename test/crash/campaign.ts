@@ -57,6 +57,8 @@ export async function runCampaign(options: CampaignOptions): Promise<Summary> {
     tasks: sum((r) => r.tasks),
     receipts: sum((r) => r.receipts),
     asks: sum((r) => r.asks),
+    replays: sum((r) => r.replays),
+    takenUp: sum((r) => r.takenUp),
     keptOpen: sum((r) => r.keptOpen),
     effects: sum((r) => r.effects),
     cut: sum((r) => r.cut),

@@ -4,9 +4,11 @@
  */
 import type { JsonObject } from '../../src/model/schema.ts';
 import { isTerminal } from '../../src/model/words.ts';
+import { answerTo, openAsks } from './answers.ts';
 import { Broken } from './broken.ts';
-import { type Door, type Frame, Gone } from './door.ts';
-import { type Heard, isAccepted, type Ledger, type Write } from './ledger.ts';
+import { type Door, Gone } from './door.ts';
+import { isAccepted, type Ledger, type Write } from './ledger.ts';
+import { createListening } from './listening.ts';
 import type { Chance } from './random.ts';
 import { wordsFor } from './words.ts';
 
@@ -31,7 +33,7 @@ const MOST_SESSIONS = 6;
 
 export function createClient({ name, ledger, chance, workspace, replied }: ClientDeps): Client {
   const mine: Write[] = [];
-  const streams: Heard[] = [];
+  const listening = createListening(ledger);
   let sessions: string[] = [];
   let tasks: string[] = [];
   const over: string[] = [];
@@ -144,9 +146,8 @@ export function createClient({ name, ledger, chance, workspace, replied }: Clien
     await send(door, write);
     if (!isAccepted(write) || !chance.happens(0.4)) return;
     const id = String(write.reply?.body.id);
-    const live = streams.filter(({ done }) => !done).length;
-    if (live < MOST_STREAMS)
-      listen(door, { path: `/v1/tasks/${id}/stream`, of: { member: 'task_id', id }, fromNow: false });
+    if (listening.count() < MOST_STREAMS)
+      listening.begin(door, { path: `/v1/tasks/${id}/stream`, of: { member: 'task_id', id }, fromNow: false });
   }
 
   /** Some questions are answered, by one way or the other; the rest is left open. */
@@ -188,28 +189,9 @@ export function createClient({ name, ledger, chance, workspace, replied }: Clien
     await send(door, want({ ...say(task, n), nonce: n, about: task }));
   }
 
-  // ---- Streams: each goes on from its last event after every restart ----
-
-  let following: Promise<void>[] = [];
-  let hangUp = new AbortController();
-
-  function listen(door: Door, wanted: Parameters<Ledger['listen']>[0]): void {
-    const heard = ledger.listen(wanted);
-    streams.push(heard);
-    follow(door, heard);
-  }
-
-  function follow(door: Door, heard: Heard): void {
-    const over = untilGone(door, heard, hangUp.signal);
-    over.catch(() => {}); // looked at when the client stops
-    following.push(over);
-  }
-
   return {
     async live(door, stop) {
-      hangUp = new AbortController();
-      following = [];
-      for (const heard of streams) if (!heard.done) follow(door, heard);
+      listening.goOn(door);
       try {
         await again(door, 0.85);
         while (!stop.aborted) {
@@ -219,9 +201,7 @@ export function createClient({ name, ledger, chance, workspace, replied }: Clien
       } catch (cause) {
         if (!(cause instanceof Gone && stop.aborted)) throw unexpected(cause, name);
       } finally {
-        // What the gateway had sent before it died is on its way and counts.
-        const late = setTimeout(() => hangUp.abort(), 2_000);
-        await Promise.all(following).finally(() => clearTimeout(late));
+        await listening.over();
       }
     },
     settle: (door) => again(door, 1),
@@ -233,43 +213,6 @@ export function createClient({ name, ledger, chance, workspace, replied }: Clien
       else write.abandoned = true;
     }
   }
-}
-
-/** Until the gateway dies. A stream that ends by itself has said all there is to say. */
-async function untilGone(door: Door, heard: Heard, signal: AbortSignal): Promise<void> {
-  try {
-    await door.follow(heard.path, heard.frames.at(-1)?.id, (frame) => hear(heard, frame), signal);
-    if (!signal.aborted) heard.done = true;
-  } catch (cause) {
-    if (!(cause instanceof Gone)) throw cause;
-  }
-}
-
-function hear(heard: Heard, frame: Frame): void {
-  if (frame.event === 'error') throw new Broken('a stream goes on', `${heard.path} was broken off`, frame);
-  heard.frames.push(frame);
-}
-
-export async function openAsks(door: Door, ledger: Ledger): Promise<JsonObject[]> {
-  const open = await door.list('/v1/permission-requests?status=pending');
-  for (const { id, expires_at } of open as { id: string; expires_at: string }[]) ledger.asks.set(id, { expires_at });
-  return open;
-}
-
-export function answerTo(ask: JsonObject, nonce: string, chance: Chance): Omit<Write, 'sent'> {
-  const id = String(ask.id);
-  const approval = (ask.request as { kind: string }).kind === 'approval';
-  const approved = chance.happens(0.75);
-  if (chance.happens(0.7)) {
-    const body = approval ? { approved, reason: nonce } : { answer: nonce, reason: nonce };
-    return { kind: 'answer', path: `/v1/permission-requests/${id}/respond`, body, nonce, about: id };
-  }
-  const part = approval
-    ? { type: 'json', value: { request_id: id, approved, reason: nonce }, visibility: 'public' }
-    : { type: 'json', value: { request_id: id, answer: nonce }, visibility: 'public' };
-  const message = { role: 'user', parts: [part], metadata: { nonce } };
-  const body = { kind: approval ? 'tool_confirmation' : 'input', message };
-  return { kind: 'answer', path: `/v1/tasks/${String(ask.task_id)}/messages`, body, nonce, about: id };
 }
 
 function unexpected(cause: unknown, name: string): unknown {

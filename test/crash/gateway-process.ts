@@ -4,7 +4,9 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
+import { Broken } from './broken.ts';
 
 export interface GatewayPlace {
   /** The built program, `dist/src/main.js`. */
@@ -48,6 +50,7 @@ export function startGateway({ program, dataDir, config, journal, complaints }: 
   const child = spawn(process.execPath, [program, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
   alive.add(child);
   const log = createWriteStream(complaints, { flags: 'a' });
+  log.write('\n'); // the one before may have been killed in the middle of a line
   child.stderr.pipe(log);
   const ended = new Promise<number | null>((resolve) => {
     child.once('close', (code) => {
@@ -74,3 +77,12 @@ export function startGateway({ program, dataDir, config, journal, complaints }: 
     },
   };
 }
+
+/** Whatever it logs as an error, or cries out before it can log, is a promise it could not keep. */
+export async function noComplaints(file: string): Promise<void> {
+  for (const line of (await readFile(file, 'utf8')).split('\n')) {
+    const [, level] = /^\{"level":(\d+)/.exec(line) ?? [];
+    if (line !== '' && !(Number(level) < ERROR)) throw new Broken('the gateway has no trouble of its own', line);
+  }
+}
+const ERROR = 50;

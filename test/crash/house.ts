@@ -6,17 +6,18 @@ import { existsSync } from 'node:fs';
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isTerminal } from '../../src/model/words.ts';
+import { openAsks } from './answers.ts';
 import { Broken } from './broken.ts';
-import { answerTo, createClient, openAsks } from './client.ts';
+import { createClient } from './client.ts';
 import { type Door, type Frame, Gone, httpDoor } from './door.ts';
 import { readEvidence } from './evidence.ts';
-import { type GatewayPlace, type GatewayProcess, startGateway } from './gateway-process.ts';
+import { type GatewayPlace, type GatewayProcess, noComplaints, startGateway } from './gateway-process.ts';
 import { createLedger, type Ledger } from './ledger.ts';
 import { type Moment, type MomentKind, pickMoment, whenWritten } from './moments.ts';
 import { stillOpen } from './promises/asks.ts';
 import { type Counts, everythingEnded, keepsPromises } from './promises.ts';
 import type { Chance } from './random.ts';
+import { comeToRest } from './rest.ts';
 import { CONFIG } from './words.ts';
 
 export interface HouseDeps {
@@ -44,7 +45,6 @@ const WORKSPACE = 'workspace_default';
 /** For moments that do not come. */
 const LONGEST_WAIT_MS = 4_000;
 const LONGEST_START_MS = 60_000;
-const DRAIN_MS = 90_000;
 
 export async function liveThrough(
   kills: number,
@@ -190,28 +190,11 @@ export async function liveThrough(
     }
   }
 
-  /** No more work and no more kills: every question is answered, everything asked for is asked for again. */
+  /** No more work and no more kills. */
   async function lastLife(): Promise<void> {
     const gateway = startGateway(place);
     try {
-      const door = await enter(gateway);
-      const answers = chance.fork('last answers');
-      await Promise.all(clients.map((client) => client.settle(door)));
-      const deadline = Date.now() + DRAIN_MS;
-      for (let count = 0; ; ) {
-        const asks = await openAsks(door, ledger);
-        for (const ask of asks) {
-          const write = ledger.want(answerTo(ask, `n-last-${count}`, answers));
-          count += 1;
-          write.sent += 1;
-          write.reply = await door.write(write.path, write.nonce, write.body);
-        }
-        const left = (await door.list('/v1/tasks')).filter(({ status }) => !isTerminal(String(status)));
-        if (asks.length === 0 && left.length === 0) break;
-        if (Date.now() > deadline)
-          throw new Broken('every accepted task reaches an end', `${left.length} have not`, left.slice(0, 5));
-        await sleep(100);
-      }
+      await comeToRest(await enter(gateway), { ledger, clients, chance: chance.fork('last answers') });
     } finally {
       await gateway.kill();
     }
@@ -243,14 +226,6 @@ export async function liveThrough(
 async function diedAlone(gateway: GatewayProcess, stop: AbortSignal): Promise<void> {
   const code = await gateway.ended;
   if (!stop.aborted) throw new Broken('it stays up', `it ended with ${code}`);
-}
-
-/** Whatever it logs as an error, or cries out before it can log, is a promise it could not keep. */
-async function noComplaints(file: string): Promise<void> {
-  for (const line of (await readFile(file, 'utf8')).split('\n').slice(0, -1)) {
-    const { level } = line.startsWith('{') ? (JSON.parse(line) as { level: number }) : { level: 50 };
-    if (level >= 50) throw new Broken('the gateway has no trouble of its own', line);
-  }
 }
 
 function describe(counts: Counts | undefined): string {

@@ -15,6 +15,9 @@ export interface Counts extends EffectCounts, WriteCounts {
   readonly tasks: number;
   readonly receipts: number;
   readonly asks: number;
+  readonly replays: number;
+  /** How often a task went on after the process it ran in was killed. */
+  readonly takenUp: number;
 }
 
 export async function keepsPromises(evidence: Evidence, ledger: Ledger): Promise<Counts> {
@@ -36,6 +39,8 @@ export async function keepsPromises(evidence: Evidence, ledger: Ledger): Promise
     tasks: evidence.tasks.size,
     receipts: evidence.receipts.length,
     asks: evidence.asks.size,
+    replays: evidence.replays.size,
+    takenUp: evidence.events.filter(({ event }) => event === 'vendor.tollbridge.recovered').length,
   };
 }
 

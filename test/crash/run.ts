@@ -59,7 +59,7 @@ function sentence(s: Summary, seconds: number): string {
   return (
     `ok  ${s.kills} kills (${moments.join(', ')}) in ${s.houses} houses, ${Math.round(seconds)} s: ` +
     `${s.events} events, ${s.delivered} deliveries, ${s.acknowledged} writes acknowledged, ${s.retried} asked for again, ` +
-    `${s.tasks} tasks, ${s.receipts} receipts, ${s.asks} questions (${s.keptOpen} found open again), ` +
+    `${s.tasks} tasks (${s.replays} replays; gone on with ${s.takenUp} times), ${s.receipts} receipts, ${s.asks} questions (${s.keptOpen} found open again), ` +
     `${s.effects} effects (${s.cut} cut from their record, ${s.unknown} calls of unknown outcome); ` +
     `listening after ${at(0.5)} ms (median), ${at(0.95)} ms (95 %), ${at(1)} ms (most)`
   );
