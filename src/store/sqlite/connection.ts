@@ -171,6 +171,8 @@ const SETTINGS = [
   ['busy_timeout', BLOCK_MS, BLOCK_MS],
   ['foreign_keys', 'OFF', 0],
   ['cache_size', -32_000, -32_000],
+  // A page that is written in every commit is copied to the file a quarter as often; the price is 16 MB beside it.
+  ['wal_autocheckpoint', 4_000, 4_000],
   ['journal_size_limit', 67_108_864, 67_108_864],
 ] as const;
 
