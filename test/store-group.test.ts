@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { eventId } from '../src/model/events.ts';
 import { all, append, event, sqliteHome } from './contracts/store/sqlite-home.ts';
+import { sealFor } from './contracts/store/told.ts';
 
 const home = sqliteHome();
 const { start, other } = home;
@@ -13,6 +14,19 @@ describe('group commit', () => {
     expect(store.commits()).toBe(1);
     await append(store, event('task_1'));
     expect(store.commits()).toBe(2);
+  });
+
+  test('receipts that are sealed together follow each other at the first try', async () => {
+    const store = await start();
+    const issue = (chain: string, id: string) =>
+      store.commit({ decide: () => ({ events: [], receipt: { chain, seal: (head) => sealFor(id, head) } }) });
+    await Promise.all([issue('a', '1'), issue('b', '2'), issue('a', '3')]);
+    expect(store.commits()).toBe(1);
+    expect((await store.receipts({})).map(({ position, chain, index }) => [position, chain, index])).toEqual([
+      [0, 'a', 0],
+      [1, 'b', 0],
+      [2, 'a', 1],
+    ]);
   });
 
   test('a crowd is written in several, each bounded', async () => {

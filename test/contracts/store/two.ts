@@ -44,6 +44,20 @@ export function twoPromises({ store, clock, append, fill, second }: Scene): void
       for (const { seen } of [early, late]) expect(seen.map(({ payload }) => payload.n)).toEqual([1, 2, 3, 4, 5]);
     });
 
+    test('both may bring what nobody has heard of', async () => {
+      const two = await second();
+      for (let n = 0; n < 12; n++) {
+        const event = taskEvent(`task_${n}`, { n }, { session_id: `session_${n}`, workspace_id: `workspace_${n % 2}` });
+        await (n % 2 ? two : store).commit({ decide: () => ({ events: [event] }) });
+      }
+      for (let n = 0; n < 12; n++) {
+        const inside = await collect(store.read({ stream: { of: 'session', id: `session_${n}` } }));
+        expect(inside.map(({ payload }) => payload.n)).toEqual([n]);
+      }
+      const odd = await collect(store.read({ stream: { of: 'workspace', id: 'workspace_1' } }));
+      expect(odd.map(({ payload }) => payload.n)).toEqual([1, 3, 5, 7, 9, 11]);
+    });
+
     test('what the other prunes and rebuilds is seen here', async () => {
       const two = await second();
       await fill(1_000, (n) => taskEvent(`task_${n % 3}`, { status: 'COMPLETED' }));
