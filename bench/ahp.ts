@@ -142,7 +142,7 @@ function question(count: number): AhpEvent {
     agent_id: 'a',
     timestamp: '2026-05-01T00:00:00Z',
     depth: 0,
-    payload: { action_type: 'tool_call', tool_name: 'bash', arguments: { command: `ls -la /work/${count}` } },
+    payload: { action_type: 'tool_call', tool_name: 'bash', arguments: { command: `ls -la /repo/${count}` } },
   };
 }
 

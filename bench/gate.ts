@@ -54,7 +54,7 @@ const BROAD = `
 - { id: outside, when: { effect: [send, pay, publish] }, then: ask, to: owner }
 - { id: secrets, when: { arguments: { path: ["*.pem", "*.key", "*/.env"] } }, then: block, say: keys stay here }
 - { id: system, when: { kind: fs.*, target: [/etc/*, /usr/*] }, then: block }
-- { id: source, when: { kind: fs.write, target: /work/* }, then: allow }
+- { id: source, when: { kind: fs.write, target: /repo/* }, then: allow }
 - { id: shell, when: { kind: terminal }, unless: { arguments: { command: "git *" } }, then: ask }
 - { id: tainted, when: { effect: send, attributes: { tainted: true } }, then: block }
 `;
@@ -88,9 +88,9 @@ function actions(): readonly Action[] {
       workspace_id: 'ws_main',
       session_id: `session_${index % 9}`,
       ...(tool && { tool, server: 'house' }),
-      target: `/work/src/part-${index}/file.ts`,
+      target: `/repo/src/part-${index}/file.ts`,
       arguments: {
-        path: `/work/src/part-${index}/file.ts`,
+        path: `/repo/src/part-${index}/file.ts`,
         project: `team-${index}-x`,
         command: `git log -n ${index}`,
         content: `line ${index}\n`.repeat(20),

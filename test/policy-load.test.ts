@@ -27,7 +27,7 @@ describe('the example files', () => {
       [
         [{ effect: 'read' }, { verdict: 'allow', rule_id: 'reads-are-fine' }],
         [
-          { kind: 'fs.write', effect: 'write', target: '/work/a' },
+          { kind: 'fs.write', effect: 'write', target: '/repo/a' },
           { verdict: 'allow', rule_id: 'work-in-the-workspace' },
         ],
         [
@@ -57,11 +57,11 @@ describe('the example files', () => {
           { verdict: 'allow', rule_id: 'look-around' },
         ],
         [
-          { kind: 'fs.write', effect: 'write', target: '/work/src/a.ts' },
+          { kind: 'fs.write', effect: 'write', target: '/repo/src/a.ts' },
           { verdict: 'allow', rule_id: 'edit-source' },
         ],
         [
-          { kind: 'fs.write', effect: 'write', target: '/work/src/generated/a.ts' },
+          { kind: 'fs.write', effect: 'write', target: '/repo/src/generated/a.ts' },
           { verdict: 'escalate', code: 'no_rule' },
         ],
         [

@@ -48,7 +48,7 @@ describe('what the short words mean', () => {
 const about = {
   tool: 'send_mail',
   server: 'mail',
-  target: '/work/src/a.ts',
+  target: '/repo/src/a.ts',
   session_id: 'ses_1',
   actor: { id: 'a2a:ci-7', kind: 'agent', scopes: [], tenant_id: 'ten_1', door: 'a2a' },
   tier: 'act_auto',
@@ -69,7 +69,7 @@ describe('what a rule can look at', () => {
     'tool: "send_*"',
     'tool: [x, "*mail"]',
     'server: mail',
-    'target: "/work/*"',
+    'target: "/repo/*"',
     'principal: "a2a:*"',
     'principal: "a2a:ci-7"',
     'principal: "agent:*"',
