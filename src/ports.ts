@@ -227,6 +227,8 @@ export interface ReplayClaim {
   readonly deltas: readonly ReceiptDelta[];
   readonly materials: readonly ReplayMaterial[];
   readonly unavailable?: string;
+  /** Someone asked for things as they are now; what was recorded then is no longer all there is to it. */
+  readonly refreshed?: boolean;
 }
 
 // ---- Policy ----

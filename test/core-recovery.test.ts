@@ -84,6 +84,47 @@ function told(events: readonly CoreEvent[]): string[] {
     .sort();
 }
 
+describe('work a rule wants a person to allow', () => {
+  const careful = `
+- { id: ordinary, then: allow }
+- { id: first-ask, when: { kind: prompt, principal: ana }, then: ask, say: think first }
+`;
+
+  test.each([
+    ['the question was put', true, 'COMPLETED', 1],
+    ['the question was put', false, 'FAILED', 0],
+    ['anyone was asked', true, 'COMPLETED', 1],
+    ['anyone was asked', false, 'FAILED', 0],
+  ])('waits for a yes over a crash (%s; %s)', async (moment, approved, state, times) => {
+    let begun = 0;
+    const agents = () => [
+      scripted(
+        'one',
+        async () => {
+          begun += 1;
+        },
+        { resume: true },
+      ),
+    ];
+    const first = await openMortal({ rules: careful, backends: agents(), settings });
+    const session = await first.session();
+    const struck = moment === 'anyone was asked' ? first.doom({ commit: 2, when: 'before' }) : undefined;
+    const { id } = await first.submit(session);
+    await (struck ?? first.ask(id));
+    await first.die();
+
+    const second = await openLife({ dir: first.dir, rules: careful, backends: agents(), settings });
+    const ask = await second.ask(id);
+    expect(begun).toBe(0);
+    // In the name of whoever gave the work: the rule is about ana, and was asked about ana again.
+    expect(ask.action.actor).toBe('ana');
+    expect(await second.openAsks()).toHaveLength(1);
+    await second.answer(ask.id, { approved });
+    expect((await second.ended(id)).status).toBe(state);
+    expect(begun).toBe(times);
+  });
+});
+
 describe('an agent that can go on', () => {
   test('dies after any commit, or just before it: nothing twice, nothing lost', { timeout: 180_000 }, async () => {
     const control = await openMortal({

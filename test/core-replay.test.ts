@@ -13,7 +13,7 @@ import type { Json, JsonObject } from '../src/model/schema.ts';
 import { check } from '../src/model/validate.ts';
 import type { Row, Store, ToolBackend } from '../src/ports.ts';
 import { hashOf } from '../src/receipt/canonical-json.ts';
-import { all, ana, bo, faultOf, kinds, type Life, type LifeOptions, openLife, until } from './life/house.ts';
+import { all, ana, bo, faultOf, kinds, type Life, type LifeOptions, openLife, path, until } from './life/house.ts';
 import { openMortal } from './life/mortal.ts';
 import { sameReceipt, sameText } from './life/same-receipt.ts';
 import { latch, type Script, scripted, stopped, text, toolbox } from './life/script.ts';
@@ -426,6 +426,27 @@ describe('whatever became of the work', () => {
     expect(await life.openAsks()).toEqual([]);
     expect(sameText(await life.receipt(again.id))).toBe(sameText(await life.receipt((await replay(life, id)).id)));
     expect(box.ran).toHaveLength(1);
+  });
+
+  test('which is itself canceled while it runs: it has one end, and nothing went wrong', async () => {
+    const errors: string[] = [];
+    const logger = { info() {}, warn() {}, error: (_: object, message: string) => void errors.push(message) };
+    const chatty = scripted('one', async ({ sink }) => {
+      for (let n = 0; n < 300; n += 1) await sink.emit(text(`line ${n}`));
+    });
+    const life = await openLife({ backends: [chatty], logger });
+    const { id } = await life.submit(await life.session());
+    await life.ended(id);
+    const again = await life.do('task.replay', { task_id: id });
+    await life.seen(again.resource.id, 'agent.message');
+    await life.do('task.cancel', { task_id: again.resource.id });
+    await life.house.idle();
+    const events = await life.events(again.resource.id);
+    expect((await life.task(again.resource.id)).status).toBe('CANCELED');
+    expect(path(events).filter((state) => state === 'CANCELED')).toHaveLength(1);
+    expect(events.length).toBeLessThan(300);
+    expect(await life.receipt(again.resource.id)).toMatchObject({ lifecycle: { final_state: 'CANCELED' } });
+    expect(errors).toEqual([]);
   });
 
   test('approved before it began, and asked about things that are no call', async () => {
@@ -902,7 +923,9 @@ describe('what a replay depends on', () => {
     const index = events.findIndex(({ event }) => event === 'agent.memory_read');
     await expectMissing(life, task, { kind: 'memory', id: memory.resource.id }, { event_id: events[index]!.id, index });
     // Only someone who says so gets it as it is now.
-    expect((await replay(life, id, { metadata: { allow_refresh: ['memory'] } })).status).toBe('COMPLETED');
+    const refreshed = await replay(life, id, { metadata: { allow_refresh: ['memory'] } });
+    expect(refreshed.status).toBe('COMPLETED');
+    expect((await life.receipt(refreshed.id)).replay_input.determinism).toBe('best_effort');
     await life.do('resource.delete', { object: 'memory', id: memory.resource.id });
     await expectMissing(life, task, { kind: 'memory', id: memory.resource.id }, { event_id: events[index]!.id, index });
   });

@@ -139,6 +139,7 @@ export function createReplayer(deps: ReplayDeps): Replayer {
       materials: plan.applied.flatMap(({ material }) => (material ? [material] : [])),
       times: timesOf(source, plan),
       tiers: tiersOf(source, plan),
+      ...(plan.request.allowRefresh.length > 0 && { refreshed: true }),
     };
     await endings.open(task.id);
     if (plan.missing) {

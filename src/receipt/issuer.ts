@@ -106,7 +106,7 @@ function replayed(replay: ReplayClaim): Receipt['replay_input'] {
     sha256: replay.source_hash,
   };
   return {
-    determinism: replay.unavailable ? 'unavailable' : 'byte_deterministic',
+    determinism: replay.unavailable ? 'unavailable' : replay.refreshed ? 'best_effort' : 'byte_deterministic',
     materials: [log, ...replay.materials],
     ...(replay.unavailable && { unavailable_reason: replay.unavailable }),
   };
