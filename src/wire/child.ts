@@ -1,0 +1,148 @@
+/**
+ * A program started without a shell, in a process group of its own, and ended so that nothing of it is left: first its
+ * input ends, then it is asked, then it is killed, and with it whatever it started. Knows no protocol.
+ */
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { stat } from 'node:fs/promises';
+import type { Readable, Writable } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Fault } from '../model/faults.ts';
+import { type Descendants, descendantsOf, MARK } from './descendants.ts';
+import { guard } from './guard.ts';
+
+export interface ChildOptions {
+  /** The program and its arguments, as they are: no shell reads them. */
+  readonly command: readonly string[];
+  readonly cwd?: string;
+  /** Exactly these; absent means ours. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Told every line of its standard error, cut where it is longer than anyone would read. Drained in any case. */
+  readonly onStderr?: (line: string) => void;
+}
+
+export interface Child {
+  readonly pid: number;
+  readonly stdin: Writable;
+  /** May stay open after the program has exited, held by what it started; `close` ends those too. */
+  readonly stdout: Readable;
+  /** Never rejects. */
+  readonly exited: Promise<Exit>;
+  /** Resolves when nothing of it is left; each step waits this long before the next. A fault names who could not be ended. */
+  close(graceMs?: number): Promise<void>;
+}
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: string | null;
+}
+
+const GRACE_MS = 2_000;
+const LONGEST_LINE = 4_096;
+
+export async function startChild({ command, cwd, env, onStderr }: ChildOptions): Promise<Child> {
+  const [program, ...args] = command;
+  if (!program) throw new Fault('invalid_request', 'no command was given to start');
+  const mark = randomBytes(9).toString('base64url');
+  const child = spawn(program, args, {
+    stdio: ['pipe', 'pipe', 'pipe'],
+    env: { ...(env ?? process.env), [MARK]: mark },
+    detached: true,
+    ...(cwd !== undefined && { cwd }),
+  });
+  const exited = new Promise<Exit>((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
+  // Writing to one that has gone is no error of ours: `exited` says what there is to say.
+  child.stdin.on('error', () => {});
+  child.stdout.on('error', () => {});
+  child.stderr.on('error', () => {});
+  readErrors(child.stderr, onStderr);
+  await new Promise<void>((resolve, reject) => {
+    child.once('spawn', resolve);
+    child.once('error', (cause) => void explain(cause, program, cwd).then(reject));
+  });
+  child.on('error', () => {});
+  const pid = child.pid as number;
+  const well = guard(pid, mark);
+  const descendants = descendantsOf(pid, mark);
+
+  let closing: Promise<void> | undefined;
+  return {
+    pid,
+    stdin: child.stdin,
+    stdout: child.stdout,
+    exited,
+    close(graceMs = GRACE_MS) {
+      closing ??= end(child.stdin, exited, descendants, graceMs).finally(well);
+      return closing;
+    },
+  };
+}
+
+async function end(stdin: Writable, exited: Promise<Exit>, descendants: Descendants, graceMs: number): Promise<void> {
+  stdin.end();
+  await within(exited, graceMs);
+  for (const name of ['SIGTERM', 'SIGKILL'] as const) {
+    if ((await descendants.left()).length === 0) break;
+    await descendants.signal(name);
+    await gone(descendants, graceMs);
+  }
+  // Whoever was starting someone while it was killed may have left a last one.
+  for (let again = 0; again < 5 && (await descendants.left()).length > 0; again++) {
+    await descendants.signal('SIGKILL');
+    await gone(descendants, graceMs);
+  }
+  const left = await descendants.left();
+  if (left.length > 0) throw new Fault('internal', `could not end process ${left.join(', ')}`);
+  await exited;
+}
+
+async function gone(descendants: Descendants, ms: number): Promise<void> {
+  const until = performance.now() + ms;
+  for (let wait = 2; performance.now() < until; wait = Math.min(wait * 2, 50)) {
+    if ((await descendants.left()).length === 0) return;
+    await pause(wait);
+  }
+}
+
+async function within(exited: Promise<Exit>, ms: number): Promise<void> {
+  const late = new AbortController();
+  await Promise.race([exited, pause(ms, undefined, { signal: late.signal }).catch(() => {})]);
+  late.abort();
+}
+
+/** A missing directory and a missing program look alike to the system, and not to whoever has to mend it. */
+async function explain(cause: Error, program: string, cwd: string | undefined): Promise<Fault> {
+  const { code } = cause as NodeJS.ErrnoException;
+  const there = cwd === undefined || (await stat(cwd).catch(() => undefined))?.isDirectory();
+  const why = !there
+    ? `there is no directory ${cwd}`
+    : code === 'ENOENT'
+      ? 'there is no such command'
+      : code === 'EACCES'
+        ? 'it may not be run'
+        : (code ?? 'it could not be run');
+  return new Fault('upstream_unavailable', `could not start ${program}: ${why}`, { cause });
+}
+
+function readErrors(stderr: Readable, onStderr: ((line: string) => void) | undefined): void {
+  if (!onStderr) {
+    stderr.resume();
+    return;
+  }
+  let line = '';
+  const tell = () => {
+    const told = line.trimEnd();
+    line = '';
+    if (told) onStderr(told);
+  };
+  stderr.setEncoding('utf8');
+  stderr.on('data', (text: string) => {
+    const [first, ...more] = text.split('\n');
+    line = (line + first).slice(0, LONGEST_LINE);
+    for (const next of more) {
+      tell();
+      line = next.slice(0, LONGEST_LINE);
+    }
+  });
+  stderr.on('end', tell);
+}
