@@ -12,6 +12,7 @@ const Named = <T extends TSchema>(value: T) =>
     propertyNames: { pattern: '^[a-z][a-z0-9_-]*$' },
     additionalProperties: value,
   });
+const Sections = Type.Unsafe<JsonObject>({ type: 'object', additionalProperties: { type: 'object' } });
 const WebAddress = Type.Unsafe<string>({ type: 'string', pattern: '^https?://[^\\s]+$' });
 
 export const OAuthShape = Closed({
@@ -76,7 +77,15 @@ export const ConfigShape = Closed({
   telemetry: Optional(TelemetryShape),
   /** Per protocol, in the words of its adapter; `false` leaves a door shut. */
   doors: Optional(Named(Type.Unsafe<JsonObject | false>({ anyOf: [{ type: 'object' }, { const: false }] }))),
-  /** The agent that does work which names none. */
+  /** Who does the work, by name: one section each, named after the protocol it speaks. */
+  agents: Optional(Named(Sections)),
+  /** Tools for all of them, by name of the server: one section each, likewise. */
+  tools: Optional(Named(Sections)),
+  /** Harnesses elsewhere that decide with our own rules; the strictest word counts. */
+  harnesses: Optional(Named(Sections)),
+  /** The built-in agents and tools. There unless `agents` names others. */
+  demo: Optional(Type.Boolean()),
+  /** The agent that does work which names none; the first of `agents` when absent. */
   default_agent: Optional(NonEmpty),
   /** How freely agents without a persona act. */
   autonomy: Optional(ClosedWord(AUTONOMY_TIERS)),

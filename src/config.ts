@@ -28,6 +28,11 @@ export interface Config {
   readonly traces: NonNullable<ConfigFile['telemetry']>['traces'];
   /** As written; whoever mounts an adapter holds its section against that adapter's own schema. */
   readonly doors: Readonly<Record<string, JsonObject | false>>;
+  /** Likewise, by name and then by the protocol spoken with it. */
+  readonly agents: Readonly<Record<string, JsonObject>>;
+  readonly tools: Readonly<Record<string, JsonObject>>;
+  readonly harnesses: Readonly<Record<string, JsonObject>>;
+  readonly demo: boolean;
   readonly defaultAgent: string | undefined;
   readonly autonomy: ConfigFile['autonomy'];
   readonly askExpiresMs: number | undefined;
@@ -92,6 +97,10 @@ export async function readConfig(given: Given): Promise<Config> {
     vaults: vaultsOf(config.vaults, { at, dataDir, where }),
     traces: config.telemetry?.traces,
     doors: config.doors ?? {},
+    agents: config.agents ?? {},
+    tools: config.tools ?? {},
+    harnesses: config.harnesses ?? {},
+    demo: config.demo ?? config.agents === undefined,
     defaultAgent: config.default_agent,
     autonomy: config.autonomy,
     askExpiresMs: duration(config.approvals?.expire_after, 'approvals', 'expire_after'),

@@ -15,9 +15,9 @@ import { createRedactor } from './core/redact.ts';
 import { createDemoAgent } from './demo/agent.ts';
 import { createHandOver } from './demo/hand-over.ts';
 import { createDemoTools } from './demo/tools.ts';
-import { mountsOf } from './doors.ts';
 import type { Actor } from './model/actions.ts';
 import { Fault } from './model/faults.ts';
+import { mountsOf } from './mounts.ts';
 import type { Closable, Deps, Logger } from './ports.ts';
 import { createCheckpoints } from './receipt/checkpoints.ts';
 import { VERSION } from './version.ts';
@@ -42,6 +42,8 @@ export interface Gateway extends Closable {
 /** The house itself, when it sets something up or looks after it. */
 const KEEPER: Actor = { id: 'system:gateway', kind: 'system', scopes: ['*'] };
 const UPKEEP_MS = 10_000;
+/** How long rules of our own may take. */
+const RULES_MS = 2000;
 
 export async function startGateway(config: Config, { journal }: GatewayOptions = {}): Promise<Gateway> {
   const local = isLoopback(config.host);
@@ -81,11 +83,18 @@ export async function startGateway(config: Config, { journal }: GatewayOptions =
   };
   const pause = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal });
   const handOver = createHandOver(() => house.bridge);
-  const agents = [createDemoAgent({ pause, handOver }), createDemoAgent({ pause, name: 'second' })];
-  const tools = [
-    createDemoTools(journal ? { journal: (line) => appendFileSync(journal, `${line}\n`) } : {}),
-    ...mounts.flatMap((mount) => (mount.tools && mount.adapter.tools?.(mount.section, deps)) || []),
-  ];
+  const demo = {
+    agents: [createDemoAgent({ pause, handOver }), createDemoAgent({ pause, name: 'second' })],
+    tools: [createDemoTools(journal ? { journal: (line) => appendFileSync(journal, `${line}\n`) } : {})],
+  };
+  const agents = distinct('agents', [...mounts.agents.map((open) => open(deps)), ...(config.demo ? demo.agents : [])]);
+  const tools = distinct('tools', [
+    ...mounts.tools.map((open) => open(deps)),
+    ...(config.demo ? demo.tools : []),
+    ...mounts.doors.flatMap(({ adapter, section, tools }) => (tools && adapter.ownTools?.(section, deps)) || []),
+  ]);
+  const engines = mounts.harnesses.map((open) => open(deps));
+  const parts: Closable[] = [...agents, ...tools, ...engines].map((part) => ({ close: async () => part.close?.() }));
   const plain: House = await openHouse({
     dataDir: config.dataDir,
     policy: config.policy,
@@ -94,7 +103,9 @@ export async function startGateway(config: Config, { journal }: GatewayOptions =
     ids,
     backends: traced ? agents.map(traced.backend) : agents,
     tools: traced ? tools.map(traced.tools) : tools,
+    engines,
     settings: {
+      policyTimeoutMs: Math.max(RULES_MS, ...engines.map(({ patienceMs = 0 }) => patienceMs)),
       defaultAgent: config.defaultAgent,
       ...(config.autonomy && { defaultTier: config.autonomy }),
       ...(config.askExpiresMs && { askExpiresMs: config.askExpiresMs }),
@@ -107,8 +118,9 @@ export async function startGateway(config: Config, { journal }: GatewayOptions =
     await haveWorkspace(house);
     const waiting = (await house.bridge.list(KEEPER, { object: 'ask', where: { state: 'open' }, limit: 200 })).data
       .length;
-    for (const { adapter, section, door } of mounts) {
-      const opening = door && adapter.door?.(section, deps);
+    for (const engine of engines) engine.listen?.(house.bridge, KEEPER);
+    for (const { adapter, section, open } of mounts.doors) {
+      const opening = open && adapter.door?.(section, deps);
       if (opening) opened.unshift(await opening.open(house.bridge));
     }
     opened.unshift(upkeep(house, config, logger));
@@ -121,14 +133,25 @@ export async function startGateway(config: Config, { journal }: GatewayOptions =
       recovered,
       waiting,
       close() {
-        closed ??= closeAll([...opened, house, ...(traced ? [traced] : [])], logger);
+        closed ??= closeAll([...opened, house, ...parts, ...(traced ? [traced] : [])], logger);
         return closed;
       },
     };
   } catch (cause) {
-    await closeAll([...opened, house, ...(traced ? [traced] : [])], logger);
+    await closeAll([...opened, house, ...parts, ...(traced ? [traced] : [])], logger);
     throw cause;
   }
+}
+
+/** Work and calls are given by name. */
+function distinct<T extends { readonly name: string }>(kind: string, parts: readonly T[]): readonly T[] {
+  const twice = parts.find(({ name }, index) => parts.findIndex((other) => other.name === name) !== index);
+  if (twice)
+    throw new Fault(
+      'invalid_request',
+      `${kind}: two are called ${twice.name}; the built-in ones can be left out with "demo: false"`,
+    );
+  return parts;
 }
 
 /** Nothing of it is loaded unless a collector is named. */

@@ -236,6 +236,11 @@ export interface ReplayClaim {
 export interface PolicyEngine {
   readonly name: string;
   decide(action: Action, signal: AbortSignal): Promise<Decision>;
+  /** How long it may take over an answer, when that is longer than rules take. */
+  readonly patienceMs?: number;
+  /** For an engine that wants to know how things went: called once, when the house is open. */
+  listen?(bridge: Bridge, actor: Actor): void;
+  close?(): Promise<void>;
 }
 
 /** The arithmetic of quotas, asked once before the work and once more inside the commit that charges it. */
@@ -278,7 +283,25 @@ export interface Run {
 export interface AgentBackend {
   readonly name: string;
   readonly abilities: Abilities;
+  /** What it says of itself, for whoever chooses among agents. */
+  readonly about?: About;
   start(work: Work, sink: Sink, signal: AbortSignal): Promise<Run>;
+  /** This session is over: whatever was kept for it can go. Not called for sessions that another process closed. */
+  release?(sessionId: string): Promise<void>;
+  close?(): Promise<void>;
+}
+export interface About {
+  readonly description?: string;
+  readonly version?: string;
+  readonly skills?: readonly { readonly id: string; readonly name: string; readonly description: string }[];
+}
+/** An agent that work can be given to. */
+export interface AgentFace {
+  readonly name: string;
+  /** Work that names no agent is its work. */
+  readonly default: boolean;
+  readonly abilities: Abilities;
+  readonly about: About;
 }
 
 /** All a backend gets. Awaiting `emit` is the backpressure. */
@@ -320,6 +343,7 @@ export interface ToolBackend {
   /** What a tool does to the world; undefined when unknown, which counts as a side effect. */
   effect?(tool: string): Action['effect'] | undefined;
   call(action: Action, signal: AbortSignal): Promise<ToolResult>;
+  close?(): Promise<void>;
 }
 
 // ---- North: whoever asks ----
@@ -344,6 +368,8 @@ export interface Bridge {
   bound(protocol: string, scope: string, wireId: string): Promise<Pointer | undefined>;
   /** What the mounted tool backends offer; `source` names who serves it. */
   tools(actor: Actor): Promise<readonly Skill[]>;
+  /** Who work can be given to, in the order they were mounted. */
+  agents(actor: Actor): Promise<readonly AgentFace[]>;
   /** Gives a registered artifact its bytes. They must have the hash it was registered with, if it was with one. */
   attach(actor: Actor, artifactId: string, bytes: Uint8Array): Promise<Row>;
   /** What a provider sent, proven genuine by the door: at most one task. No task when the connector does not want it. */
@@ -408,12 +434,24 @@ export interface Deps {
   /** Why nothing can be written just now; undefined when all is well. */
   trouble?(): string | undefined;
 }
+/** Something an adapter can be mounted as, any number of times, each with a section of its own. */
+export interface Part<T> {
+  readonly configSchema: object;
+  /** `name` is what the configuration calls it. */
+  open(name: string, config: never, deps: Deps): T;
+}
 export interface Adapter<Config> {
   readonly name: string;
   readonly revision: string;
+  /** Of its door: `doors.<adapter>`. */
   readonly configSchema: object;
   door?(config: Config, deps: Deps): FrontDoor;
-  backend?(config: Config, deps: Deps): AgentBackend;
-  tools?(config: Config, deps: Deps): ToolBackend;
-  policy?(config: Config, deps: Deps): PolicyEngine;
+  /** Tools that its door works with; mounted when the door has a section. */
+  ownTools?(config: Config, deps: Deps): ToolBackend;
+  /** `agents.<name>.<adapter>` */
+  readonly backend?: Part<AgentBackend>;
+  /** `tools.<name>.<adapter>` */
+  readonly tools?: Part<ToolBackend>;
+  /** `harnesses.<name>.<adapter>` */
+  readonly policy?: Part<PolicyEngine>;
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { adapters } from '../adapters/index.ts';
 import { readConfig } from '../src/config.ts';
-import { mountsOf } from '../src/doors.ts';
+import { mountsOf } from '../src/mounts.ts';
 
 async function read(yaml?: string) {
   const dir = await mkdtemp(join(tmpdir(), 'tb-config-'));
@@ -124,7 +124,26 @@ test('a section for a door is held against what its adapter understands', async 
     /^tollbridge\.yaml:2:11: there is no door gopher; there are: .*\bharn\b/,
   );
   const { config } = await read('doors: { harn: { files: [/srv] }, ahp: false }');
-  const said = mounts(config).map(({ adapter, door, tools }) => [adapter.name, door, tools]);
+  const said = mounts(config).doors.map(({ adapter, open, tools }) => [adapter.name, open, tools]);
   expect(said).toContainEqual(['ahp', false, false]);
   expect(said).toContainEqual(['harn', true, true]);
+});
+
+test('an agent, a tool server and a harness each have one section, in the words of the protocol spoken with them', async () => {
+  const mounts = (config: Parameters<typeof mountsOf>[0]) => mountsOf(config, adapters);
+  expect(await complaint('agents:\n  far:\n    harn: { uri: "http://127.0.0.1:9" }', mounts)).toBe(
+    "tollbridge.yaml:3:11: agents.far.harn: must have required property 'url'",
+  );
+  expect(await complaint('agents:\n  far:\n    gopher: {}', mounts)).toMatch(
+    /^tollbridge\.yaml:3:13: agents\.far needs one section, named after the protocol spoken with it: .*\bharn\b/,
+  );
+  expect(await complaint('agents:\n  far: {}', mounts)).toMatch(/^tollbridge\.yaml:2:8: agents\.far needs one section/);
+  expect(await complaint('harnesses:\n  guard: { ahp: {}, harn: {} }', mounts)).toBe(
+    'tollbridge.yaml:2:10: harnesses.guard needs one section, named after the protocol spoken with it: ahp',
+  );
+  expect(await complaint('agents:\n  far: 5', mounts)).toMatch(/^tollbridge\.yaml:2:8: .*\/agents\/far must be object/);
+  const far = 'agents: { far: { harn: { url: "http://127.0.0.1:9" } } }';
+  expect((await read(far)).config.demo).toBe(false);
+  expect((await read(`${far}\ndemo: true`)).config.demo).toBe(true);
+  expect((await read('')).config.demo).toBe(true);
 });

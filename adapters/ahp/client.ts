@@ -2,7 +2,7 @@
  * An outside harness that decides for us. It is one engine among others: our own rules come first and the strictest word
  * counts. Its silence, its absence and anything that is not a decision are a no, unless it was only ever asked for advice.
  */
-import type { Action, Actor, Bridge, Closable, Decision, Deps, PolicyEngine } from '../../src/index.ts';
+import type { Action, Actor, Bridge, Decision, Deps, PolicyEngine } from '../../src/index.ts';
 import { type Asking, createAsking } from './asking.ts';
 import type { UpstreamConfig } from './config.ts';
 import { HarnessError } from './harness-error.ts';
@@ -10,13 +10,14 @@ import { type Credential, openLink } from './links.ts';
 import type { AhpEvent } from './translate.ts';
 import { toCoreDecision, toWireQuestion, toWireTelling } from './upstream.ts';
 
-export interface Upstream extends PolicyEngine, Closable {
+export interface Upstream extends PolicyEngine {
   /** Something to tell it when there is time. Old news is dropped for new, but never how a run went. */
   tell(event: AhpEvent): void;
   /** Tells it what happens in this house, until closed. */
   listen(bridge: Bridge, actor: Actor): void;
   /** Resolves when everything told so far has been sent or given up. */
   told(): Promise<void>;
+  close(): Promise<void>;
 }
 
 const TIMEOUT_MS = 10_000;
@@ -146,6 +147,8 @@ export function createUpstream(config: UpstreamConfig, deps: Pick<Deps, 'log' | 
 
   return {
     name,
+    // The gate waits until we have given up ourselves: then the reason is ours to give.
+    patienceMs: timeoutMs + 500,
     decide,
     tell,
     listen(bridge, actor) {

@@ -55,7 +55,6 @@ export const configSchema = Type.Object(
     line_limit: Optional(Type.Integer({ minimum: 1024 })),
     /** Our name in a chain of harnesses; one that meets it again is going round in circles. */
     hop: Optional(NonEmpty),
-    upstream: Optional(UpstreamShape),
   },
   closed,
 );

@@ -1,7 +1,6 @@
 /** What can be said about this door in a configuration, and what holds when nothing is said. */
 import { type Static, Type } from 'typebox';
 import { ClosedWord, NonEmpty, OpenObject } from '../../src/index.ts';
-import { backendSchema } from './client-config.ts';
 
 const Optional = Type.Optional;
 const Ms = Type.Integer({ minimum: 1 });
@@ -40,8 +39,6 @@ export const configSchema = Type.Object(
         { additionalProperties: false },
       ),
     ),
-    /** Another Harness that does work for this house. */
-    remote: Optional(backendSchema),
     /**
      * Directories below which workspaces may have their root and have their files served. None unless named here: a
      * workspace is declared over the network, and what it names must not decide what of this machine can be read.

@@ -1,6 +1,7 @@
 /** The Agents Protocol: the canonical protocol itself, spoken over HTTP. */
-import { type Adapter, Fault, PROTOCOL_VERSION } from '../../src/index.ts';
+import { type Adapter, PROTOCOL_VERSION } from '../../src/index.ts';
 import { harnBackend } from './client.ts';
+import { backendSchema, type HarnBackendConfig } from './client-config.ts';
 import { configSchema, type HarnConfig, settingsOf } from './config.ts';
 import { createFileTools } from './files.ts';
 import { harnDoor } from './server.ts';
@@ -10,9 +11,9 @@ export const harn: Adapter<HarnConfig> = {
   revision: PROTOCOL_VERSION,
   configSchema,
   door: (config, deps) => harnDoor(settingsOf(config), deps),
-  backend(config, deps) {
-    if (!config.remote) throw new Fault('invalid_request', 'say where the remote is: remote.url');
-    return harnBackend(config.remote, deps);
+  ownTools: (config) => createFileTools(config.files ?? []),
+  backend: {
+    configSchema: backendSchema,
+    open: (name, config: HarnBackendConfig, deps) => harnBackend({ name, ...config }, deps),
   },
-  tools: (config) => createFileTools(config.files ?? []),
 };

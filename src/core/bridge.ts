@@ -99,6 +99,7 @@ export function createCore(deps: CoreDeps): Core {
   const { store, clock, ids, issuer, logger } = deps;
   const settings: Settings = { ...DEFAULTS, ...deps.settings };
   const backends = new Map(deps.backends.map((backend) => [backend.name, backend]));
+  const defaultAgent = settings.defaultAgent ?? deps.backends[0]?.name;
   const instance = ids.next('instance');
   const closing = new AbortController();
   let held: { close(): Promise<void> } | undefined;
@@ -110,10 +111,20 @@ export function createCore(deps: CoreDeps): Core {
     ...plain,
     async commit(unit) {
       const committed = await plain.commit(unit);
-      if (!committed.repeated) endings?.observe(committed.events);
+      if (!committed.repeated) {
+        endings?.observe(committed.events);
+        for (const event of committed.events) if (event.event === 'session.closed') release(event.resource.id);
+      }
       return committed;
     },
   };
+  function release(sessionId: string): void {
+    for (const backend of deps.backends) {
+      backend
+        .release?.(sessionId)
+        .catch((cause) => logger.warn({ err: cause, agent: backend.name }, 'an agent could not let go of a session'));
+    }
+  }
   const access = createAccess(store);
   const hash = (value: Json) => issuer.hash(value);
   const context: Context = { store, log, access, clock, ids, hash };
@@ -151,7 +162,7 @@ export function createCore(deps: CoreDeps): Core {
     ...shared,
     runner,
     quotas: deps.quotas,
-    defaultAgent: settings.defaultAgent ?? deps.backends[0]?.name,
+    defaultAgent,
     isDead,
     graceMs: settings.graceMs,
   });
@@ -211,6 +222,15 @@ export function createCore(deps: CoreDeps): Core {
       async tools(actor) {
         requireReadScope(actor, 'skill');
         return await tools.list();
+      },
+      async agents(actor) {
+        requireReadScope(actor, 'skill');
+        return deps.backends.map(({ name, abilities, about = {} }) => ({
+          name,
+          default: name === defaultAgent,
+          abilities,
+          about,
+        }));
       },
     },
 

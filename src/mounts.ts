@@ -1,0 +1,96 @@
+/**
+ * What the configuration says to each adapter, held against that adapter's own schema: its door, and whatever agents,
+ * tools and harnesses are reached through it. Composition, no logic; nothing is opened here.
+ */
+import type { TSchema } from 'typebox';
+import { type Config, checkAt } from './config.ts';
+import { Fault } from './model/faults.ts';
+import type { JsonObject } from './model/schema.ts';
+import { check } from './model/validate.ts';
+import type { Adapter, AgentBackend, Deps, Part, PolicyEngine, ToolBackend } from './ports.ts';
+
+export interface Door {
+  readonly adapter: Adapter<never>;
+  /** Its section, checked; empty when there is none. */
+  readonly section: never;
+  /** Its door stays shut when the configuration says `false`. */
+  readonly open: boolean;
+  /** Only someone who wrote a section can have asked for what the adapter serves. */
+  readonly tools: boolean;
+}
+
+/** Something to be opened once the house has what it needs. */
+export type Opening<T> = (deps: Deps) => T;
+
+export interface Mounts {
+  readonly doors: readonly Door[];
+  readonly agents: readonly Opening<AgentBackend>[];
+  readonly tools: readonly Opening<ToolBackend>[];
+  readonly harnesses: readonly Opening<PolicyEngine>[];
+}
+
+type Adapters = readonly Adapter<never>[];
+
+export function mountsOf(config: Config, adapters: Adapters): Mounts {
+  const { where } = config;
+  return {
+    doors: doorsOf(config, adapters),
+    agents: partsOf('agents', config.agents, partners(adapters, 'backend'), where),
+    tools: partsOf('tools', config.tools, partners(adapters, 'tools'), where),
+    harnesses: partsOf('harnesses', config.harnesses, partners(adapters, 'policy'), where),
+  };
+}
+
+function doorsOf({ doors, where }: Config, adapters: Adapters): readonly Door[] {
+  const unknown = Object.keys(doors).find((name) => !adapters.some((adapter) => adapter.name === name));
+  if (unknown) {
+    const there = adapters.map(({ name }) => name).join(', ');
+    throw new Fault(
+      'invalid_request',
+      `${where(['doors', unknown])}: there is no door ${unknown}; there are: ${there}`,
+    );
+  }
+  return adapters.map((adapter) => {
+    const { name, configSchema } = adapter;
+    const given = doors[name];
+    const section = checkAt(() => check(configSchema as TSchema, given || {}, `doors.${name}`), where, ['doors', name]);
+    return { adapter, section: section as never, open: given !== false, tools: Boolean(given) };
+  });
+}
+
+function partners<K extends 'backend' | 'tools' | 'policy'>(adapters: Adapters, role: K) {
+  return new Map(
+    adapters.flatMap((adapter) => {
+      const part = adapter[role];
+      return part ? [[adapter.name, part as NonNullable<Adapter<never>[K]>] as const] : [];
+    }),
+  );
+}
+
+/** Each name has one section, called after the protocol that is spoken with it. */
+function partsOf<T>(
+  kind: string,
+  wanted: Readonly<Record<string, JsonObject>>,
+  parts: ReadonlyMap<string, Part<T>>,
+  where: Config['where'],
+): readonly Opening<T>[] {
+  return Object.entries(wanted).map(([name, member]) => {
+    const protocols = Object.keys(member);
+    const [protocol = ''] = protocols;
+    const part = parts.get(protocol);
+    if (!part || protocols.length > 1) {
+      const place = where([kind, name, ...(protocols.length === 1 ? [protocol] : [])]);
+      throw new Fault(
+        'invalid_request',
+        `${place}: ${kind}.${name} needs one section, named after the protocol spoken with it: ${[...parts.keys()].join(', ')}`,
+      );
+    }
+    const at = [kind, name, protocol];
+    const section = checkAt(
+      () => check(part.configSchema as TSchema, member[protocol], `${kind}.${name}.${protocol}`),
+      where,
+      at,
+    );
+    return (deps) => checkAt(() => part.open(name, section as never, deps), where, at);
+  });
+}
