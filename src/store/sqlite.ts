@@ -17,6 +17,7 @@ import { createReading } from './sqlite/reading.ts';
 import { createRebuild } from './sqlite/rebuild.ts';
 import { createReceipts } from './sqlite/receipts.ts';
 import { createRetain } from './sqlite/retain.ts';
+import { makeRoom } from './sqlite/room.ts';
 import { createRows } from './sqlite/rows.ts';
 import { readFault } from './sqlite/trouble.ts';
 import { createWriter } from './sqlite/writer.ts';
@@ -31,6 +32,8 @@ export interface SqliteOptions {
   readonly patienceMs?: number;
   /** Refuse to let the file grow beyond this, as if the disk were full. */
   readonly maxBytes?: number;
+  /** How long the write-ahead log is made at once, so that the first commits need not make it longer. */
+  readonly roomBytes?: number;
   /** Events kept in memory for a follower that is slower than the log. */
   readonly queueSize?: number;
   /** How often to look for what other processes appended, while someone follows. */
@@ -45,6 +48,7 @@ export interface SqliteStore extends Store {
 export async function createSqliteStore(options: SqliteOptions): Promise<SqliteStore> {
   const { path, clock, projector, log: logger, patienceMs = 5_000 } = options;
   const connection = await openConnection(path, patienceMs, options.maxBytes);
+  if (options.roomBytes !== undefined) makeRoom(connection, options.roomBytes);
   const log = createLog(connection);
   const readers = createReaders(connection, log);
   const reading = createReading(log, readers, patienceMs);
@@ -130,7 +134,11 @@ export async function createSqliteStore(options: SqliteOptions): Promise<SqliteS
         const tip = readers.tip(stream);
         return tip === undefined ? undefined : eventId(tip);
       }),
-    get: <T extends Row>(object: string, id: string) => look(() => rows.get(object, id) as T | undefined),
+    get: <T extends Row>(object: string, id: string) =>
+      look(() => {
+        commits.check();
+        return rows.get(object, id) as T | undefined;
+      }),
     list: <T extends Row>(query: Parameters<Store['list']>[0]) =>
       look(() => rows.list(query) as unknown as readonly T[]),
     receipt: (id) => look(() => receipts.get(id)),

@@ -15,6 +15,8 @@ export interface Commits {
   commit(unit: Unit): Promise<Committed>;
   /** Transactions that reached the disk, for whoever wants to know how many units share one. */
   count(): number;
+  /** Call before using what is remembered outside a commit: forgets it when another process has written. */
+  check(): void;
   /** The file changed in a way the caches cannot know of. */
   forget(): void;
   /** Write what is waiting, refuse what comes after. */
@@ -53,6 +55,7 @@ export function createCommits(deps: CommitsDeps): Commits {
   let commits = 0;
   let tip: Tip | undefined;
   let version: number | undefined;
+  let checked = false;
   const idle: (() => void)[] = [];
 
   function schedule(delayMs = 0): void {
@@ -84,6 +87,7 @@ export function createCommits(deps: CommitsDeps): Commits {
       refresh();
       const batch = batches.begin(tip!, clock.now());
       const started = performance.now();
+      holdsForThisTurn();
       for (const job of jobs) {
         attempt(batch, job);
         if (++reached % 16 === 0 && performance.now() - started > MOST_MS) break;
@@ -130,6 +134,28 @@ export function createCommits(deps: CommitsDeps): Commits {
     batches.forget();
     tip = log.tip();
     version = current;
+  }
+
+  /**
+   * Once per turn is enough: whatever we were told to look at was told before the turn began. Ends with the turn's
+   * last microtask, so nothing that arrives later is answered from before it.
+   */
+  function check(): void {
+    if (checked) return;
+    const current = connection.version();
+    if (version !== current) {
+      forget();
+      version = current;
+    }
+    holdsForThisTurn();
+  }
+
+  function holdsForThisTurn(): void {
+    if (checked) return;
+    checked = true;
+    process.nextTick(() => {
+      checked = false;
+    });
   }
 
   function finish(batch: Batch): void {
@@ -179,6 +205,7 @@ export function createCommits(deps: CommitsDeps): Commits {
       });
     },
     count: () => commits,
+    check,
     forget,
     async close() {
       closed = true;

@@ -1,7 +1,7 @@
 /** Many rows in few statements: crossing into the driver costs more than the row does. */
 import type { Connection, Statement, Value } from './connection.ts';
 
-const SIZES = [64, 8, 1] as const;
+const SIZES = [64, 8, 4, 2, 1] as const;
 
 /** A function that inserts a flat list of values, `width` per row. */
 export function insertMany(

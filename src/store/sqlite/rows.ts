@@ -10,7 +10,7 @@ import { createRecent } from './recent.ts';
 export interface Rows {
   /** As the transaction sees it. The same object may be handed out again: do not change it. */
   peek(object: string, id: string): Row | undefined;
-  /** As the disk has it: a fresh copy. */
+  /** As the disk has it: a fresh copy. Only while what is remembered is known to hold. */
   get(object: string, id: string): Row | undefined;
   list(query: ListQuery): Row[];
   /** `born` places a row that is new in the order; one that is known keeps the place it had. */
@@ -23,6 +23,12 @@ export interface Rows {
 const FILTERS = ['workspace_id', 'session_id', 'task_id', 'parent_task_id', 'state', 'owner_id'] as const;
 const REMEMBERED = 5_000;
 const ABSENT = Symbol('absent');
+
+/** A row and its text: parsing is how a caller gets a copy of its own. */
+interface Known {
+  readonly body: string;
+  readonly row: Row;
+}
 
 /** The value a list is filtered by; only text counts. */
 function filterOf(row: Row, name: FilterName): string | null {
@@ -45,19 +51,19 @@ export function createRows(connection: Connection): Rows {
     `INSERT INTO rows (object, id, created_at) VALUES (?, ?, ?) ON CONFLICT (object, id) DO UPDATE SET
        ${FILTERS.map((name) => `${name} = NULL`).join(', ')}, body = NULL`,
   );
-  const known = createRecent<Row | typeof ABSENT>(REMEMBERED);
+  const known = createRecent<Known | typeof ABSENT>(REMEMBERED);
 
-  function read(object: string, id: string): Row | undefined {
+  function find(object: string, id: string): Known | undefined {
+    const hit = known.get(object, id);
+    if (hit !== undefined) return hit === ABSENT ? undefined : hit;
     const found = select.get([object, id]) as [string] | undefined;
-    return found && (JSON.parse(found[0]) as Row);
+    const row = found && { body: found[0], row: JSON.parse(found[0]) as Row };
+    known.set(object, id, row ?? ABSENT);
+    return row;
   }
 
   function peek(object: string, id: string): Row | undefined {
-    const hit = known.get(object, id);
-    if (hit !== undefined) return hit === ABSENT ? undefined : hit;
-    const row = read(object, id);
-    known.set(object, id, row ?? ABSENT);
-    return row;
+    return find(object, id)?.row;
   }
 
   function ageOf(object: string, id: string): string {
@@ -68,7 +74,11 @@ export function createRows(connection: Connection): Rows {
 
   return {
     peek,
-    get: read,
+    get(object, id) {
+      const found = find(object, id);
+      known.age();
+      return found && (JSON.parse(found.body) as Row);
+    },
     put(row, born) {
       const before = peek(row.object, row.id);
       const body = JSON.stringify(row);
@@ -77,7 +87,7 @@ export function createRows(connection: Connection): Rows {
       } else {
         upsert.run([row.object, row.id, born, ...FILTERS.map((name) => filterOf(row, name)), body]);
       }
-      known.set(row.object, row.id, row);
+      known.set(row.object, row.id, { body, row });
     },
     drop(object, id, born) {
       erase.run([object, id, born]);

@@ -29,6 +29,35 @@ export function twoPromises({ store, clock, append, fill, second }: Scene): void
       expect(sight.seen.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 20 }, (_, i) => i + 1));
     });
 
+    test('a row that was looked at before is the one the other wrote last', async () => {
+      const two = await second();
+      const counts: unknown[] = [];
+      for (let i = 0; i < 6; i++) {
+        await (i % 2 ? store : two).commit({ decide: () => ({ events: [taskEvent('task_a')] }) });
+        const rows = [await store.get<Counted>('task', 'task_a'), await two.get<Counted>('task', 'task_a')];
+        counts.push(rows.map((row) => row?.count));
+      }
+      expect(counts).toEqual([
+        [1, 1],
+        [2, 2],
+        [3, 3],
+        [4, 4],
+        [5, 5],
+        [6, 6],
+      ]);
+      await two.commit({ decide: () => ({ events: [taskEvent('task_a', {}, { event: 'task.withdrawn' })] }) });
+      expect(await store.get('task', 'task_a')).toBeUndefined();
+    });
+
+    test('what a caller does to its copy of a row is its own affair', async () => {
+      await append(taskEvent('task_a', { status: 'WORKING' }));
+      const mine = (await store.get<Counted>('task', 'task_a')) as unknown as { count: number };
+      mine.count = 99;
+      expect((await store.get<Counted>('task', 'task_a'))?.count).toBe(1);
+      await append(taskEvent('task_a'));
+      expect((await store.get<Counted>('task', 'task_a'))?.count).toBe(2);
+    });
+
     test('a follower that read what is still to be announced does not get it twice', async () => {
       const two = await second();
       const stop = new AbortController();
