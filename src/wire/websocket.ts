@@ -3,6 +3,7 @@
  * answer end the connection with a code that says why; a peer that does not read is cut off at a bound. Knows no
  * protocol beyond RFC 6455.
  */
+import { setMaxListeners } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { WebSocket, WebSocketServer } from 'ws';
@@ -66,6 +67,8 @@ export function createSocketServer(options: SocketOptions = {}): SocketServer {
 
   function serve(peer: WebSocket, open: TextHandler): void {
     const gone = new AbortController();
+    // Every question that is open on it wants to know.
+    setMaxListeners(0, gone.signal);
     const socket: TextSocket = {
       signal: gone.signal,
       send(text) {
