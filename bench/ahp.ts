@@ -15,7 +15,7 @@ import { type Link, lineLink, openLink } from '../adapters/ahp/links.ts';
 import { LOCAL_AGENT, openHarnessDoor, serveUnix } from '../adapters/ahp/server.ts';
 import { serveLines } from '../adapters/ahp/streams.ts';
 import type { AhpEvent } from '../adapters/ahp/translate.ts';
-import { openHouse } from '../src/compose.ts';
+import { openHouse, SERVING_ROOM } from '../src/compose.ts';
 import { createIds, systemClock } from '../src/core/clock.ts';
 import type { Actor } from '../src/model/actions.ts';
 import type { Closable, Deps } from '../src/ports.ts';
@@ -41,7 +41,12 @@ export async function run(wanted: string = 'ahp'): Promise<readonly Measured[]> 
 async function measure(bench: (typeof names)[number]): Promise<Measured> {
   const dir = await mkdtemp(join(tmpdir(), 'tollbridge-bench-'));
   const ids = createIds();
-  const house = await openHouse({ dataDir: dir, ids, policy: { load: async () => ({ rules: RULES, files: [] }) } });
+  const house = await openHouse({
+    dataDir: dir,
+    roomBytes: SERVING_ROOM,
+    ids,
+    policy: { load: async () => ({ rules: RULES, files: [] }) },
+  });
   const closing: Closable[] = [];
   try {
     const body = { object: 'workspace' as const, body: { name: 'w', root: 'file:///w' } };

@@ -37,6 +37,8 @@ import { VERSION } from './version.ts';
 export interface HouseOptions {
   /** Everything the house writes is below here: the log, the keys, the leases. */
   readonly dataDir: string;
+  /** For a house that serves: so much of the log's growth is paid for when it opens, and not by the first who ask. */
+  readonly roomBytes?: number;
   readonly policy?: { readonly load: () => Promise<Sources>; readonly watch?: readonly string[] };
   /** Engines outside the house, asked after its own rules. */
   readonly engines?: readonly PolicyEngine[];
@@ -62,6 +64,9 @@ export interface House extends Core {
   readonly redactor: Redactor;
 }
 
+/** As long as the write-ahead log ever gets between checkpoints. */
+export const SERVING_ROOM = 16_500_000;
+
 export async function openHouse(options: HouseOptions): Promise<House> {
   const clock = options.clock ?? systemClock;
   const ids = options.ids ?? createIds();
@@ -69,7 +74,13 @@ export async function openHouse(options: HouseOptions): Promise<House> {
   const logger = cleanLogger(options.logger ?? SILENT, redactor);
   const keyring = await openKeyring({ dir: join(options.dataDir, 'keys'), now: () => clock.now() });
   const signer = options.replace?.signer ?? keyring.signer();
-  const opened = await createSqliteStore({ path: join(options.dataDir, 'log.db'), clock, projector, log: logger });
+  const opened = await createSqliteStore({
+    path: join(options.dataDir, 'log.db'),
+    clock,
+    projector,
+    log: logger,
+    ...(options.roomBytes !== undefined && { roomBytes: options.roomBytes }),
+  });
   const store = options.replace?.store?.(opened) ?? opened;
   let noted: Promise<void> = Promise.resolve();
   const rules = createReloadablePolicy({

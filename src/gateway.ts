@@ -7,7 +7,7 @@ import { openApiKeys } from './auth/api-keys.ts';
 import { createAuthenticator } from './auth/authenticate.ts';
 import { createSecrets } from './auth/vaults.ts';
 import { createLogger } from './cli/logger.ts';
-import { type House, openHouse } from './compose.ts';
+import { type House, openHouse, SERVING_ROOM } from './compose.ts';
 import type { Config } from './config.ts';
 import { createIds, later, systemClock } from './core/clock.ts';
 import type { Recovered } from './core/recovery.ts';
@@ -97,6 +97,7 @@ export async function startGateway(config: Config, { journal }: GatewayOptions =
   const parts: Closable[] = [...agents, ...tools, ...engines].map((part) => ({ close: async () => part.close?.() }));
   const plain: House = await openHouse({
     dataDir: config.dataDir,
+    roomBytes: SERVING_ROOM,
     policy: config.policy,
     logger,
     redactor,

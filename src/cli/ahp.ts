@@ -7,7 +7,7 @@ import { settingsOf } from '../../adapters/ahp/config.ts';
 import { createHarness, type Harness } from '../../adapters/ahp/harness.ts';
 import { LOCAL_AGENT, serveUnix } from '../../adapters/ahp/server.ts';
 import { serveLines } from '../../adapters/ahp/streams.ts';
-import type { House } from '../compose.ts';
+import { type House, SERVING_ROOM } from '../compose.ts';
 import { createIds, systemClock } from '../core/clock.ts';
 import { createRedactor } from '../core/redact.ts';
 import type { Actor } from '../model/actions.ts';
@@ -35,6 +35,7 @@ export async function ahp(options: AhpOptions): Promise<void> {
     logger: log,
     redactor,
     ids,
+    roomBytes: SERVING_ROOM,
     settings: {
       ...(config.autonomy && { defaultTier: config.autonomy }),
       ...(config.askExpiresMs && { askExpiresMs: config.askExpiresMs }),

@@ -20,9 +20,15 @@ export function createGate({ policy, timeoutMs, log }: GateDeps): Gate {
   return async (action) => {
     // A timer of our own rather than AbortSignal.timeout, so that a quick decision leaves nothing ticking.
     const deadline = new AbortController();
-    const timer = setTimeout(() => deadline.abort(), timeoutMs);
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        deadline.abort();
+        reject(new Error('out of time'));
+      }, timeoutMs);
+    });
     try {
-      const decision = await Promise.race([policy.decide(action, deadline.signal), rejectWhen(deadline.signal)]);
+      const decision = await Promise.race([policy.decide(action, deadline.signal), late]);
       if (!isDecision(decision)) throw new Error(`${policy.name} answered with something that is not a decision`);
       return decision;
     } catch (cause) {
@@ -38,12 +44,6 @@ export function createGate({ policy, timeoutMs, log }: GateDeps): Gate {
 
 export function blocked(code: string, reason: string, engine = 'bridge'): Decision {
   return { verdict: 'block', code, reason, engine };
-}
-
-function rejectWhen(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(new Error('out of time')), { once: true });
-  });
 }
 
 /** An engine from outside may answer anything; only a known word with a reason, and members one can act on, count. */

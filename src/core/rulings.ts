@@ -55,6 +55,10 @@ export interface RuleOptions {
   /** So is the claim on the call id. */
   readonly claimed?: boolean;
   readonly ext?: JsonObject;
+  /** For whoever runs the act, unread. */
+  readonly line?: object;
+  /** Told of the question people are asked. */
+  readonly asked?: (askId: string) => void;
 }
 
 export type Ruling =
@@ -118,7 +122,6 @@ export function createRulings(deps: RulingDeps): Rulings {
     const asked = asExecutable(await gate(action), options);
     // What people are asked about, and what may run, is the act as the rules rewrote it.
     const effective: Action = asked.arguments ? { ...action, arguments: asked.arguments } : action;
-    const digest = asks.digest(effective);
     const shown = await showable(task, action.arguments, asked.arguments);
     // Assigned inside the commit, which decides on the state as it then is.
     let raised: Raised | undefined;
@@ -145,6 +148,7 @@ export function createRulings(deps: RulingDeps): Rulings {
         if (decision.verdict === 'modify') events.push(rewritten(now, action, asShown(decision, shown)));
         if (decision.verdict === 'allow' || decision.verdict === 'modify') events.push(...charges(at, now, action));
         if (decision.verdict === 'escalate') {
+          const digest = asks.digest(effective);
           raised = asks.raise(at, now, run, {
             kind: 'approval',
             key: action.tool_call_id ?? digest,
@@ -191,6 +195,7 @@ export function createRulings(deps: RulingDeps): Rulings {
     options: RuleOptions,
     mounted: boolean,
   ): Promise<Ruling> {
+    options.asked?.(raised.ask_id);
     const answer = await waitFor(raised.ask_id, task.id, options);
     if (!answer) return { kind: 'open', ask_id: raised.ask_id, decision };
     if (answer.kind !== 'approved') {
