@@ -40,9 +40,9 @@ test('an agent is told once when a session is over, and one that stumbles over i
   const first = await room();
   const second = await room();
   const close = { session_id: first.session };
-  const closed = await send('session.close', close, { idempotency_key: 'k' });
+  const closed = await send('session.close', close, { idempotency: { key: 'k' } });
   expect(closed.resource).toMatchObject({ id: first.session, state: 'CLOSED' });
-  await send('session.close', close, { idempotency_key: 'k' });
+  await send('session.close', close, { idempotency: { key: 'k' } });
   expect(released).toEqual([first.session]);
   expect(released).not.toContain(second.session);
 });

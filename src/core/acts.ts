@@ -122,6 +122,8 @@ export function createActs(deps: ActsDeps): Acts {
       // The one who serves the tool knows what it does; a caller's word for it is only a claim.
       ...(found && { kind: 'tool', server: found.server, definition: found.definition, effect: found.effect }),
     };
+    const attributes = { ...proposed.attributes, ...found?.attributes(task.session_id) };
+    if (Object.keys(attributes).length > 0) held.attributes = attributes;
     const claim = proposed.tool_call_id && !options.claimed ? claimOf(task, proposed) : undefined;
     const action = await describe(task, held, options.actor);
     const known = { ...(claim && { claim }), ...(found && { mounted: true }) };
@@ -135,7 +137,7 @@ export function createActs(deps: ActsDeps): Acts {
     }
     const run = () =>
       found
-        ? found.call(ruling.action, options.signal)
+        ? found.call(ruling.action, options.signal, options.line)
         : (effect as HeldEffect)(ruling.action.arguments, options.signal);
     const result = options.signal.aborted ? STOPPED : await attempt(run);
     const canceled = result.status !== 'ok' && options.signal.aborted;

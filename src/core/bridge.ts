@@ -24,12 +24,15 @@ import type {
 import { createAccess, requireCommandScope, requireReadScope } from './access.ts';
 import { createActs } from './acts.ts';
 import { createAsks } from './asks.ts';
+import { branchHandlers } from './branches.ts';
 import type { Context, Handlers } from './context.ts';
 import { declaredHandlers } from './declared.ts';
 import { createDeliveries } from './deliveries.ts';
 import { createEndings, type Endings } from './endings.ts';
 import { createGate, decidedEvent } from './gate.ts';
 import { createLog, type Log, type Redactor } from './log.ts';
+import { offeredTools } from './offered.ts';
+import { createPins } from './pins.ts';
 import { type RecordDeps, recordHandlers } from './records.ts';
 import { type Recovered, recover } from './recovery.ts';
 import { createReplayer } from './replay.ts';
@@ -128,14 +131,15 @@ export function createCore(deps: CoreDeps): Core {
   const access = createAccess(store);
   const hash = (value: Json) => issuer.hash(value);
   const context: Context = { store, log, access, clock, ids, hash };
-  const gate = createGate({ policy: deps.policy, timeoutMs: settings.policyTimeoutMs, log: logger });
+  const tools = createTools(deps.tools, hash);
+  const pins = createPins({ ...context, tools });
+  const gate = pins.guard(createGate({ policy: deps.policy, timeoutMs: settings.policyTimeoutMs, log: logger }));
   const asks = createAsks({
     ...context,
     signer: deps.signer,
     canonical: deps.canonical,
     expiresMs: settings.askExpiresMs,
   });
-  const tools = createTools(deps.tools, hash);
   const acts = createActs({
     ...context,
     ...settings,
@@ -146,7 +150,18 @@ export function createCore(deps: CoreDeps): Core {
     logger,
   });
   endings = createEndings({ ...context, asks, issuer, logger, defaultTier: settings.defaultTier });
-  const shared = { ...context, acts, asks, endings, gate, backends, instance, logger, canonical: deps.canonical };
+  const shared = {
+    ...context,
+    acts,
+    asks,
+    endings,
+    gate,
+    tools,
+    backends,
+    instance,
+    logger,
+    canonical: deps.canonical,
+  };
   const runner = createRunner({ ...shared, graceMs: settings.graceMs });
   const replayer = createReplayer({ ...shared, signer: deps.signer });
 
@@ -169,6 +184,7 @@ export function createCore(deps: CoreDeps): Core {
   const handlers: Handlers = {
     ...declaredHandlers(context),
     ...sessionHandlers({ ...context, cancelTask, admit }),
+    ...branchHandlers(context),
     ...tasks,
     ...recordHandlers({ ...shared, verify: deps.verify, artifactLimit: settings.artifactLimit }),
     ...replayer.handlers,
@@ -222,6 +238,13 @@ export function createCore(deps: CoreDeps): Core {
       async tools(actor) {
         requireReadScope(actor, 'skill');
         return await tools.list();
+      },
+      async offered(actor, workspaceId) {
+        requireReadScope(actor, 'skill');
+        if (!(await access.workspaceVisible(actor, workspaceId))) return [];
+        const about = { workspace_id: workspaceId, persona_id: null, quota_id: null };
+        const data = await acts.policyData(about);
+        return await offeredTools({ tools, gate, ids }, { actor, workspace_id: workspaceId, ...data });
       },
       async agents(actor) {
         requireReadScope(actor, 'skill');

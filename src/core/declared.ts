@@ -127,7 +127,7 @@ export function declaredHandlers(context: Context): Pick<Handlers, Kinds> {
             ...(actor.tenant_id && { tenant_id: actor.tenant_id }),
             ...(body.object === 'memory' && home && { workspace_id: home }),
           });
-          return { events: [event('created', row, home, actor.id)], result: { id } };
+          return { events: [declaredEvent('created', row, home, actor.id)], result: { id } };
         },
       });
       const made = (result as { id: string }).id;
@@ -147,7 +147,7 @@ export function declaredHandlers(context: Context): Pick<Handlers, Kinds> {
           if (!now) throw new Fault('not_found', `no ${body.object} ${body.id}`);
           const merged = { ...now, ...without(body.body, OWNED), updated_at: at.now } as unknown as JsonObject;
           const row = whole(body.object, body.metadata ? { ...merged, metadata: body.metadata } : merged);
-          return { events: [event('updated', row, home, actor.id)], result: { id: body.id } };
+          return { events: [declaredEvent('updated', row, home, actor.id)], result: { id: body.id } };
         },
       });
       return accepted('resource.update', await access.see<Row>(actor, body.object, body.id), repeated);
@@ -163,7 +163,7 @@ export function declaredHandlers(context: Context): Pick<Handlers, Kinds> {
           reads: [{ object: body.object, id: body.id }],
           decide(at) {
             if (!at.get(body.object, body.id)) throw new Fault('not_found', `no ${body.object} ${body.id}`);
-            return { events: [event('deleted', row, home, actor.id)], result: row as unknown as Json };
+            return { events: [declaredEvent('deleted', row, home, actor.id)], result: row as unknown as Json };
           },
         });
         return accepted('resource.delete', row, repeated);
@@ -187,7 +187,7 @@ function staysWhereItIs(object: DeclaredKind, before: JsonObject, body: JsonObje
   }
 }
 
-function event(what: 'created' | 'updated' | 'deleted', row: Row, home: string | null, actor: string) {
+export function declaredEvent(what: 'created' | 'updated' | 'deleted', row: Row, home: string | null, actor: string) {
   return {
     event: `vendor.tollbridge.resource_${what}`,
     resource: { object: row.object, id: row.id },

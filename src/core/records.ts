@@ -13,6 +13,7 @@ import { accepted, type Context, type Handlers, once } from './context.ts';
 import { decidedEvent, type Gate } from './gate.ts';
 import { keptBytes } from './log.ts';
 import { bindingId } from './projector.ts';
+import type { Tools } from './tools.ts';
 import { receiptResource } from './views.ts';
 
 type Kinds = Extract<CommandKind, 'artifact.register' | 'receipt.verify' | 'binding.set' | 'passthrough'>;
@@ -25,6 +26,7 @@ export interface Verdict {
 export interface RecordDeps extends Context {
   readonly gate: Gate;
   readonly acts: Acts;
+  readonly tools: Tools;
   /** Recomputes everything from what is stored. A tampered receipt is an answer, not a fault. */
   readonly verify: (
     stored: StoredReceipt,
@@ -34,6 +36,8 @@ export interface RecordDeps extends Context {
 }
 
 type Placed = { readonly workspace_id?: string | null; readonly session_id?: string | null };
+
+const NEVER = new AbortController().signal;
 
 export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
   const { store, log, access, ids } = deps;
@@ -177,7 +181,8 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
         ...(session && { session_id: session.id }),
         ...(task && { task_id: task.id }),
         tool: body.method,
-        server: body.protocol,
+        server: body.server ?? body.protocol,
+        ...(body.target && { target: body.target }),
         arguments: { params_hash: deps.hash(log.clean(body.params ?? null)) },
         effect: 'none',
         evidence: 'held',
@@ -193,7 +198,10 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
       };
       const passes = decision.verdict === 'allow';
       await log.commit({ decide: () => ({ events: passes ? [decided, carried] : [decided] }) });
-      return accepted('passthrough', session ?? task, false, { decision });
+      if (!passes || !body.server) return accepted('passthrough', session ?? task, false, { decision });
+      const request = { method: body.method, params: body.params ?? {} };
+      const details = await deps.tools.pass(body.server, request, command.signal ?? NEVER, command.line);
+      return accepted('passthrough', session ?? task, false, { decision, details });
     },
   };
 }

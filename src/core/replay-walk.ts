@@ -6,12 +6,11 @@
 import type { Decision, ToolResult } from '../model/actions.ts';
 import type { ProposedAction } from '../model/commands.ts';
 import type { CoreEvent, EventDraft } from '../model/events.ts';
-import { Fault } from '../model/faults.ts';
 import type { AskClosedPayload, AskOpenedPayload, ToolEndedPayload, ToolRequestedPayload } from '../model/payloads.ts';
 import type { Task } from '../model/resources.ts';
 import type { Json } from '../model/schema.ts';
-import { type AutonomyTier, isTerminal } from '../model/words.ts';
-import type { Row, Signer } from '../ports.ts';
+import type { AutonomyTier } from '../model/words.ts';
+import type { Signer } from '../ports.ts';
 import { type ActsDeps, createActs } from './acts.ts';
 import { type Asks, createAsks } from './asks.ts';
 import type { Context } from './context.ts';
@@ -21,9 +20,8 @@ import type { MarkedLog } from './replay-marks.ts';
 import type { Plan } from './replay-plan.ts';
 import { decisionOn, type Recorded, readRecord } from './replay-record.ts';
 import { isReportable } from './reportable.ts';
-import type { Run } from './rows.ts';
 import { agentActor, ours } from './runner.ts';
-import { createSink, whileOpen } from './sink.ts';
+import { createSink, openRun, readsOf, whileOpen } from './sink.ts';
 
 export interface WalkDeps extends Context {
   readonly signer: Pick<Signer, 'mac'>;
@@ -42,7 +40,7 @@ export async function liveThrough(deps: WalkDeps, task: Task, plan: Plan, marked
     log: marked,
     asks,
     gate: ({ tool_call_id = '' }) => record.ruling(tool_call_id),
-    tools: { backends: [], list: async () => [], find: async () => undefined },
+    tools: { backends: [], list: async () => [], find: async () => undefined, pass: async () => ({}) },
     quotas: { refuse: () => undefined, charge: ({ usage, reset_at }) => ({ usage, reset_at: reset_at ?? null }) },
     defaultTier: 'act_auto',
     deferTries: Number.MAX_SAFE_INTEGER,
@@ -126,14 +124,9 @@ export async function liveThrough(deps: WalkDeps, task: Task, plan: Plan, marked
       await begin(ask.id, event, () => sink.ask({ kind: 'input', key, question: ask.question }));
     } else if (!ask.tool_call_id) {
       await marked.commit({
-        reads: [
-          { object: 'task', id: task.id },
-          { object: 'run', id: task.id },
-        ],
+        reads: readsOf(task.id),
         decide(at) {
-          const now = at.get<Task & Row>('task', task.id);
-          const run = at.get<Run>('run', task.id);
-          if (!now || !run || isTerminal(now.status)) throw new Fault('conflict', `task ${task.id} already ended`);
+          const { now, run } = openRun(at, task.id);
           const { digest, question, action } = ask;
           const name = String(action.tool ?? action.kind ?? 'action');
           return { events: asks.raise(at, now, run, { kind: 'approval', key, digest, question, action, name }).events };

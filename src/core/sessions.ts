@@ -3,17 +3,24 @@ import type { Actor } from '../model/actions.ts';
 import type { CommandKind } from '../model/commands.ts';
 import type { EventDraft } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
-import type { MessagePayload } from '../model/payloads.ts';
-import type { Branch, Message, MessageInput, Session, Task } from '../model/resources.ts';
+import type { Message, Session, Task } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import { isTerminal } from '../model/words.ts';
-import type { At, Row } from '../ports.ts';
+import type { Row } from '../ports.ts';
 import { accepted, type Context, earlier, type Handlers, once, orEarlier } from './context.ts';
-import { artifactEvents } from './log.ts';
 import type { Tally } from './rows.ts';
+import {
+  allMessages,
+  closed,
+  messageEvents,
+  messagesAsOf,
+  openSession,
+  placeOf,
+  transcriptEvents,
+} from './transcript.ts';
 import { completeSession } from './views.ts';
 
-type Kinds = Extract<CommandKind, `session.${string}` | 'message.append' | `branch.${string}`>;
+type Kinds = Extract<CommandKind, `session.${string}` | 'message.append'>;
 
 export interface SessionDeps extends Context {
   /** Asks policy whether a session may be opened; throws when it may not. */
@@ -286,123 +293,12 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
       const made = (result as { id: string }).id;
       return accepted('message.append', await access.see<Row>(actor, 'message', made), repeated);
     },
-
-    'branch.create': async (command) => {
-      const { actor, body } = command;
-      const session = await access.see<Session & Row>(actor, 'session', body.session_id);
-      if (body.parent_branch_id) await access.see(actor, 'branch', body.parent_branch_id);
-      if (body.task_id) await access.see(actor, 'task', body.task_id);
-      const id = ids.next('branch');
-      const { result, repeated } = await log.commit({
-        ...once(deps, command, session.workspace_id, `${session.id}/branches`),
-        reads: [{ object: 'session', id: session.id }],
-        decide(at) {
-          openSession(at, session.id);
-          const branch: Branch = {
-            id,
-            object: 'branch',
-            created_at: at.now,
-            updated_at: at.now,
-            metadata: body.metadata ?? {},
-            workspace_id: session.workspace_id,
-            kind: body.kind,
-            base_ref: body.base_ref,
-            parent_branch_id: body.parent_branch_id ?? null,
-            session_id: session.id,
-            task_id: body.task_id ?? null,
-            created_by: actor.id,
-            merged_into: null,
-          };
-          return { events: [branchEvent('branch.created', branch, actor.id)], result: { id } };
-        },
-      });
-      const made = (result as { id: string }).id;
-      return accepted('branch.create', await access.see<Row>(actor, 'branch', made), repeated);
-    },
-
-    'branch.end': async (command) => {
-      const { actor, body } = command;
-      const before = await access.see<Branch & Row>(actor, 'branch', body.branch_id);
-      const { repeated } = await log.commit({
-        ...once(deps, command, before.workspace_id, before.id),
-        reads: [{ object: 'branch', id: before.id }],
-        decide(at) {
-          const branch = at.get<Branch & Row>('branch', before.id) as Branch;
-          if (branch.metadata.ended_as) {
-            throw new Fault('conflict', `branch ${branch.id} was already ${branch.metadata.ended_as}`);
-          }
-          const next: Branch = {
-            ...branch,
-            metadata: { ...branch.metadata, ...body.metadata, ended_as: body.as },
-            ...(body.as === 'merged' && { merged_into: body.merged_into ?? branch.base_ref }),
-          };
-          return { events: [branchEvent(`branch.${body.as}`, next, actor.id)], result: { id: branch.id } };
-        },
-      });
-      return accepted('branch.end', await access.see<Row>(actor, 'branch', before.id), repeated);
-    },
   };
+}
 
-  /** The transcript as it was right after an event, read from the log itself. */
-  async function messagesAsOf({ store }: Context, sessionId: string, upTo: string): Promise<Message[]> {
-    const kinds = ['session.created', 'user.message', 'agent.message', 'session.truncated'];
-    const kept = new Map<string, Message>();
-    let whole = false;
-    for await (const event of store.read({ stream: { of: 'session', id: sessionId }, kinds, upTo })) {
-      if (event.replayed) continue; // said again, not said
-      if (event.event === 'session.created') whole = true;
-      else if (event.event === 'session.truncated') {
-        for (const id of (event.payload.removed ?? []) as readonly string[]) kept.delete(id);
-      } else {
-        const { message } = event.payload as unknown as Partial<MessagePayload>;
-        if (message) kept.set(message.id, message);
-      }
-    }
-    if (!whole) throw new Fault('cursor_expired', `the beginning of session ${sessionId} is no longer kept`);
-    return [...kept.values()];
-  }
-
-  async function allMessages({ store }: Context, sessionId: string): Promise<readonly (Message & Row)[]> {
-    const all: (Message & Row)[] = [];
-    for (;;) {
-      const after = all.at(-1)?.id;
-      const page = await store.list<Message & Row>({
-        object: 'message',
-        where: { session_id: sessionId },
-        limit: 200,
-        ...(after && { after }),
-      });
-      all.push(...page);
-      if (page.length < 200) return all;
-    }
-  }
-
-  function openSession(at: At, id: string): Session {
-    const session = at.get<Session & Row>('session', id);
-    if (!session) throw new Fault('not_found', `no session ${id}`);
-    if (session.state === 'CLOSED' || session.state === 'FAILED') throw closed(id);
-    return session;
-  }
-
-  function closed(id: string): Fault {
-    return new Fault('conflict', `session ${id} is closed`);
-  }
-
-  function sessionEvent(event: string, session: Session, actor: string): EventDraft {
-    const place = placeOf(session.id, session.workspace_id);
-    return { ...place, event, actor, payload: { session: session as unknown as Json } };
-  }
-
-  function branchEvent(event: string, branch: Branch, actor: string): EventDraft {
-    return {
-      event,
-      resource: { object: 'branch', id: branch.id },
-      workspace_id: branch.workspace_id,
-      session_id: branch.session_id ?? null,
-      actor,
-      payload: { branch: branch as unknown as Json },
-    };
-  }
+function sessionEvent(event: string, session: Session, actor: string): EventDraft {
+  const place = placeOf(session.id, session.workspace_id);
+  return { ...place, event, actor, payload: { session: session as unknown as Json } };
 }
 
 /** Something came in between looking and writing. */
@@ -410,51 +306,4 @@ class Busy extends Fault {
   constructor(sessionId: string) {
     super('conflict', `session ${sessionId} changed meanwhile`);
   }
-}
-
-type Place = Pick<EventDraft, 'resource' | 'workspace_id' | 'session_id'>;
-
-function placeOf(sessionId: string, workspaceId: string): Place & { workspace_id: string; session_id: string } {
-  return { resource: { object: 'session', id: sessionId }, workspace_id: workspaceId, session_id: sessionId };
-}
-
-/** A message as it enters the transcript: said by someone, then counted. */
-export async function messageEvents(
-  { log, ids, clock }: Pick<Context, 'log' | 'ids' | 'clock'>,
-  place: Place & { task_id?: string | null; workspace_id?: string | null },
-  input: MessageInput & { readonly id?: string },
-  actor: string,
-): Promise<EventDraft[]> {
-  const now = clock.now();
-  const message: Message = {
-    id: input.id ?? ids.next('message'),
-    object: 'message',
-    created_at: now,
-    updated_at: now,
-    metadata: input.metadata ?? {},
-    role: input.role,
-    parts: input.parts,
-    session_id: place.session_id ?? null,
-    task_id: place.task_id ?? null,
-  };
-  const fitted = await log.fitMessage(message, {
-    workspace_id: place.workspace_id ?? '',
-    session_id: place.session_id ?? null,
-    now,
-  });
-  return [...artifactEvents(fitted.artifacts, place), ...transcriptEvents(place, fitted.value, actor)];
-}
-
-function transcriptEvents(place: Place, message: Message, actor: string): EventDraft[] {
-  const byAgent = message.role === 'assistant' || message.role === 'agent' || message.role === 'tool';
-  const row = { ...message, workspace_id: place.workspace_id ?? null };
-  return [
-    {
-      ...place,
-      event: byAgent ? 'agent.message' : 'user.message',
-      actor,
-      payload: { message: row as unknown as Json },
-    },
-    { ...place, event: 'session.message_appended', actor, payload: { message_id: message.id, role: message.role } },
-  ];
 }

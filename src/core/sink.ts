@@ -10,12 +10,13 @@ import {
   Artifact as ArtifactShape,
   type Message,
   Message as MessageShape,
+  type Pointer,
   type Task,
 } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import { check } from '../model/validate.ts';
 import { isTerminal } from '../model/words.ts';
-import type { ActResult, Clock, Ids, Row, Sink, Store } from '../ports.ts';
+import type { ActResult, At, Clock, Ids, Row, Sink, Store } from '../ports.ts';
 import { type Acts, reused } from './acts.ts';
 import { newArtifact } from './artifacts.ts';
 import type { Asks } from './asks.ts';
@@ -140,14 +141,9 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
       arguments: { question: question.question },
     });
     await log.commit({
-      reads: [
-        { object: 'task', id: task.id },
-        { object: 'run', id: task.id },
-      ],
+      reads: readsOf(task.id),
       decide(at) {
-        const now = at.get<Task & Row>('task', task.id);
-        const run = at.get<Run>('run', task.id);
-        if (!now || !run || isTerminal(now.status)) throw new Fault('conflict', `task ${task.id} already ended`);
+        const { now, run } = openRun(at, task.id);
         const raised = asks.raise(at, now, run, {
           kind: 'input',
           key: question.key,
@@ -196,6 +192,21 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
 }
 
 /** Facts of a task that has ended are refused: its receipt is sealed. So are facts about what is someone else's. */
+/** What a unit that asks in a task looks at. */
+export function readsOf(taskId: string): Pointer[] {
+  return [
+    { object: 'task', id: taskId },
+    { object: 'run', id: taskId },
+  ];
+}
+
+export function openRun(at: Pick<At, 'get'>, taskId: string): { readonly now: Task; readonly run: Run } {
+  const now = at.get<Task & Row>('task', taskId);
+  const run = at.get<Run>('run', taskId);
+  if (!now || !run || isTerminal(now.status)) throw new Fault('conflict', `task ${taskId} already ended`);
+  return { now, run };
+}
+
 export function whileOpen(task: Task, events: () => readonly EventDraft[], repeats = false) {
   const drafts = events();
   const named = repeats

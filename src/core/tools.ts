@@ -2,15 +2,18 @@
 import type { Action, ToolResult } from '../model/actions.ts';
 import { Fault } from '../model/faults.ts';
 import type { Skill } from '../model/resources.ts';
-import type { Json } from '../model/schema.ts';
+import type { Json, JsonObject } from '../model/schema.ts';
 import type { Effect } from '../model/words.ts';
-import type { ToolBackend } from '../ports.ts';
+import type { Line, PassedRequest, ToolBackend } from '../ports.ts';
 
 export interface FoundTool {
   readonly server: string;
+  readonly skill: Skill;
   readonly definition: string;
   readonly effect: Effect;
-  call(action: Action, signal: AbortSignal): Promise<ToolResult>;
+  readonly pinned: boolean;
+  attributes(sessionId: string): Action['attributes'];
+  call(action: Action, signal: AbortSignal, line?: Line): Promise<ToolResult>;
 }
 export interface Tools {
   readonly backends: readonly ToolBackend[];
@@ -18,6 +21,8 @@ export interface Tools {
   list(): Promise<readonly Skill[]>;
   /** By name, and by server when two serve the same name. Undefined when nobody does. */
   find(tool: string, server?: string): Promise<FoundTool | undefined>;
+  /** A request of its own protocol, to one server. */
+  pass(server: string, request: PassedRequest, signal: AbortSignal, line?: Line): Promise<JsonObject>;
 }
 
 export function createTools(backends: readonly ToolBackend[], hash: (value: Json) => string): Tools {
@@ -50,6 +55,11 @@ export function createTools(backends: readonly ToolBackend[], hash: (value: Json
       );
       return all.flat();
     },
+    async pass(server, request, signal, line) {
+      const backend = backends.find(({ name }) => name === server);
+      if (!backend?.pass) throw new Fault('not_found', `no server ${server} takes such requests`);
+      return await backend.pass(request, signal, line);
+    },
     async find(tool, server) {
       const found: { backend: ToolBackend; skill: Skill }[] = [];
       let silent: Fault | undefined;
@@ -73,9 +83,12 @@ export function createTools(backends: readonly ToolBackend[], hash: (value: Json
       const { backend, skill } = only;
       return {
         server: backend.name,
+        skill,
         definition: definition(skill),
         effect: backend.effect?.(tool) ?? 'unknown',
-        call: (action, signal) => backend.call(action, signal),
+        pinned: backend.pinned ?? false,
+        attributes: (sessionId) => backend.attributes?.(tool, sessionId),
+        call: (action, signal, line) => backend.call(action, signal, line),
       };
     },
   };

@@ -1,0 +1,80 @@
+/** Work that is to stop, wherever it runs: asked for in the log, waited for, and ended by us when nobody else will. */
+import { Fault } from '../model/faults.ts';
+import type { Task } from '../model/resources.ts';
+import { isTerminal } from '../model/words.ts';
+import type { Row } from '../ports.ts';
+import type { Context, once } from './context.ts';
+import type { Endings } from './endings.ts';
+import { inTask } from './lifecycle.ts';
+import type { Run } from './rows.ts';
+import type { Runner } from './runner.ts';
+
+/** True when an earlier command with the same key had asked for it. */
+export type CancelTask = (
+  taskId: string,
+  by: string,
+  reason: string,
+  idempotency?: ReturnType<typeof once>,
+) => Promise<boolean>;
+
+export interface CancelDeps extends Context {
+  readonly endings: Endings;
+  readonly runner: Runner;
+  readonly instance: string;
+  /** True when the process a run belongs to is gone. */
+  readonly isDead: (instance: string) => Promise<boolean>;
+  readonly graceMs: number;
+}
+
+export function createCancel(deps: CancelDeps): CancelTask {
+  const { store, log, endings, runner } = deps;
+
+  async function endsWithin(taskId: string, ms: number): Promise<boolean> {
+    const signal = AbortSignal.timeout(ms);
+    for await (const event of store.follow({ stream: { of: 'task', id: taskId } }, signal)) {
+      if (event.event === 'task.completed' || event.event === 'task.failed' || event.event === 'task.canceled')
+        return true;
+    }
+    return false;
+  }
+
+  return async (taskId, by, reason, idempotency = {}) => {
+    let known: Task | undefined;
+    let run: Run | undefined;
+    const { repeated } = await log.commit({
+      ...idempotency,
+      reads: [
+        { object: 'task', id: taskId },
+        { object: 'run', id: taskId },
+      ],
+      decide(at) {
+        known = at.get<Task & Row>('task', taskId);
+        run = at.get<Run>('run', taskId);
+        if (!known) throw new Fault('not_found', `no task ${taskId}`);
+        if (known.status === 'CANCELED') return { events: [], result: { id: taskId } };
+        if (isTerminal(known.status)) throw new Fault('conflict', `task ${taskId} already ended as ${known.status}`);
+        if (run?.cancel_requested) return { events: [], result: { id: taskId } };
+        return {
+          events: [{ ...inTask(known), event: 'user.cancel_requested', actor: by, payload: { reason } }],
+          result: { id: taskId },
+        };
+      },
+    });
+    if (repeated) {
+      known = await store.get<Task & Row>('task', taskId);
+      run = await store.get<Run>('run', taskId);
+    }
+    if (known && isTerminal(known.status)) return repeated;
+    if (await runner.stop(taskId, by, reason)) return repeated;
+
+    // Queued, done by someone outside, or left by a process that is gone: nobody else will end it.
+    const elsewhere =
+      known?.status !== 'SUBMITTED' &&
+      run?.instance &&
+      run.instance !== deps.instance &&
+      !(await deps.isDead(run.instance));
+    if (elsewhere && (await endsWithin(taskId, deps.graceMs * 2))) return repeated;
+    await endings.finish(taskId, { state: 'CANCELED' }, { by, reason, ...(elsewhere && { stillRunning: true }) });
+    return repeated;
+  };
+}

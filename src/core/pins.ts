@@ -1,0 +1,117 @@
+/**
+ * Definitions of tools are held to what they were when first seen. Whoever said yes to a tool said yes to its words; a
+ * tool that comes with other words is refused, with what is different, until somebody accepts them. Pins are skills in
+ * the log, so every process and every door sees the same ones.
+ */
+import type { Action, Decision } from '../model/actions.ts';
+import { Fault } from '../model/faults.ts';
+import type { Skill } from '../model/resources.ts';
+import type { Json, JsonObject } from '../model/schema.ts';
+import type { Row } from '../ports.ts';
+import type { Context } from './context.ts';
+import { declaredEvent } from './declared.ts';
+import { blocked, type Gate } from './gate.ts';
+import type { FoundTool, Tools } from './tools.ts';
+
+export interface Pins {
+  /** The same gate, which also refuses tools that are no longer what they were. */
+  guard(gate: Gate): Gate;
+}
+
+export function createPins({ store, log, hash, tools }: Context & { readonly tools: Tools }): Pins {
+  /** First sight pins; a second definition is kept beside the first, so that people can look at both. */
+  async function pinOf(id: string, found: FoundTool): Promise<Skill> {
+    const known = await store.get<Skill & Row>('skill', id);
+    if (known && (known.version === found.definition || pendingOf(known)?.version === found.definition)) return known;
+    const body = bodyOf(found);
+    await log.commit({
+      reads: [{ object: 'skill', id }],
+      decide(at) {
+        const now = at.get<Skill & Row>('skill', id);
+        const row = now
+          ? { ...now, updated_at: at.now, metadata: { ...now.metadata, pending: body as unknown as Json } }
+          : { id, object: 'skill' as const, created_at: at.now, updated_at: at.now, ...body };
+        return { events: [declaredEvent(now ? 'updated' : 'created', row as unknown as Row, null, 'bridge')] };
+      },
+    });
+    const pin = await store.get<Skill & Row>('skill', id);
+    if (!pin) throw new Fault('internal', `the definition of ${found.skill.name} could not be kept`);
+    return pin;
+  }
+
+  async function refusal({ tool, server, definition, evidence }: Action): Promise<Decision | undefined> {
+    if (!tool || !server || !definition || evidence !== 'held') return undefined;
+    const found = await tools.find(tool, server);
+    if (!found?.pinned || found.definition !== definition) return undefined;
+    const pin = await pinOf(pinId(hash, server, tool), found);
+    if (pin.version === definition) return undefined;
+    const what = differences(pin, bodyOf(found)).join('; ');
+    return blocked('definition_changed', `${tool} of ${server} is no longer what it was: ${what}`);
+  }
+
+  return {
+    guard: (gate) => async (action) => {
+      try {
+        return (await refusal(action)) ?? (await gate(action));
+      } catch {
+        return blocked('definition_unknown', 'whether the tool is still what it was could not be told');
+      }
+    },
+  };
+}
+
+export function pinId(hash: Context['hash'], server: string, tool: string): string {
+  return `skill_pin_${hash(['pin', server, tool]).slice('sha256:'.length, 'sha256:'.length + 24)}`;
+}
+
+interface PinBody {
+  readonly name: string;
+  readonly description: string;
+  readonly input_schema: JsonObject | null;
+  readonly output_schema: JsonObject | null;
+  readonly source: string;
+  readonly version: string;
+  readonly metadata: JsonObject;
+}
+
+function bodyOf({ skill, server, definition }: FoundTool): PinBody {
+  const { name, description, input_schema, output_schema, metadata } = skill;
+  const annotations = (metadata.annotations ?? null) as Json;
+  return {
+    name,
+    description,
+    input_schema: input_schema as JsonObject | null,
+    output_schema: output_schema as JsonObject | null,
+    source: server,
+    version: definition,
+    metadata: { pinned: true, annotations },
+  };
+}
+
+function pendingOf({ metadata }: Skill): PinBody | undefined {
+  return (metadata as { pending?: PinBody }).pending;
+}
+
+/** What a person has to look at, one line a member. Marks that hide text or turn it round are shown as what they are. */
+export function differences(was: Pick<Skill, 'metadata'>, now: Pick<Skill, 'metadata'>): string[] {
+  const members = ['description', 'input_schema', 'output_schema'] as const;
+  const flat = (side: Pick<Skill, 'metadata'>): JsonObject => ({
+    ...(side as unknown as JsonObject),
+    annotations: (side.metadata.annotations ?? null) as Json,
+  });
+  const [left, right] = [flat(was), flat(now)];
+  return [...members, 'annotations'].flatMap((member) => {
+    const before = JSON.stringify(left[member] ?? null);
+    const after = JSON.stringify(right[member] ?? null);
+    return before === after ? [] : [`${member} was ${shown(before)} and is ${shown(after)}`];
+  });
+}
+
+function shown(text: string): string {
+  const plain = text.replace(
+    /[\p{Cf}\p{Cc}\p{Zl}\p{Zp}]/gu,
+    (mark) => `\\u${mark.codePointAt(0)?.toString(16).padStart(4, '0')}`,
+  );
+  return plain.length > LONGEST ? `${plain.slice(0, LONGEST)}…` : plain;
+}
+const LONGEST = 300;

@@ -1,0 +1,220 @@
+/** New work: decided on, charged and accepted in one commit, and begun in the same one when its session is free. */
+import type { Action, Actor } from '../model/actions.ts';
+import type { EventDraft } from '../model/events.ts';
+import { Fault } from '../model/faults.ts';
+import {
+  type MessageInput,
+  MessageInput as MessageInputShape,
+  type Persona,
+  type Quota,
+  type Session,
+  type Task,
+} from '../model/resources.ts';
+import type { Json, JsonObject } from '../model/schema.ts';
+import { validator } from '../model/validate.ts';
+import type { AgentBackend, Committed, QuotaRules, Row } from '../ports.ts';
+import type { Acts } from './acts.ts';
+import { accepted, type Context, earlier, type Given, once } from './context.ts';
+import { decidedEvent, type Gate } from './gate.ts';
+import { inTask, move } from './lifecycle.ts';
+import { permitFor } from './permit.ts';
+import type { Lane } from './rows.ts';
+import type { Runner } from './runner.ts';
+import { messageEvents } from './transcript.ts';
+
+export interface SubmitDeps extends Context {
+  readonly gate: Gate;
+  readonly acts: Acts;
+  readonly runner: Runner;
+  readonly quotas: QuotaRules;
+  readonly backends: ReadonlyMap<string, AgentBackend>;
+  readonly defaultAgent: string | undefined;
+  readonly instance: string;
+}
+
+const isMessageInput = validator(MessageInputShape);
+
+export function createSubmit(deps: SubmitDeps) {
+  const { log, access, ids, acts, runner, gate, backends } = deps;
+
+  return async function submit(command: Given<'task.submit'>) {
+    const { actor, body } = command;
+    const session = await access.see<Session & Row>(actor, 'session', body.session_id);
+    const personaId = body.persona_id ?? session.persona_id ?? null;
+    const persona = personaId ? await access.see<Persona & Row>(actor, 'persona', personaId) : undefined;
+    for (const [object, id] of [
+      ['branch', body.branch_id],
+      ['task', body.parent_task_id],
+    ] as const) {
+      if (id) await access.see(actor, object, id);
+    }
+    const agent = agentFor(body.agent, persona);
+    const id = ids.next('task');
+    const home = { workspace_id: session.workspace_id, session_id: session.id };
+    const data = await acts.policyData({ workspace_id: session.workspace_id, persona_id: personaId });
+    const action: Action = {
+      id: ids.next('action'),
+      kind: 'prompt',
+      actor,
+      ...home,
+      tool: agent,
+      arguments: { input: body.input },
+      effect: 'none',
+      evidence: 'held',
+      cost: { tasks: 1 },
+      ...data,
+    };
+    const decision = await gate(action);
+    const recorded = { ...action, arguments: { input_hash: deps.hash(log.clean(body.input)) } };
+    const claim = once(deps, command, session.workspace_id, `${session.id}/tasks`);
+    if (decision.verdict === 'block' || decision.verdict === 'defer') {
+      // What let the first one in may be used up by now, not least by itself.
+      const before = (await earlier(deps, claim)) as { id: string } | undefined;
+      if (before) return accepted('task.submit', await access.see<Task & Row>(actor, 'task', before.id), true);
+      await log.commit({ decide: () => ({ events: [decidedEvent(recorded, decision)] }) });
+      throw refusal(decision.verdict, decision.reason, {
+        rule_id: decision.rule_id ?? null,
+        code: decision.code ?? null,
+        ...(decision.retry_after_ms && { retry_after_ms: decision.retry_after_ms }),
+      });
+    }
+    const given = (decision.verdict === 'modify' ? decision.arguments?.input : body.input) as JsonObject | undefined;
+    if (!given) throw refusal('block', `${decision.reason} (the rule rewrites the prompt but gives no input)`, {});
+
+    const outside = agent === 'none';
+    const said = await opening(given, { ...home, task_id: id }, actor);
+    const committed = await log.commit({
+      ...claim,
+      reads: [
+        { object: 'session', id: session.id },
+        { object: 'lane', id: session.id },
+        ...data.quotas.map((quota) => ({ object: 'quota', id: quota.id })),
+      ],
+      decide(at) {
+        const now = at.get<Session & Row>('session', session.id);
+        if (!now || now.state === 'CLOSED' || now.state === 'FAILED') {
+          throw new Fault('conflict', `session ${session.id} is closed`);
+        }
+        const charges = data.quotas.flatMap((quota) => {
+          const current = at.get<Quota & Row>('quota', quota.id);
+          if (!current) return [];
+          const over = deps.quotas.refuse(current, action.cost ?? {}, at.now);
+          if (over && over.verdict !== 'escalate')
+            throw refusal(over.verdict === 'defer' ? 'defer' : 'block', over.reason, {
+              code: over.code ?? 'quota_exhausted',
+              quota_id: quota.id,
+            });
+          const { usage, reset_at } = deps.quotas.charge(current, action.cost ?? {}, at.now);
+          return [{ quota_id: quota.id, amounts: action.cost ?? {}, usage, reset_at, action_id: action.id }];
+        });
+        const task: Task = {
+          id,
+          object: 'task',
+          created_at: at.now,
+          updated_at: at.now,
+          metadata: {
+            ...body.metadata,
+            tollbridge: { tier: data.tier, ...(actor.tenant_id && { tenant_id: actor.tenant_id }) },
+          },
+          ...home,
+          status: 'SUBMITTED',
+          input: said.input,
+          created_by: actor.id,
+          persona_id: personaId,
+          branch_id: body.branch_id ?? null,
+          parent_task_id: body.parent_task_id ?? null,
+          assigned_agent_id: outside ? null : agent,
+          receipt_id: null,
+          outcome_id: null,
+          quota_id: null,
+          started_at: null,
+          completed_at: null,
+          canceled_at: null,
+          failure: null,
+        };
+        const place = inTask(task);
+        const events: EventDraft[] = [
+          ...said.events,
+          {
+            ...place,
+            event: 'task.submitted',
+            actor: actor.id,
+            payload: {
+              task: task as unknown as Json,
+              from: null,
+              to: 'SUBMITTED',
+              agent,
+              instance: outside ? null : deps.instance,
+            },
+            ...(command.trace_id && { trace_id: command.trace_id }),
+            ...(command.idempotency && { idempotency_key: command.idempotency.key }),
+            ...(command.ext && { ext: command.ext }),
+          },
+          decidedEvent({ ...recorded, task_id: id }, decision),
+          ...charges.map((payload) => ({
+            ...place,
+            event: 'vendor.tollbridge.quota_used',
+            payload: payload as unknown as JsonObject,
+          })),
+        ];
+        // A free session starts the work in the same commit: one fsync less, and nobody sees a task that only waits.
+        const free = outside || !at.get<Lane>('lane', session.id);
+        if (free) {
+          const more = outside ? { instance: null } : { instance: deps.instance, lane: true };
+          events.push(...move(task, 'WORKING', { now: at.now, more }).events);
+        }
+        return { events, result: { id, begun: free && !outside, outside } };
+      },
+    });
+    const { result, repeated } = committed as Committed & { result: { id: string; begun: boolean; outside: boolean } };
+    const task = await access.see<Task & Row>(actor, 'task', result.id);
+    if (!repeated && !result.outside) {
+      const permit = permitFor(recorded, decision);
+      const live = {
+        input: { ...task.input, ...given },
+        ...(permit && { permit }),
+      };
+      if (result.begun) runner.begin(task, live);
+      else runner.enqueue(task, live);
+    }
+    return accepted('task.submit', task, repeated);
+  };
+
+  function agentFor(wanted: string | undefined, persona: Persona | undefined): string {
+    const named =
+      wanted ?? (persona && backends.has(persona.entry_workflow) ? persona.entry_workflow : deps.defaultAgent);
+    if (!named) throw new Fault('invalid_request', 'no agent is mounted, and the task names none', { param: '/agent' });
+    if (named !== 'none' && !backends.has(named)) {
+      throw new Fault('invalid_request', `no agent ${named} is mounted`, { param: '/agent' });
+    }
+    return named;
+  }
+
+  /** A task that opens with a message puts it in the transcript; any other input stays with the task. */
+  async function opening(
+    input: JsonObject,
+    place: { workspace_id: string; session_id: string; task_id: string },
+    actor: Actor,
+  ) {
+    if (!isMessageInput(input)) {
+      const fitted = await log.fit(input, { ...place, now: deps.clock.now() });
+      const events = fitted.artifacts.map(
+        (artifact): EventDraft => ({
+          ...inTask({ id: place.task_id, ...place }),
+          event: 'artifact.created',
+          payload: { artifact: artifact as unknown as Json },
+        }),
+      );
+      return { input: fitted.value as JsonObject, events };
+    }
+    const at = { ...inTask({ id: place.task_id, ...place }) };
+    const events = await messageEvents(deps, at, input as MessageInput, actor.id);
+    const message = events.find(({ event }) => event === 'user.message' || event === 'agent.message')?.payload.message;
+    return { input: message as JsonObject, events };
+  }
+}
+
+/** Refusals of new work are faults of the caller's protocol: nothing was started that could carry a decision. */
+export function refusal(verdict: 'block' | 'defer', reason: string, details: JsonObject): Fault {
+  return new Fault(verdict === 'defer' ? 'rate_limited' : 'policy_violation', reason, { details });
+}
