@@ -342,8 +342,24 @@ export interface ToolBackend {
   list(): Promise<readonly Skill[]>;
   /** What a tool does to the world; undefined when unknown, which counts as a side effect. */
   effect?(tool: string): Action['effect'] | undefined;
-  call(action: Action, signal: AbortSignal): Promise<ToolResult>;
+  /** What else rules may know of a call of this tool in this session. Asked anew each time. */
+  attributes?(tool: string, sessionId: string): NonNullable<Action['attributes']>;
+  /** Its definitions are held to what they were at first sight; a changed one is refused until somebody accepts it. */
+  readonly pinned?: boolean;
+  call(action: Action, signal: AbortSignal, line?: Line): Promise<ToolResult>;
+  /** Another request in the words of its protocol. What it is answered, errors included, is the answer here. */
+  pass?(request: PassedRequest, signal: AbortSignal, line?: Line): Promise<JsonObject>;
   close?(): Promise<void>;
+}
+
+/**
+ * What goes back and forth while one request is under way, between a door and a backend of the same protocol. It holds
+ * neither of them, and core hands it on unread: nothing it carries is an effect.
+ */
+export type Line = object;
+export interface PassedRequest {
+  readonly method: string;
+  readonly params: Json;
 }
 
 // ---- North: whoever asks ----
@@ -368,6 +384,8 @@ export interface Bridge {
   bound(protocol: string, scope: string, wireId: string): Promise<Pointer | undefined>;
   /** What the mounted tool backends offer; `source` names who serves it. */
   tools(actor: Actor): Promise<readonly Skill[]>;
+  /** Of those, what the rules would let this actor try there. Nothing is decided or written down by asking. */
+  offered(actor: Actor, workspaceId: string): Promise<readonly Skill[]>;
   /** Who work can be given to, in the order they were mounted. */
   agents(actor: Actor): Promise<readonly AgentFace[]>;
   /** Gives a registered artifact its bytes. They must have the hash it was registered with, if it was with one. */

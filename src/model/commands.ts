@@ -183,6 +183,10 @@ export const COMMANDS = {
     session_id: Optional(MaybeId),
     task_id: Optional(MaybeId),
     workspace_id: Id,
+    /** The mounted server that is asked; without one the door carries it. */
+    server: Optional(NonEmpty),
+    /** What it touches, when there is one thing to name. */
+    target: Optional(NonEmpty),
   }),
 } as const;
 
@@ -197,6 +201,12 @@ export interface CommandEnvelope {
   readonly ext?: JsonObject;
   /** Bytes that belong to the command, for `artifact.register`. */
   readonly bytes?: Uint8Array;
+  /** For `tool.call` and `passthrough`: fires when whoever asked has given up. */
+  readonly signal?: AbortSignal;
+  /** For the same: handed to whoever runs it, unread. */
+  readonly line?: object;
+  /** For `tool.call`: told which question people are asked about it. */
+  readonly asked?: (askId: string) => void;
 }
 export type Command = {
   [K in CommandKind]: CommandEnvelope & { readonly kind: K; readonly body: CommandBody<K> };

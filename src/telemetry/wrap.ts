@@ -94,12 +94,12 @@ export function createTraced(traces: Traces): Traced {
     }),
     tools: (tools) => ({
       ...tools,
-      call: (action, signal) =>
+      call: (action, signal, line) =>
         traces.span(
           `tool ${nameOf(action)}`,
           { ...actionIn(action), 'tollbridge.tool.server': tools.name },
           async (span) => {
-            const result = await tools.call(action, signal);
+            const result = await tools.call(action, signal, line);
             span.setAttribute('tollbridge.result', result.status);
             return result;
           },
