@@ -2,11 +2,11 @@
 import { describe, expect, test } from 'vitest';
 import { harnBackend } from '../adapters/harn/client.ts';
 import type { HarnBackendConfig } from '../adapters/harn/client-config.ts';
-import { readSse } from '../adapters/harn/client-sse.ts';
 import { createReading } from '../adapters/harn/client-translate.ts';
 import { readUpdate } from '../adapters/harn/client-updates.ts';
 import type { Message } from '../src/model/resources.ts';
 import type { AgentBackend, Row } from '../src/ports.ts';
+import { readSse } from '../src/wire/sse-read.ts';
 import { type Dialect, openDialect } from './support/dialect.ts';
 import { of, openTestHouse, says, states, type TestHouse } from './support/house.ts';
 

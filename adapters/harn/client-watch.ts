@@ -3,8 +3,8 @@
  * should look. Streams when it can, polls when it must, and goes on from its cursor whatever breaks.
  */
 import { Fault, type JsonObject } from '../../src/index.ts';
+import { readSse } from '../../src/wire/sse-read.ts';
 import { isPassing, Refusal, type Remote } from './client-http.ts';
-import { readSse } from './client-sse.ts';
 
 /** An event as a remote may send it: only the name is certain. */
 export interface RemoteEvent {

@@ -9,8 +9,18 @@ export interface SseMessage {
 /** Longer than any event; a stream that never ends its line is no event stream. */
 const LONGEST = 32 * 1024 * 1024;
 
+/** For whoever goes on where a stream broke off: these also come without an event. */
+export interface SseMarks {
+  id?(id: string): void;
+  retry?(ms: number): void;
+}
+
 /** `moved` is told of every chunk, also of those that hold nothing but a comment. */
-export async function* readSse(body: AsyncIterable<Uint8Array>, moved = () => {}): AsyncGenerator<SseMessage> {
+export async function* readSse(
+  body: AsyncIterable<Uint8Array>,
+  moved = () => {},
+  marks: SseMarks = {},
+): AsyncGenerator<SseMessage> {
   let id: string | undefined;
   let event = '';
   let data: string[] = [];
@@ -22,7 +32,10 @@ export async function* readSse(body: AsyncIterable<Uint8Array>, moved = () => {}
       continue;
     }
     const [, name = '', value = ''] = /^([^:]*):? ?(.*)$/s.exec(line) ?? [];
-    if (name === 'id' && !value.includes('\0')) id = value;
+    if (name === 'id' && !value.includes('\0')) {
+      id = value;
+      marks.id?.(value);
+    } else if (name === 'retry' && /^\d+$/.test(value)) marks.retry?.(Number(value));
     else if (name === 'event') event = value;
     else if (name === 'data') data.push(value);
   }
