@@ -15,7 +15,9 @@ export type Wanted =
   | {
       readonly do: 'post';
       readonly port: number;
+      /** The next request goes to the next of them. */
       readonly paths: readonly string[];
+      readonly callers: number;
       readonly headers: string;
       readonly body: string;
       readonly requests: number;
@@ -67,8 +69,8 @@ function follow({ port, path, headers, sockets }: Extract<Wanted, { do: 'follow'
   }
 }
 
-/** One connection per path, one request at a time on each, until all requests are answered. */
-function post({ port, paths, headers, body, requests }: Extract<Wanted, { do: 'post' }>): void {
+/** One connection per caller, one request at a time on each, until all requests are answered. */
+function post({ port, paths, callers, headers, body, requests }: Extract<Wanted, { do: 'post' }>): void {
   const round = ++rounds;
   let sent = 0;
   let answered = 0;
@@ -76,19 +78,20 @@ function post({ port, paths, headers, body, requests }: Extract<Wanted, { do: 'p
   let bad = 0;
   let began = 0;
   let connected = 0;
-  const all: { socket: Socket; path: string }[] = [];
-  const next = (socket: Socket, path: string) => {
+  const all: Socket[] = [];
+  const next = (socket: Socket) => {
     if (sent === requests) return;
+    const path = paths[sent % paths.length];
     sent += 1;
     socket.write(
       `POST ${path} HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\ncontent-type: application/json\r\n` +
         `idempotency-key: ${process.pid}-${round}-${sent}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n${headers}\r\n${body}`,
     );
   };
-  for (const path of paths) {
+  for (let caller = 0; caller < callers; caller += 1) {
     const socket = connect(port, '127.0.0.1');
     let held = '';
-    all.push({ socket, path });
+    all.push(socket);
     socket.setNoDelay(true);
     socket.setEncoding('latin1');
     socket.on('data', (chunk: string) => {
@@ -100,16 +103,16 @@ function post({ port, paths, headers, body, requests }: Extract<Wanted, { do: 'p
       if (!/^HTTP\/1.1 20\d/.test(held)) bad += 1;
       held = '';
       answered += 1;
-      if (answered < requests) return next(socket, path);
+      if (answered < requests) return next(socket);
       tell({ said: 'done', bytes, least: 0, ms: performance.now() - began, bad });
-      for (const each of all) each.socket.destroy();
+      for (const each of all) each.destroy();
     });
     socket.on('error', () => {});
     socket.once('connect', () => {
       connected += 1;
-      if (connected < paths.length) return;
+      if (connected < callers) return;
       began = performance.now();
-      for (const each of all) next(each.socket, each.path);
+      for (const each of all) next(each);
     });
   }
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { harn } from '../../adapters/harn/index.ts';
 import { createAuthenticator } from '../../src/auth/authenticate.ts';
-import { openHouse } from '../../src/compose.ts';
+import { openHouse, SERVING_ROOM } from '../../src/compose.ts';
 import { FIRST_RULES } from '../../src/config.ts';
 import { createIds, systemClock } from '../../src/core/clock.ts';
 import type { Actor } from '../../src/model/actions.ts';
@@ -24,7 +24,14 @@ export async function openDoor(agent: AgentBackend) {
   const dir = await mkdtemp(join(tmpdir(), 'tb-bench-'));
   const ids = createIds();
   const policy = { load: async () => ({ rules: FIRST_RULES, rulesName: 'bench', files: [] }) };
-  const house = await openHouse({ dataDir: dir, backends: [agent], ids, logger: quiet, policy });
+  const house = await openHouse({
+    dataDir: dir,
+    roomBytes: SERVING_ROOM,
+    backends: [agent],
+    ids,
+    logger: quiet,
+    policy,
+  });
   await house.start();
   const http = createHttpHost({ requestId: () => ids.next('req'), log: quiet });
   const deps: Deps = {

@@ -85,7 +85,8 @@ export function createEndings(deps: EndingsDeps): Endings {
     const facts = { persona, workspace, artifacts: artifacts.filter((a) => a.metadata.spilled !== true) };
 
     for (let tries = 0; ; tries += 1) {
-      const book = await catchUp(taskId);
+      // What this process wrote it has seen; whatever else there is turns up as stale, and then it is read.
+      const book = (tries === 0 && books.get(taskId)) || (await catchUp(taskId));
       try {
         return await tryFinish(taskId, end, options, book, facts, tries);
       } catch (cause) {
