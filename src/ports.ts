@@ -8,7 +8,7 @@ import type { Answer, AskKind } from './model/asks.ts';
 import type { Command, CommandKind, End, Fact, ProposedAction } from './model/commands.ts';
 import type { CoreEvent, Cursor, EventDraft, Stream } from './model/events.ts';
 import type { Receipt, ReceiptDelta, ReceiptSignature, ReplayMaterial } from './model/receipt.ts';
-import type { Message, Pointer, Quota, Session, Skill, Task } from './model/resources.ts';
+import type { Message, Pointer, Quota, Session, Skill, Task, Workspace } from './model/resources.ts';
 import type { Json, JsonObject } from './model/schema.ts';
 
 // ---- Time, names, keys: ports so that replay can answer from the record ----
@@ -271,6 +271,10 @@ export interface Work {
   transcript(): AsyncIterable<Message>;
   /** True when this task was already running before a crash. */
   readonly resumed: boolean;
+  /** Where it is done: the root may be a directory of this machine. */
+  readonly workspace?: Workspace;
+  /** The content of a file the input or the conversation refers to; undefined when it is not kept here. */
+  bytes?(artifactId: string): Promise<Uint8Array | undefined>;
 }
 export interface Run {
   /** Settles when the work is over; a rejection is a failure. */

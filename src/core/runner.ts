@@ -6,7 +6,7 @@ import type { Actor } from '../model/actions.ts';
 import type { End } from '../model/commands.ts';
 import type { CoreEvent } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
-import type { Message, Session, Task } from '../model/resources.ts';
+import type { Artifact, Message, Session, Task, Workspace } from '../model/resources.ts';
 import type { JsonObject } from '../model/schema.ts';
 import type { AgentBackend, Run as BackendRun, Logger, Row, Store, Work } from '../ports.ts';
 import type { Acts } from './acts.ts';
@@ -225,7 +225,15 @@ export function createRunner(deps: RunnerDeps): Runner {
     if (!session) throw new Fault('not_found', `no session ${task.session_id}`);
     const past = resumed ? await readPast(store.read({ stream: { of: 'task', id: task.id } }), actor.id) : NO_PAST;
     const sink = createSink(deps, task, actor, past, controller.signal);
-    const given: Work = { task, session, resumed, transcript: () => transcript(store, task.session_id) };
+    const workspace = await store.get<Workspace & Row>('workspace', task.workspace_id);
+    const given: Work = {
+      task,
+      session,
+      resumed,
+      transcript: () => transcript(store, task.session_id),
+      ...(workspace && { workspace }),
+      bytes: (artifactId) => contentOf(store, task, artifactId),
+    };
     desk.run = await backend.start(given, sink, controller.signal);
     tell(desk);
     if (controller.signal.aborted) stopRun(desk);
@@ -354,6 +362,13 @@ export function agentActor(task: Pick<Task, 'assigned_agent_id' | 'metadata'>): 
 /** What the bridge itself notes on a task when it accepts it. Whatever a caller put there is overwritten. */
 export function ours(task: Pick<Task, 'metadata'>): { readonly tier?: string; readonly tenant_id?: string } {
   return (task.metadata.tollbridge ?? {}) as { tier?: string; tenant_id?: string };
+}
+
+/** What an agent may be handed to read: files of the workspace it works in, and none that are for receipts only. */
+async function contentOf(store: Store, task: Task, artifactId: string): Promise<Uint8Array | undefined> {
+  const artifact = await store.get<Artifact & Row>('artifact', artifactId);
+  if (artifact?.workspace_id !== task.workspace_id || artifact.visibility === 'receipt_only') return undefined;
+  return artifact.sha256 ? await store.blob(artifact.sha256) : undefined;
 }
 
 async function* transcript(store: Store, sessionId: string): AsyncIterable<Message> {
