@@ -1,0 +1,111 @@
+/**
+ * The Harn profile: members under `_meta.harn`, read where the first page puts them and where older agents put them, and
+ * always written where the page says. Pure.
+ */
+import {
+  ADVERTISED,
+  AGENT_EVENT,
+  AGENT_EVENT_SCHEMA,
+  CATALOG_SCHEMA,
+  CATALOG_VERSION,
+  CONTENT_FIELDS,
+  CONTRACT,
+  harnRow,
+  LATER_TOOL_FIELDS,
+  PROVIDER_CATALOG,
+  SCHEMA,
+  TOOL_FIELDS,
+  WORKER_EVENTS,
+  type WorkerEvent,
+} from '../../mappings/acp-harn.ts';
+import type { Json, JsonObject } from '../../src/index.ts';
+import { objectOf, textOf, within } from './shapes.ts';
+
+/** What we advertise in `agentCapabilities._meta.harn`. */
+export function harnCapabilities(catalog: boolean): JsonObject {
+  const agentEvent = { description: 'What the loop of an agent tells of itself.', schema: AGENT_EVENT_SCHEMA };
+  const providerCatalog = {
+    description: 'The providers and models an agent can use.',
+    schema: CATALOG_SCHEMA,
+    schemaVersion: CATALOG_VERSION,
+  };
+  return {
+    schemaCompatibility: SCHEMA,
+    extensionContract: CONTRACT,
+    sessionUpdateExtensions: [...ADVERTISED],
+    toolLifecycleExtensionFields: [...TOOL_FIELDS],
+    contentExtensionFields: [...CONTENT_FIELDS],
+    extensionMethods: { [AGENT_EVENT]: agentEvent, ...(catalog && { [PROVIDER_CATALOG]: providerCatalog }) },
+  };
+}
+
+/** True when an agent says it answers for its providers. */
+export function offersCatalog(agentCapabilities: unknown): boolean {
+  return objectOf(within(agentCapabilities, '_meta', 'harn', 'extensionMethods', PROVIDER_CATALOG)) !== undefined;
+}
+
+/** Members of an update, wherever they stand; the place the page gives them comes first. */
+export function harnFields(update: JsonObject, fields: readonly string[]): JsonObject {
+  const proper = objectOf(within(update, '_meta', 'harn')) ?? {};
+  const found: Record<string, Json> = {};
+  for (const field of fields) {
+    const value = proper[field] ?? update[field];
+    if (value !== undefined && (value !== null || field === 'snapshotAssetId')) found[field] = value;
+  }
+  return found;
+}
+
+/** The payload of one of Harn's own updates: what its row names, and whatever else stands in the proper place. */
+export function harnPayload(update: JsonObject): JsonObject {
+  const row = harnRow(String(update.sessionUpdate));
+  const { replayed: _, ...proper } = objectOf(within(update, '_meta', 'harn')) ?? {};
+  return { ...harnFields(update, row?.fields ?? []), ...proper };
+}
+
+export function toolFields(update: JsonObject): JsonObject {
+  return harnFields(update, [...TOOL_FIELDS, ...LATER_TOOL_FIELDS]);
+}
+
+/** One of Harn's own updates as it is written: the discriminator at the root, everything else below `_meta.harn`. */
+export function harnUpdate(kind: string, payload: JsonObject): JsonObject {
+  return { sessionUpdate: kind, _meta: { harn: payload } };
+}
+
+const TOOL_KINDS = new Set(['tool_call', 'tool_call_update']);
+const CHUNKS = new Set(['agent_message_chunk', 'agent_thought_chunk', 'user_message_chunk']);
+
+/** An update with its Harn members moved to where they belong. Members of others are left alone. */
+export function normalised(update: JsonObject): JsonObject {
+  const kind = String(update.sessionUpdate);
+  if (CHUNKS.has(kind) && objectOf(update.content)) {
+    return { ...update, content: moved(update.content as JsonObject, CONTENT_FIELDS) };
+  }
+  if (TOOL_KINDS.has(kind)) return moved(update, [...TOOL_FIELDS, ...LATER_TOOL_FIELDS]);
+  const row = harnRow(kind);
+  return row ? moved(update, row.fields) : update;
+}
+
+function moved(value: JsonObject, fields: readonly string[]): JsonObject {
+  const stray = fields.filter((field) => field in value);
+  if (stray.length === 0) return value;
+  const rest = Object.fromEntries(Object.entries(value).filter(([name]) => !stray.includes(name)));
+  const meta = objectOf(value._meta) ?? {};
+  const harn = { ...Object.fromEntries(stray.map((field) => [field, value[field]])), ...objectOf(meta.harn) };
+  return { ...rest, _meta: { ...meta, harn } } as JsonObject;
+}
+
+/** The text of a chunk that people may see; Harn strips markers out of what its models say. */
+export function visibleText(content: JsonObject): string | undefined {
+  const { visible_delta } = harnFields(content, CONTENT_FIELDS);
+  if (typeof visible_delta === 'string') return visible_delta;
+  return typeof content.text === 'string' ? content.text : undefined;
+}
+
+/** A worker's event in either of its two spellings. */
+export function workerEvent(word: unknown): WorkerEvent | undefined {
+  const spelled = textOf(word)
+    ?.split('_')
+    .map((piece) => piece.charAt(0).toUpperCase() + piece.slice(1))
+    .join('');
+  return spelled !== undefined && spelled in WORKER_EVENTS ? (spelled as WorkerEvent) : undefined;
+}

@@ -1,0 +1,178 @@
+/**
+ * Both ends of a JSON-RPC conversation over texts: what comes is dealt with in the order it comes, what is asked of us runs
+ * beside it, and answers find their questions. Knows the protocol's envelope and its one cancellation; nothing of its methods.
+ */
+import { asFault, type Json, type JsonObject, type Logger } from '../../src/index.ts';
+import { createPending } from '../../src/wire/json-rpc.ts';
+import { rawIdOf } from './raw-id.ts';
+import { objectOf } from './shapes.ts';
+import { toWireError, type WireError } from './translate.ts';
+
+/** The other side's error, as it said it. */
+export class RpcError extends Error {
+  readonly code: number;
+  readonly data: Json | undefined;
+  constructor({ code, message, data }: WireError) {
+    super(message);
+    this.name = 'RpcError';
+    this.code = code;
+    this.data = data;
+  }
+}
+
+export interface Asked {
+  readonly method: string;
+  readonly params: JsonObject;
+  /** Fires when whoever asked no longer wants to know, or the line is cut. */
+  readonly signal: AbortSignal;
+  /** Runs once the answer is on its way. */
+  afterwards(work: () => void): void;
+}
+
+export interface PeerOptions {
+  send(text: string): Promise<void>;
+  /** The result, or a thrown `Fault` or `RpcError`. */
+  request(asked: Asked): Promise<Json>;
+  /** Awaited before the next message is looked at: this is what keeps order and holds the sender back. */
+  notification(method: string, params: JsonObject): Promise<void>;
+  readonly log: Logger;
+  /** Whether nonsense is answered. An agent's stray output is not a request of anyone's. */
+  readonly strict: boolean;
+  /** What our own request ids begin with; nothing the other side counts can look like it. */
+  readonly prefix?: string;
+}
+
+export interface Peer {
+  /** Resolves once the next message may be looked at. */
+  hear(text: string): Promise<void>;
+  /** Rejects with what the other side said, or when the line is cut. Withdrawn on the wire when the signal fires. */
+  request(method: string, params: JsonObject, signal?: AbortSignal): Promise<Json>;
+  notify(method: string, params: JsonObject): Promise<void>;
+  /** Everyone who waits hears this; what was asked of us is no longer wanted. */
+  cut(why: Error): void;
+  readonly over: AbortSignal;
+}
+
+const NEVER = new AbortController().signal;
+
+export function createPeer(options: PeerOptions): Peer {
+  const { log, strict, prefix = 'tb-' } = options;
+  const pending = createPending();
+  const running = new Map<string, AbortController>();
+  const over = new AbortController();
+  let count = 0;
+
+  const send = async (message: JsonObject) => await options.send(JSON.stringify(message));
+  const complain = async (code: number, message: string) => {
+    if (strict) await send({ jsonrpc: '2.0', id: null, error: { code, message } });
+    else log.warn({ why: message }, 'a line of an agent is not of the protocol');
+  };
+
+  /** `id` is the text of it, exactly as it came. */
+  async function answer(id: string, method: string, params: JsonObject): Promise<void> {
+    const stop = new AbortController();
+    const after: (() => void)[] = [];
+    running.set(id, stop);
+    let reply: string;
+    try {
+      const signal = AbortSignal.any([stop.signal, over.signal]);
+      const result = await options.request({ method, params, signal, afterwards: (work) => after.push(work) });
+      reply = `"result":${JSON.stringify(result ?? null)}`;
+    } catch (thrown) {
+      reply = `"error":${JSON.stringify(errorOf(thrown, method))}`;
+    } finally {
+      if (running.get(id) === stop) running.delete(id);
+    }
+    if (!over.signal.aborted) await options.send(`{"jsonrpc":"2.0","id":${id},${reply}}`);
+    for (const work of after) work();
+  }
+
+  function errorOf(thrown: unknown, method: string): WireError {
+    if (thrown instanceof RpcError) {
+      const { code, message, data } = thrown;
+      return { code, message, ...(data !== undefined && { data }) };
+    }
+    const fault = asFault(thrown);
+    if (fault.kind === 'internal') log.error({ err: fault.cause ?? fault, method }, 'a call failed');
+    return toWireError(fault);
+  }
+
+  return {
+    over: over.signal,
+    async hear(text) {
+      let message: unknown;
+      try {
+        message = JSON.parse(text);
+      } catch {
+        return await complain(-32700, 'this is not JSON');
+      }
+      const frame = objectOf(message);
+      if (!frame) return await complain(-32600, 'one JSON-RPC object at a time');
+      const { method, id } = frame;
+      if (typeof method !== 'string') {
+        if (!('id' in frame) || !('result' in frame || 'error' in frame)) {
+          return await complain(-32600, 'neither a request nor an answer');
+        }
+        if (!pending.deliver(frame)) log.warn({}, 'an answer came to a question nobody asked');
+        return;
+      }
+      const params = objectOf(frame.params) ?? {};
+      if (id === undefined) {
+        if (method === '$/cancel_request') {
+          const { requestId } = params;
+          running.get(JSON.stringify(requestId))?.abort();
+          return;
+        }
+        try {
+          await options.notification(method, params);
+        } catch (cause) {
+          log.warn({ err: cause, method }, 'a notification could not be dealt with');
+        }
+        return;
+      }
+      const named = id === null || typeof id === 'string' || typeof id === 'number';
+      if (!named) return await complain(-32600, 'an id is a string or a number');
+      answer(rawIdOf(text, id), method, params).catch((cause) =>
+        log.warn({ err: cause, method }, 'no answer was sent'),
+      );
+    },
+
+    async request(method, params, signal = NEVER) {
+      if (over.signal.aborted) throw over.signal.reason;
+      count += 1;
+      const id = `${prefix}${count}`;
+      const reply = pending.wait(id, signal);
+      reply.catch(() => {});
+      try {
+        await send({ jsonrpc: '2.0', id, method, params });
+        const { result, error } = (await reply) as { result?: Json; error?: WireError };
+        if (error !== undefined) throw new RpcError(soundError(error));
+        return result ?? null;
+      } catch (cause) {
+        if (signal.aborted && !over.signal.aborted) {
+          await send({ jsonrpc: '2.0', method: '$/cancel_request', params: { requestId: id } });
+        }
+        throw cause;
+      }
+    },
+
+    async notify(method, params) {
+      if (!over.signal.aborted) await send({ jsonrpc: '2.0', method, params });
+    },
+
+    cut(why) {
+      if (over.signal.aborted) return;
+      over.abort(why);
+      pending.fail(why);
+    },
+  };
+}
+
+function soundError(error: unknown): WireError {
+  const { code, message, data } = objectOf(error) ?? {};
+  return {
+    code: typeof code === 'number' ? code : -32603,
+    message: typeof message === 'string' ? message : 'an error without words',
+    ...(data !== undefined && { data }),
+  };
+}

@@ -1,0 +1,238 @@
+/**
+ * What an agent tells while it works, as facts: one reading per task, fed in the order things arrived. Holds the message
+ * being written and the calls being made, and nothing else; does nothing itself.
+ */
+import { planStatus, UNKNOWN_UPDATE } from '../../mappings/acp.ts';
+import { AGENT_EVENT, harnRow } from '../../mappings/acp-harn.ts';
+import type { Fact, Json, JsonObject } from '../../src/index.ts';
+import { type Call, createCalls } from './calls.ts';
+import { fromBlock } from './content.ts';
+import { normalised, visibleText } from './harn.ts';
+import { harnSteps } from './harn-reading.ts';
+import { createMeter, type Meter, type Spent } from './meter.ts';
+import { compact, listOf, objectOf, textOf, within } from './shapes.ts';
+import { heard, type Step } from './step.ts';
+
+export interface ReadingOptions {
+  readonly taskId: string;
+  /** Names of messages and calls begin with it, so that they are this task's own. */
+  readonly cwd: string;
+  /** The agent's name for the session, to find it again after a restart. */
+  readonly sessionId: string;
+  readonly thoughts: 'drop' | 'summary';
+  /** What the session had cost before this task. */
+  readonly spent: Spent;
+}
+
+export interface Reading {
+  update(update: JsonObject): Step[];
+  /** Harn's second channel. */
+  agentEvent(params: JsonObject): Step[];
+  /** What is known of a call once it is asked about, and the steps that tell of it if it is new. */
+  asked(toolCall: JsonObject): { readonly call: Call; readonly steps: Step[] };
+  /** It was not let through: whatever the agent says of it later, it has ended. */
+  denied(call: Call): void;
+  /** The open call a file or a terminal belongs to, as far as one can tell. */
+  servedBy(hint: { path?: string; terminalId?: string }): { id: string; by: string } | undefined;
+  /** A file was written through us; its agent telling of the same is no second write. */
+  wrote(path: string): void;
+  /** Everything still open is closed; the last words of the turn. */
+  finish(result: Json): { readonly steps: Step[]; readonly summary: string };
+  readonly meter: Meter;
+}
+
+interface Writing {
+  readonly id: string;
+  readonly wire: string | undefined;
+  readonly kind: string;
+  text: string;
+}
+
+export function createReading(options: ReadingOptions): Reading {
+  const { taskId, thoughts } = options;
+  const calls = createCalls(options);
+  const meter = createMeter(options.spent);
+  let writing: Writing | undefined;
+  let messages = 0;
+  let summary = '';
+
+  /** Ends the message being written, if it is another than the one that goes on. */
+  function close(kind?: string, wire?: string): Step[] {
+    const open = writing;
+    if (!open || (open.kind === kind && (wire === undefined || open.wire === wire))) return [];
+    writing = undefined;
+    if (open.text === '') return [];
+    if (open.kind === 'agent_thought_chunk') {
+      return [{ event: 'agent.reasoning_summary', payload: { text: open.text, message_id: open.id } }];
+    }
+    summary = open.text;
+    return [said(open.id, open.wire, [{ type: 'text', text: open.text, visibility: 'public' }])];
+  }
+
+  function said(id: string, wire: string | undefined, parts: readonly Json[]): Fact {
+    const acp = compact({ session_id: options.sessionId, message_id: wire });
+    const message = { id, object: 'message', role: 'assistant', parts, metadata: { acp } };
+    return { event: 'agent.message', payload: { message: message as unknown as Json } };
+  }
+
+  function begin(kind: string, wire: string | undefined): Writing {
+    messages += 1;
+    writing ??= { id: `${taskId}.m${messages}`, wire, kind, text: '' };
+    return writing;
+  }
+
+  function chunk(kind: 'agent_message_chunk' | 'agent_thought_chunk', update: JsonObject): Step[] {
+    meter.chunk(update);
+    if (kind === 'agent_thought_chunk' && thoughts === 'drop') return close(kind);
+    const content = objectOf(update.content) ?? {};
+    const wire = textOf(update.messageId);
+    const text = content.type === 'text' ? visibleText(content) : undefined;
+    if (content.type !== 'text') return [...close(), ...shown(content, wire)];
+    const steps = close(kind, wire);
+    if (!text) return steps;
+    const open = writing ?? begin(kind, wire);
+    open.text += text;
+    if (kind === 'agent_thought_chunk') return steps;
+    const payload = { message_id: open.id, role: 'assistant', text };
+    return [...steps, { event: 'vendor.tollbridge.message_delta', payload, ...heard(update, isPlain(update)) }];
+  }
+
+  /** Anything that is not text is a message by itself, so that its place among the others is kept. */
+  function shown(block: JsonObject, wire: string | undefined): Step[] {
+    messages += 1;
+    const id = `${taskId}.m${messages}`;
+    const from = fromBlock(block);
+    if ('file' in from) {
+      return [{ file: from.file, fact: (artifactId) => said(id, wire, [from.part(artifactId) as unknown as Json]) }];
+    }
+    return [said(id, wire, [from.part as unknown as Json])];
+  }
+
+  function told(event: string, update: JsonObject, payload: JsonObject): Step[] {
+    return [...close(), { event, payload, ...heard(update) }];
+  }
+
+  return {
+    meter,
+    update(raw) {
+      const update = normalised(raw);
+      const kind = String(update.sessionUpdate);
+      switch (kind) {
+        case 'agent_message_chunk':
+        case 'agent_thought_chunk':
+          return chunk(kind, update);
+        case 'user_message_chunk':
+          return close();
+        case 'tool_call':
+        case 'tool_call_update':
+          return [...close(), ...calls.told(update)];
+        case 'plan':
+          return told('vendor.tollbridge.plan', update, { entries: planEntries(update.entries) });
+        case 'plan_update': {
+          const plan = objectOf(update.plan) ?? {};
+          if (plan.type !== 'items') return told(UNKNOWN_UPDATE, update, { kind });
+          return told(
+            'vendor.tollbridge.plan',
+            update,
+            compact({ entries: planEntries(plan.entries), plan_id: plan.planId }),
+          );
+        }
+        case 'plan_removed':
+          return told('vendor.tollbridge.plan', update, compact({ entries: [], plan_id: update.planId }));
+        case 'available_commands_update':
+          return told('vendor.acp.commands', update, { commands: names(update.availableCommands) });
+        case 'current_mode_update':
+          return told(
+            'vendor.acp.config_changed',
+            update,
+            compact({ config: 'mode', to: textOf(update.currentModeId) }),
+          );
+        case 'config_option_update':
+          return told('vendor.acp.config_changed', update, { config: 'options' });
+        case 'session_info_update':
+          return told(
+            'vendor.acp.session_info',
+            update,
+            compact({ title: update.title, updated_at: update.updatedAt }),
+          );
+        case 'usage_update':
+          meter.update(update);
+          return told('span.updated', update, {
+            span: { id: `${taskId}.context`, kind: 'context' },
+            context_used: update.used ?? null,
+            context_size: update.size ?? null,
+          });
+        case 'notice':
+          return told('vendor.acp.notice', update, compact({ severity: update.severity, title: update.title }));
+        case 'compaction_update':
+        case 'compaction_summary_chunk':
+          return told('vendor.acp.compaction', update, compact({ id: update.compactionId, status: update.status }));
+        case 'subagent_update':
+          return told(subagentEvent(update), update, {
+            span: compact({
+              id: `${taskId}.sub.${String(update.sessionId)}`,
+              kind: 'agent',
+              name: textOf(update.title),
+            }),
+            state: update.state ?? null,
+          });
+        case 'session_message':
+        case 'session_message_chunk':
+          return told('vendor.acp.session_message', update, compact({ message_id: update.messageId }));
+        default:
+          if (harnRow(kind)) return [...close(), ...harnSteps(update, taskId).map((step) => withExt(step, update))];
+          return told(UNKNOWN_UPDATE, update, { kind: kind.slice(0, 100) });
+      }
+    },
+
+    agentEvent({ sessionId: _, ...params }) {
+      const ext = { acp: { notification: { method: AGENT_EVENT, params } } };
+      return [{ event: 'vendor.harn.agent_event', payload: { kind: String(params.kind ?? 'unknown') }, ext }];
+    },
+
+    asked(toolCall) {
+      const before = close();
+      const { call, steps } = calls.asked(normalised({ sessionUpdate: 'tool_call_update', ...toolCall }));
+      return { call, steps: [...before, ...steps] };
+    },
+    denied: (call) => calls.denied(call),
+    servedBy: (hint) => calls.servedBy(hint),
+    wrote: (path) => calls.wrote(path),
+
+    finish(result) {
+      const steps = [...close(), ...calls.unfinished()];
+      const usage = meter.total(result);
+      if (usage) steps.push({ event: 'vendor.tollbridge.usage', payload: { ...usage, call_id: `${taskId}.turn` } });
+      return { steps, summary: summary.slice(0, 500) };
+    },
+  };
+}
+
+function withExt(step: Step, update: JsonObject): Step {
+  return 'event' in step ? { ...step, ...heard(update) } : step;
+}
+
+/** A chunk of text and no more. */
+function isPlain(update: JsonObject): boolean {
+  const content = objectOf(update.content) ?? {};
+  const outside = Object.keys(update).filter((name) => name !== 'messageId' || update.messageId === null);
+  return outside.length === 2 && Object.keys(content).length === 2;
+}
+
+function planEntries(entries: Json | undefined): Json[] {
+  return listOf(entries).flatMap((entry) => {
+    const { content, status, priority } = objectOf(entry) ?? {};
+    if (typeof content !== 'string') return [];
+    const known = planStatus.toCore(String(status)) ?? 'pending';
+    return [compact({ content, status: known, priority: textOf(priority) })];
+  });
+}
+
+function names(commands: Json | undefined): Json[] {
+  return listOf(commands).flatMap((command) => textOf(within(command, 'name')) ?? []);
+}
+
+function subagentEvent({ state, title }: JsonObject): string {
+  if (state === 'idle') return 'span.completed';
+  return title !== undefined ? 'span.started' : 'span.updated';
+}

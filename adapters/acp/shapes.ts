@@ -1,0 +1,31 @@
+/** Looking into what a wire sent: a member that is not what it should be is not there. */
+import type { Json, JsonObject } from '../../src/index.ts';
+
+export function objectOf(value: unknown): JsonObject | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
+}
+
+export function listOf(value: unknown): readonly Json[] {
+  return Array.isArray(value) ? (value as Json[]) : [];
+}
+
+/** Not empty. */
+export function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+export function numberOf(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
+}
+
+/** Without members that are absent or undefined. */
+export function compact(members: Readonly<Record<string, unknown>>): JsonObject {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as JsonObject;
+}
+
+/** A member below members: `within(update, '_meta', 'harn')`. */
+export function within(value: unknown, ...path: readonly string[]): Json | undefined {
+  let at: unknown = value;
+  for (const name of path) at = objectOf(at)?.[name];
+  return at as Json | undefined;
+}

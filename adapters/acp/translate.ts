@@ -1,0 +1,229 @@
+/**
+ * The pure middle: blocks and parts, tool calls and acts, ends and errors, in both directions. What a table does not know
+ * is kept as it came.
+ */
+import {
+  AGENT_ERRORS,
+  effectOf,
+  faults,
+  OPTIONS,
+  REQUEST_CANCELLED,
+  STANDING_GRANT,
+  stopReason,
+  type TurnEnd,
+} from '../../mappings/acp.ts';
+import {
+  type Answer,
+  asFault,
+  type End,
+  type Failure,
+  type Fault,
+  type Json,
+  type JsonObject,
+  type ProposedAction,
+} from '../../src/index.ts';
+import { compact, listOf, objectOf, textOf, within } from './shapes.ts';
+
+export interface WireError {
+  readonly code: number;
+  readonly message: string;
+  readonly data?: Json;
+}
+
+/** Our own words about things go under this name in `_meta`, and nobody else's are touched. */
+export const OURS = 'tollbridge';
+
+export function toWireError(thrown: unknown): WireError {
+  const fault: Fault = asFault(thrown);
+  const { code, word } = faults[fault.kind];
+  const details = fault.details ?? {};
+  const data = { ...details, code: word, ...(fault.param && { param: fault.param }) };
+  return { code, message: fault.message, data };
+}
+
+// ---- Tool calls ----
+
+/** A call as far as it has been told, each telling adding to what was known. */
+export interface ToldCall {
+  readonly toolCallId: string;
+  readonly title?: string;
+  readonly name?: string;
+  readonly kind?: string;
+  readonly status?: string;
+  readonly rawInput?: Json;
+  readonly rawOutput?: Json;
+  readonly content?: readonly Json[];
+  readonly locations?: readonly Json[];
+  readonly _meta?: JsonObject;
+}
+
+const REPLACED = ['kind', 'status', 'rawInput', 'rawOutput', 'content', 'locations'] as const;
+
+/** Agents rewrite the title for the text of a question, so the first one stays the call's. */
+export function merged(known: ToldCall | undefined, patch: JsonObject): ToldCall {
+  const told: Record<string, Json> = { ...(known as unknown as JsonObject | undefined) } as Record<string, Json>;
+  told.toolCallId ??= String(patch.toolCallId);
+  for (const member of REPLACED) {
+    const value = patch[member];
+    if (value !== undefined && value !== null) told[member] = value;
+  }
+  for (const member of ['title', 'name'] as const) {
+    const value = textOf(patch[member]);
+    if (value && !told[member]) told[member] = value;
+  }
+  const meta = objectOf(patch._meta);
+  if (meta) told._meta = { ...objectOf(told._meta), ...meta };
+  return told as unknown as ToldCall;
+}
+
+/** The tool by the best name anyone gave it. */
+export function toolNameOf(call: ToldCall): string {
+  return (
+    call.name ??
+    textOf(within(call._meta, 'claudeCode', 'toolName')) ??
+    textOf(within(call._meta, 'harn', 'toolName')) ??
+    textOf(within(call._meta, 'toolName')) ??
+    // Harn says the name as the title; a title with spaces in it is a sentence about this one call.
+    (call.title && !/\s/.test(call.title) ? call.title : undefined) ??
+    call.kind ??
+    'tool'
+  );
+}
+
+export function inputOf({ rawInput }: ToldCall): JsonObject {
+  if (rawInput === undefined || rawInput === null) return {};
+  return objectOf(rawInput) ?? { value: rawInput };
+}
+
+const TARGETS = ['path', 'file_path', 'filePath', 'abs_path', 'url', 'command', 'cmd'] as const;
+
+/** The path, address or command it is about, when there is one. */
+export function targetOf(call: ToldCall): string | undefined {
+  const located = textOf(within(call.locations?.[0], 'path'));
+  const diff = listOf(call.content).find((item) => within(item, 'type') === 'diff');
+  const input = inputOf(call);
+  const named = TARGETS.map((name) => textOf(input[name])).find((value) => value !== undefined);
+  return located ?? textOf(within(diff, 'path')) ?? named;
+}
+
+export function toAction(call: ToldCall, toolCallId: string): ProposedAction {
+  const target = targetOf(call);
+  return {
+    kind: 'tool',
+    tool_call_id: toolCallId,
+    tool: toolNameOf(call),
+    arguments: inputOf(call),
+    effect: effectOf(call.kind),
+    evidence: 'asked',
+    ...(target && { target }),
+    attributes: { acp_kind: call.kind ?? 'other', ...(call.title && { title: call.title.slice(0, 200) }) },
+  };
+}
+
+/** The words of what a tool returned, when that is all there is. */
+export function outputOf(call: ToldCall): Json {
+  if (call.rawOutput !== undefined) return call.rawOutput;
+  const texts = listOf(call.content).flatMap((item) => textOf(within(item, 'content', 'text')) ?? []);
+  return texts.length > 0 ? texts.join('\n') : null;
+}
+
+// ---- Permission ----
+
+export interface WireOption {
+  readonly optionId: string;
+  readonly kind: string;
+  readonly name?: string;
+}
+
+export function optionsOf(value: unknown): readonly WireOption[] {
+  return listOf(value).flatMap((item) => {
+    const { optionId, kind, name } = objectOf(item) ?? {};
+    return typeof optionId === 'string' && typeof kind === 'string'
+      ? [{ optionId, kind, ...(typeof name === 'string' && { name }) }]
+      : [];
+  });
+}
+
+/** By kind and never by place. What lasts is never chosen for someone: the agent would stop asking, and we deciding. */
+export function toWireOutcome(options: readonly WireOption[], answer: Answer): JsonObject {
+  const kinds: readonly string[] =
+    answer.kind === 'approved' ? OPTIONS.approved : answer.kind === 'canceled' ? [] : OPTIONS.denied;
+  const chosen = kinds.flatMap((kind) => options.find((option) => option.kind === kind) ?? [])[0];
+  const refusal = options.find(({ kind }) => kind === OPTIONS.denied[0]);
+  // A yes that only a lasting grant could carry is a no.
+  const instead = answer.kind === 'approved' && !chosen ? refusal : undefined;
+  const option = chosen ?? instead;
+  return { outcome: option ? { outcome: 'selected', optionId: option.optionId } : { outcome: 'cancelled' } };
+}
+
+export function onlyLasting(options: readonly WireOption[]): boolean {
+  return options.some(({ kind }) => kind === STANDING_GRANT) && !options.some(({ kind }) => kind === 'allow_once');
+}
+
+// ---- Ends ----
+
+const FAILURES: Readonly<Record<Exclude<TurnEnd, 'completed' | 'canceled'>, Failure>> = {
+  out_of_tokens: { code: 'budget_exhausted', message: 'the agent ran out of tokens', details: { limit: 'tokens' } },
+  out_of_requests: {
+    code: 'budget_exhausted',
+    message: 'the agent reached its limit of model requests',
+    details: { limit: 'requests' },
+  },
+  refused: { code: 'refused', message: 'the agent refused' },
+};
+
+/** How a turn ended, from the result of its prompt. A word nobody knows is never success. */
+export function toCoreEnd(result: Json, summary: string): End {
+  const word = textOf(within(result, 'stopReason')) ?? '';
+  const terminal = textOf(within(result, '_meta', 'harn', 'terminal', 'kind'));
+  const end = stopReason.toCore(word);
+  if (!end) {
+    const message = `the agent stopped as ${word ? JSON.stringify(word.slice(0, 80)) : 'nothing anyone knows'}`;
+    return { state: 'FAILED', summary, failure: { code: 'unknown_stop_reason', message } };
+  }
+  if (end === 'canceled') return { state: 'CANCELED', summary };
+  if (end !== 'completed') return { state: 'FAILED', summary, failure: FAILURES[end] };
+  if (terminal && terminal !== 'natural') {
+    return { state: 'FAILED', summary, failure: { code: terminal, message: `the agent stopped: ${terminal}` } };
+  }
+  return { state: 'COMPLETED', summary };
+}
+
+/** The same from an error. Its text is the agent's own and is repeated; what it attached is not. */
+export function toCoreFailure({ code, message }: WireError, canceled: boolean): End {
+  // Some agents answer a cancel with an error.
+  if (canceled || code === REQUEST_CANCELLED) return { state: 'CANCELED' };
+  return {
+    state: 'FAILED',
+    failure: { code: AGENT_ERRORS[code] ?? 'upstream_error', message: message.slice(0, 500), details: { code } },
+  };
+}
+
+/** The result of a prompt, from the end of its task. */
+export function toWireStop(state: string, failure: Partial<Failure> | null | undefined): { stop: string } | WireError {
+  if (state === 'COMPLETED') return { stop: stopReason.toWire('completed') };
+  if (state === 'CANCELED') return { stop: stopReason.toWire('canceled') };
+  const code = failure?.code ?? 'failed';
+  if (code === 'budget_exhausted') {
+    const requests = within(failure as JsonObject, 'details', 'limit') === 'requests';
+    return { stop: stopReason.toWire(requests ? 'out_of_requests' : 'out_of_tokens') };
+  }
+  if (code === 'refused' || code === 'policy_violation') return { stop: stopReason.toWire('refused') };
+  return { code: -32603, message: failure?.message ?? 'the task failed', data: { code } };
+}
+
+/** What a plan says, with every member the wire wants. */
+export function toWirePlan(entries: unknown): JsonObject[] {
+  return listOf(entries).flatMap((entry) => {
+    const { content, status, priority } = objectOf(entry) ?? {};
+    if (typeof content !== 'string') return [];
+    const known = ['pending', 'in_progress', 'completed'].includes(String(status)) ? String(status) : 'pending';
+    const rank = ['high', 'medium', 'low'].includes(String(priority)) ? String(priority) : 'medium';
+    return [{ content, status: known, priority: rank }];
+  });
+}
+
+export function withMeta(value: JsonObject, name: string, members: JsonObject): JsonObject {
+  const meta = objectOf(value._meta) ?? {};
+  return { ...value, _meta: { ...meta, [name]: compact({ ...objectOf(meta[name]), ...members }) } };
+}

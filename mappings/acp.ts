@@ -1,0 +1,228 @@
+/**
+ * Agent Client Protocol, wire version 1 ↔ canonical. Words are spelled as they travel. The rows of the Harn profile are a
+ * page of their own, `acp-harn.ts`.
+ */
+import type { ActionKind } from '../src/model/actions.ts';
+import type { FaultKind } from '../src/model/faults.ts';
+import { type AutonomyTier, EFFECTS, type Effect } from '../src/model/words.ts';
+import { table } from './row.ts';
+
+export const PROTOCOL = 1;
+
+/** `facts` is what stands in the log; `why` is owed by every row that goes one way or leaves the obvious path. */
+export interface WireRow {
+  readonly wire: string;
+  readonly dir: '<->' | '->' | '<-' | 'none';
+  readonly facts: readonly string[];
+  readonly gate?: ActionKind;
+  readonly why?: string;
+}
+
+/** Calls of a client on an agent. `->` is served at our door, `<-` is only ever sent by our backend. */
+// biome-ignore format: one call per line reads as the page of a specification
+export const CLIENT_CALLS = [
+  { wire: 'initialize', dir: '<->', facts: ['vendor.acp.connected'], why: 'the fact is the backend\'s: a door has no task yet that could carry one' },
+  { wire: 'authenticate', dir: '<->', facts: ['vendor.acp.auth'], why: 'the agent\'s own login; whoever comes to our door has proven itself before' },
+  { wire: 'logout', dir: 'none', facts: [], why: 'nobody logs in at our door, and an agent we started keeps its login' },
+  { wire: 'session/new', dir: '<->', facts: ['session.created'], gate: 'session.open' },
+  { wire: 'session/load', dir: '<->', facts: [], why: 'what is told again was written down when it was told first' },
+  { wire: 'session/resume', dir: '<->', facts: [] },
+  { wire: 'session/list', dir: '->', facts: [], why: 'ours are listed; an agent behind us has no sessions but those we gave it' },
+  { wire: 'session/close', dir: '<->', facts: ['session.closed'] },
+  { wire: 'session/delete', dir: '->', facts: ['session.closed'], why: 'history stays in the log; the session is marked and no longer listed' },
+  { wire: 'session/fork', dir: '->', facts: ['session.thread_forked'], why: 'an agent behind us is given the forked conversation as a new session' },
+  { wire: 'session/archive', dir: 'none', facts: [], why: 'no such state; a list that hides without deleting is the client\'s own' },
+  { wire: 'session/unarchive', dir: 'none', facts: [], why: 'no such state' },
+  { wire: 'session/status', dir: '->', facts: [], why: 'read from the session; nothing behind us is asked' },
+  { wire: 'session/set_title', dir: '->', facts: ['vendor.tollbridge.resource_updated'], why: 'the summary of a session is its title' },
+  { wire: 'session/prompt', dir: '<->', facts: ['user.message', 'task.submitted', 'task.started'], gate: 'prompt' },
+  { wire: 'session/cancel', dir: '<->', facts: ['user.cancel_requested'] },
+  { wire: 'session/set_mode', dir: '<->', facts: ['vendor.tollbridge.passthrough'], gate: 'extension', why: 'at our door a mode is a persona, chosen for the tasks that follow; towards an agent it is set by configuration' },
+  { wire: 'session/set_config_option', dir: '->', facts: ['vendor.tollbridge.passthrough'], gate: 'extension', why: 'the one option is which agent does the work' },
+  { wire: 'providers/list', dir: 'none', facts: [], why: 'which models an agent uses is its own configuration' },
+  { wire: 'providers/set', dir: 'none', facts: [], why: 'carries credentials for models we do not call' },
+  { wire: 'providers/disable', dir: 'none', facts: [], why: 'as providers/set' },
+  { wire: 'auth/status', dir: 'none', facts: [], why: 'as authenticate' },
+  { wire: 'mcp/message', dir: 'none', facts: [], why: 'tools reach an agent over MCP itself, through a door of its own' },
+  { wire: '$/cancel_request', dir: '<->', facts: [], why: 'on a prompt it is session/cancel, on a question it withdraws it' },
+] as const satisfies readonly WireRow[];
+
+/** Calls of an agent on its client. `->` is served by our backend, `<-` is sent by our door. */
+// biome-ignore format: one call per line reads as the page of a specification
+export const AGENT_CALLS = [
+  { wire: 'session/update', dir: '<->', facts: [], why: 'each kind of update has its own row' },
+  { wire: 'session/request_permission', dir: '<->', facts: ['tool.requested', 'vendor.tollbridge.decided', 'tool.approval_required'], gate: 'tool' },
+  { wire: 'fs/read_text_file', dir: '->', facts: ['tool.requested', 'tool.completed'], gate: 'fs.read', why: 'held by us; no agent of another protocol asks an editor for files' },
+  { wire: 'fs/write_text_file', dir: '->', facts: ['tool.requested', 'vendor.tollbridge.side_effect', 'tool.completed'], gate: 'fs.write', why: 'held by us, as reading' },
+  { wire: 'terminal/create', dir: '->', facts: ['tool.requested'], gate: 'terminal', why: 'held by us' },
+  { wire: 'terminal/output', dir: '->', facts: [], why: 'polling is not a fact' },
+  { wire: 'terminal/wait_for_exit', dir: '->', facts: ['tool.completed', 'tool.failed'], why: 'the end of the act that terminal/create began' },
+  { wire: 'terminal/kill', dir: '->', facts: [], why: 'the end it brings about is the fact' },
+  { wire: 'terminal/release', dir: '->', facts: [], why: 'as terminal/kill' },
+  { wire: 'elicitation/create', dir: '<->', facts: ['task.input_required', 'user.input_submitted'], gate: 'elicit' },
+  { wire: 'elicitation/complete', dir: '->', facts: [], why: 'a hint; the answer to the request is what counts' },
+  { wire: 'mcp/message', dir: 'none', facts: [], why: 'we offer agents no server over this connection' },
+  { wire: '$/cancel_request', dir: '<->', facts: [], why: 'withdraws a question' },
+] as const satisfies readonly WireRow[];
+
+/** What an agent tells while it works. */
+// biome-ignore format: one update per line reads as the page of a specification
+export const UPDATES = [
+  { wire: 'agent_message_chunk', dir: '<->', facts: ['vendor.tollbridge.message_delta', 'agent.message'] },
+  { wire: 'agent_thought_chunk', dir: '<->', facts: ['agent.reasoning_summary'], why: 'taken in only where the configuration says that an agent\'s thoughts are summaries' },
+  { wire: 'user_message_chunk', dir: '<-', facts: ['user.message'], why: 'what people said we know from their own doors' },
+  { wire: 'tool_call', dir: '<->', facts: ['agent.tool_use', 'tool.requested'] },
+  { wire: 'tool_call_update', dir: '<->', facts: ['span.updated', 'tool.completed', 'tool.failed', 'vendor.tollbridge.side_effect'] },
+  { wire: 'plan', dir: '<->', facts: ['vendor.tollbridge.plan'] },
+  { wire: 'plan_update', dir: '->', facts: ['vendor.tollbridge.plan'], why: 'only lists are plans here; the first version of the wire knows one plan' },
+  { wire: 'plan_removed', dir: '->', facts: ['vendor.tollbridge.plan'], why: 'an empty plan' },
+  { wire: 'available_commands_update', dir: '->', facts: ['vendor.acp.commands'], why: 'shown again from what came; nobody else has commands' },
+  { wire: 'current_mode_update', dir: '<->', facts: ['vendor.acp.config_changed'], why: 'towards editors: the persona that was chosen' },
+  { wire: 'config_option_update', dir: '<->', facts: ['vendor.acp.config_changed'], why: 'towards editors: which agent does the work' },
+  { wire: 'session_info_update', dir: '<->', facts: ['vendor.acp.session_info'], why: 'towards editors: the summary of the session' },
+  { wire: 'usage_update', dir: '->', facts: ['span.updated', 'vendor.tollbridge.usage'], why: 'the context is shown as it came; what a task used is summed at its end' },
+  { wire: 'notice', dir: '<->', facts: ['vendor.acp.notice'], why: 'towards editors that take them: notes of the bridge' },
+  { wire: 'compaction_update', dir: '<->', facts: ['vendor.acp.compaction'], why: 'session.compacted is the bridge\'s own word and cannot be reported by an agent' },
+  { wire: 'compaction_summary_chunk', dir: '->', facts: ['vendor.acp.compaction'], why: 'as compaction_update' },
+  { wire: 'subagent_update', dir: '->', facts: ['span.started', 'span.updated', 'span.completed'], why: 'a task of ours cannot be made by telling of one' },
+  { wire: 'session_message', dir: '->', facts: ['vendor.acp.session_message'], why: 'messages here have no addressee' },
+  { wire: 'session_message_chunk', dir: '->', facts: ['vendor.acp.session_message'], why: 'as session_message' },
+] as const satisfies readonly WireRow[];
+export type UpdateKind = (typeof UPDATES)[number]['wire'];
+/** What it is called in the log when an update has no row: kept whole, never guessed. */
+export const UNKNOWN_UPDATE = 'vendor.acp.update';
+
+/** How a turn can end, told apart as finely as the wire does. */
+export const TURN_ENDS = ['completed', 'out_of_tokens', 'out_of_requests', 'refused', 'canceled'] as const;
+export type TurnEnd = (typeof TURN_ENDS)[number];
+export const stopReason = table(TURN_ENDS, [
+  { wire: 'end_turn', core: 'completed', dir: '<->' },
+  { wire: 'completed', core: 'completed', dir: '->', why: 'older Harn agents say it' },
+  { wire: 'max_tokens', core: 'out_of_tokens', dir: '<->' },
+  { wire: 'max_turn_requests', core: 'out_of_requests', dir: '<->' },
+  { wire: 'refusal', core: 'refused', dir: '<->' },
+  { wire: 'cancelled', core: 'canceled', dir: '<->' },
+]);
+
+/** What a kind of tool does to the world. */
+export const toolKind = table(EFFECTS, [
+  { wire: 'think', core: 'none', dir: '<->' },
+  { wire: 'read', core: 'read', dir: '<->' },
+  { wire: 'search', core: 'read', dir: '->', why: 'looking is reading' },
+  { wire: 'edit', core: 'write', dir: '<->' },
+  { wire: 'move', core: 'write', dir: '->', why: 'no effect of its own; the file operation says rename' },
+  { wire: 'delete', core: 'delete', dir: '<->' },
+  { wire: 'execute', core: 'execute', dir: '<->' },
+  { wire: 'fetch', core: 'send', dir: '->', why: 'a request leaves the house, whatever it brings back' },
+  { wire: 'switch_mode', core: 'unknown', dir: '->', why: 'decides what will be asked about, which no effect says' },
+  { wire: 'other', core: 'unknown', dir: '<->' },
+  { wire: 'other', core: 'send', dir: '<-', why: 'mail is not a fetch' },
+  { wire: 'other', core: 'publish', dir: '<-', why: 'no kind for it' },
+  { wire: 'other', core: 'pay', dir: '<-', why: 'no kind for it' },
+]);
+
+/** Acts that say more about themselves than their effect does. */
+export const ACT_KINDS: Readonly<Partial<Record<ActionKind, string>>> = {
+  'fs.read': 'read',
+  'fs.write': 'edit',
+  terminal: 'execute',
+};
+
+export const TOOL_STATES = ['waiting', 'running', 'ok', 'error'] as const;
+export const toolStatus = table(TOOL_STATES, [
+  { wire: 'pending', core: 'waiting', dir: '<->' },
+  { wire: 'in_progress', core: 'running', dir: '<->' },
+  { wire: 'completed', core: 'ok', dir: '<->' },
+  { wire: 'failed', core: 'error', dir: '<->' },
+  {
+    wire: 'cancelled',
+    core: 'error',
+    dir: '->',
+    why: 'from a later version of the wire; the word is kept as the reason',
+  },
+  { wire: 'paused', core: 'running', dir: '->', why: 'from a later version of the wire; it has not ended' },
+]);
+
+export const PLAN_STATES = ['pending', 'in_progress', 'completed'] as const;
+export const planStatus = table(PLAN_STATES, [
+  { wire: 'pending', core: 'pending', dir: '<->' },
+  { wire: 'in_progress', core: 'in_progress', dir: '<->' },
+  { wire: 'completed', core: 'completed', dir: '<->' },
+  { wire: 'cancelled', core: 'completed', dir: '->', why: 'from a later version of the wire; over is over' },
+]);
+
+/** Which options stand for an answer, best first. The one that lasts is nobody's but a person's to choose. */
+export const OPTIONS = {
+  approved: ['allow_once'],
+  denied: ['reject_once', 'reject_always'],
+} as const;
+export const STANDING_GRANT = 'allow_always';
+
+/** Modes that decide whether an agent asks at all, as far as their names are known. */
+export const MODE_TIERS: Readonly<Record<string, AutonomyTier>> = {
+  plan: 'suggest',
+  'read-only': 'suggest',
+  dontAsk: 'suggest',
+  default: 'act_with_approval',
+  ask: 'act_with_approval',
+  build: 'act_with_approval',
+  'workspace-write': 'act_with_approval',
+  autoEdit: 'act_with_approval',
+  'auto-edit': 'act_with_approval',
+  acceptEdits: 'act_with_approval',
+  yolo: 'act_auto',
+  bypassPermissions: 'act_auto',
+  'agent-full-access': 'act_auto',
+  auto: 'act_auto',
+  agent: 'act_auto',
+};
+
+/** Content of messages. A block that has no row is kept whole, for nobody but this protocol to read. */
+// biome-ignore format: one block per line reads as the page of a specification
+export const BLOCKS = [
+  { wire: 'text', dir: '<->', part: 'text' },
+  { wire: 'resource_link', dir: '<->', part: 'file_ref' },
+  { wire: 'resource', dir: '<->', part: 'text', why: 'text of a resource is text that says where it is from, so that every agent can read it; the log keeps what is long as an artifact' },
+  { wire: 'resource', dir: '<->', part: 'artifact_ref', why: 'bytes of a resource, and our artifacts when they are short texts' },
+  { wire: 'image', dir: '<->', part: 'image_ref' },
+  { wire: 'audio', dir: '->', part: 'artifact_ref', why: 'no part for sound; goes out as a link' },
+  { wire: 'text', dir: '<-', part: 'json', why: 'no block for data; shown as it is written' },
+] as const;
+
+/** Our failure and their mistake never share a code; a policy's no is neither. */
+export const POLICY_BLOCK = 1403;
+export const faults = {
+  invalid_request: { code: -32602, word: 'invalid_request' },
+  invalid_state_transition: { code: -32600, word: 'conflict' },
+  unauthenticated: { code: -32000, word: 'unauthenticated' },
+  permission_denied: { code: POLICY_BLOCK, word: 'permission_denied' },
+  not_found: { code: -32002, word: 'resource_not_found' },
+  conflict: { code: -32600, word: 'conflict' },
+  idempotency_key_reused: { code: -32600, word: 'idempotency_key_reused' },
+  cursor_expired: { code: -32602, word: 'cursor_expired' },
+  payload_too_large: { code: -32602, word: 'payload_too_large' },
+  policy_violation: { code: POLICY_BLOCK, word: 'policy_violation' },
+  locked: { code: -32600, word: 'resource_locked' },
+  unsupported_version: { code: -32022, word: 'unsupported_protocol_version' },
+  rate_limited: { code: 1429, word: 'rate_limited' },
+  client_closed: { code: -32800, word: 'request_cancelled' },
+  internal: { code: -32603, word: 'internal_error' },
+  upstream_unavailable: { code: -32603, word: 'upstream_unavailable' },
+  unavailable: { code: -32603, word: 'service_unavailable' },
+  deadline_exceeded: { code: -32603, word: 'deadline_exceeded' },
+  not_implemented: { code: -32601, word: 'not_implemented' },
+} as const satisfies Record<FaultKind, { readonly code: number; readonly word: string }>;
+
+/** What an agent's errors mean for the task it was given. Codes that are not here are `upstream_error`. */
+export const AGENT_ERRORS: Readonly<Record<number, string>> = {
+  [-32000]: 'upstream_auth',
+  [-32602]: 'runtime_error',
+  [-32022]: 'unsupported_protocol_version',
+  [POLICY_BLOCK]: 'policy_violation',
+};
+export const REQUEST_CANCELLED = -32800;
+export const AUTH_REQUIRED = -32000;
+
+export function effectOf(kind: string | undefined): Effect {
+  return (kind !== undefined && toolKind.toCore(kind)) || 'unknown';
+}
