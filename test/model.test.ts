@@ -320,7 +320,12 @@ describe('commands', () => {
       [{ session_id: undefined }, '/session_id'],
       [{ agent: '' }, '/agent'],
     ],
-    'task.cancel': [{ task_id: 'task_1', reason: null }, [{ reason: {} }, '/reason']],
+    'task.cancel': [
+      { task_id: 'task_1', reason: null, failure: { code: 'lost', message: 'gone' } },
+      [{ reason: {} }, '/reason'],
+      [{ failure: {} }, '/failure/code'],
+    ],
+    'task.resume': [{ task_id: 'task_1' }, [{ task_id: '' }, '/task_id']],
     'task.message': [{ task_id: 'task_1', kind: 'interrupt', message }, [{ kind: 'shout' }, '/kind']],
     'task.report': [
       { task_id: 'task_1', facts: [{ event: 'agent.message', payload: {} }], end: { state: 'COMPLETED' } },

@@ -32,6 +32,7 @@ const COMMAND_SCOPES: Readonly<Record<CommandKind, string>> = {
   'branch.end': 'sessions:write',
   'task.submit': 'tasks:write',
   'task.cancel': 'tasks:write',
+  'task.resume': 'tasks:write',
   'task.message': 'tasks:write',
   'task.report': 'tasks:write',
   'task.replay': 'tasks:write',

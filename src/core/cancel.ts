@@ -1,6 +1,9 @@
 /** Work that is to stop, wherever it runs: asked for in the log, waited for, and ended by us when nobody else will. */
+import type { End } from '../model/commands.ts';
+import type { EventDraft } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
-import type { Task } from '../model/resources.ts';
+import type { Failure, Task } from '../model/resources.ts';
+import type { Json } from '../model/schema.ts';
 import { isTerminal } from '../model/words.ts';
 import type { Row } from '../ports.ts';
 import type { Context, once } from './context.ts';
@@ -15,7 +18,15 @@ export type CancelTask = (
   by: string,
   reason: string,
   idempotency?: ReturnType<typeof once>,
+  /** Why it has failed, when that is why it is stopped. */
+  failure?: Failure,
 ) => Promise<boolean>;
+
+/** Says that work is to stop; whoever does it hears so through the log. */
+export function stopEvent(task: Task, by: string, reason: string, failure?: Failure): EventDraft {
+  const payload = { reason, ...(failure && { failure: failure as unknown as Json }) };
+  return { ...inTask(task), event: 'user.cancel_requested', actor: by, payload };
+}
 
 export interface CancelDeps extends Context {
   readonly endings: Endings;
@@ -38,7 +49,7 @@ export function createCancel(deps: CancelDeps): CancelTask {
     return false;
   }
 
-  return async (taskId, by, reason, idempotency = {}) => {
+  return async (taskId, by, reason, idempotency = {}, failure) => {
     let known: Task | undefined;
     let run: Run | undefined;
     const { repeated } = await log.commit({
@@ -55,7 +66,7 @@ export function createCancel(deps: CancelDeps): CancelTask {
         if (isTerminal(known.status)) throw new Fault('conflict', `task ${taskId} already ended as ${known.status}`);
         if (run?.cancel_requested) return { events: [], result: { id: taskId } };
         return {
-          events: [{ ...inTask(known), event: 'user.cancel_requested', actor: by, payload: { reason } }],
+          events: [stopEvent(known, by, reason, failure)],
           result: { id: taskId },
         };
       },
@@ -65,7 +76,7 @@ export function createCancel(deps: CancelDeps): CancelTask {
       run = await store.get<Run>('run', taskId);
     }
     if (known && isTerminal(known.status)) return repeated;
-    if (await runner.stop(taskId, by, reason)) return repeated;
+    if (await runner.stop(taskId, by, reason, failure)) return repeated;
 
     // Queued, done by someone outside, or left by a process that is gone: nobody else will end it.
     const elsewhere =
@@ -74,7 +85,8 @@ export function createCancel(deps: CancelDeps): CancelTask {
       run.instance !== deps.instance &&
       !(await deps.isDead(run.instance));
     if (elsewhere && (await endsWithin(taskId, deps.graceMs * 2))) return repeated;
-    await endings.finish(taskId, { state: 'CANCELED' }, { by, reason, ...(elsewhere && { stillRunning: true }) });
+    const end: End = failure ? { state: 'FAILED', failure } : { state: 'CANCELED' };
+    await endings.finish(taskId, end, { by, reason, ...(elsewhere && { stillRunning: true }) });
     return repeated;
   };
 }

@@ -49,8 +49,14 @@ export function createLog({ store, redactor, ids, inlineLimit }: LogDeps): Log {
     const said = { payload, ext, metadata, actor, trace_id, span_id, idempotency_key };
     const { value, marks } = redactor.redact(said);
     if (marks.length === 0) return event;
+    // What a door took out before is told as well.
+    const before = Array.isArray(value.metadata?.redactions) ? value.metadata.redactions : [];
     const changed = Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined));
-    return { ...event, ...changed, metadata: { ...value.metadata, redactions: marks as unknown as Json } };
+    return {
+      ...event,
+      ...changed,
+      metadata: { ...value.metadata, redactions: [...before, ...marks] as unknown as Json },
+    };
   }
 
   function cleanDraft(draft: Draft): Draft {

@@ -6,12 +6,13 @@ import type { Actor } from '../model/actions.ts';
 import type { End } from '../model/commands.ts';
 import type { CoreEvent } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
-import type { Artifact, Message, Session, Task, Workspace } from '../model/resources.ts';
+import type { Artifact, Failure, Message, Session, Task, Workspace } from '../model/resources.ts';
 import type { JsonObject } from '../model/schema.ts';
-import type { AgentBackend, Run as BackendRun, Logger, Row, Store, Work } from '../ports.ts';
+import { isTerminal } from '../model/words.ts';
+import type { AgentBackend, Run as BackendRun, Logger, Row, Sink, Store, Work } from '../ports.ts';
 import type { Acts } from './acts.ts';
 import type { Endings } from './endings.ts';
-import { move } from './lifecycle.ts';
+import { inTask, move } from './lifecycle.ts';
 import type { Log } from './log.ts';
 import { NO_PAST, readPast } from './past.ts';
 import { PERMISSION_EVENTS, type Permission, type Permit, readPermission } from './permit.ts';
@@ -40,7 +41,9 @@ export interface Runner {
   /** Goes on with work whose process died. */
   resume(task: Task): void;
   /** Stops work in this process; resolves when it has ended. False when it is not here. */
-  stop(taskId: string, by: string, reason: string): Promise<boolean>;
+  stop(taskId: string, by: string, reason: string, failure?: Failure): Promise<boolean>;
+  /** Lets go of whoever does this task and starts it again from what the log holds. False when it is not here. */
+  restart(taskId: string): Promise<boolean>;
   has(taskId: string): boolean;
   /** Waits until nothing runs here any more; work that can be resumed is left for the next start. */
   close(): Promise<void>;
@@ -61,7 +64,7 @@ interface Desk {
   run: BackendRun | undefined;
   /** Said to the agent before it could listen. */
   readonly unheard: JsonObject[];
-  stopping: { by: string; reason: string } | undefined;
+  stopping: { by: string; reason: string; failure: Failure | undefined } | undefined;
   leaving: boolean;
 }
 
@@ -147,6 +150,22 @@ export function createRunner(deps: RunnerDeps): Runner {
     return started;
   }
 
+  /** The task, if there is still something to go on with; the log says that it was taken up again. */
+  async function takeUp(taskId: string): Promise<Task | undefined> {
+    let task: Task | undefined;
+    await log.commit({
+      reads: [{ object: 'task', id: taskId }],
+      decide(at) {
+        const now = at.get<Task & Row>('task', taskId);
+        task = now && !isTerminal(now.status) && !closing.signal.aborted ? now : undefined;
+        if (!task) return { events: [] };
+        const payload = { instance, from: instance, was: task.status };
+        return { events: [{ ...inTask(task), event: 'vendor.tollbridge.recovered', payload }] };
+      },
+    });
+    return task;
+  }
+
   function open(task: Task, resumed: boolean, live?: Live): Desk {
     const controller = new AbortController();
     let settle = () => {};
@@ -192,7 +211,7 @@ export function createRunner(deps: RunnerDeps): Runner {
     if (desk.leaving) return;
     const { stopping } = desk;
     await untilWritten(() =>
-      endings.finish(task.id, stopping ? { ...end, state: 'CANCELED' } : end, {
+      endings.finish(task.id, stopping ? stopped(end, stopping.failure) : end, {
         by: stopping?.by ?? agentActor(task).id,
         ...(stopping && { reason: stopping.reason }),
         ...(stillRunning && { stillRunning }),
@@ -224,7 +243,7 @@ export function createRunner(deps: RunnerDeps): Runner {
     const session = await store.get<Session & Row>('session', task.session_id);
     if (!session) throw new Fault('not_found', `no session ${task.session_id}`);
     const past = resumed ? await readPast(store.read({ stream: { of: 'task', id: task.id } }), actor.id) : NO_PAST;
-    const sink = createSink(deps, task, actor, past, controller.signal);
+    const sink = whileAtWork(createSink(deps, task, actor, past, controller.signal), desk);
     const workspace = await store.get<Workspace & Row>('workspace', task.workspace_id);
     const given: Work = {
       task,
@@ -289,7 +308,11 @@ export function createRunner(deps: RunnerDeps): Runner {
     const stop = new AbortController();
     const handle = (event: CoreEvent) => {
       if (event.event === 'user.cancel_requested') {
-        desk.stopping ??= { by: event.actor ?? 'unknown', reason: String(event.payload.reason ?? 'canceled') };
+        desk.stopping ??= {
+          by: event.actor ?? 'unknown',
+          reason: String(event.payload.reason ?? 'canceled'),
+          failure: event.payload.failure as Failure | undefined,
+        };
         desk.controller.abort();
       }
       if (event.event === 'user.message' && event.payload.kind === 'interrupt') {
@@ -316,13 +339,24 @@ export function createRunner(deps: RunnerDeps): Runner {
     },
     has: (taskId) => desks.has(taskId),
 
-    async stop(taskId, by, reason) {
+    async stop(taskId, by, reason, failure) {
       const desk = desks.get(taskId);
       if (!desk) return false;
-      desk.stopping ??= { by, reason };
+      desk.stopping ??= { by, reason, failure };
       desk.controller.abort();
       await desk.ended;
       return true;
+    },
+
+    async restart(taskId) {
+      const desk = desks.get(taskId);
+      if (!desk || desk.stopping || desk.leaving) return false;
+      desk.leaving = true;
+      desk.controller.abort(LEAVING);
+      await desk.ended;
+      const again = await takeUp(taskId);
+      if (again) open(again, true);
+      return again !== undefined;
     },
 
     async close() {
@@ -330,7 +364,7 @@ export function createRunner(deps: RunnerDeps): Runner {
       for (const desk of desks.values()) {
         const backend = backends.get(desk.task.assigned_agent_id ?? '');
         desk.leaving = backend?.abilities.resume === true;
-        if (!desk.leaving) desk.stopping ??= { by: 'bridge', reason: 'the gateway was shut down' };
+        if (!desk.leaving) desk.stopping ??= { by: 'bridge', reason: 'the gateway was shut down', failure: undefined };
         desk.controller.abort(desk.leaving ? LEAVING : undefined);
       }
       await Promise.all([...desks.values()].map(({ ended }) => ended));
@@ -343,6 +377,35 @@ export function createRunner(deps: RunnerDeps): Runner {
       }
     },
   };
+}
+
+/** Whoever was let go while the work goes on with someone else has nothing more to say about it. */
+function whileAtWork(sink: Sink, desk: Pick<Desk, 'leaving'>): Sink {
+  const present = () => {
+    if (desk.leaving) throw new Fault('conflict', 'this work has been taken up by someone else');
+  };
+  return {
+    async emit(fact) {
+      present();
+      await sink.emit(fact);
+    },
+    async ask(question) {
+      present();
+      return await sink.ask(question);
+    },
+    async act(action, effect) {
+      present();
+      return await sink.act(action, effect);
+    },
+    async artifact(file) {
+      present();
+      return await sink.artifact(file);
+    },
+  };
+}
+
+function stopped(end: End, failure: Failure | undefined): End {
+  return failure ? { ...end, state: 'FAILED', failure } : { ...end, state: 'CANCELED' };
 }
 
 /** Told apart from a stop by whoever works elsewhere: that work goes on, and is found again after the restart. */

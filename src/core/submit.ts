@@ -149,6 +149,7 @@ export function createSubmit(deps: SubmitDeps) {
             ...(command.trace_id && { trace_id: command.trace_id }),
             ...(command.idempotency && { idempotency_key: command.idempotency.key }),
             ...(command.ext && { ext: command.ext }),
+            ...(command.redactions && { metadata: { redactions: command.redactions as unknown as Json } }),
           },
           decidedEvent({ ...recorded, task_id: id }, decision),
           ...charges.map((payload) => ({

@@ -10,7 +10,7 @@ import type { Row } from '../ports.ts';
 import { requireScope } from './access.ts';
 import { admitAnswer, readAnswer } from './answers.ts';
 import type { Asks } from './asks.ts';
-import { type CancelDeps, type CancelTask, createCancel } from './cancel.ts';
+import { type CancelDeps, type CancelTask, createCancel, stopEvent } from './cancel.ts';
 import { charging } from './charging.ts';
 import { accepted, type Handlers, once, orEarlier } from './context.ts';
 import { inTask } from './lifecycle.ts';
@@ -23,7 +23,7 @@ import { messageEvents } from './transcript.ts';
 
 type Kinds = Extract<
   CommandKind,
-  `task.${'submit' | 'cancel' | 'message' | 'report'}` | 'action.propose' | 'tool.call' | 'ask.answer'
+  `task.${'submit' | 'cancel' | 'resume' | 'message' | 'report'}` | 'action.propose' | 'tool.call' | 'ask.answer'
 >;
 
 export interface TaskDeps extends SubmitDeps, CancelDeps {
@@ -31,7 +31,7 @@ export interface TaskDeps extends SubmitDeps, CancelDeps {
 }
 
 export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTask: CancelTask } {
-  const { store, log, access, ids, acts, asks, endings } = deps;
+  const { store, log, access, ids, acts, asks, endings, runner } = deps;
   const cancelTask = createCancel(deps);
 
   return {
@@ -42,8 +42,24 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
       const { actor, body } = command;
       const task = await access.see<Task & Row>(actor, 'task', body.task_id);
       const claim = once(deps, command, task.workspace_id, task.id);
-      const repeated = await cancelTask(task.id, actor.id, body.reason ?? 'canceled by the caller', claim);
+      const reason = body.reason ?? body.failure?.message ?? 'canceled by the caller';
+      const repeated = await cancelTask(task.id, actor.id, reason, claim, body.failure);
       return accepted('task.cancel', await access.see<Row>(actor, 'task', task.id), repeated);
+    },
+
+    'task.resume': async ({ actor, body }) => {
+      const task = await access.see<Task & Row>(actor, 'task', body.task_id);
+      const run = await store.get<Run>('run', task.id);
+      if (task.status !== 'WORKING' || !run) throw new Fault('conflict', `task ${task.id} is ${task.status}`);
+      if (!deps.backends.get(run.agent)?.abilities.resume) {
+        throw new Fault('not_implemented', `${run.agent} cannot go on from where it was`);
+      }
+      // What a dead process left is taken up by whoever looks after orphans.
+      if (run.instance === deps.instance) await runner.restart(task.id);
+      else if (run.instance && !(await deps.isDead(run.instance))) {
+        throw new Fault('conflict', `task ${task.id} is at work in another process`);
+      }
+      return accepted('task.resume', await access.see<Row>(actor, 'task', task.id), false);
     },
 
     'task.message': async (command) => {
@@ -164,7 +180,10 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
     'ask.answer': async (command) => {
       const { actor, body } = command;
       const ask = await access.see<AskRecord & Row>(actor, 'ask', body.ask_id);
-      const { value, reason, approved } = body;
+      const { value, reason, approved, failure } = body;
+      if (failure && approved !== false) {
+        throw new Fault('invalid_request', 'only a no can fail the task', { param: '/failure' });
+      }
       const answer = {
         ask_id: ask.id,
         ...(approved !== undefined && { approved }),
@@ -172,7 +191,14 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
         ...(reason && { reason }),
       };
       await admitAnswer(deps, actor, answer);
-      const { record, repeated } = await asks.answer(actor, answer, once(deps, command, ask.workspace_id, ask.id));
+      // One commit says no and stops the work: an agent that hears the no must not get to finish first.
+      const task = failure && (await access.see<Task & Row>(actor, 'task', ask.task_id));
+      const said = task && {
+        events: [stopEvent(task, actor.id, reason ?? failure.message, failure)],
+        result: { id: ask.id },
+      };
+      const claim = once(deps, command, ask.workspace_id, ask.id);
+      const { record, repeated } = await asks.answer(actor, answer, claim, said);
       return accepted('ask.answer', record as AskRecord & Row, repeated);
     },
   };

@@ -1,7 +1,8 @@
 /** Wishes: all a door may ask of the bridge. Each is one verb with a checked body; the schemas are the doors' contract. */
 import { type Static, type TProperties, Type } from 'typebox';
 import { ACTION_KINDS, type Actor } from './actions.ts';
-import { MessageInput, Pointer } from './resources.ts';
+import type { RedactionMark } from './payloads.ts';
+import { Failure, MessageInput, Pointer } from './resources.ts';
 import {
   ClosedWord,
   Id,
@@ -131,7 +132,10 @@ export const COMMANDS = {
     /** Which backend does the work. `none`: someone outside does it and only reports to us. */
     agent: Optional(NonEmpty),
   }),
-  'task.cancel': Body({ task_id: Id, reason: Optional(MaybeText) }),
+  /** With a failure the work is stopped because it has failed, not because someone changed their mind. */
+  'task.cancel': Body({ task_id: Id, reason: Optional(MaybeText), failure: Optional(Failure) }),
+  /** Whoever does the work has fallen silent: it is let go, and taken up again from what the log holds. */
+  'task.resume': Body({ task_id: Id }),
   'task.message': Body({
     task_id: Id,
     kind: ClosedWord(['input', 'interrupt', 'tool_confirmation']),
@@ -161,6 +165,8 @@ export const COMMANDS = {
     approved: Optional(Type.Boolean()),
     value: Optional(JsonValue),
     reason: Optional(MaybeText),
+    /** With a no: the whole task has failed by it, not only what was asked about. */
+    failure: Optional(Failure),
   }),
 
   'artifact.register': Body({
@@ -201,6 +207,8 @@ export interface CommandEnvelope {
   readonly ext?: JsonObject;
   /** Bytes that belong to the command, for `artifact.register`. */
   readonly bytes?: Uint8Array;
+  /** What the door took out of `task.submit` before it came here; the receipt repeats it. */
+  readonly redactions?: readonly RedactionMark[];
   /** For `tool.call` and `passthrough`: fires when whoever asked has given up. */
   readonly signal?: AbortSignal;
   /** For the same: handed to whoever runs it, unread. */
