@@ -69,6 +69,10 @@ test('revoked, expired, altered and unknown keys are nobody', async () => {
   expect((await authenticate(second.key)).id).toBe('bot');
   await keys.revoke(first.record.id);
   expect(await kindOf(authenticate(first.key))).toBe('unauthenticated');
+  // Only whoever holds the whole key hears what became of it.
+  const details = (token: string) => authenticate(token).catch((cause) => cause.details);
+  expect(await details(first.key)).toEqual({ reason: 'revoked' });
+  expect(await details(first.key.slice(0, -1) + (first.key.endsWith('A') ? 'B' : 'A'))).toBeUndefined();
   clock.advance(60 * 60 * 1000);
   expect(await kindOf(authenticate(second.key))).toBe('unauthenticated');
   expect((await keys.list()).map(({ state }) => state)).toEqual(['revoked', 'expired']);

@@ -267,3 +267,14 @@ describe('order', () => {
     expect((await fetch(`${url}/door/x`)).status).toBe(200);
   });
 });
+
+test('a door that names its paths comes before one that looks at everything, whichever opened first', async () => {
+  const { host, url } = await listen();
+  host.mount('/', (_request, response) => void response.end('everything'));
+  host.mount('/v1/runs', (_request, response) => void response.end('named'));
+  const said = async (path: string) => await (await fetch(`${url}${path}`)).text();
+  expect(await said('/v1/runs')).toBe('named');
+  expect(await said('/v1/runs/x')).toBe('named');
+  expect(await said('/v1/runsx')).toBe('everything');
+  expect(await said('/v1/sessions')).toBe('everything');
+});

@@ -53,7 +53,7 @@ export interface ApiKeys {
   create(wanted: NewApiKey): Promise<{ readonly key: string; readonly record: ApiKey }>;
   list(): Promise<readonly ApiKey[]>;
   revoke(id: string): Promise<ApiKey>;
-  /** Whoever this key speaks for now; undefined when it is none of ours, expired or revoked. */
+  /** Whoever this key speaks for now; undefined when it is none of ours or expired. A revoked one is a fault that says so. */
   actor(key: string): Promise<Actor | undefined>;
 }
 
@@ -142,8 +142,13 @@ export function createApiKeys({ path, clock, random }: ApiKeysOptions): ApiKeys 
     async actor(key) {
       const id = KEY.exec(key)?.[1];
       const record = id === undefined ? undefined : (await current()).get(id);
-      if (!record || !matches(key, record.hash) || stateOf(record, clock.now()) !== 'active') return undefined;
-      return record.actor;
+      if (!record || !matches(key, record.hash)) return undefined;
+      const state = stateOf(record, clock.now());
+      // Whoever holds the whole key may know what became of it; nobody else learns that it was ever one.
+      if (state === 'revoked') {
+        throw new Fault('unauthenticated', 'the token is not valid', { details: { reason: 'revoked' } });
+      }
+      return state === 'active' ? record.actor : undefined;
     },
   };
 }

@@ -72,8 +72,10 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
     if (refused) refuse(response, refused, requestIdOf(request));
     else if (!answeredPreflight(request, response)) next();
   });
-  const doors = express.Router({ caseSensitive: true });
-  app.use(doors);
+  // A door that names its paths comes before one that looks at everything, whichever opened first.
+  const named = express.Router({ caseSensitive: true });
+  const everything = express.Router({ caseSensitive: true });
+  app.use(named, everything);
   app.use((request, response) => {
     refuse(response, refusal('absent', 'there is nothing at this address'), requestIdOf(request));
   });
@@ -185,7 +187,8 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
       return url;
     },
     mount(prefix, handler) {
-      doors.use(prefix, (request, response, next) => handler(request, response, next));
+      const router = prefix === '/' ? everything : named;
+      router.use(prefix, (request, response, next) => handler(request, response, next));
     },
     upgrade(mine, handler) {
       upgrades.push({ mine, handler });
