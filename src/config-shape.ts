@@ -65,6 +65,8 @@ export const ConfigShape = Closed({
     Closed({
       host: Optional(NonEmpty),
       port: Optional(Type.Integer({ minimum: 0, maximum: 65_535 })),
+      /** Where others reach us, when that is not where we listen. */
+      public_url: Optional(WebAddress),
       /** Names beyond the loopback ones that requests may address us by. */
       allowed_hosts: Optional(Type.Array(NonEmpty)),
       /** Origins beyond our own whose pages may use us. */
@@ -89,7 +91,23 @@ export const ConfigShape = Closed({
   default_agent: Optional(NonEmpty),
   /** How freely agents without a persona act. */
   autonomy: Optional(ClosedWord(AUTONOMY_TIERS)),
-  approvals: Optional(Closed({ expire_after: Optional(NonEmpty) })),
+  approvals: Optional(
+    Closed({
+      expire_after: Optional(NonEmpty),
+      /** Who is told of questions, by name. */
+      webhooks: Optional(
+        Named(
+          Closed({
+            url: WebAddress,
+            /** The name of the secret that messages are signed with. */
+            secret: NonEmpty,
+            /** Messages carry a link that answers. Whoever reads the message can use it. */
+            links: Optional(Type.Boolean()),
+          }),
+        ),
+      ),
+    }),
+  ),
   retention: Optional(Closed({ events: Optional(NonEmpty) })),
   rules: Optional(RULES_SCHEMA),
   /** Files of rules, `.cedar` or `.yaml`. */

@@ -21,6 +21,7 @@ export interface Config {
   readonly dataDir: string;
   readonly host: string;
   readonly port: number;
+  readonly publicUrl: string | undefined;
   readonly allowedHosts: readonly string[];
   readonly allowedOrigins: readonly string[];
   readonly oauth: OAuthOptions | undefined;
@@ -36,6 +37,7 @@ export interface Config {
   readonly defaultAgent: string | undefined;
   readonly autonomy: ConfigFile['autonomy'];
   readonly askExpiresMs: number | undefined;
+  readonly webhooks: NonNullable<NonNullable<ConfigFile['approvals']>['webhooks']>;
   /** Undefined keeps events for good. */
   readonly keepEventsMs: number | undefined;
   /** Reads the rules anew each time, so that a changed file is a changed policy. */
@@ -86,13 +88,15 @@ export async function readConfig(given: Given): Promise<Config> {
   const dataDir = given.data
     ? resolve(given.cwd, given.data)
     : at(given.env.TOLLBRIDGE_DATA ?? config.data ?? '~/.tollbridge');
+  const publicUrl = config.listen?.public_url ? new URL(config.listen.public_url) : undefined;
   return {
     file: document && file,
     dataDir,
     host: given.host ?? config.listen?.host ?? '127.0.0.1',
     port: given.port ?? config.listen?.port ?? 4319,
-    allowedHosts: config.listen?.allowed_hosts ?? [],
-    allowedOrigins: config.listen?.allowed_origins ?? [],
+    publicUrl: config.listen?.public_url?.replace(/\/$/, ''),
+    allowedHosts: [...(publicUrl ? [publicUrl.hostname] : []), ...(config.listen?.allowed_hosts ?? [])],
+    allowedOrigins: [...(publicUrl ? [publicUrl.origin] : []), ...(config.listen?.allowed_origins ?? [])],
     oauth: config.auth?.oauth && oauthOf(config.auth.oauth, duration),
     vaults: vaultsOf(config.vaults, { at, dataDir, where }),
     traces: config.telemetry?.traces,
@@ -104,6 +108,7 @@ export async function readConfig(given: Given): Promise<Config> {
     defaultAgent: config.default_agent,
     autonomy: config.autonomy,
     askExpiresMs: duration(config.approvals?.expire_after, 'approvals', 'expire_after'),
+    webhooks: config.approvals?.webhooks ?? {},
     keepEventsMs: duration(config.retention?.events, 'retention', 'events'),
     policy: {
       load: () => readSources(document && file, policies),

@@ -15,6 +15,9 @@ import { createRedactor } from './core/redact.ts';
 import { createDemoAgent } from './demo/agent.ts';
 import { createHandOver } from './demo/hand-over.ts';
 import { createDemoTools } from './demo/tools.ts';
+import { LINK_PATH, linkDoor } from './inbox/door.ts';
+import { createLinks } from './inbox/links.ts';
+import { openWebhooks, type Recipient } from './inbox/webhook.ts';
 import type { Actor } from './model/actions.ts';
 import { Fault } from './model/faults.ts';
 import { mountsOf } from './mounts.ts';
@@ -81,7 +84,7 @@ export async function startGateway(config: Config, { journal }: GatewayOptions =
     trouble: () => house.store.trouble(),
     secret,
   };
-  const pause = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal });
+  const pause = (ms: number, signal: AbortSignal): Promise<void> => sleep(ms, undefined, { signal });
   const handOver = createHandOver(() => house.bridge);
   const demo = {
     agents: [createDemoAgent({ pause, handOver }), createDemoAgent({ pause, name: 'second' })],
@@ -125,7 +128,18 @@ export async function startGateway(config: Config, { journal }: GatewayOptions =
       if (opening) opened.unshift(await opening.open(house.bridge));
     }
     opened.unshift(upkeep(house, config, logger));
+    const links = createLinks((text) => house.keyring.signer().mac(text));
+    const linked = Object.entries(config.webhooks).flatMap(([name, hook]) => (hook.links ? [name] : []));
+    if (linked.length > 0)
+      opened.unshift(await linkDoor({ http: deps.http, log: logger, links, recipients: linked }).open(house.bridge));
     const { url } = await http.listen();
+    const recipients = await recipientsOf(config, secret, (name, ask) => {
+      return `${config.publicUrl ?? url}${LINK_PATH}/${links.token(name, ask)}`;
+    });
+    if (recipients.length > 0)
+      opened.unshift(
+        openWebhooks({ bridge: house.bridge, actor: KEEPER, recipients, clock: systemClock, log: logger, pause }),
+      );
     let closed: Promise<void> | undefined;
     return {
       house,
@@ -142,6 +156,20 @@ export async function startGateway(config: Config, { journal }: GatewayOptions =
     await closeAll([...opened, house, ...parts, ...(traced ? [traced] : [])], logger);
     throw cause;
   }
+}
+
+/** Who is told of questions, each with its key; one whose key is missing stops the start, not the question. */
+async function recipientsOf(
+  { webhooks }: Config,
+  secret: Deps['secret'],
+  linkTo: (name: string, askId: string) => string,
+) {
+  return await Promise.all(
+    Object.entries(webhooks).map(async ([name, { url, secret: key, links }]): Promise<Recipient> => {
+      const link = links ? (askId: string) => linkTo(name, askId) : undefined;
+      return { name, url, key: await secret(key), link };
+    }),
+  );
 }
 
 /** Work and calls are given by name. */

@@ -77,6 +77,12 @@ export const ROOMS: readonly Room[] = [
     rule: 'src/console imports src/model, src/ports.ts and src/wire',
   },
   {
+    name: 'inbox',
+    at: /^src\/inbox\//,
+    imports: ['model', 'ports', 'wire'],
+    rule: 'src/inbox imports src/model, src/ports.ts and src/wire',
+  },
+  {
     name: 'telemetry',
     at: /^src\/telemetry\//,
     imports: ['model', 'ports', 'wire'],
