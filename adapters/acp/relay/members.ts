@@ -1,0 +1,126 @@
+/**
+ * The members of a JSON object as the stretches of bytes they are. What is changed is cut out and replaced; every other byte
+ * stays, number spellings and the order of names included. The bytes are known to be JSON.
+ */
+export interface Member {
+  readonly name: string;
+  /** Where its value begins and ends. */
+  readonly start: number;
+  readonly end: number;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COLON = 0x3a;
+const [OPEN_OBJECT, OPEN_LIST, CLOSE_OBJECT, CLOSE_LIST, COMMA] = [0x7b, 0x5b, 0x7d, 0x5d, 0x2c];
+
+/** Of the object that begins at or after `from`. The last of several with one name is the one parsers keep. */
+export function membersOf(bytes: Buffer, from = 0): readonly Member[] {
+  const members: Member[] = [];
+  let at = skipSpace(bytes, from);
+  if (bytes[at] !== OPEN_OBJECT) return members;
+  at = skipSpace(bytes, at + 1);
+  while (bytes[at] === QUOTE) {
+    const nameEnd = endOfString(bytes, at);
+    const name = JSON.parse(bytes.toString('utf8', at, nameEnd)) as string;
+    at = skipSpace(bytes, nameEnd);
+    if (bytes[at] !== COLON) return members;
+    const start = skipSpace(bytes, at + 1);
+    const end = endOfValue(bytes, start);
+    members.push({ name, start, end });
+    at = skipSpace(bytes, end);
+    if (bytes[at] !== COMMA) return members;
+    at = skipSpace(bytes, at + 1);
+  }
+  return members;
+}
+
+/** A member below members, each looked for in the one before. */
+export function memberAt(bytes: Buffer, path: readonly string[]): Member | undefined {
+  let found: Member | undefined;
+  for (const name of path) {
+    found = membersOf(bytes, found?.start ?? 0).findLast((member) => member.name === name);
+    if (!found) return undefined;
+  }
+  return found;
+}
+
+/** The same bytes with another value in this place. A member that is not there is added to the object it belongs in. */
+export function withMember(bytes: Buffer, path: readonly string[], value: unknown): Buffer {
+  const text = JSON.stringify(value);
+  const found = memberAt(bytes, path);
+  if (found) return spliced(bytes, found.start, found.end, text);
+  const home = path.length > 1 ? memberAt(bytes, path.slice(0, -1))?.start : skipSpace(bytes, 0);
+  if (home === undefined || bytes[home] !== OPEN_OBJECT) return bytes;
+  const comma = bytes[skipSpace(bytes, home + 1)] === CLOSE_OBJECT ? '' : ',';
+  return spliced(bytes, home + 1, home + 1, `${JSON.stringify(path.at(-1))}:${text}${comma}`);
+}
+
+/** The text of a member of the outermost object, as it was written. */
+export function rawMember(bytes: Buffer, name: string): string | undefined {
+  const member = memberAt(bytes, [name]);
+  return member && bytes.toString('utf8', member.start, member.end);
+}
+
+/** True when a name stands twice in the object or in one below it on the way given. Two readers could read two things. */
+export function repeatsNames(bytes: Buffer, ...path: readonly string[]): boolean {
+  let from = 0;
+  for (const name of [undefined, ...path]) {
+    const home = name === undefined ? undefined : membersOf(bytes, from).findLast((member) => member.name === name);
+    if (name !== undefined && !home) return false;
+    from = home?.start ?? from;
+    const names = membersOf(bytes, from).map((member) => member.name.toLowerCase());
+    if (new Set(names).size !== names.length) return true;
+  }
+  return false;
+}
+
+function spliced(bytes: Buffer, start: number, end: number, text: string): Buffer {
+  return Buffer.concat([bytes.subarray(0, start), Buffer.from(text), bytes.subarray(end)]);
+}
+
+function skipSpace(bytes: Buffer, from: number): number {
+  let at = from;
+  while (bytes[at] === 0x20 || bytes[at] === 0x0a || bytes[at] === 0x0d || bytes[at] === 0x09) at += 1;
+  return at;
+}
+
+/** Behind the closing quote. */
+function endOfString(bytes: Buffer, from: number): number {
+  let at = from + 1;
+  for (;;) {
+    const quote = bytes.indexOf(QUOTE, at);
+    if (quote < 0) return bytes.length;
+    let slashes = 0;
+    while (bytes[quote - 1 - slashes] === BACKSLASH) slashes += 1;
+    if (slashes % 2 === 0) return quote + 1;
+    at = quote + 1;
+  }
+}
+
+function endOfValue(bytes: Buffer, from: number): number {
+  if (bytes[from] === QUOTE) return endOfString(bytes, from);
+  let depth = 0;
+  for (let at = from; at < bytes.length; ) {
+    const byte = bytes[at];
+    if (byte === QUOTE) {
+      at = endOfString(bytes, at);
+      continue;
+    }
+    if (byte === OPEN_OBJECT || byte === OPEN_LIST) depth += 1;
+    else if (byte === CLOSE_OBJECT || byte === CLOSE_LIST) {
+      if (depth === 0) return trimmed(bytes, from, at);
+      depth -= 1;
+      if (depth === 0) return at + 1;
+    } else if (depth === 0 && byte === COMMA) return trimmed(bytes, from, at);
+    at += 1;
+  }
+  return bytes.length;
+}
+
+/** Without the space a number or a word is followed by. */
+function trimmed(bytes: Buffer, from: number, end: number): number {
+  let at = end;
+  while (at > from && (bytes[at - 1] ?? 0) <= 0x20) at -= 1;
+  return at;
+}

@@ -1,0 +1,191 @@
+/**
+ * A turn is a task whose work the agent does by itself while we look on: it begins when policy lets it, everything in it
+ * goes through its sink, and it is over when the log says so. Also what is asked outside of any prompt happens in a turn,
+ * so that there is nothing that happens nowhere.
+ */
+import {
+  type Actor,
+  type AgentBackend,
+  type AskRecord,
+  type Bridge,
+  type CoreEvent,
+  type End,
+  Fault,
+  type Ids,
+  type JsonObject,
+  type Logger,
+  type Sink,
+} from '../../../src/index.ts';
+import { textOf, within } from '../shapes.ts';
+import type { Place } from './places.ts';
+import { createScribe, type Scribe } from './scribe.ts';
+
+export interface Turn {
+  readonly place: Place;
+  /** Resolves once the work may begin; rejects when it ended before it could. */
+  readonly begun: Promise<Begun>;
+  /** Set as soon as it has begun. */
+  readonly live: Begun | undefined;
+  /** The event that ended it. Never rejects. */
+  readonly over: Promise<CoreEvent | undefined>;
+  /** Prompts that have no result yet. */
+  prompts: number;
+  canceled: boolean;
+  /** How it ended, as whoever knows it says; the first word counts. */
+  finish(end: End): void;
+}
+
+export interface Begun {
+  readonly taskId: string;
+  readonly sink: Sink;
+  readonly scribe: Scribe;
+  readonly signal: AbortSignal;
+}
+
+export interface Opening {
+  readonly actor: Actor;
+  readonly input: JsonObject;
+  readonly about: JsonObject;
+  /** A question was opened, or closed, in the log. */
+  asked(ask: AskRecord, turn: Turn): void;
+  answered(askId: string, state: string, turn: Turn): void;
+  /** Someone wants it to stop: the person here, someone elsewhere, or the house. */
+  stopped(turn: Turn): void;
+}
+
+export interface Turns {
+  readonly backend: AgentBackend;
+  /** Accepted by the gate, or a fault that says why not. */
+  open(place: Place, opening: Opening): Promise<Turn>;
+  /** Of a session of the agent's: the turn that runs in it. */
+  running(wireId: string): Turn | undefined;
+  all(): readonly Turn[];
+}
+
+export interface TurnsDeps {
+  readonly bridge: () => Bridge;
+  readonly name: string;
+  readonly ids: Ids;
+  readonly log: Logger;
+  readonly thoughts: 'drop' | 'summary';
+}
+
+const ENDS = ['task.completed', 'task.failed', 'task.canceled'];
+
+export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Turns {
+  const tickets = new Map<string, { begin(begun: Omit<Begun, 'scribe'>): Promise<End>; stop(): void }>();
+  const current = new Map<string, Turn>();
+
+  const backend: AgentBackend = {
+    name,
+    abilities: { resume: false, evidence: 'asked' },
+    async start({ task }, sink, signal) {
+      const ticket = textOf(within(task.metadata, 'acp', 'ticket')) ?? '';
+      const turn = tickets.get(ticket);
+      if (!turn) throw new Fault('upstream_unavailable', 'only the editor of this agent can give it work');
+      const done = turn.begin({ taskId: task.id, sink, signal });
+      return { done, stop: async () => turn.stop() };
+    },
+  };
+
+  async function open(place: Place, opening: Opening): Promise<Turn> {
+    const ticket = ids.next('ticket');
+    let begin: (begun: Begun) => void = () => {};
+    let never: (why: Fault) => void = () => {};
+    let end: (end: End) => void = () => {};
+    let close: (event: CoreEvent | undefined) => void = () => {};
+    const done = new Promise<End>((resolve) => {
+      end = resolve;
+    });
+    const begun = new Promise<Begun>((resolve, reject) => {
+      begin = resolve;
+      never = reject;
+    });
+    begun.catch(() => {});
+    const state = { live: undefined as Begun | undefined };
+    const turn: Turn = {
+      place,
+      begun,
+      over: new Promise((resolve) => {
+        close = resolve;
+      }),
+      prompts: 0,
+      canceled: false,
+      finish: (how) => end(how),
+      get live() {
+        return state.live;
+      },
+    };
+    tickets.set(ticket, {
+      async begin(given) {
+        const scribe = createScribe({
+          ...given,
+          log,
+          thoughts,
+          cwd: place.cwd,
+          sessionId: place.wireId,
+          spent: place.spent,
+        });
+        state.live = { ...given, scribe };
+        begin(state.live);
+        const how = await done;
+        place.spent = scribe.reading.meter.spent;
+        return how;
+      },
+      stop: () => opening.stopped(turn),
+    });
+    current.set(place.wireId, turn);
+    const leave = () => {
+      tickets.delete(ticket);
+      if (current.get(place.wireId) === turn) current.delete(place.wireId);
+    };
+    try {
+      const { resource } = await bridge().submit({
+        kind: 'task.submit',
+        actor: opening.actor,
+        body: {
+          session_id: place.sessionId,
+          input: opening.input,
+          agent: name,
+          metadata: { acp: { ...opening.about, session_id: place.wireId, ticket } },
+        },
+      });
+      watch(turn, resource.id, opening).then((last) => {
+        leave();
+        never(new Fault('policy_violation', String(last?.payload.reason ?? 'the work ended before it began')));
+        close(last);
+      });
+      return turn;
+    } catch (cause) {
+      leave();
+      throw cause;
+    }
+  }
+
+  /** What becomes of it is read from the log, wherever it was decided. */
+  async function watch(turn: Turn, taskId: string, opening: Opening): Promise<CoreEvent | undefined> {
+    const stop = new AbortController();
+    try {
+      const from = { stream: { of: 'task', id: taskId } as const };
+      for await (const event of bridge().follow(opening.actor, from, stop.signal)) {
+        if (event.event === 'vendor.tollbridge.ask_opened') {
+          opening.asked(event.payload.ask as unknown as AskRecord, turn);
+        } else if (event.event === 'vendor.tollbridge.ask_closed') {
+          opening.answered(String(event.payload.ask_id), String(event.payload.state), turn);
+        } else if (ENDS.includes(event.event)) return event;
+      }
+    } catch (cause) {
+      log.error({ err: cause, task: taskId }, 'a turn can no longer be watched');
+    } finally {
+      stop.abort();
+    }
+    return undefined;
+  }
+
+  return {
+    backend,
+    open,
+    running: (wireId) => current.get(wireId),
+    all: () => [...current.values()],
+  };
+}

@@ -1,0 +1,126 @@
+/**
+ * Lines as bytes, exactly as they came, ends included. Whoever looks at a line says whether it may go on as it is; lines
+ * that may and that lie side by side go on together, without being copied. Reading stops while told to. Knows no protocol.
+ */
+import type { Readable } from 'node:stream';
+
+/** `true`: it goes on as it is, in its place. Otherwise what to do instead, once everything before it has gone on. */
+export type LineVerdict = true | (() => void);
+
+export interface ByteLinesOptions {
+  /** Bytes without the newline. A longer line ends the reading: what comes after it could not be told apart. */
+  readonly limit: number;
+  line(bytes: Buffer): LineVerdict;
+  /** One or more whole lines, untouched. */
+  pass(bytes: Buffer): void;
+  /** Once, after the last line; `why` when it was not the stream that ended. */
+  end(why?: Error): void;
+}
+
+export interface ByteLines {
+  /** Nothing more is looked at until `resume`; what has arrived is kept. */
+  pause(): void;
+  resume(): void;
+}
+
+const NEWLINE = 0x0a;
+
+export function readByteLines(stream: Readable, { limit, line, pass, end }: ByteLinesOptions): ByteLines {
+  let pieces: Buffer[] = [];
+  let size = 0;
+  /** What arrived while nobody looked. */
+  let unread: Buffer[] = [];
+  let paused = false;
+  let over = false;
+  let ended: Error | true | undefined;
+
+  function take(chunk: Buffer): void {
+    let run = -1; // where the lines begin that may go on together
+    let from = 0;
+    const flush = (upTo: number) => {
+      if (run >= 0 && upTo > run) pass(chunk.subarray(run, upTo));
+      run = -1;
+    };
+    for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
+      const next = at + 1;
+      const whole = size === 0 ? chunk.subarray(from, next) : Buffer.concat([...pieces, chunk.subarray(from, next)]);
+      const joined = size > 0;
+      pieces = [];
+      size = 0;
+      const verdict = whole.length - 1 > limit ? tooLong : line(whole);
+      if (verdict !== true) {
+        flush(from);
+        verdict();
+      } else if (joined) pass(whole);
+      else if (run < 0) run = from;
+      from = next;
+      if (over) return;
+      if (paused) {
+        flush(from);
+        if (from < chunk.length) unread.unshift(chunk.subarray(from));
+        return;
+      }
+    }
+    flush(from);
+    if (from < chunk.length) {
+      pieces.push(chunk.subarray(from));
+      size += chunk.length - from;
+      if (size > limit) tooLong();
+    }
+  }
+
+  const tooLong = () => finish(new Error(`a line is longer than ${limit} bytes`));
+
+  function finish(why?: Error): void {
+    if (over) return;
+    over = true;
+    stream.off('data', arrived);
+    if (why) stream.destroy();
+    pieces = [];
+    unread = [];
+    end(why);
+  }
+
+  function arrived(chunk: Buffer): void {
+    if (paused || unread.length > 0) unread.push(chunk);
+    else take(chunk);
+  }
+
+  /** A last line without its end is a line all the same, and stays without. */
+  function close(): void {
+    if (paused || over) return;
+    const last = size > 0 ? Buffer.concat(pieces) : undefined;
+    pieces = [];
+    size = 0;
+    if (last) {
+      const verdict = line(last);
+      if (verdict === true) pass(last);
+      else verdict();
+    }
+    finish(ended === true ? undefined : ended);
+  }
+
+  const stopped = (why: Error | true) => {
+    ended ??= why;
+    if (unread.length === 0) close();
+  };
+  stream.on('data', arrived);
+  stream.once('end', () => stopped(true));
+  stream.once('error', (cause: Error) => stopped(cause));
+  stream.once('close', () => stopped(true));
+
+  return {
+    pause() {
+      paused = true;
+      stream.pause();
+    },
+    resume() {
+      if (!paused || over) return;
+      paused = false;
+      while (!paused && !over && unread.length > 0) take(unread.shift() as Buffer);
+      if (paused || over) return;
+      if (ended) close();
+      else stream.resume();
+    },
+  };
+}
