@@ -46,8 +46,8 @@ export interface Endings {
   observe(events: readonly CoreEvent[]): void;
   /** The task as it stands afterwards, and whether this call ended it. */
   finish(taskId: string, end: End, options: EndOptions): Promise<{ task: Task; won: boolean }>;
-  /** Starts keeping an account from what the log already holds. */
-  open(taskId: string): Promise<void>;
+  /** Starts keeping an account from what the log already holds: all of it is read, unless it is at hand. */
+  open(taskId: string, written?: readonly CoreEvent[]): Promise<void>;
   openCalls(taskId: string): Promise<ReturnType<Account['open']>>;
 }
 
@@ -241,8 +241,11 @@ export function createEndings(deps: EndingsDeps): Endings {
       }
     },
     finish,
-    async open(taskId) {
-      await catchUp(taskId);
+    async open(taskId, written) {
+      if (!written || books.has(taskId)) return void (await catchUp(taskId));
+      const book: Book = { account: issuer.account(), cursor: undefined };
+      books.set(taskId, book);
+      for (const event of written) if (event.task_id === taskId) enter(book, event);
     },
     async openCalls(taskId) {
       return (await catchUp(taskId)).account.open();

@@ -4,7 +4,7 @@
  */
 import type { Actor } from '../model/actions.ts';
 import type { End } from '../model/commands.ts';
-import type { CoreEvent } from '../model/events.ts';
+import type { CoreEvent, Cursor } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
 import type { Artifact, Failure, Message, Session, Task, Workspace } from '../model/resources.ts';
 import type { JsonObject } from '../model/schema.ts';
@@ -13,6 +13,7 @@ import type { AgentBackend, Run as BackendRun, Logger, Row, Sink, Store, Work } 
 import type { Acts } from './acts.ts';
 import type { Endings } from './endings.ts';
 import { inTask, move } from './lifecycle.ts';
+import { createListening } from './listening.ts';
 import type { Log } from './log.ts';
 import { NO_PAST, readPast } from './past.ts';
 import { PERMISSION_EVENTS, type Permission, type Permit, readPermission } from './permit.ts';
@@ -53,6 +54,8 @@ export interface Runner {
 /** What the log may not hold: the input as it came, before anything was taken out of it. */
 export interface Live {
   readonly input?: Task['input'];
+  /** The commit that accepted and began it: what stands there need not be read. */
+  readonly written?: readonly CoreEvent[];
   /** A question policy wants answered before the work begins. */
   readonly permit?: Permit;
 }
@@ -79,6 +82,7 @@ export function createRunner(deps: RunnerDeps): Runner {
   const desks = new Map<string, Desk>();
   const queues = new Map<string, Queue>();
   const closing = new AbortController();
+  const listening = createListening(store, logger);
 
   function begin(task: Task, live?: Live): void {
     open(task, false, live);
@@ -192,8 +196,8 @@ export function createRunner(deps: RunnerDeps): Runner {
 
   async function work(desk: Desk, resumed: boolean, live: Live | undefined): Promise<void> {
     const { task, controller } = desk;
-    await endings.open(task.id);
-    const inbox = listen(desk);
+    await endings.open(task.id, live?.written);
+    const inbox = listen(desk, live?.written?.at(-1)?.id);
     let end: End;
     let stillRunning = false;
     try {
@@ -303,10 +307,8 @@ export function createRunner(deps: RunnerDeps): Runner {
     }
   }
 
-  /** What others want of this task, read from the log like everything else. */
-  function listen(desk: Desk): { close(): void } {
-    const stop = new AbortController();
-    const handle = (event: CoreEvent) => {
+  function listen(desk: Desk, since: Cursor | undefined): { close(): void } {
+    return listening.to(desk.task.id, since, (event) => {
       if (event.event === 'user.cancel_requested') {
         desk.stopping ??= {
           by: event.actor ?? 'unknown',
@@ -321,14 +323,7 @@ export function createRunner(deps: RunnerDeps): Runner {
       }
       // Someone else ended it, for instance because they took us for dead.
       if (endsTask(event)) desk.controller.abort();
-    };
-    const pump = async () => {
-      for await (const event of store.follow({ stream: { of: 'task', id: desk.task.id } }, stop.signal)) handle(event);
-    };
-    pump().catch((cause) => {
-      if (!stop.signal.aborted) logger.error({ err: cause, task: desk.task.id }, 'a running task lost its inbox');
     });
-    return { close: () => stop.abort() };
   }
 
   return {

@@ -173,6 +173,7 @@ export function createSubmit(deps: SubmitDeps) {
       const permit = permitFor(recorded, decision);
       const live = {
         input: { ...task.input, ...given },
+        ...(result.begun && { written: committed.events }),
         ...(permit && { permit }),
       };
       if (result.begun) runner.begin(task, live);
