@@ -1,0 +1,115 @@
+/**
+ * Questions as a peer sees them, and a peer's next message as an answer. A question is said twice: in words for whoever
+ * reads, and as data for a program. A plain "yes" approves nothing: the state of a task authorises nobody, so an approval
+ * has to say what it approves.
+ */
+import type { Message, Part } from '@a2a-js/sdk';
+import { EXTENSIONS } from '../../mappings/a2a.ts';
+import type { AskRecord, CommandBody, Json, JsonObject } from '../../src/index.ts';
+import { Refusal } from './refusal.ts';
+import { dataPart, textPart, wireMessage } from './translate.ts';
+
+export function toWireQuestion(
+  asks: readonly AskRecord[],
+  place: { readonly messageId: string; readonly taskId: string; readonly contextId: string },
+): Message {
+  const parts = asks.flatMap((ask) => [textPart(ask.question), dataPart(described(ask))]);
+  return wireMessage({ ...place, parts, extensions: [EXTENSIONS.asks] });
+}
+
+function described(ask: AskRecord): JsonObject {
+  const about = {
+    ask_id: ask.id,
+    kind: ask.kind,
+    question: ask.question,
+    expires_at: ask.expires_at,
+    ...(ask.reason && { reason: ask.reason }),
+  };
+  if (ask.kind === 'approval') {
+    const { tool, server, target, effect, arguments: args } = ask.action as JsonObject;
+    const action = { tool, server, target, effect, arguments: args };
+    const known = Object.entries(action).filter(([, value]) => value !== undefined);
+    return { ...about, action: Object.fromEntries(known) as JsonObject, answer: { ask_id: ask.id, approved: true } };
+  }
+  return { ...about, ...(ask.schema && { schema: ask.schema as JsonObject }), answer: { ask_id: ask.id, value: null } };
+}
+
+export function toWireAnswer(
+  ask: AskRecord | undefined,
+  payload: JsonObject,
+  place: { taskId: string; contextId: string },
+) {
+  const askId = String(payload.ask_id);
+  const part: Part =
+    'approved' in payload
+      ? dataPart({
+          ask_id: askId,
+          approved: payload.approved ?? false,
+          ...(typeof payload.reason === 'string' && { reason: payload.reason }),
+        })
+      : typeof payload.value === 'string'
+        ? textPart(payload.value)
+        : dataPart((payload.value ?? null) as Json);
+  return wireMessage({ messageId: `answer-${ask?.id ?? askId}`, parts: [part], ...place }, 'user');
+}
+
+export interface AnswerRules {
+  /** Words such as "yes" count as an approval. */
+  readonly textApprovals: boolean;
+}
+
+/** Which question a message answers, and how. */
+export function toCoreAnswer(
+  message: Message,
+  open: readonly AskRecord[],
+  { textApprovals }: AnswerRules,
+): CommandBody<'ask.answer'> {
+  const data = message.parts.flatMap(({ content }) => (content?.$case === 'data' ? [content.value as Json] : []));
+  const text = message.parts
+    .flatMap(({ content }) => (content?.$case === 'text' ? [content.value] : []))
+    .join('\n')
+    .trim();
+  const said = data.map(objectOf).find((value) => value !== undefined);
+  const named = said && typeof said.ask_id === 'string' ? said.ask_id : undefined;
+  const ask = chosen(open, named, said);
+  if (ask.kind === 'approval') return { ask_id: ask.id, ...verdictOf(said, textApprovals ? text : '') };
+  if (said && typeof said.approved === 'boolean' && !said.approved) {
+    return { ask_id: ask.id, approved: false, ...reasonOf(said) };
+  }
+  if (named && said) return { ask_id: ask.id, value: (said.value ?? said.answer ?? text) as Json };
+  if (data.length > 0) return { ask_id: ask.id, value: data[0] as Json };
+  if (text !== '') return { ask_id: ask.id, value: text };
+  throw new Refusal('REQUEST_MALFORMED', 'the answer needs a text or a data part');
+}
+
+function chosen(open: readonly AskRecord[], named: string | undefined, said: JsonObject | undefined): AskRecord {
+  const found = named ? open.find(({ id }) => id === named) : undefined;
+  if (found) return found;
+  if (named) throw new Refusal('REQUEST_MALFORMED', `the task is not asking ${named}`);
+  // A yes or no can only be meant for a question that wants one.
+  const wants = typeof said?.approved === 'boolean' ? open.filter(({ kind }) => kind === 'approval') : open;
+  const [only, more] = wants.length > 0 ? wants : open;
+  if (!only || more) throw new Refusal('REQUEST_MALFORMED', 'several questions are open; name one as ask_id');
+  return only;
+}
+
+const YES = /^(yes|y|approve|approved|allow|ok)[.!]?$/i;
+const NO = /^(no|n|deny|denied|reject|rejected)[.!]?$/i;
+
+function verdictOf(said: JsonObject | undefined, text: string): { approved: boolean; reason?: string } {
+  if (typeof said?.approved === 'boolean') return { approved: said.approved, ...reasonOf(said) };
+  if (YES.test(text)) return { approved: true };
+  if (NO.test(text)) return { approved: false };
+  throw new Refusal(
+    'REQUEST_MALFORMED',
+    'this task waits for an approval: answer with a data part {"ask_id": ..., "approved": true or false}',
+  );
+}
+
+function reasonOf({ reason }: JsonObject): { reason?: string } {
+  return typeof reason === 'string' && reason !== '' ? { reason } : {};
+}
+
+function objectOf(value: Json): JsonObject | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
+}

@@ -1,0 +1,89 @@
+/**
+ * Conversations: what a peer calls a context is one of our sessions. A name the peer made up is its own: the same name
+ * from someone else is another conversation, so nobody can step into one by guessing.
+ */
+import { createHash } from 'node:crypto';
+import type { Actor, Bridge, Row, Session, Workspace } from '../../src/index.ts';
+import { isAbsent, Refusal } from './refusal.ts';
+
+export interface Context {
+  readonly sessionId: string;
+  /** As the peer knows it. */
+  readonly contextId: string;
+}
+
+export interface Contexts {
+  /** The conversation of this name, begun now if there is none. Without a name: a new one. */
+  open(actor: Actor, contextId: string, key: string | undefined): Promise<Context>;
+  /** The session behind a name, if this caller has one. */
+  find(actor: Actor, contextId: string): Promise<string | undefined>;
+  /** Where this caller works. */
+  workspace(actor: Actor): Promise<string>;
+}
+
+type Marked = Session & Row & { readonly metadata: { readonly a2a?: { owner?: string } } };
+
+export function createContexts(bridge: Bridge, named: string | undefined): Contexts {
+  const homes = new Map<string, string>();
+
+  async function workspace(actor: Actor): Promise<string> {
+    if (named) return named;
+    const key = `${actor.tenant_id ?? ''} ${actor.workspaces?.join() ?? ''}`;
+    const known = homes.get(key);
+    if (known) return known;
+    const [first] = (await bridge.list<Workspace & Row>(actor, { object: 'workspace', limit: 1 })).data;
+    if (!first) throw new Refusal('PERMISSION_DENIED', `there is no workspace for ${actor.id} to work in`);
+    homes.set(key, first.id);
+    return first.id;
+  }
+
+  /** A session of ours by its own id, if it was opened here by this caller. */
+  async function ours(actor: Actor, id: string): Promise<string | undefined> {
+    if (!id.startsWith('session_')) return undefined;
+    try {
+      const { metadata } = await bridge.view<Marked>(actor, 'session', id);
+      return metadata.a2a?.owner === actor.id ? id : undefined;
+    } catch (thrown) {
+      if (isAbsent(thrown)) return undefined;
+      throw thrown;
+    }
+  }
+
+  async function find(actor: Actor, contextId: string): Promise<string | undefined> {
+    const bound = await bridge.bound('a2a', scopeOf(actor), contextId);
+    return bound?.id ?? (await ours(actor, contextId));
+  }
+
+  return {
+    workspace,
+    find,
+    async open(actor, contextId, key) {
+      const known = contextId ? await find(actor, contextId) : undefined;
+      if (known) return { sessionId: known, contextId };
+      // The name is the key, so that two messages at once begin one conversation.
+      const once = contextId ? `context-${digest(contextId)}` : key;
+      const { resource } = await bridge.submit({
+        kind: 'session.create',
+        actor,
+        body: {
+          workspace_id: await workspace(actor),
+          metadata: { a2a: { owner: actor.id, ...(contextId && { context_id: contextId }) } },
+        },
+        ...(once && { idempotency: { key: once, target: 'a2a' } }),
+      });
+      if (!contextId) return { sessionId: resource.id, contextId: resource.id };
+      const to = { object: 'session', id: resource.id };
+      const body = { protocol: 'a2a', scope: scopeOf(actor), wire_id: contextId, to };
+      await bridge.submit({ kind: 'binding.set', actor, body });
+      return { sessionId: resource.id, contextId };
+    },
+  };
+}
+
+function scopeOf({ id, tenant_id = '' }: Actor): string {
+  return `${tenant_id}/${id}`;
+}
+
+function digest(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 32);
+}

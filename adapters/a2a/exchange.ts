@@ -1,0 +1,141 @@
+/**
+ * A request on its way in and an answer on its way out, the same for every HTTP binding: version, identity, body, streams
+ * and refusals. A stream waits for its reader and ends when the reader is gone; the task does not.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { ServerCallContext } from '@a2a-js/sdk/server';
+import { PROTOCOL } from '../../mappings/a2a.ts';
+import { PROTOCOL as LEGACY } from '../../mappings/a2a-0.3.ts';
+import type { Authenticate, Json, Logger } from '../../src/index.ts';
+import { bearerOf } from '../../src/wire/bearer.ts';
+import { JSON_LIMITS, readJson } from '../../src/wire/body.ts';
+import { requestIdOf } from '../../src/wire/http.ts';
+import { openSse, sseFrame } from '../../src/wire/sse.ts';
+import { traceParentOf } from '../../src/wire/trace-context.ts';
+import { Caller } from './caller.ts';
+import type { A2aSettings } from './config.ts';
+import { Refusal, said } from './refusal.ts';
+
+/** A request whose path has been split: `query` belongs to it, `path` is below the agent's base. */
+export interface Incoming {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly path: string;
+  readonly query: URLSearchParams;
+}
+
+/** Major and minor only, from the header or the query; nothing means the older revision. */
+export function versionOf({ request, query }: Pick<Incoming, 'request' | 'query'>): string {
+  const given = request.headersDistinct['a2a-version'] ?? [];
+  if (given.length > 1) throw new Refusal('VERSION_NOT_SUPPORTED', 'more than one A2A-Version header');
+  const text = (given[0] ?? query.get('A2A-Version') ?? query.get('a2a-version') ?? '').trim();
+  if (text === '') return LEGACY;
+  return /^\d+\.\d+(\.\d+)*$/.test(text) ? text.split('.').slice(0, 2).join('.') : text;
+}
+
+export function requireVersion(version: string, settings: A2aSettings): void {
+  const served = settings.legacy ? [PROTOCOL, LEGACY] : [PROTOCOL];
+  if (served.includes(version)) return;
+  const shown = JSON.stringify(version.slice(0, 40));
+  throw new Refusal('VERSION_NOT_SUPPORTED', `A2A ${shown} is not served here; there is ${served.join(' and ')}`);
+}
+
+export async function contextOf(
+  { request, response }: Incoming,
+  binding: 'JSONRPC' | 'HTTP+JSON',
+  version: string,
+  authenticate: Authenticate,
+): Promise<ServerCallContext> {
+  const actor = { ...(await authenticate(bearerOf(request))), door: 'a2a' };
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+  const { headers } = request;
+  const key = request.headersDistinct['idempotency-key'];
+  if (key && (key.length > 1 || !key[0] || key[0].length > 255)) {
+    throw new Refusal('REQUEST_MALFORMED', 'an idempotency key has 1 to 255 characters');
+  }
+  const trace = traceParentOf(request);
+  const user = new Caller({
+    actor,
+    signal: gone.signal,
+    binding,
+    idempotencyKey: key?.[0],
+    lastEventId: request.headersDistinct['last-event-id']?.[0],
+    traceId: trace?.trace_id,
+  });
+  const wanted = headers['a2a-extensions'] ?? headers['x-a2a-extensions'];
+  return new ServerCallContext({
+    user,
+    requestedVersion: version,
+    requestedExtensions: listOf(wanted),
+  });
+}
+
+function listOf(header: string | string[] | undefined): string[] {
+  const text = Array.isArray(header) ? header.join(',') : (header ?? '');
+  return [...new Set(text.split(',').map((uri) => uri.trim()))].filter((uri) => uri !== '').slice(0, 50);
+}
+
+export function bodyOf(request: IncomingMessage, settings: A2aSettings): Promise<unknown> {
+  return readJson(request, { ...JSON_LIMITS, bytes: settings.jsonLimit });
+}
+
+export function answer(response: ServerResponse, status: number, type: string, body: Json | undefined): void {
+  if (response.headersSent || response.destroyed) return;
+  if (body === undefined) {
+    response.writeHead(status).end();
+    return;
+  }
+  const text = JSON.stringify(body);
+  response.writeHead(status, {
+    'content-type': type,
+    'content-length': Buffer.byteLength(text),
+    ...(!response.req.complete && { connection: 'close' }),
+  });
+  response.end(text);
+}
+
+/** Headers every refusal may need, and our own log when it was our fault. */
+export function refusing({ request, response }: Incoming, thrown: unknown, log: Logger): void {
+  const { http, cause, retryAfterMs } = said(thrown);
+  if (cause !== undefined) log.error({ err: cause, request_id: requestIdOf(request) }, 'a call of a peer failed');
+  if (response.headersSent) return;
+  if (http === 401) response.setHeader('www-authenticate', 'Bearer');
+  if (retryAfterMs !== undefined) response.setHeader('retry-after', Math.max(1, Math.ceil(retryAfterMs / 1000)));
+}
+
+export interface Streaming {
+  readonly settings: A2aSettings;
+  readonly context: ServerCallContext;
+  readonly extensionHeader?: string;
+  readonly log: Logger;
+  /** One thing on the stream, as this binding wraps it. */
+  wrap(event: Json): Json;
+  /** What is said when it breaks in the middle. */
+  failed(thrown: unknown): Json;
+}
+
+/** The first event is had before anything is sent, so that a refusal is an answer and not a broken stream. */
+export async function sendStream(incoming: Incoming, stream: AsyncGenerator<Json>, how: Streaming): Promise<void> {
+  const { response } = incoming;
+  const first = await stream.next();
+  showExtensions(response, how.context, how.extensionHeader);
+  const { keepAliveMs, stallMs } = how.settings;
+  const sse = openSse(response, { keepAliveMs, stallMs });
+  try {
+    for (let next = first; !next.done; next = await stream.next()) {
+      if (!sse.write(sseFrame({ data: JSON.stringify(how.wrap(next.value)) })) && !(await sse.room())) break;
+    }
+  } catch (thrown) {
+    refusing(incoming, thrown, how.log);
+    sse.write(sseFrame({ event: 'error', data: JSON.stringify(how.failed(thrown)) }));
+  } finally {
+    sse.close();
+    await stream.return(undefined);
+  }
+}
+
+export function showExtensions(response: ServerResponse, context: ServerCallContext, header = 'A2A-Extensions'): void {
+  const active = context.activatedExtensions;
+  if (active?.length && !response.headersSent) response.setHeader(header, active.join(', '));
+}

@@ -1,0 +1,287 @@
+/**
+ * The protocol's operations on the bridge. One truth, ours: every answer is read from the log, every wish goes through the
+ * gate. One of these for each agent; it knows no binding and holds no task.
+ */
+import type {
+  AgentCard,
+  CancelTaskRequest,
+  GetTaskRequest,
+  ListTasksRequest,
+  ListTasksResponse,
+  Message,
+  SendMessageRequest,
+  StreamResponse,
+  SubscribeToTaskRequest,
+  Task,
+} from '@a2a-js/sdk';
+import type { A2ARequestHandler, ServerCallContext } from '@a2a-js/sdk/server';
+import { EXTENSIONS } from '../../mappings/a2a.ts';
+import { type AskRecord, type Bridge, Fault, isTerminal, type Row } from '../../src/index.ts';
+import { toCoreAnswer } from './asking.ts';
+import { activated, type CallOptions, callOf } from './caller.ts';
+import { checkHistoryLength, checkId, checkList, checkSend } from './checks.ts';
+import type { A2aSettings } from './config.ts';
+import type { Contexts } from './contexts.ts';
+import { listTasks } from './list.ts';
+import type { Projection, Update } from './projection.ts';
+import type { Push } from './push.ts';
+import type { Owned, Reader } from './reader.ts';
+import { Refusal } from './refusal.ts';
+import { artifactKind, toCoreMessage } from './translate.ts';
+
+export interface HandlerDeps {
+  readonly bridge: Bridge;
+  readonly settings: A2aSettings;
+  readonly agent: string;
+  /** Takes messages while it works. */
+  readonly steers: boolean;
+  readonly contexts: Contexts;
+  readonly reader: Reader;
+  readonly push: Push | undefined;
+  card(): Promise<AgentCard>;
+  extendedCard(call: CallOptions): Promise<AgentCard>;
+}
+
+/** What a send led to. `projection` has not taken anything in yet when the task is new. */
+interface Begun {
+  readonly owned: Owned;
+  readonly projection: Projection;
+  readonly fresh: boolean;
+}
+
+export function createHandler(deps: HandlerDeps): A2ARequestHandler {
+  const { bridge, settings, agent, contexts, reader, push } = deps;
+
+  function pushOrRefuse(): Push {
+    if (push) return push;
+    throw new Refusal('PUSH_NOTIFICATION_NOT_SUPPORTED', 'this agent sends no push notifications');
+  }
+
+  /** A tenant in a request only says where it is meant to go; it opens nothing. */
+  function enter(context: ServerCallContext, tenant: string | undefined): CallOptions {
+    const call = callOf(context);
+    if (tenant && tenant !== call.actor.tenant_id)
+      throw new Refusal('TASK_NOT_FOUND', 'there is nothing at this address');
+    return call;
+  }
+
+  async function begin(params: SendMessageRequest, context: ServerCallContext): Promise<Begun> {
+    const call = enter(context, params.tenant);
+    const message = checkSend(params, settings.inputModes);
+    const wanted = activated(context);
+    const begun = message.taskId
+      ? await goOn(call, message, wanted)
+      : await submit(call, message, params, wanted, context.requestedVersion);
+    const config = params.configuration?.taskPushNotificationConfig;
+    if (config)
+      await pushOrRefuse().create(call.actor, begun.owned.task, config, context.requestedVersion, begun.fresh);
+    return begun;
+  }
+
+  async function submit(
+    call: CallOptions,
+    message: Message,
+    params: SendMessageRequest,
+    wanted: ReadonlySet<string>,
+    version: string,
+  ): Promise<Begun> {
+    const { actor } = call;
+    // The protocol leaves repeats open, and its own test kit sends one id twice; so it takes an explicit wish.
+    const key = call.idempotencyKey ?? (wanted.has(EXTENSIONS.once) ? message.messageId : undefined);
+    const { sessionId, contextId } = await contexts.open(actor, message.contextId, key);
+    const input = await toCoreMessage(message, keepFor(call));
+    const { resource } = await bridge.submit({
+      kind: 'task.submit',
+      actor,
+      body: {
+        session_id: sessionId,
+        agent,
+        input: input as unknown as Record<string, never>,
+        metadata: {
+          a2a: {
+            context_id: contextId,
+            message_id: message.messageId,
+            version,
+            binding: call.binding,
+            ...(params.metadata && { metadata: params.metadata }),
+          },
+        },
+      },
+      ...(key && { idempotency: { key, target: `a2a/${agent}` } }),
+      ...(call.traceId && { trace_id: call.traceId }),
+    });
+    const task = resource as Owned['task'];
+    const projection = reader.begin(contextId, wanted.has(EXTENSIONS.activity));
+    return { owned: { task, contextId }, projection, fresh: true };
+  }
+
+  /** The next message on a task: an answer when it asks, otherwise a word in between. */
+  async function goOn(call: CallOptions, message: Message, wanted: ReadonlySet<string>): Promise<Begun> {
+    const { actor } = call;
+    const owned = await reader.own(actor, checkId(message.taskId, 'message.taskId'));
+    const { task, contextId } = owned;
+    if (message.contextId && message.contextId !== contextId) {
+      throw new Refusal('REQUEST_MALFORMED', 'message.contextId is not the context of this task');
+    }
+    if (isTerminal(task.status)) {
+      throw new Refusal('UNSUPPORTED_OPERATION', `task ${task.id} has ended and takes no more messages`);
+    }
+    const where = { task_id: task.id, state: 'open' };
+    const open = (await bridge.list<AskRecord & Row>(actor, { object: 'ask', where, limit: 50 })).data;
+    if (open.length > 0) {
+      const body = toCoreAnswer(message, open, settings);
+      await bridge.submit({ kind: 'ask.answer', actor, body });
+    } else {
+      if (!deps.steers) throw new Refusal('UNSUPPORTED_OPERATION', 'this agent takes no messages while it works');
+      const said = await toCoreMessage(message, keepFor(call));
+      const body = { task_id: task.id, kind: 'interrupt' as const, message: said };
+      await bridge.submit({ kind: 'task.message', actor, body });
+    }
+    const projection = await reader.catchUp(actor, owned, { activity: wanted.has(EXTENSIONS.activity) });
+    return { owned, projection, fresh: false };
+  }
+
+  function keepFor({ actor }: CallOptions) {
+    return async ({ bytes, mime_type, name }: { bytes: Uint8Array; mime_type: string; name: string }) => {
+      const { resource } = await bridge.submit({
+        kind: 'artifact.register',
+        actor,
+        bytes,
+        body: {
+          kind: artifactKind(mime_type) as 'file',
+          mime_type,
+          visibility: 'public',
+          workspace_id: await contexts.workspace(actor),
+          metadata: { ...(name && { name }), a2a: { owner: actor.id } },
+        },
+      });
+      return resource.id;
+    };
+  }
+
+  async function* streamed(
+    begun: Begun,
+    call: CallOptions,
+    wanted: ReadonlySet<string>,
+  ): AsyncGenerator<StreamResponse> {
+    const { owned, projection, fresh } = begun;
+    const tell = teller(projection, wanted.has(EXTENSIONS.resume));
+    if (!fresh) yield tell({ $case: 'task', value: projection.snapshot() });
+    // At INPUT_REQUIRED it is the caller's turn; an approval may come from anyone, so those streams stay.
+    const over = () => projection.waiting && projection.status === 'INPUT_REQUIRED';
+    if (!fresh && over()) return;
+    for await (const updates of reader.follow(call.actor, owned.task.id, projection, call.signal)) {
+      for (const update of updates) yield tell(update);
+      if (over()) return;
+    }
+  }
+
+  return {
+    getAgentCard: () => deps.card(),
+
+    async getAuthenticatedExtendedAgentCard(params, context) {
+      return await deps.extendedCard(enter(context, params.tenant));
+    },
+
+    async sendMessage(params, context) {
+      const { owned, projection, fresh } = await begin(params, context);
+      const call = callOf(context);
+      const view = { historyLength: params.configuration?.historyLength };
+      const done = () => projection.ended || projection.waiting;
+      if (params.configuration?.returnImmediately && fresh) {
+        return await reader.snapshot(call.actor, owned, view.historyLength);
+      }
+      if (!params.configuration?.returnImmediately && !(done() && !fresh)) {
+        for await (const _ of reader.follow(call.actor, owned.task.id, projection, call.signal)) if (done()) break;
+      }
+      return projection.snapshot(view);
+    },
+
+    async *sendMessageStream(params, context) {
+      const wanted = activated(context);
+      yield* streamed(await begin(params, context), callOf(context), wanted);
+    },
+
+    async getTask(params: GetTaskRequest, context): Promise<Task> {
+      const { actor } = enter(context, params.tenant);
+      checkHistoryLength(params.historyLength);
+      return await reader.snapshot(actor, await reader.own(actor, checkId(params.id)), params.historyLength);
+    },
+
+    async listTasks(params: ListTasksRequest, context): Promise<ListTasksResponse> {
+      const { actor } = enter(context, params.tenant);
+      checkList(params);
+      return await listTasks({ bridge, reader, contexts }, actor, params);
+    },
+
+    async cancelTask(params: CancelTaskRequest, context): Promise<Task> {
+      const { actor } = enter(context, params.tenant);
+      const owned = await reader.own(actor, checkId(params.id));
+      const reason = typeof params.metadata?.reason === 'string' ? { reason: params.metadata.reason } : {};
+      try {
+        await bridge.submit({ kind: 'task.cancel', actor, body: { task_id: owned.task.id, ...reason } });
+      } catch (thrown) {
+        if (thrown instanceof Fault && thrown.kind === 'conflict') {
+          throw new Refusal('TASK_NOT_CANCELABLE', thrown.message);
+        }
+        throw thrown;
+      }
+      return await reader.snapshot(actor, owned);
+    },
+
+    async *resubscribe(params: SubscribeToTaskRequest, context) {
+      const call = enter(context, params.tenant);
+      const wanted = activated(context);
+      const owned = await reader.own(call.actor, checkId(params.id));
+      const resume = wanted.has(EXTENSIONS.resume);
+      const upTo = resume && call.lastEventId ? await placeIn(owned, call) : undefined;
+      const activity = wanted.has(EXTENSIONS.activity);
+      const projection = await reader.catchUp(call.actor, owned, { activity, ...(upTo && { upTo }) });
+      if (projection.ended && !upTo) throw new Refusal('UNSUPPORTED_OPERATION', `task ${owned.task.id} has ended`);
+      const tell = teller(projection, resume);
+      yield tell({ $case: 'task', value: projection.snapshot() });
+      for await (const updates of reader.follow(call.actor, owned.task.id, projection, call.signal)) {
+        for (const update of updates) yield tell(update);
+      }
+    },
+
+    async createTaskPushNotificationConfig(params, context) {
+      const { actor } = enter(context, params.tenant);
+      const { task } = await reader.own(actor, checkId(params.taskId, 'taskId'));
+      return await pushOrRefuse().create(actor, task, params, context.requestedVersion);
+    },
+    async getTaskPushNotificationConfig(params, context) {
+      const { actor } = enter(context, params.tenant);
+      const { task } = await reader.own(actor, checkId(params.taskId, 'taskId'));
+      return await pushOrRefuse().get(task, checkId(params.id));
+    },
+    async listTaskPushNotificationConfigs(params, context) {
+      const { actor } = enter(context, params.tenant);
+      const { task } = await reader.own(actor, checkId(params.taskId, 'taskId'));
+      return { configs: await pushOrRefuse().list(task), nextPageToken: '' };
+    },
+    async deleteTaskPushNotificationConfig(params, context) {
+      const { actor } = enter(context, params.tenant);
+      const { task } = await reader.own(actor, checkId(params.taskId, 'taskId'));
+      await pushOrRefuse().remove(task, checkId(params.id));
+    },
+  };
+
+  /** The event a reader had last, if it is one of this task. */
+  async function placeIn({ task }: Owned, { actor, lastEventId }: CallOptions): Promise<string> {
+    const event = await bridge
+      .view<Row & { task_id?: string }>(actor, 'event', lastEventId as string)
+      .catch(() => undefined);
+    if (event?.task_id === task.id) return event.id;
+    throw new Refusal('CURSOR_EXPIRED', 'this cursor is no place in the stream of this task');
+  }
+}
+
+/** Updates as they leave; with the resume extension each says where the reader is now. */
+function teller(projection: Projection, resume: boolean): (update: Update) => StreamResponse {
+  if (!resume) return (payload) => ({ payload });
+  return (update) => {
+    const metadata = { ...(update.value.metadata ?? {}), [EXTENSIONS.resume]: { cursor: projection.cursor } };
+    return { payload: { ...update, value: { ...update.value, metadata } } as Update };
+  };
+}

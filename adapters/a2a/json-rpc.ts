@@ -1,0 +1,131 @@
+/** The JSON-RPC binding: one POST to the agent's base. 1.0 by our own table, 0.3 by the SDK's translation layer. */
+import { LegacyJsonRpcTransportHandler } from '@a2a-js/sdk/compat/v0_3/server';
+import type { A2ARequestHandler, ServerCallContext } from '@a2a-js/sdk/server';
+import { OPERATIONS, type OperationId, PROTOCOL } from '../../mappings/a2a.ts';
+import type { Authenticate, Json, JsonObject, Logger } from '../../src/index.ts';
+import type { A2aSettings } from './config.ts';
+import {
+  answer,
+  bodyOf,
+  contextOf,
+  type Incoming,
+  refusing,
+  requireVersion,
+  sendStream,
+  showExtensions,
+  versionOf,
+} from './exchange.ts';
+import { PERFORM } from './operations.ts';
+import { Refusal, said, toRpcError } from './refusal.ts';
+
+export interface BindingDeps {
+  readonly handler: A2ARequestHandler;
+  /** The same, for the SDK's 0.3 layer. */
+  readonly legacy: A2ARequestHandler;
+  readonly settings: A2aSettings;
+  readonly authenticate: Authenticate;
+  readonly log: Logger;
+}
+
+const METHODS: ReadonlyMap<string, OperationId> = new Map(OPERATIONS.map(({ rpc, id }) => [rpc, id]));
+const JSON_TYPE = 'application/json';
+type RpcId = string | number | null;
+
+export function createJsonRpc(deps: BindingDeps): (incoming: Incoming) => Promise<void> {
+  const { settings, log } = deps;
+  const older = new LegacyJsonRpcTransportHandler(deps.legacy);
+
+  async function current(incoming: Incoming, { id, method, params }: Call, context: ServerCallContext): Promise<void> {
+    const operation = METHODS.get(method);
+    if (!operation) throw new Refusal('METHOD_NOT_FOUND', `there is no method ${JSON.stringify(method.slice(0, 80))}`);
+    if (operation !== 'card' && !isObject(params)) throw new Refusal('REQUEST_MALFORMED', 'params has to be an object');
+    const outcome = await PERFORM[operation](deps.handler, (params ?? {}) as JsonObject, context);
+    const wrap = (result: Json): Json => ({ jsonrpc: '2.0', id, result });
+    if ('result' in outcome) {
+      showExtensions(incoming.response, context);
+      answer(incoming.response, 200, JSON_TYPE, wrap(outcome.result));
+      return;
+    }
+    const failed = (thrown: unknown): Json => ({ jsonrpc: '2.0', id, error: toRpcError(thrown) });
+    await sendStream(incoming, outcome.stream, { settings, context, log, wrap, failed });
+  }
+
+  async function legacy(incoming: Incoming, call: Call, context: ServerCallContext): Promise<void> {
+    const came = (await older.handle(call.body, context)) as Json | AsyncGenerator<Json>;
+    const extensionHeader = 'X-A2A-Extensions';
+    if (!isStream(came)) {
+      showExtensions(incoming.response, context, extensionHeader);
+      answer(incoming.response, 200, JSON_TYPE, came);
+      return;
+    }
+    const failed = (thrown: unknown): Json => ({ jsonrpc: '2.0', id: call.id, error: legacyError(thrown) });
+    const how = { settings, context, log, extensionHeader, wrap: (event: Json) => event, failed };
+    await sendStream(incoming, came, how);
+  }
+
+  return async (incoming) => {
+    let id: RpcId = null;
+    let version: string = PROTOCOL;
+    try {
+      version = versionOf(incoming);
+      const context = await contextOf(incoming, 'JSONRPC', version, deps.authenticate);
+      const type = incoming.request.headers['content-type'];
+      if (type && !/^application\/json\s*(;|$)/i.test(type)) {
+        throw new Refusal('CONTENT_TYPE_NOT_SUPPORTED', 'the body has to be application/json');
+      }
+      const body = await bodyOf(incoming.request, settings).catch(asParseError);
+      if (isObject(body) && isId(body.id)) id = body.id;
+      requireVersion(version, settings);
+      const call = readCall(body, id);
+      await (version === PROTOCOL ? current : legacy)(incoming, call, context);
+    } catch (thrown) {
+      refusing(incoming, thrown, log);
+      const error = version === PROTOCOL ? toRpcError(thrown) : legacyError(thrown);
+      answer(incoming.response, statusOf(thrown), JSON_TYPE, { jsonrpc: '2.0', id, error });
+    }
+  };
+}
+
+/** What the protocol has a code for is an answer like any other; what only HTTP has a word for is said there, too. */
+function statusOf(thrown: unknown): number {
+  const { http } = said(thrown);
+  return [401, 403, 413, 429, 500, 503, 504].includes(http) ? http : 200;
+}
+
+function legacyError(thrown: unknown): Json {
+  const { rpc, message, reason } = said(thrown);
+  return { code: rpc, message, data: { reason } };
+}
+
+interface Call {
+  readonly id: RpcId;
+  readonly method: string;
+  readonly params: unknown;
+  readonly body: JsonObject;
+}
+
+function readCall(body: unknown, id: RpcId): Call {
+  if (!isObject(body)) throw new Refusal('INVALID_REQUEST', 'a request is one JSON object; batches are not taken');
+  const { jsonrpc, method, params } = body;
+  if (jsonrpc !== '2.0') throw new Refusal('INVALID_REQUEST', 'jsonrpc has to be "2.0"');
+  if (typeof method !== 'string' || method === '') throw new Refusal('INVALID_REQUEST', 'method is required');
+  if ('id' in body && !isId(body.id)) throw new Refusal('INVALID_REQUEST', 'id has to be a text or a whole number');
+  return { id, method, params, body };
+}
+
+function asParseError(thrown: unknown): never {
+  const { reason, message } = said(thrown);
+  throw reason === 'REQUEST_MALFORMED' ? new Refusal('PARSE_ERROR', message) : thrown;
+}
+
+function isId(value: unknown): value is RpcId {
+  return typeof value === 'string' || value === null || (typeof value === 'number' && Number.isInteger(value));
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isStream(value: unknown): value is AsyncGenerator<Json> {
+  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
+}

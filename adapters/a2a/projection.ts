@@ -1,0 +1,281 @@
+/**
+ * A task as a peer sees it, folded from its events: the same fold gives the snapshot and what a stream says next, so
+ * the two cannot disagree. Private things (persona, workspace, decisions, calls) are not in it unless they were asked for.
+ */
+import type { Artifact, Message, Part, StreamResponse, Task, TaskStatus } from '@a2a-js/sdk';
+import { ACTIVITY, EXTENSIONS } from '../../mappings/a2a.ts';
+import {
+  type ArtifactPayload,
+  type AskOpenedPayload,
+  type AskRecord,
+  type CoreEvent,
+  type DeltaPayload,
+  type EndPayload,
+  isTerminal,
+  type JsonObject,
+  type MessagePayload,
+  type Task as OurTask,
+  type TransitionPayload,
+} from '../../src/index.ts';
+import { toWireAnswer, toWireQuestion } from './asking.ts';
+import { type Content, filePart, textPart, toWireParts, toWireState, wireMessage } from './translate.ts';
+
+export type Update = NonNullable<StreamResponse['payload']>;
+
+export interface ProjectionOptions {
+  /** What the peer calls the conversation. */
+  readonly contextId: string;
+  /** Whoever reads wants to know about calls, plans and costs, too. */
+  readonly activity?: boolean;
+  /** Where a file can be had that does not travel inside. */
+  link(artifactId: string): string;
+}
+
+export interface Projection {
+  /** Whether this event is about a file whose bytes should be at hand. */
+  wants(event: CoreEvent): string | undefined;
+  /** What someone who reads along is told. */
+  take(event: CoreEvent, content?: Content): readonly Update[];
+  snapshot(view?: { readonly historyLength?: number | undefined; readonly artifacts?: boolean }): Task;
+  /** Our own word for where the task is; undefined before it was submitted. */
+  readonly status: string | undefined;
+  readonly ended: boolean;
+  /** Somebody has to answer before it goes on. */
+  readonly waiting: boolean;
+  readonly cursor: string | undefined;
+  /** When it came to be where it is. */
+  readonly since: string | undefined;
+}
+
+/** Artifacts larger than this are linked to. */
+export const INLINE_BYTES = 256 * 1024;
+const NONE: readonly Update[] = [];
+
+export function createProjection({ contextId, activity = false, link }: ProjectionOptions): Projection {
+  let task: OurTask | undefined;
+  let status: TaskStatus | undefined;
+  let cursor: string | undefined;
+  let answered = false;
+  const asks = new Map<string, AskRecord>();
+  const history: Message[] = [];
+  const artifacts = new Map<string, Artifact>();
+  const files = new Map<string, Part>();
+  /** Texts still being written. */
+  const writing = new Map<string, string>();
+  const record: Record<string, string> = {};
+
+  const place = () => ({ taskId: task?.id ?? '', contextId });
+  const fileOf = (id: string) => files.get(id) ?? filePart({ mime_type: '', metadata: {} }, { url: link(id) });
+
+  function statusUpdate(metadata?: JsonObject): Update {
+    return { $case: 'statusUpdate', value: { ...place(), status, metadata } };
+  }
+
+  function artifactUpdate(artifact: Artifact, append: boolean, lastChunk: boolean): Update {
+    return { $case: 'artifactUpdate', value: { ...place(), artifact, append, lastChunk, metadata: undefined } };
+  }
+
+  function moveTo(event: CoreEvent, message?: Message): Update {
+    status = { state: toWireState(task?.status ?? '', task?.failure), message, timestamp: event.created_at };
+    return statusUpdate();
+  }
+
+  function question(event: CoreEvent): Message | undefined {
+    if (asks.size === 0) return undefined;
+    return toWireQuestion([...asks.values()], { messageId: `question-${event.id}`, ...place() });
+  }
+
+  function transition(event: CoreEvent): readonly Update[] {
+    const payload = event.payload as unknown as TransitionPayload;
+    task = payload.task;
+    switch (event.event) {
+      case 'task.submitted':
+        moveTo(event);
+        return [{ $case: 'task', value: snapshot() }];
+      case 'task.input_required':
+      case 'task.auth_required': {
+        const asked = question(event);
+        if (asked) history.push(asked);
+        return [moveTo(event, asked)];
+      }
+      case 'task.completed':
+      case 'task.failed':
+      case 'task.canceled':
+        return end(event);
+      default:
+        return [moveTo(event)];
+    }
+  }
+
+  function end(event: CoreEvent): readonly Update[] {
+    const { task: ended, outcome } = event.payload as unknown as EndPayload;
+    const closing = [...writing.keys()].map((id) => close(id));
+    writing.clear();
+    if (ended.receipt_id) record.receipt_id = ended.receipt_id;
+    if (ended.outcome_id) record.outcome_id = ended.outcome_id;
+    const words = ended.failure?.message || outcome?.summary;
+    const about = ended.failure ? { [EXTENSIONS.record]: { code: ended.failure.code } } : undefined;
+    const message = words
+      ? wireMessage({ messageId: `end-${event.id}`, parts: [textPart(words)], metadata: about, ...place() })
+      : undefined;
+    return [...closing, moveTo(event, message)];
+  }
+
+  /** The last piece of a text that was streamed: nothing is left to say but that it is whole. */
+  function close(id: string): Update {
+    return artifactUpdate(response(id, [textPart('')]), true, true);
+  }
+
+  function delta(payload: DeltaPayload): readonly Update[] {
+    const { message_id: id, text } = payload;
+    if (text === '') return NONE;
+    const before = writing.get(id);
+    const whole = (before ?? '') + text;
+    writing.set(id, whole);
+    artifacts.set(id, response(id, [textPart(whole)]));
+    return [artifactUpdate(response(id, [textPart(text)]), before !== undefined, false)];
+  }
+
+  function message({ message: said }: MessagePayload): readonly Update[] {
+    if (said.role === 'system' || said.role === 'tool') return NONE;
+    const parts = toWireParts(said.parts, fileOf);
+    if (parts.length === 0) return NONE;
+    const theirs = said.role === 'user';
+    const { a2a } = said.metadata as { a2a?: { message_id?: string; metadata?: JsonObject } };
+    const ids = { messageId: a2a?.message_id ?? said.id, metadata: a2a?.metadata, ...place() };
+    history.push(wireMessage({ ...ids, taskId: said.task_id ?? ids.taskId, parts }, theirs ? 'user' : 'agent'));
+    return theirs ? NONE : whole(said.id, parts);
+  }
+
+  function whole(id: string, parts: Part[]): readonly Update[] {
+    const streamed = writing.get(id);
+    writing.delete(id);
+    const artifact = response(id, parts);
+    artifacts.set(id, artifact);
+    const [first] = parts;
+    const same = first?.content?.$case === 'text' && first.content.value === streamed;
+    if (!same) return [artifactUpdate(artifact, false, true)];
+    return parts.length === 1 ? [close(id)] : [artifactUpdate(response(id, parts.slice(1)), true, true)];
+  }
+
+  function file({ artifact }: ArtifactPayload, content: Content): readonly Update[] {
+    if (artifact.visibility !== 'public') return NONE;
+    const part = filePart(artifact, artifact.uri && !content.bytes ? { url: artifact.uri } : content);
+    // What was only too long to stand in an event belongs to its message.
+    if (artifact.metadata.spilled) {
+      files.set(artifact.id, (content.bytes && spilledPart(content.bytes)) ?? part);
+      return NONE;
+    }
+    files.set(artifact.id, part);
+    const name = typeof artifact.metadata.name === 'string' ? artifact.metadata.name : artifact.kind;
+    const about = { kind: artifact.kind, ...(artifact.sha256 && { sha256: artifact.sha256 }) };
+    const made: Artifact = {
+      artifactId: artifact.id,
+      name,
+      description: '',
+      parts: [part],
+      metadata: { [EXTENSIONS.record]: about },
+      extensions: [],
+    };
+    artifacts.set(artifact.id, made);
+    return [artifactUpdate(made, false, true)];
+  }
+
+  /** A question came or went while the task was waiting anyway. */
+  function asking(event: CoreEvent): readonly Update[] {
+    const blocked = task?.status === 'AUTH_REQUIRED' || task?.status === 'INPUT_REQUIRED';
+    return blocked && asks.size > 0 ? [moveTo(event, question(event))] : NONE;
+  }
+
+  function take(event: CoreEvent, content: Content): readonly Update[] {
+    cursor = event.id;
+    const { payload } = event;
+    switch (event.event) {
+      case 'user.message':
+        answered = payload.kind === 'input' || payload.kind === 'tool_confirmation';
+        return message(payload as unknown as MessagePayload);
+      case 'agent.message':
+        return message(payload as unknown as MessagePayload);
+      case 'vendor.tollbridge.message_delta':
+        return delta(payload as unknown as DeltaPayload);
+      case 'artifact.created':
+        return file(payload as unknown as ArtifactPayload, content);
+      case 'vendor.tollbridge.ask_opened': {
+        const { ask } = payload as unknown as AskOpenedPayload;
+        asks.set(ask.id, ask);
+        return asking(event);
+      }
+      case 'user.input_submitted':
+      case 'user.tool_confirmation':
+        // Said with a message that stands in the history already.
+        if (!answered) history.push(toWireAnswer(asks.get(String(payload.ask_id)), payload, place()));
+        answered = false;
+        return NONE;
+      case 'vendor.tollbridge.ask_closed':
+        asks.delete(String(payload.ask_id));
+        return asking(event);
+      default:
+        if (event.event.startsWith('task.') && payload.task) return transition(event);
+        return activity && ACTIVITY.includes(event.event) ? [told(event)] : NONE;
+    }
+  }
+
+  function told({ event, id, created_at, payload }: CoreEvent): Update {
+    return statusUpdate({ [EXTENSIONS.activity]: { event, cursor: id, at: created_at, payload } });
+  }
+
+  function snapshot({ historyLength, artifacts: shown = true }: Parameters<Projection['snapshot']>[0] = {}): Task {
+    const kept = historyLength === undefined ? history : historyLength === 0 ? [] : history.slice(-historyLength);
+    return {
+      id: task?.id ?? '',
+      contextId,
+      status,
+      artifacts: shown ? [...artifacts.values()] : [],
+      history: [...kept],
+      metadata: { [EXTENSIONS.record]: { session_id: task?.session_id ?? null, ...record } },
+    };
+  }
+
+  return {
+    wants({ event, payload }) {
+      if (event !== 'artifact.created') return undefined;
+      const { artifact } = payload as unknown as ArtifactPayload;
+      const small = typeof artifact.metadata.bytes === 'number' && artifact.metadata.bytes <= INLINE_BYTES;
+      return artifact.visibility === 'public' && small ? artifact.id : undefined;
+    },
+    take: (event, content) => {
+      const { artifact } = event.payload as { artifact?: { id?: string } };
+      return take(event, content ?? (artifact?.id ? { url: link(artifact.id) } : {}));
+    },
+    snapshot,
+    get status() {
+      return task?.status;
+    },
+    get ended() {
+      return task !== undefined && isTerminal(task.status);
+    },
+    get waiting() {
+      return (task?.status === 'AUTH_REQUIRED' || task?.status === 'INPUT_REQUIRED') && asks.size > 0;
+    },
+    get cursor() {
+      return cursor;
+    },
+    get since() {
+      return status?.timestamp;
+    },
+  };
+}
+
+/** A part of a message that was kept aside: its bytes are the part itself. */
+function spilledPart(bytes: Uint8Array): Part | undefined {
+  try {
+    const [part] = toWireParts([JSON.parse(Buffer.from(bytes).toString('utf8'))], () => undefined);
+    return part;
+  } catch {
+    return undefined;
+  }
+}
+
+function response(id: string, parts: Part[]): Artifact {
+  return { artifactId: id, name: 'response', description: '', parts, metadata: undefined, extensions: [] };
+}

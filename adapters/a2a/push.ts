@@ -1,0 +1,213 @@
+/**
+ * Push notifications: one ordered reader of the log for each address, at least once, tried again with patience, and gone
+ * on with after a restart from where it was. Nobody is called who is not public, neither when the address is given nor
+ * when it is dialled, and nobody is followed elsewhere.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { StreamResponse, TaskPushNotificationConfig } from '@a2a-js/sdk';
+import { V03PushNotificationSerializer } from '@a2a-js/sdk/compat/v0_3/server';
+import { V1PushNotificationSerializer } from '@a2a-js/sdk/server';
+import { PROTOCOL } from '../../mappings/a2a.ts';
+import { type Actor, type Bridge, type Deps, isTerminal, type Task as OurTask, type Row } from '../../src/index.ts';
+import { outboundTrouble, postOut, type Resolve } from '../../src/wire/outbound.ts';
+import type { A2aSettings } from './config.ts';
+import type { Projection, Update } from './projection.ts';
+import { absentConfig, createPushConfigs, KEEPER, type PushConfig, type Target } from './push-configs.ts';
+import type { Reader } from './reader.ts';
+import { Refusal } from './refusal.ts';
+
+export interface Push {
+  /** `inline`: given with the first message, so nothing of the task has been missed yet. */
+  create(
+    actor: Actor,
+    task: OurTask,
+    config: TaskPushNotificationConfig,
+    version: string,
+    inline?: boolean,
+  ): Promise<TaskPushNotificationConfig>;
+  get(task: OurTask, id: string): Promise<TaskPushNotificationConfig>;
+  list(task: OurTask): Promise<TaskPushNotificationConfig[]>;
+  remove(task: OurTask, id: string): Promise<void>;
+  /** Goes on with what an earlier process left. */
+  resume(): Promise<void>;
+  /** Nothing is under way any more. */
+  idle(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface PushDeps {
+  readonly bridge: Bridge;
+  readonly settings: A2aSettings;
+  readonly deps: Pick<Deps, 'sign' | 'ids' | 'log'>;
+  readerOf(agent: string): Reader;
+  readonly resolve?: Resolve;
+}
+
+/** Most addresses a task may have. */
+const MOST = 20;
+
+export function createPush({ bridge, settings, deps, readerOf, resolve }: PushDeps): Push {
+  const { log, ids } = deps;
+  const configs = createPushConfigs(bridge, deps.sign);
+  const couriers = new Map<string, { stop: AbortController; done: Promise<void> }>();
+  const rules = settings.push;
+
+  function begin(config: PushConfig): void {
+    if (couriers.has(config.rowId)) return;
+    const stop = new AbortController();
+    const done = carry(config, stop.signal)
+      .catch((cause) => log.warn({ err: cause, task: config.taskId }, 'push notifications of a task were given up'))
+      .finally(() => couriers.delete(config.rowId));
+    couriers.set(config.rowId, { stop, done });
+  }
+
+  async function carry(config: PushConfig, signal: AbortSignal): Promise<void> {
+    const { target } = config;
+    const task = await bridge.view<OurTask & Row>(KEEPER, 'task', config.taskId);
+    const reader = readerOf(config.agent);
+    if (!target) {
+      log.warn({ task: config.taskId }, 'a push notification was sealed with a key that is gone');
+      return;
+    }
+    const owned = { task, contextId: reader.contextOf(task) };
+    const projection = config.cursor
+      ? await reader.catchUp(KEEPER, owned, { upTo: config.cursor })
+      : reader.begin(owned.contextId);
+    let saved = performance.now();
+    for await (const updates of reader.follow(KEEPER, task.id, projection, signal)) {
+      const told = updates.flatMap((update) => worthTelling(update, projection));
+      for (const update of told) {
+        if (await deliver(config, target, { payload: update }, projection, signal)) continue;
+        if (!signal.aborted) await configs.note(config, projection.cursor, 'FAILED');
+        return;
+      }
+      if (told.length > 0 && !projection.ended && performance.now() - saved > SAVE_MS) {
+        saved = performance.now();
+        await configs.note(config, projection.cursor, 'ACTIVE');
+      }
+    }
+    if (projection.ended) await configs.note(config, projection.cursor, 'DISABLED');
+    else if (projection.cursor && projection.cursor !== config.cursor)
+      await configs.note(config, projection.cursor, 'ACTIVE');
+  }
+
+  async function deliver(
+    config: PushConfig,
+    target: Target,
+    update: StreamResponse,
+    projection: Projection,
+    signal: AbortSignal,
+  ) {
+    const serializer = config.version === PROTOCOL ? V1 : V03;
+    const { body, contentType } = serializer.serialize(update, projection.snapshot());
+    const headers = { 'content-type': contentType, 'a2a-version': config.version, ...credentials(target) };
+    for (const wait of [...rules.retryMs, undefined]) {
+      try {
+        const out = { headers, body, timeoutMs: rules.timeoutMs, signal };
+        const status = await postOut(target.url, rules, out, resolve);
+        if (status >= 200 && status < 300) return true;
+        // Redirects are not followed, and what is refused for good is not said again.
+        if (status < 500 && status !== 408 && status !== 429) return false;
+      } catch (cause) {
+        if (signal.aborted) return false;
+        log.warn({ err: cause, task: config.taskId }, 'a push notification could not be delivered');
+      }
+      if (wait === undefined || signal.aborted) return false;
+      await sleep(wait, undefined, { signal }).catch(() => {});
+    }
+    return false;
+  }
+
+  async function find(task: OurTask, id: string): Promise<PushConfig> {
+    const found = (await configs.of(task)).find((config) => config.id === id);
+    if (!found) throw absentConfig(id);
+    return found;
+  }
+
+  async function stop(rowId: string): Promise<void> {
+    const courier = couriers.get(rowId);
+    courier?.stop.abort();
+    await courier?.done;
+  }
+
+  return {
+    async create(actor, task, config, version, inline = false) {
+      if (!config.url) throw new Refusal('REQUEST_MALFORMED', 'url is required');
+      if (config.id.length > 128) throw new Refusal('REQUEST_MALFORMED', 'id is too long');
+      if (/[\r\n]/.test(`${config.token}${config.authentication?.scheme}${config.authentication?.credentials}`)) {
+        throw new Refusal('REQUEST_MALFORMED', 'credentials must be one line');
+      }
+      const trouble = await outboundTrouble(config.url, rules, resolve);
+      if (trouble) throw new Refusal('REQUEST_MALFORMED', `url: ${trouble}`);
+      const before = await configs.of(task);
+      if (before.length >= MOST) throw new Refusal('REQUEST_MALFORMED', `a task has at most ${MOST} of these`);
+      const known = before.find(({ id }) => id === config.id);
+      if (known) await stop(known.rowId);
+      const agent = task.assigned_agent_id ?? '';
+      const reader = readerOf(agent);
+      const seen = inline
+        ? undefined
+        : (await reader.catchUp(actor, { task, contextId: reader.contextOf(task) })).cursor;
+      const id = config.id || ids.next('push');
+      const saved = await configs.save(task, config, { id, agent, version, ...(seen && { cursor: seen }) });
+      if (inline || !isTerminal(task.status)) begin(saved);
+      return shown(saved);
+    },
+    async get(task, id) {
+      return shown(await find(task, id));
+    },
+    async list(task) {
+      return (await configs.of(task)).map(shown);
+    },
+    async remove(task, id) {
+      const config = await find(task, id);
+      await stop(config.rowId);
+      await configs.remove(config);
+    },
+    async resume() {
+      for (const config of await configs.active()) begin(config);
+    },
+    async idle() {
+      while (couriers.size > 0) await Promise.all([...couriers.values()].map(({ done }) => done));
+    },
+    async close() {
+      for (const { stop } of couriers.values()) stop.abort();
+      await Promise.allSettled([...couriers.values()].map(({ done }) => done));
+    },
+  };
+}
+
+/** How often the place of a courier is written down while it goes on. */
+const SAVE_MS = 1_000;
+const V1 = new V1PushNotificationSerializer();
+const V03 = new V03PushNotificationSerializer();
+
+/** Chunks are for whoever reads along; a webhook hears of an artifact when it is whole. */
+function worthTelling(update: Update, projection: Projection): Update[] {
+  if (update.$case !== 'artifactUpdate') return [update];
+  const { artifact, lastChunk } = update.value;
+  if (!lastChunk) return [];
+  const whole = projection.snapshot().artifacts.find(({ artifactId }) => artifactId === artifact?.artifactId);
+  return [{ $case: 'artifactUpdate', value: { ...update.value, artifact: whole ?? artifact, append: false } }];
+}
+
+function credentials({ token, authentication }: Target): Record<string, string> {
+  return {
+    ...(token && { 'x-a2a-notification-token': token }),
+    ...(authentication?.scheme && {
+      authorization: [authentication.scheme, authentication.credentials].filter(Boolean).join(' '),
+    }),
+  };
+}
+
+/** Credentials were given to be used, not to be shown again. */
+function shown({ id, taskId, target }: PushConfig): TaskPushNotificationConfig {
+  return {
+    tenant: '',
+    id,
+    taskId,
+    url: target?.url ?? '',
+    token: target?.token ?? '',
+    authentication: target?.authentication && { scheme: target.authentication.scheme, credentials: '' },
+  };
+}

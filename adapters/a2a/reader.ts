@@ -1,0 +1,85 @@
+/** A task read from the log: all of it up to now, and what comes after, as a peer sees it. Holds nothing between calls. */
+import type { Task } from '@a2a-js/sdk';
+import type { Actor, Bridge, CoreEvent, Task as OurTask, Row } from '../../src/index.ts';
+import { createProjection, type Projection, type Update } from './projection.ts';
+import { absentTask, isAbsent } from './refusal.ts';
+import type { Content } from './translate.ts';
+
+export interface Owned {
+  readonly task: OurTask & Row;
+  readonly contextId: string;
+}
+
+export interface Reader {
+  /** The task, if it is this caller's and this agent's. Anything else is absent. */
+  own(actor: Actor, taskId: string): Promise<Owned>;
+  isMine(actor: Actor, task: OurTask): boolean;
+  contextOf(task: OurTask): string;
+  begin(contextId: string, activity?: boolean): Projection;
+  /** Everything up to now, or up to an event. */
+  catchUp(actor: Actor, owned: Owned, how?: { activity?: boolean; upTo?: string }): Promise<Projection>;
+  snapshot(actor: Actor, owned: Owned, historyLength?: number, artifacts?: boolean): Promise<Task>;
+  /** Goes on from where the projection is. Ends when the task does, or the caller is gone. */
+  follow(actor: Actor, taskId: string, projection: Projection, signal: AbortSignal): AsyncGenerator<readonly Update[]>;
+}
+
+export function createReader(bridge: Bridge, agent: string, base: () => string): Reader {
+  const link = (artifactId: string) => `${base()}/artifacts/${artifactId}`;
+  const begin = (contextId: string, activity = false) => createProjection({ contextId, activity, link });
+
+  async function contentOf(actor: Actor, projection: Projection, event: CoreEvent): Promise<Content | undefined> {
+    const id = projection.wants(event);
+    if (!id) return undefined;
+    // Not kept here after all, or not for this caller: then a link says where to ask.
+    const bytes = await bridge.bytes(actor, id).catch(() => undefined);
+    return bytes ? { bytes } : { url: link(id) };
+  }
+
+  function isMine(actor: Actor, task: OurTask): boolean {
+    return task.created_by === actor.id && task.assigned_agent_id === agent;
+  }
+
+  function contextOf({ metadata, session_id }: OurTask): string {
+    const { a2a } = metadata as { a2a?: { context_id?: string } };
+    return a2a?.context_id ?? session_id;
+  }
+
+  async function catchUp(actor: Actor, { task, contextId }: Owned, how: { activity?: boolean; upTo?: string } = {}) {
+    const projection = begin(contextId, how.activity);
+    const range = { stream: { of: 'task', id: task.id } as const, ...(how.upTo && { upTo: how.upTo }) };
+    for await (const event of bridge.events(actor, range)) {
+      projection.take(event, await contentOf(actor, projection, event));
+    }
+    return projection;
+  }
+
+  return {
+    isMine,
+    contextOf,
+    begin,
+    catchUp,
+    async own(actor, taskId) {
+      try {
+        const task = await bridge.view<OurTask & Row>(actor, 'task', taskId);
+        if (isMine(actor, task)) return { task, contextId: contextOf(task) };
+      } catch (thrown) {
+        if (!isAbsent(thrown)) throw thrown;
+      }
+      throw absentTask(taskId);
+    },
+    async snapshot(actor, owned, historyLength, artifacts = true) {
+      return (await catchUp(actor, owned)).snapshot({ historyLength, artifacts });
+    },
+    async *follow(actor, taskId, projection, signal) {
+      if (projection.ended) return;
+      const after = projection.cursor;
+      const from = { stream: { of: 'task', id: taskId } as const, ...(after && { after }) };
+      for await (const event of bridge.follow(actor, from, signal)) {
+        const wanted = projection.wants(event);
+        const updates = projection.take(event, wanted ? await contentOf(actor, projection, event) : undefined);
+        yield updates;
+        if (projection.ended) return;
+      }
+    },
+  };
+}

@@ -1,0 +1,170 @@
+/** The HTTP+JSON binding below the agent's base. 1.0 by our own table, 0.3 by the SDK's router. */
+import { legacyRestRouter } from '@a2a-js/sdk/compat/v0_3/server/express';
+import { ServerCallContext } from '@a2a-js/sdk/server';
+import type { Request, Response } from 'express';
+import { OPERATIONS, type Operation, type OperationId, PROTOCOL } from '../../mappings/a2a.ts';
+import type { JsonObject } from '../../src/index.ts';
+import {
+  answer,
+  bodyOf,
+  contextOf,
+  type Incoming,
+  refusing,
+  requireVersion,
+  sendStream,
+  showExtensions,
+  versionOf,
+} from './exchange.ts';
+import type { BindingDeps } from './json-rpc.ts';
+import { PERFORM } from './operations.ts';
+import { Refusal, said, toRestError } from './refusal.ts';
+
+const A2A_JSON = 'application/a2a+json';
+
+interface Route extends Operation {
+  readonly id: OperationId;
+  readonly pattern: RegExp;
+}
+
+const ROUTES: readonly Route[] = OPERATIONS.map((operation) => ({
+  ...operation,
+  pattern: new RegExp(`^(?:/(?<tenant>[^/]+))?${operation.path.replace(/\{(\w+)\}/g, '(?<$1>[^/:]+)')}$`),
+}));
+
+interface Match {
+  readonly route: Route;
+  readonly groups: Readonly<Record<string, string | undefined>>;
+}
+
+function match(method: string, path: string): Match | 'verb' | undefined {
+  let wrongVerb = false;
+  for (const route of ROUTES) {
+    const found = route.pattern.exec(path);
+    if (!found) continue;
+    if (!(route.verbs as readonly string[]).includes(method)) wrongVerb = true;
+    else return { route, groups: found.groups ?? {} };
+  }
+  return wrongVerb ? 'verb' : undefined;
+}
+
+export function createRest(deps: BindingDeps): (incoming: Incoming) => Promise<void> {
+  const { settings, log } = deps;
+  const older = createOlder(deps);
+
+  async function current(incoming: Incoming): Promise<void> {
+    const { request, response, path } = incoming;
+    const found = match(request.method ?? '', path);
+    const context = await contextOf(incoming, 'HTTP+JSON', PROTOCOL, deps.authenticate);
+    if (found === 'verb') throw new Refusal('METHOD_NOT_FOUND', `${request.method} is not for this address`);
+    if (!found) throw new Refusal('METHOD_NOT_FOUND', 'there is no operation at this address');
+    const { route, groups } = found;
+    const params = await paramsOf(incoming, route, groups);
+    const outcome = await PERFORM[route.id](deps.handler, params, context);
+    if ('result' in outcome) {
+      showExtensions(response, context);
+      answer(response, route.success, A2A_JSON, route.success === 204 ? undefined : outcome.result);
+      return;
+    }
+    await sendStream(incoming, outcome.stream, { settings, context, log, wrap: (event) => event, failed: toRestError });
+  }
+
+  async function paramsOf({ request, query }: Incoming, route: Route, groups: Match['groups']): Promise<JsonObject> {
+    const type = request.headers['content-type'];
+    if (type && !/^application\/(a2a\+)?json\s*(;|$)/i.test(type)) {
+      throw new Refusal('CONTENT_TYPE_NOT_SUPPORTED', `the body has to be ${A2A_JSON} or application/json`);
+    }
+    const body = request.method === 'POST' ? ((await bodyOf(request, settings)) ?? {}) : {};
+    if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+      throw new Refusal('REQUEST_MALFORMED', 'the body has to be a JSON object');
+    }
+    const { tenant, id, configId } = groups;
+    const push = route.id.endsWith('Push');
+    return {
+      ...(body as JsonObject),
+      ...(request.method === 'GET' && queryOf(query)),
+      ...(tenant && { tenant: decode(tenant) }),
+      ...(id && { [push ? 'taskId' : 'id']: decode(id) }),
+      ...(configId && { id: decode(configId) }),
+    };
+  }
+
+  return async (incoming) => {
+    try {
+      const version = versionOf(incoming);
+      requireVersion(version, settings);
+      if (version === PROTOCOL) await current(incoming);
+      else await older(incoming, version);
+    } catch (thrown) {
+      refusing(incoming, thrown, log);
+      answer(incoming.response, said(thrown).http, A2A_JSON, toRestError(thrown));
+    }
+  };
+}
+
+const NUMBERS = new Set(['pageSize', 'historyLength']);
+const TRUTHS = new Set(['includeArtifacts']);
+
+function queryOf(query: URLSearchParams): JsonObject {
+  const params: Record<string, string | number | boolean> = {};
+  for (const [name, value] of query) {
+    if (name.toLowerCase() === 'a2a-version' || value === '') continue;
+    if (NUMBERS.has(name)) {
+      if (!/^-?\d{1,9}$/.test(value)) throw new Refusal('REQUEST_MALFORMED', `${name} has to be a whole number`);
+      params[name] = Number(value);
+    } else if (TRUTHS.has(name)) {
+      if (value !== 'true' && value !== 'false') throw new Refusal('REQUEST_MALFORMED', `${name} is true or false`);
+      params[name] = value === 'true';
+    } else params[name] = value;
+  }
+  return params;
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new Refusal('REQUEST_MALFORMED', 'the address is not well formed');
+  }
+}
+
+/** The SDK's router wants an Express request whose body and caller are already there. */
+function createOlder(deps: BindingDeps): (incoming: Incoming, version: string) => Promise<void> {
+  const contexts = new WeakMap<object, ServerCallContext>();
+  const router = legacyRestRouter({
+    requestHandler: deps.legacy,
+    userBuilder: async (request) => contexts.get(request)!.user!,
+    contextBuilder: ({ user, requestedVersion, tenant, extensions }) =>
+      new ServerCallContext({
+        user: user!,
+        requestedExtensions: extensions ?? [],
+        ...(requestedVersion && { requestedVersion }),
+        ...(tenant && { tenant }),
+      }),
+  });
+  return async (incoming, version) => {
+    const { request, response, path, query } = incoming;
+    contexts.set(request, await contextOf(incoming, 'HTTP+JSON', version, deps.authenticate));
+    const body = request.method === 'POST' ? await bodyOf(request, deps.settings) : undefined;
+    request.headers['a2a-version'] = version;
+    Object.assign(request, { body, url: path });
+    Object.defineProperty(request, 'query', { value: Object.fromEntries(query), configurable: true, writable: true });
+    heartbeat(response as Response, deps.settings.keepAliveMs);
+    await new Promise<void>((resolve, reject) => {
+      response.once('close', resolve);
+      router(request as Request, response as Response, (thrown?: unknown) => {
+        reject(thrown ?? new Refusal('METHOD_NOT_FOUND', 'there is no operation at this address'));
+      });
+    });
+  };
+}
+
+/** The router's own streams have none, and a quiet line is cut by what is in between. */
+function heartbeat(response: Response, everyMs: number): void {
+  const flush = response.flushHeaders.bind(response);
+  response.flushHeaders = () => {
+    flush();
+    if (!String(response.getHeader('content-type')).startsWith('text/event-stream')) return;
+    const timer = setInterval(() => response.write(': keep-alive\n\n'), everyMs).unref();
+    response.once('close', () => clearInterval(timer));
+  };
+}

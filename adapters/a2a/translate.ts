@@ -1,0 +1,150 @@
+/** Between the words of A2A and ours, without a wire and without a state. Visibility is kept: what is internal stays. */
+import { type Message, type Part, Role, type TaskState, taskStateFromJSON } from '@a2a-js/sdk';
+import { REJECTED, REJECTED_CODES, role, taskState } from '../../mappings/a2a.ts';
+import {
+  type Artifact,
+  type Failure,
+  type Json,
+  type JsonObject,
+  type KnownPart,
+  type MessageInput,
+  type Part as OurPart,
+  TASK_STATES,
+} from '../../src/index.ts';
+import { Refusal } from './refusal.ts';
+
+/** FAILED is said as REJECTED when nothing was tried. */
+export function toWireState(status: string, failure?: Failure | null): TaskState {
+  if (status === 'FAILED' && failure && REJECTED_CODES.includes(failure.code)) return taskStateFromJSON(REJECTED);
+  const known = TASK_STATES.find((state) => state === status);
+  // A state of another house that we have never met is work that has not ended.
+  return taskStateFromJSON(known ? taskState.toWire(known) : 'TASK_STATE_WORKING');
+}
+
+export function textPart(value: string, mediaType = 'text/plain'): Part {
+  return { content: { $case: 'text', value }, mediaType, filename: '', metadata: undefined };
+}
+
+export function dataPart(value: Json, metadata?: JsonObject): Part {
+  return { content: { $case: 'data', value }, mediaType: 'application/json', filename: '', metadata };
+}
+
+/** Bytes of an artifact when they may travel inside; otherwise where they can be had. */
+export interface Content {
+  readonly bytes?: Uint8Array;
+  readonly url?: string;
+}
+
+export function filePart(artifact: Pick<Artifact, 'mime_type' | 'metadata'>, { bytes, url }: Content): Part {
+  const filename = typeof artifact.metadata.name === 'string' ? artifact.metadata.name : '';
+  const content: Part['content'] = bytes
+    ? { $case: 'raw', value: Buffer.from(bytes) }
+    : { $case: 'url', value: url ?? '' };
+  return { content, mediaType: artifact.mime_type, filename, metadata: undefined };
+}
+
+/** The parts others may see. `file` finds what a reference stands for. */
+export function toWireParts(parts: readonly OurPart[], file: (id: string) => Part | undefined): Part[] {
+  return parts.flatMap((part): Part[] => {
+    if (part.visibility !== undefined && part.visibility !== 'public') return [];
+    const known = part as KnownPart;
+    switch (known.type) {
+      case 'text':
+        return [textPart(known.text)];
+      case 'json':
+        return [dataPart(known.value as Json)];
+      case 'file_ref':
+        return [
+          {
+            content: { $case: 'url', value: known.uri },
+            mediaType: known.mime_type,
+            filename: '',
+            metadata: undefined,
+          },
+        ];
+      case 'artifact_ref':
+      case 'image_ref': {
+        const found = file(known.artifact_id);
+        return found ? [found] : [];
+      }
+      default:
+        return [];
+    }
+  });
+}
+
+export function wireMessage(
+  message: Pick<Message, 'messageId' | 'parts'> & Partial<Message>,
+  from: 'user' | 'agent' = 'agent',
+): Message {
+  return {
+    contextId: '',
+    taskId: '',
+    metadata: undefined,
+    extensions: [],
+    referenceTaskIds: [],
+    role: from === 'user' ? Role.ROLE_USER : Role.ROLE_AGENT,
+    ...message,
+  };
+}
+
+/** Keeps bytes that came inside a message and says under which name. */
+export type Keep = (file: { bytes: Uint8Array; mime_type: string; name: string }) => Promise<string>;
+
+/** A message of a peer as ours. What we have no member for rides along in `metadata.a2a`. */
+export async function toCoreMessage(message: Message, keep: Keep): Promise<MessageInput> {
+  const parts: OurPart[] = [];
+  for (const part of message.parts) parts.push(await toCorePart(part, keep));
+  const { messageId, extensions, referenceTaskIds, metadata } = message;
+  const named = message.parts.map(({ filename, metadata: about }) => ({
+    ...(filename && { filename }),
+    ...(about && { metadata: about as JsonObject }),
+  }));
+  return {
+    role: 'user',
+    parts,
+    metadata: {
+      a2a: {
+        message_id: messageId,
+        ...(metadata && { metadata: metadata as JsonObject }),
+        ...(extensions.length > 0 && { extensions }),
+        ...(referenceTaskIds.length > 0 && { reference_task_ids: referenceTaskIds }),
+        ...(named.some((each) => Object.keys(each).length > 0) && { parts: named }),
+      },
+    },
+  };
+}
+
+async function toCorePart({ content, mediaType, filename }: Part, keep: Keep): Promise<OurPart> {
+  const visibility = 'public' as const;
+  switch (content?.$case) {
+    case 'text':
+      return { type: 'text', text: content.value, visibility };
+    case 'data':
+      return { type: 'json', value: content.value ?? null, visibility };
+    case 'url':
+      return { type: 'file_ref', uri: content.value, mime_type: mediaType || OCTETS, visibility };
+    case 'raw': {
+      const mime_type = mediaType || OCTETS;
+      const artifact_id = await keep({ bytes: content.value, mime_type, name: filename });
+      return mime_type.startsWith('image/')
+        ? { type: 'image_ref', artifact_id, mime_type, visibility }
+        : { type: 'artifact_ref', artifact_id, visibility };
+    }
+    default:
+      throw new Refusal('REQUEST_MALFORMED', 'a part has to hold text, raw, url or data');
+  }
+}
+const OCTETS = 'application/octet-stream';
+
+/** What kind of file this is, for receipts and lists. */
+export function artifactKind(mimeType: string): string {
+  if (mimeType.startsWith('image/')) return 'image';
+  if (mimeType === 'text/x-diff') return 'diff';
+  if (mimeType === 'text/x-patch') return 'patch';
+  return mimeType === 'application/json' ? 'dataset' : 'file';
+}
+
+export function isOurRole(word: string): boolean {
+  return role.toCore(word) === 'user';
+}

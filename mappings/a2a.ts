@@ -1,0 +1,191 @@
+/**
+ * A2A 1.0 ↔ canonical. Words are spelled as they travel: states, roles, parts, stream events, operations on each binding,
+ * and errors on each binding (as of 1.0.1).
+ */
+import type { FaultKind } from '../src/model/faults.ts';
+import { ROLES, TASK_STATES } from '../src/model/words.ts';
+import { table } from './row.ts';
+
+export const PROTOCOL = '1.0';
+export const ERROR_DOMAIN = 'a2a-protocol.org';
+/** The domain of reasons the protocol has no word for. */
+export const OWN_DOMAIN = 'tollbridge';
+
+export const taskState = table(TASK_STATES, [
+  { wire: 'TASK_STATE_SUBMITTED', core: 'SUBMITTED', dir: '<->' },
+  { wire: 'TASK_STATE_WORKING', core: 'WORKING', dir: '<->' },
+  { wire: 'TASK_STATE_INPUT_REQUIRED', core: 'INPUT_REQUIRED', dir: '<->' },
+  { wire: 'TASK_STATE_AUTH_REQUIRED', core: 'AUTH_REQUIRED', dir: '<->' },
+  { wire: 'TASK_STATE_COMPLETED', core: 'COMPLETED', dir: '<->' },
+  { wire: 'TASK_STATE_FAILED', core: 'FAILED', dir: '<->' },
+  { wire: 'TASK_STATE_CANCELED', core: 'CANCELED', dir: '<->' },
+  {
+    wire: 'TASK_STATE_REJECTED',
+    core: 'FAILED',
+    dir: '->',
+    why: 'there is no refused state; failure.code keeps the word, so the way back is exact',
+  },
+  {
+    wire: 'TASK_STATE_UNSPECIFIED',
+    core: 'WORKING',
+    dir: '->',
+    why: 'an unknown state is never success; the raw word stays in ext.a2a',
+  },
+]);
+/** A FAILED task whose failure has one of these codes was refused, not tried. */
+export const REJECTED = 'TASK_STATE_REJECTED';
+export const REJECTED_CODES: readonly string[] = ['rejected', 'policy_violation', 'permission_denied', 'rate_limited'];
+
+export const role = table(ROLES, [
+  { wire: 'ROLE_USER', core: 'user', dir: '<->' },
+  { wire: 'ROLE_AGENT', core: 'agent', dir: '<->' },
+  { wire: 'ROLE_AGENT', core: 'assistant', dir: '<-', why: 'whoever answers is the agent' },
+  {
+    wire: 'ROLE_UNSPECIFIED',
+    core: 'system',
+    dir: '<-',
+    why: 'never sent: what the house says to its agent stays inside',
+  },
+  { wire: 'ROLE_UNSPECIFIED', core: 'tool', dir: '<-', why: 'never sent: agents are opaque to their peers' },
+]);
+
+/** The member of a part that says what it is. */
+export const PARTS = [
+  { wire: 'text', core: 'text', dir: '<->' },
+  { wire: 'data', core: 'json', dir: '<->' },
+  { wire: 'url', core: 'file_ref', dir: '<->' },
+  {
+    wire: 'raw',
+    core: 'artifact_ref',
+    dir: '<->',
+    note: 'bytes become an artifact with a hash; small ones travel inside',
+  },
+  { wire: 'raw', core: 'image_ref', dir: '<->', note: 'the same, for image/*' },
+  { wire: null, core: 'tool_call', dir: 'none', note: 'agents are opaque; the activity extension tells of calls' },
+  { wire: null, core: 'tool_result', dir: 'none', note: 'agents are opaque; the activity extension tells of results' },
+] as const;
+
+/** What becomes of each event of ours on a stream or at a webhook. What is not here is not told. */
+export const EVENTS = [
+  { core: 'task.submitted', wire: 'task' },
+  { core: 'task.started', wire: 'statusUpdate' },
+  { core: 'task.status_changed', wire: 'statusUpdate' },
+  { core: 'task.input_required', wire: 'statusUpdate' },
+  { core: 'task.auth_required', wire: 'statusUpdate' },
+  { core: 'task.completed', wire: 'statusUpdate' },
+  { core: 'task.failed', wire: 'statusUpdate' },
+  { core: 'task.canceled', wire: 'statusUpdate' },
+  { core: 'vendor.tollbridge.ask_opened', wire: 'statusUpdate' },
+  { core: 'vendor.tollbridge.ask_closed', wire: 'statusUpdate' },
+  { core: 'vendor.tollbridge.message_delta', wire: 'artifactUpdate' },
+  { core: 'agent.message', wire: 'artifactUpdate' },
+  { core: 'artifact.created', wire: 'artifactUpdate' },
+] as const;
+
+/** Told only to whoever asked for the activity extension, as metadata of a status update. */
+export const ACTIVITY: readonly string[] = [
+  'tool.requested',
+  'tool.approved',
+  'tool.denied',
+  'tool.completed',
+  'tool.failed',
+  'vendor.tollbridge.plan',
+  'vendor.tollbridge.usage',
+  'vendor.tollbridge.side_effect',
+  'agent.reasoning_summary',
+  'agent.handoff',
+];
+
+export const EXTENSIONS = {
+  record: 'urn:tollbridge:a2a:record:v1',
+  asks: 'urn:tollbridge:a2a:asks:v1',
+  activity: 'urn:tollbridge:a2a:activity:v1',
+  resume: 'urn:tollbridge:a2a:resume:v1',
+  once: 'urn:tollbridge:a2a:once:v1',
+} as const;
+
+export interface Operation {
+  readonly id: string;
+  readonly rpc: string;
+  readonly verbs: readonly ('GET' | 'POST' | 'DELETE')[];
+  /** Below the interface URL; `{id}` and `{configId}` are taken from the path. */
+  readonly path: string;
+  readonly success: number;
+  readonly streams?: boolean;
+}
+
+// biome-ignore format: one operation per line reads as the page of a specification
+export const OPERATIONS = [
+  { id: 'send', rpc: 'SendMessage', verbs: ['POST'], path: '/message:send', success: 200 },
+  { id: 'stream', rpc: 'SendStreamingMessage', verbs: ['POST'], path: '/message:stream', success: 200, streams: true },
+  { id: 'get', rpc: 'GetTask', verbs: ['GET'], path: '/tasks/{id}', success: 200 },
+  { id: 'list', rpc: 'ListTasks', verbs: ['GET'], path: '/tasks', success: 200 },
+  { id: 'cancel', rpc: 'CancelTask', verbs: ['POST'], path: '/tasks/{id}:cancel', success: 200 },
+  { id: 'subscribe', rpc: 'SubscribeToTask', verbs: ['POST', 'GET'], path: '/tasks/{id}:subscribe', success: 200, streams: true },
+  { id: 'createPush', rpc: 'CreateTaskPushNotificationConfig', verbs: ['POST'], path: '/tasks/{id}/pushNotificationConfigs', success: 201 },
+  { id: 'getPush', rpc: 'GetTaskPushNotificationConfig', verbs: ['GET'], path: '/tasks/{id}/pushNotificationConfigs/{configId}', success: 200 },
+  { id: 'listPush', rpc: 'ListTaskPushNotificationConfigs', verbs: ['GET'], path: '/tasks/{id}/pushNotificationConfigs', success: 200 },
+  { id: 'deletePush', rpc: 'DeleteTaskPushNotificationConfig', verbs: ['DELETE'], path: '/tasks/{id}/pushNotificationConfigs/{configId}', success: 204 },
+  { id: 'card', rpc: 'GetExtendedAgentCard', verbs: ['GET'], path: '/extendedAgentCard', success: 200 },
+] as const satisfies readonly Operation[];
+export type OperationId = (typeof OPERATIONS)[number]['id'];
+
+/** How an error is said on each binding. `grpc` is the status by name. */
+export interface WireError {
+  readonly rpc: number;
+  readonly http: number;
+  readonly grpc: string;
+  readonly domain: string;
+}
+
+// biome-ignore format: one error per line reads as the page of a specification
+export const ERRORS = {
+  TASK_NOT_FOUND: { rpc: -32001, http: 404, grpc: 'NOT_FOUND', domain: ERROR_DOMAIN },
+  TASK_NOT_CANCELABLE: { rpc: -32002, http: 400, grpc: 'FAILED_PRECONDITION', domain: ERROR_DOMAIN },
+  PUSH_NOTIFICATION_NOT_SUPPORTED: { rpc: -32003, http: 400, grpc: 'FAILED_PRECONDITION', domain: ERROR_DOMAIN },
+  UNSUPPORTED_OPERATION: { rpc: -32004, http: 400, grpc: 'FAILED_PRECONDITION', domain: ERROR_DOMAIN },
+  CONTENT_TYPE_NOT_SUPPORTED: { rpc: -32005, http: 400, grpc: 'INVALID_ARGUMENT', domain: ERROR_DOMAIN },
+  INVALID_AGENT_RESPONSE: { rpc: -32006, http: 500, grpc: 'INTERNAL', domain: ERROR_DOMAIN },
+  EXTENDED_AGENT_CARD_NOT_CONFIGURED: { rpc: -32007, http: 400, grpc: 'FAILED_PRECONDITION', domain: ERROR_DOMAIN },
+  EXTENSION_SUPPORT_REQUIRED: { rpc: -32008, http: 400, grpc: 'FAILED_PRECONDITION', domain: ERROR_DOMAIN },
+  VERSION_NOT_SUPPORTED: { rpc: -32009, http: 400, grpc: 'FAILED_PRECONDITION', domain: ERROR_DOMAIN },
+  REQUEST_MALFORMED: { rpc: -32602, http: 400, grpc: 'INVALID_ARGUMENT', domain: ERROR_DOMAIN },
+  PARSE_ERROR: { rpc: -32700, http: 400, grpc: 'INVALID_ARGUMENT', domain: OWN_DOMAIN },
+  INVALID_REQUEST: { rpc: -32600, http: 400, grpc: 'INVALID_ARGUMENT', domain: OWN_DOMAIN },
+  METHOD_NOT_FOUND: { rpc: -32601, http: 404, grpc: 'UNIMPLEMENTED', domain: OWN_DOMAIN },
+  INTERNAL: { rpc: -32603, http: 500, grpc: 'INTERNAL', domain: OWN_DOMAIN },
+  UNAUTHENTICATED: { rpc: -32600, http: 401, grpc: 'UNAUTHENTICATED', domain: OWN_DOMAIN },
+  PERMISSION_DENIED: { rpc: -32600, http: 403, grpc: 'PERMISSION_DENIED', domain: OWN_DOMAIN },
+  POLICY_VIOLATION: { rpc: -32600, http: 403, grpc: 'PERMISSION_DENIED', domain: OWN_DOMAIN },
+  CONFLICT: { rpc: -32602, http: 409, grpc: 'ABORTED', domain: OWN_DOMAIN },
+  IDEMPOTENCY_KEY_REUSED: { rpc: -32602, http: 409, grpc: 'ALREADY_EXISTS', domain: OWN_DOMAIN },
+  CURSOR_EXPIRED: { rpc: -32602, http: 400, grpc: 'OUT_OF_RANGE', domain: OWN_DOMAIN },
+  PAYLOAD_TOO_LARGE: { rpc: -32600, http: 413, grpc: 'RESOURCE_EXHAUSTED', domain: OWN_DOMAIN },
+  RATE_LIMITED: { rpc: -32603, http: 429, grpc: 'RESOURCE_EXHAUSTED', domain: OWN_DOMAIN },
+  UNAVAILABLE: { rpc: -32603, http: 503, grpc: 'UNAVAILABLE', domain: OWN_DOMAIN },
+  DEADLINE_EXCEEDED: { rpc: -32603, http: 504, grpc: 'DEADLINE_EXCEEDED', domain: OWN_DOMAIN },
+} as const satisfies Record<string, WireError>;
+export type Reason = keyof typeof ERRORS;
+
+/** Failures of work are states of a task; these are for calls that came to nothing. */
+export const faults = {
+  invalid_request: 'REQUEST_MALFORMED',
+  invalid_state_transition: 'UNSUPPORTED_OPERATION',
+  unauthenticated: 'UNAUTHENTICATED',
+  permission_denied: 'PERMISSION_DENIED',
+  not_found: 'TASK_NOT_FOUND',
+  conflict: 'CONFLICT',
+  idempotency_key_reused: 'IDEMPOTENCY_KEY_REUSED',
+  cursor_expired: 'CURSOR_EXPIRED',
+  payload_too_large: 'PAYLOAD_TOO_LARGE',
+  policy_violation: 'POLICY_VIOLATION',
+  locked: 'CONFLICT',
+  unsupported_version: 'VERSION_NOT_SUPPORTED',
+  rate_limited: 'RATE_LIMITED',
+  client_closed: 'UNAVAILABLE',
+  internal: 'INTERNAL',
+  upstream_unavailable: 'UNAVAILABLE',
+  unavailable: 'UNAVAILABLE',
+  deadline_exceeded: 'DEADLINE_EXCEEDED',
+  not_implemented: 'UNSUPPORTED_OPERATION',
+} as const satisfies Record<FaultKind, Reason>;

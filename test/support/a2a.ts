@@ -1,0 +1,204 @@
+/** A real house behind the A2A door on a real port, and clients that speak to it: the SDK's own, and bare requests. */
+
+import { Role, type SendMessageRequest } from '@a2a-js/sdk';
+import {
+  type Client,
+  ClientFactory,
+  ClientFactoryOptions,
+  DefaultAgentCardResolver,
+  JsonRpcTransportFactory,
+  RestTransportFactory,
+} from '@a2a-js/sdk/client';
+import { onTestFinished } from 'vitest';
+import { type A2aConfig, settingsOf } from '../../adapters/a2a/config.ts';
+import { a2aDoor } from '../../adapters/a2a/server.ts';
+import type { Actor } from '../../src/model/actions.ts';
+import { Fault } from '../../src/model/faults.ts';
+import type { Deps } from '../../src/ports.ts';
+import { createHttpHost } from '../../src/wire/http.ts';
+import type { Resolve } from '../../src/wire/outbound.ts';
+import { ana } from './actors.ts';
+import { type Body, PEOPLE } from './door.ts';
+import { openTestHouse, type TestHouse, type TestHouseOptions } from './house.ts';
+
+export interface Peer {
+  readonly at: TestHouse;
+  readonly url: string;
+  /** Of one agent, without a slash at its end. */
+  base(agent?: string): string;
+  /** A bare request as Ana with version 1.0, unless headers say otherwise; an empty header is left out. */
+  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
+  rpc(method: string, params: unknown, headers?: Record<string, string>): Promise<Answer>;
+  /** The SDK's own client, on one binding. */
+  client(binding?: 'JSONRPC' | 'HTTP+JSON', token?: string): Promise<Client>;
+  readonly logged: string[];
+  close(): Promise<void>;
+}
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Body;
+}
+
+export interface PeerOptions extends TestHouseOptions {
+  readonly config?: A2aConfig;
+  readonly people?: Readonly<Record<string, Actor>>;
+  readonly resolve?: Resolve;
+  /** Whether there is a workspace to work in; there is unless this says no. */
+  readonly workspace?: boolean;
+  /** Time of the test instead of real time. */
+  readonly deps?: Partial<Deps>;
+}
+
+export async function openPeer(options: PeerOptions = {}): Promise<Peer> {
+  const at = await openTestHouse(options);
+  return await openPeerOn(at, options);
+}
+
+export async function openPeerOn(at: TestHouse, options: PeerOptions = {}): Promise<Peer> {
+  const people: Record<string, Actor | undefined> = { ...PEOPLE, bo: { ...ana, id: 'bo' }, ...options.people };
+  const logged: string[] = [];
+  let count = 0;
+  const note = (fields: object, message: string) => {
+    const { err } = fields as { err?: Error };
+    logged.push(`${message}${err ? `: ${err.message}` : ''}`);
+  };
+  const log = { info() {}, warn: note, error: note };
+  const http = createHttpHost({ requestId: () => `req_${++count}`, log, graceMs: 200 });
+  if (options.workspace !== false) {
+    const body = { object: 'workspace' as const, body: { name: 'w', root: 'file:///w' } };
+    if ((await at.bridge.list(ana, { object: 'workspace', limit: 1 })).data.length === 0)
+      await at.send('resource.create', body);
+  }
+  const deps: Deps = {
+    log,
+    clock: at.clock,
+    ids: { next: (prefix) => `${prefix}_p${++count}` },
+    http,
+    authenticate: async (bearer) => {
+      const actor = bearer === undefined ? undefined : people[bearer];
+      if (!actor) throw new Fault('unauthenticated', 'the token is not valid');
+      return actor;
+    },
+    jwks: () => at.house.keyring.jwks(),
+    sign: (said) => at.house.keyring.signer().sign(said),
+    secret: async (name) => {
+      throw new Fault('not_found', `no secret ${name}`);
+    },
+    ...options.deps,
+  };
+  const door = await a2aDoor(settingsOf(options.config ?? {}), deps, {
+    ...(options.resolve && { resolve: options.resolve }),
+  }).open(at.bridge);
+  const { url } = await http.listen();
+  let closed = false;
+  const close = async () => {
+    if (closed) return;
+    closed = true;
+    await door.close();
+    await http.close();
+  };
+  onTestFinished(close);
+
+  const base = (agent = 'agent') => `${url}/a2a/${agent}`;
+
+  async function call(method: string, path: string, body?: unknown, more: Record<string, string> = {}) {
+    const headers: Record<string, string> = {
+      authorization: 'Bearer ana',
+      'a2a-version': '1.0',
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...more,
+    };
+    for (const [name, value] of Object.entries(headers)) if (value === '') delete headers[name];
+    const answer = await fetch(path.startsWith('http') ? path : `${url}${path}`, {
+      method,
+      headers,
+      ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    });
+    const said = await answer.text();
+    const json = answer.headers.get('content-type')?.includes('json');
+    return { status: answer.status, headers: answer.headers, body: json ? JSON.parse(said) : said };
+  }
+
+  return {
+    at,
+    url,
+    base,
+    call,
+    logged,
+    rpc: (method, params, headers) => call('POST', base(), { jsonrpc: '2.0', id: 'r1', method, params }, headers),
+    client: (binding = 'JSONRPC', token = 'ana') => sdkClient(`${base()}/`, binding, token),
+    close,
+  };
+}
+
+/** An unmodified client of the SDK; only its fetch adds the token. */
+export async function sdkClient(url: string, binding: 'JSONRPC' | 'HTTP+JSON', token: string): Promise<Client> {
+  const fetchImpl = withToken(token);
+  const factory = new ClientFactory(
+    ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
+      cardResolver: new DefaultAgentCardResolver({ fetchImpl }),
+      transports: [new JsonRpcTransportFactory({ fetchImpl }), new RestTransportFactory({ fetchImpl })],
+      preferredTransports: [binding],
+    }),
+  );
+  return await factory.createFromUrl(url);
+}
+
+export function withToken(token: string): typeof fetch {
+  return (input, init) => {
+    const headers = new Headers(init?.headers);
+    headers.set('authorization', `Bearer ${token}`);
+    return fetch(input, { ...init, headers });
+  };
+}
+
+let sent = 0;
+
+/** A request to send one text, or the parts given. */
+export function sending(text: string, more: Partial<NonNullable<SendMessageRequest['message']>> = {}, config = {}) {
+  sent += 1;
+  const request: SendMessageRequest = {
+    tenant: '',
+    metadata: undefined,
+    configuration: {
+      returnImmediately: false,
+      acceptedOutputModes: [],
+      taskPushNotificationConfig: undefined,
+      ...config,
+    },
+    message: {
+      messageId: `m-${sent}`,
+      role: Role.ROLE_USER,
+      contextId: '',
+      taskId: '',
+      parts: [{ content: { $case: 'text', value: text }, mediaType: '', filename: '', metadata: undefined }],
+      metadata: undefined,
+      extensions: [],
+      referenceTaskIds: [],
+      ...more,
+    },
+  };
+  return request;
+}
+
+/** The wire form of a message with one text. */
+export function wire(text: string, more: object = {}) {
+  sent += 1;
+  return { message: { messageId: `w-${sent}`, role: 'ROLE_USER', parts: [{ text }], ...more } };
+}
+
+/** An agent's message as it streams it: pieces, then the whole. */
+export function speech(id: string, pieces: readonly string[]) {
+  const whole = pieces.join('');
+  return [
+    ...pieces.map((text) => ({
+      event: 'vendor.tollbridge.message_delta',
+      payload: { message_id: id, role: 'assistant', text },
+    })),
+    {
+      event: 'agent.message',
+      payload: { message: { id, role: 'assistant', parts: [{ type: 'text', text: whole, visibility: 'public' }] } },
+    },
+  ];
+}
