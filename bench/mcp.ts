@@ -1,0 +1,116 @@
+/**
+ * What the gateway costs a tool call: `tools/call` of an echo over HTTP, with rules, durable log and receipts, against the
+ * server itself and against two other gateways that do none of this. `mcp-1`: one client, the median of one call after the
+ * other. `mcp-32`: as many as 32 clients get done. All contenders are up at once and take turns in one run.
+ */
+import type { Told } from './mcp/load.ts';
+import {
+  echoCommand,
+  residentOf,
+  type Started,
+  startEcho,
+  startLoad,
+  startMcpProxy,
+  startOurs,
+  startSupergateway,
+} from './mcp/side.ts';
+import type { Measured } from './run.ts';
+
+export const name = 'mcp';
+export const names = ['mcp-1', 'mcp-32'] as const;
+type Name = (typeof names)[number];
+
+/** Shortened for trying out; figures worth keeping come from the default. */
+const ROUND_MS = Number(process.env.BENCH_ROUND_MS ?? 600);
+const ROUNDS = 5;
+
+export async function run(wanted: string = name): Promise<readonly Measured[]> {
+  const figures: Measured[] = [];
+  for (const each of wanted === name ? names : [wanted as Name]) figures.push(await measure(each));
+  return figures;
+}
+
+async function measure(bench: Name): Promise<Measured> {
+  const connections = bench === 'mcp-1' ? 1 : 32;
+  const open: { close(): void }[] = [];
+  const keep = <T extends { close(): void }>(part: T): T => {
+    open.unshift(part);
+    return part;
+  };
+  try {
+    const command = [...(await echoCommand()), '--stdio'];
+    const echo = keep(await startEcho());
+    const ours = keep(await startOurs({ http: { url: `http://127.0.0.1:${echo.port}/mcp` }, stdio: { command } }));
+    const others = {
+      'mcp-proxy': keep(await startMcpProxy(command)),
+      supergateway: keep(await startSupergateway(command)),
+    };
+    const load = keep(startLoad());
+    const place = (name: string, { port }: Started, path = '/mcp') =>
+      load.open({ name, port, path, connections, era: 'legacy' });
+    await place('direct', echo);
+    await place('ours', ours, '/mcp/http');
+    await place('ours-stdio', ours, '/mcp/stdio');
+    for (const [other, started] of Object.entries(others)) await place(other, started);
+
+    const told = new Map<string, Told[]>();
+    const contenders = ['direct', 'ours', 'ours-stdio', ...Object.keys(others)];
+    let settled = 0;
+    for (let round = 0; round <= ROUNDS; round += 1) {
+      for (const who of contenders) {
+        const heard = await load.run(who, ROUND_MS);
+        // The first round warms everyone up.
+        if (round > 0) told.set(who, [...(told.get(who) ?? []), heard]);
+      }
+      if (round === 1) settled = residentOf(ours.pid);
+    }
+    const p50 = (who: string) => middle(told.get(who)!.map((each) => each.p50));
+    const rate = (who: string) => middle(told.get(who)!.map(({ calls, ms }) => (calls / ms) * 1_000));
+    return figureOf(bench, p50, rate, { settled, last: residentOf(ours.pid) });
+  } finally {
+    for (const part of open) part.close();
+  }
+}
+
+function figureOf(
+  bench: Name,
+  p50: (who: string) => number,
+  rate: (who: string) => number,
+  resident: { readonly settled: number; readonly last: number },
+): Measured {
+  const round = (value: number) => Number(value.toFixed(3));
+  const memory = { rss_settled_mib: Math.round(resident.settled), rss_last_mib: Math.round(resident.last) };
+  if (bench === 'mcp-1') {
+    const better = Math.min(p50('mcp-proxy'), p50('supergateway'));
+    return {
+      bench,
+      ratio: round(p50('ours') / better),
+      against: 'the quicker of mcp-proxy and supergateway; p50 of one call after the other',
+      added_p50_ms: round(p50('ours') - p50('direct')),
+      ours_p50_ms: round(p50('ours')),
+      ours_stdio_p50_ms: round(p50('ours-stdio')),
+      direct_p50_ms: round(p50('direct')),
+      mcp_proxy_p50_ms: round(p50('mcp-proxy')),
+      supergateway_p50_ms: round(p50('supergateway')),
+      ...memory,
+    };
+  }
+  const better = Math.max(rate('mcp-proxy'), rate('supergateway'));
+  return {
+    bench,
+    ratio: round(rate('ours') / better),
+    against: 'the better of mcp-proxy and supergateway; calls per second of 32 clients',
+    ours_per_second: Math.round(rate('ours')),
+    ours_stdio_per_second: Math.round(rate('ours-stdio')),
+    direct_per_second: Math.round(rate('direct')),
+    mcp_proxy_per_second: Math.round(rate('mcp-proxy')),
+    supergateway_per_second: Math.round(rate('supergateway')),
+    ratio_to_direct: round(rate('ours') / rate('direct')),
+    ours_p50_ms: round(p50('ours')),
+    ...memory,
+  };
+}
+
+function middle(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+}

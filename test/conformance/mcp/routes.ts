@@ -1,0 +1,55 @@
+/** The ways in which the suite reaches something, and what lies in a way's nature rather than in our hands. */
+import { fileURLToPath } from 'node:url';
+import type { UpstreamConfig } from '../../../adapters/mcp/config.ts';
+import type { Closable } from '../../../src/ports.ts';
+import { type Fixture, fixtureCommand, serveFixture } from '../../support/mcp-fixture.ts';
+import type { Era } from '../../support/mcp-fixture-asking.ts';
+import { openMcpGateway } from '../../support/mcp-gateway.ts';
+import { REVISIONS, type Revision, type Target } from './suite.ts';
+
+export interface Route {
+  readonly name: string;
+  readonly revisions: readonly Revision[];
+  open(revision: Revision): Promise<Closable & { readonly target: Target }>;
+}
+
+const [LEGACY, MODERN] = REVISIONS;
+
+/** The gateway in front of one server. */
+async function through(upstream: UpstreamConfig, fixture?: Fixture): ReturnType<Route['open']> {
+  const gateway = await openMcpGateway({ upstreams: { fixture: upstream } });
+  return {
+    target: { server: gateway.at('fixture') },
+    async close() {
+      await gateway.close();
+      await fixture?.close();
+    },
+  };
+}
+
+async function throughHttp(era?: Era): ReturnType<Route['open']> {
+  const fixture = await serveFixture(era && { era });
+  return await through({ url: fixture.url }, fixture);
+}
+
+/** The suite appends the address it serves at. */
+const CLIENT = [process.execPath, '--import', 'tsx', fileURLToPath(new URL('./client.ts', import.meta.url))].join(' ');
+
+export const routes: readonly Route[] = [
+  {
+    name: 'direct',
+    revisions: REVISIONS,
+    async open() {
+      const fixture = await serveFixture();
+      return { target: { server: fixture.url }, close: fixture.close };
+    },
+  },
+  { name: 'http', revisions: REVISIONS, open: () => throughHttp() },
+  { name: 'stdio', revisions: REVISIONS, open: () => through({ command: [...fixtureCommand()] }) },
+  { name: 'legacy client, modern server', revisions: [LEGACY], open: () => throughHttp('modern') },
+  { name: 'modern client, legacy server', revisions: [MODERN], open: () => throughHttp('legacy') },
+  { name: 'client', revisions: REVISIONS, open: async () => ({ target: { client: CLIENT }, close: async () => {} }) },
+];
+
+/** Empty for every route within one era. */
+export const DIFFERENCES: readonly { readonly route: string; readonly scenario: string; readonly why: string }[] = [];
