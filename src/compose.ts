@@ -34,6 +34,12 @@ import { createStoredVerifier } from './receipt/verify-stored.ts';
 import { createSqliteStore } from './store/sqlite.ts';
 import { VERSION } from './version.ts';
 
+export interface Parts {
+  readonly backends: readonly AgentBackend[];
+  readonly tools: readonly ToolBackend[];
+  readonly engines: readonly PolicyEngine[];
+}
+
 export interface HouseOptions {
   /** Everything the house writes is below here: the log, the keys, the leases. */
   readonly dataDir: string;
@@ -57,7 +63,9 @@ export interface HouseOptions {
   };
 }
 
-export interface House extends Core {
+export interface House extends Omit<Core, 'remount'> {
+  /** From now on these agents, tools and outside engines. What has begun goes on with whoever began it. */
+  remount(parts: Parts): void;
   readonly store: Store;
   readonly keyring: Keyring;
   readonly policy: ReloadablePolicy;
@@ -97,7 +105,8 @@ export async function openHouse(options: HouseOptions): Promise<House> {
   });
   await rules.reload();
 
-  const engines = [createPersonaEngine(), createQuotaEngine({ clock }), rules, ...(options.engines ?? [])];
+  const own: readonly PolicyEngine[] = [createPersonaEngine(), createQuotaEngine({ clock }), rules];
+  const engines = [...own, ...(options.engines ?? [])];
   const issuer =
     options.replace?.issuer ??
     createIssuer({
@@ -130,6 +139,10 @@ export async function openHouse(options: HouseOptions): Promise<House> {
     keyring,
     policy: rules,
     redactor,
+    remount(parts) {
+      core.remount(parts);
+      engines.splice(0, engines.length, ...own, ...parts.engines);
+    },
     async close() {
       await core.close();
       await rules.close();

@@ -91,6 +91,35 @@ export const ConfigShape = Closed({
   default_agent: Optional(NonEmpty),
   /** How freely agents without a persona act. */
   autonomy: Optional(ClosedWord(AUTONOMY_TIERS)),
+  /** How freely someone works, and with what; sessions and tasks name one as `persona_<name>`. */
+  personas: Optional(
+    Named(
+      Closed({
+        /** The agent that does the work. */
+        agent: Optional(NonEmpty),
+        description: Optional(Type.String()),
+        autonomy: Optional(ClosedWord(AUTONOMY_TIERS)),
+        /** The only tools it may use, `*` for any part of a name. All, when absent. */
+        tools: Optional(Type.Array(NonEmpty)),
+        /** The only agents it may hand work to. */
+        handoffs: Optional(Type.Array(NonEmpty)),
+        /** One of `quotas`. */
+        quota: Optional(NonEmpty),
+      }),
+    ),
+  ),
+  quotas: Optional(
+    Named(
+      Closed({
+        /** How much of what: `tasks`, `tool_calls`, `usd`, `tokens`, ... */
+        limits: Type.Record(Type.String(), Type.Number({ minimum: 0 })),
+        /** Counts begin anew after this long: 1h, 1d. For good, when absent. */
+        per: Optional(NonEmpty),
+        /** Told, not enforced. */
+        soft: Optional(Type.Boolean()),
+      }),
+    ),
+  ),
   approvals: Optional(
     Closed({
       expire_after: Optional(NonEmpty),

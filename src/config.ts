@@ -34,6 +34,8 @@ export interface Config {
   readonly tools: Readonly<Record<string, JsonObject>>;
   readonly harnesses: Readonly<Record<string, JsonObject>>;
   readonly demo: boolean;
+  readonly personas: NonNullable<ConfigFile['personas']>;
+  readonly quotas: NonNullable<ConfigFile['quotas']>;
   readonly defaultAgent: string | undefined;
   readonly autonomy: ConfigFile['autonomy'];
   readonly askExpiresMs: number | undefined;
@@ -42,6 +44,10 @@ export interface Config {
   readonly keepEventsMs: number | undefined;
   /** Reads the rules anew each time, so that a changed file is a changed policy. */
   readonly policy: { readonly load: () => Promise<Sources>; readonly watch: readonly string[] };
+  /** The file as it was read; empty when there is none. */
+  readonly written: ConfigFile;
+  /** Reads the same file again. */
+  readonly again: () => Promise<Config>;
   /** `file:line:column` of a member, for whoever finds something wrong with it later. */
   readonly where: (path: readonly string[]) => string;
 }
@@ -104,6 +110,8 @@ export async function readConfig(given: Given): Promise<Config> {
     agents: config.agents ?? {},
     tools: config.tools ?? {},
     harnesses: config.harnesses ?? {},
+    personas: personasOf(config, where),
+    quotas: quotasOf(config, duration),
     demo: config.demo ?? config.agents === undefined,
     defaultAgent: config.default_agent,
     autonomy: config.autonomy,
@@ -114,8 +122,29 @@ export async function readConfig(given: Given): Promise<Config> {
       load: () => readSources(document && file, policies),
       watch: [...(document ? [file] : []), ...policies],
     },
+    written: config,
+    again: () => readConfig(given),
     where,
   };
+}
+
+/** Sections that can change while work goes on. `rules` can too, and have their own way. */
+export const WITHOUT_RESTART = ['agents', 'tools', 'harnesses', 'personas', 'quotas', 'retention'] as const;
+
+function personasOf({ personas = {}, quotas = {} }: ConfigFile, where: Config['where']): Config['personas'] {
+  for (const [name, { quota }] of Object.entries(personas)) {
+    if (quota && !Object.hasOwn(quotas, quota))
+      throw wrong(
+        where(['personas', name, 'quota']),
+        `there is no quota ${quota}; quotas has: ${Object.keys(quotas).join(', ') || 'none'}`,
+      );
+  }
+  return personas;
+}
+
+function quotasOf({ quotas = {} }: ConfigFile, duration: Duration): Config['quotas'] {
+  for (const [name, { per }] of Object.entries(quotas)) duration(per, 'quotas', name, 'per');
+  return quotas;
 }
 
 type Duration = (given: string | undefined, ...path: string[]) => number | undefined;

@@ -7,11 +7,12 @@ import { openApiKeys } from './auth/api-keys.ts';
 import { createAuthenticator } from './auth/authenticate.ts';
 import { createSecrets } from './auth/vaults.ts';
 import { createLogger } from './cli/logger.ts';
-import { type House, openHouse, SERVING_ROOM } from './compose.ts';
+import { type House, openHouse, type Parts, SERVING_ROOM } from './compose.ts';
 import type { Config } from './config.ts';
-import { createIds, later, systemClock } from './core/clock.ts';
+import { createIds, systemClock } from './core/clock.ts';
 import type { Recovered } from './core/recovery.ts';
 import { createRedactor } from './core/redact.ts';
+import { declare } from './declare.ts';
 import { createDemoAgent } from './demo/agent.ts';
 import { createHandOver } from './demo/hand-over.ts';
 import { createDemoTools } from './demo/tools.ts';
@@ -21,8 +22,10 @@ import { openWebhooks, type Recipient } from './inbox/webhook.ts';
 import type { Actor } from './model/actions.ts';
 import { Fault } from './model/faults.ts';
 import { mountsOf } from './mounts.ts';
-import type { Closable, Deps, Logger } from './ports.ts';
-import { createCheckpoints } from './receipt/checkpoints.ts';
+import { createParts } from './parts.ts';
+import type { Closable, Deps, Logger, PolicyEngine } from './ports.ts';
+import { reloading } from './reload.ts';
+import { upkeep } from './upkeep.ts';
 import { VERSION } from './version.ts';
 import { createHttpHost } from './wire/http.ts';
 import { isLoopback } from './wire/origin.ts';
@@ -44,9 +47,6 @@ export interface Gateway extends Closable {
 
 /** The house itself, when it sets something up or looks after it. */
 const KEEPER: Actor = { id: 'system:gateway', kind: 'system', scopes: ['*'] };
-const UPKEEP_MS = 10_000;
-/** How long rules of our own may take. */
-const RULES_MS = 2000;
 
 export async function startGateway(config: Config, { journal }: GatewayOptions = {}): Promise<Gateway> {
   const local = isLoopback(config.host);
@@ -90,14 +90,19 @@ export async function startGateway(config: Config, { journal }: GatewayOptions =
     agents: [createDemoAgent({ pause, handOver }), createDemoAgent({ pause, name: 'second' })],
     tools: [createDemoTools(journal ? { journal: (line) => appendFileSync(journal, `${line}\n`) } : {})],
   };
-  const agents = distinct('agents', [...mounts.agents.map((open) => open(deps)), ...(config.demo ? demo.agents : [])]);
-  const tools = distinct('tools', [
-    ...mounts.tools.map((open) => open(deps)),
-    ...(config.demo ? demo.tools : []),
-    ...mounts.doors.flatMap(({ adapter, section, tools }) => (tools && adapter.ownTools?.(section, deps)) || []),
-  ]);
-  const engines = mounts.harnesses.map((open) => open(deps));
-  const parts: Closable[] = [...agents, ...tools, ...engines].map((part) => ({ close: async () => part.close?.() }));
+  const parts = createParts(deps);
+  const ownTools = mounts.doors.flatMap(
+    ({ adapter, section, tools }) => (tools && adapter.ownTools?.(section, deps)) || [],
+  );
+  const built = {
+    backends: config.demo ? demo.agents : [],
+    tools: [...(config.demo ? demo.tools : []), ...ownTools],
+  };
+  const dressed = ({ backends, tools, engines }: Parts): Parts =>
+    traced
+      ? { backends: backends.map(traced.backend), tools: tools.map(traced.tools), engines }
+      : { backends, tools, engines };
+  const taken = parts.take(mounts, built);
   const plain: House = await openHouse({
     dataDir: config.dataDir,
     roomBytes: SERVING_ROOM,
@@ -105,11 +110,8 @@ export async function startGateway(config: Config, { journal }: GatewayOptions =
     logger,
     redactor,
     ids,
-    backends: traced ? agents.map(traced.backend) : agents,
-    tools: traced ? tools.map(traced.tools) : tools,
-    engines,
+    ...dressed(taken),
     settings: {
-      policyTimeoutMs: Math.max(RULES_MS, ...engines.map(({ patienceMs = 0 }) => patienceMs)),
       defaultAgent: config.defaultAgent,
       ...(config.autonomy && { defaultTier: config.autonomy }),
       ...(config.askExpiresMs && { askExpiresMs: config.askExpiresMs }),
@@ -122,12 +124,19 @@ export async function startGateway(config: Config, { journal }: GatewayOptions =
     await haveWorkspace(house);
     const waiting = (await house.bridge.list(KEEPER, { object: 'ask', where: { state: 'open' }, limit: 200 })).data
       .length;
-    for (const engine of engines) engine.listen?.(house.bridge, KEEPER);
+    await declare(house.bridge, KEEPER, config, systemClock);
+    const told = new WeakSet<PolicyEngine>();
+    const tell = (engines: readonly PolicyEngine[]) => {
+      for (const engine of engines) if (!told.has(engine)) engine.listen?.(house.bridge, KEEPER);
+      for (const engine of engines) told.add(engine);
+    };
+    tell(taken.engines);
     for (const { adapter, section, open } of mounts.doors) {
       const opening = open && adapter.door?.(section, deps);
       if (opening) opened.unshift(await opening.open(house.bridge));
     }
-    opened.unshift(upkeep(house, config, logger));
+    let keepEventsMs = config.keepEventsMs;
+    opened.unshift(upkeep(house, () => keepEventsMs, logger));
     const links = createLinks((text) => house.keyring.signer().mac(text));
     const linked = Object.entries(config.webhooks).flatMap(([name, hook]) => (hook.links ? [name] : []));
     if (linked.length > 0)
@@ -140,6 +149,22 @@ export async function startGateway(config: Config, { journal }: GatewayOptions =
       opened.unshift(
         openWebhooks({ bridge: house.bridge, actor: KEEPER, recipients, clock: systemClock, log: logger, pause }),
       );
+    const live = reloading({
+      config,
+      store: house.store,
+      log: logger,
+      async take(next) {
+        const now = parts.take(mountsOf(next, adapters), built);
+        house.remount(dressed(now));
+        now.settle();
+        tell(now.engines);
+        const kept = keepEventsMs;
+        keepEventsMs = next.keepEventsMs;
+        const declared = await declare(house.bridge, KEEPER, next, systemClock);
+        return [...now.changed, ...declared, ...(kept === keepEventsMs ? [] : ['retention'])];
+      },
+    });
+    opened.unshift(live);
     let closed: Promise<void> | undefined;
     return {
       house,
@@ -148,12 +173,12 @@ export async function startGateway(config: Config, { journal }: GatewayOptions =
       recovered,
       waiting,
       close() {
-        closed ??= closeAll([...opened, house, ...parts, ...(traced ? [traced] : [])], logger);
+        closed ??= closeAll([...opened, house, parts, ...(traced ? [traced] : [])], logger);
         return closed;
       },
     };
   } catch (cause) {
-    await closeAll([...opened, house, ...parts, ...(traced ? [traced] : [])], logger);
+    await closeAll([...opened, house, parts, ...(traced ? [traced] : [])], logger);
     throw cause;
   }
 }
@@ -170,17 +195,6 @@ async function recipientsOf(
       return { name, url, key: await secret(key), link };
     }),
   );
-}
-
-/** Work and calls are given by name. */
-function distinct<T extends { readonly name: string }>(kind: string, parts: readonly T[]): readonly T[] {
-  const twice = parts.find(({ name }, index) => parts.findIndex((other) => other.name === name) !== index);
-  if (twice)
-    throw new Fault(
-      'invalid_request',
-      `${kind}: two are called ${twice.name}; the built-in ones can be left out with "demo: false"`,
-    );
-  return parts;
 }
 
 /** Nothing of it is loaded unless a collector is named. */
@@ -214,26 +228,6 @@ async function haveWorkspace({ bridge }: House): Promise<void> {
     body: { name: 'default', root: 'tollbridge://default' },
   };
   await bridge.submit({ kind: 'resource.create', actor: KEEPER, body });
-}
-
-/** Signs the receipts' tree as it grows, and lets go of events that are past their time. */
-function upkeep({ store, keyring }: House, { keepEventsMs }: Config, logger: Logger): Closable {
-  const checkpoints = createCheckpoints({ store, signer: keyring.signer(), clock: systemClock });
-  const round = async () => {
-    try {
-      await checkpoints.take();
-      if (keepEventsMs) await store.retain(later(systemClock.now(), -keepEventsMs));
-    } catch (cause) {
-      logger.error({ err: cause }, 'upkeep failed; it is tried again');
-    }
-  };
-  const timer = setInterval(round, UPKEEP_MS).unref();
-  return {
-    async close() {
-      clearInterval(timer);
-      await round();
-    },
-  };
 }
 
 /** Every part gets its chance to close, whatever the one before it did. */

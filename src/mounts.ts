@@ -20,7 +20,13 @@ export interface Door {
 }
 
 /** Something to be opened once the house has what it needs. */
-export type Opening<T> = (deps: Deps) => T;
+export interface Opening<T> {
+  /** `agents.far`: where the configuration speaks of it. */
+  readonly at: string;
+  /** What is said there, to tell whether it is still the same. */
+  readonly said: string;
+  open(deps: Deps): T;
+}
 
 export interface Mounts {
   readonly doors: readonly Door[];
@@ -91,6 +97,10 @@ function partsOf<T>(
       where,
       at,
     );
-    return (deps) => checkAt(() => part.open(name, section as never, deps), where, at);
+    return {
+      at: `${kind}.${name}`,
+      said: JSON.stringify(member),
+      open: (deps) => checkAt(() => part.open(name, section as never, deps), where, at),
+    };
   });
 }

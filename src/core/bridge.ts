@@ -92,6 +92,8 @@ export interface Core {
   readonly bridge: Bridge;
   /** Takes up what an earlier process left behind. Doors open after this. */
   start(): Promise<Recovered>;
+  /** From now on these are the agents and tools. Work that has begun goes on with whoever began it. */
+  remount(parts: { readonly backends: readonly AgentBackend[]; readonly tools: readonly ToolBackend[] }): void;
   /** Resolves when no task of this process is running. */
   idle(): Promise<void>;
   /** Stops taking work, lets what runs end or be resumed later, and leaves the store to its owner. */
@@ -102,7 +104,8 @@ export function createCore(deps: CoreDeps): Core {
   const { store, clock, ids, issuer, logger } = deps;
   const settings: Settings = { ...DEFAULTS, ...deps.settings };
   const backends = new Map(deps.backends.map((backend) => [backend.name, backend]));
-  const defaultAgent = settings.defaultAgent ?? deps.backends[0]?.name;
+  const toolBackends = [...deps.tools];
+  const defaultAgent = () => settings.defaultAgent ?? backends.keys().next().value;
   const instance = ids.next('instance');
   const closing = new AbortController();
   let held: { close(): Promise<void> } | undefined;
@@ -122,7 +125,7 @@ export function createCore(deps: CoreDeps): Core {
     },
   };
   function release(sessionId: string): void {
-    for (const backend of deps.backends) {
+    for (const backend of backends.values()) {
       backend
         .release?.(sessionId)
         .catch((cause) => logger.warn({ err: cause, agent: backend.name }, 'an agent could not let go of a session'));
@@ -131,7 +134,7 @@ export function createCore(deps: CoreDeps): Core {
   const access = createAccess(store);
   const hash = (value: Json) => issuer.hash(value);
   const context: Context = { store, log, access, clock, ids, hash };
-  const tools = createTools(deps.tools, hash);
+  const tools = createTools(toolBackends, hash);
   const pins = createPins({ ...context, tools });
   const gate = pins.guard(createGate({ policy: deps.policy, timeoutMs: settings.policyTimeoutMs, log: logger }));
   const asks = createAsks({
@@ -177,7 +180,9 @@ export function createCore(deps: CoreDeps): Core {
     ...shared,
     runner,
     quotas: deps.quotas,
-    defaultAgent,
+    get defaultAgent() {
+      return defaultAgent();
+    },
     isDead,
     graceMs: settings.graceMs,
   });
@@ -248,9 +253,9 @@ export function createCore(deps: CoreDeps): Core {
       },
       async agents(actor) {
         requireReadScope(actor, 'skill');
-        return deps.backends.map(({ name, abilities, about = {} }) => ({
+        return [...backends.values()].map(({ name, abilities, about = {} }) => ({
           name,
-          default: name === defaultAgent,
+          default: name === defaultAgent(),
           abilities,
           about,
         }));
@@ -274,6 +279,12 @@ export function createCore(deps: CoreDeps): Core {
       };
       sweep = setTimeout(again, settings.sweepMs).unref();
       return recovered;
+    },
+
+    remount(parts) {
+      backends.clear();
+      for (const backend of parts.backends) backends.set(backend.name, backend);
+      toolBackends.splice(0, toolBackends.length, ...parts.tools);
     },
 
     async idle() {

@@ -21,11 +21,12 @@ export function createGate({ policy, timeoutMs, log }: GateDeps): Gate {
     // A timer of our own rather than AbortSignal.timeout, so that a quick decision leaves nothing ticking.
     const deadline = new AbortController();
     let timer: NodeJS.Timeout | undefined;
+    const waitMs = Math.max(timeoutMs, policy.patienceMs ?? 0);
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
         deadline.abort();
         reject(new Error('out of time'));
-      }, timeoutMs);
+      }, waitMs);
     });
     try {
       const decision = await Promise.race([policy.decide(action, deadline.signal), late]);
@@ -34,7 +35,7 @@ export function createGate({ policy, timeoutMs, log }: GateDeps): Gate {
     } catch (cause) {
       log.error({ err: cause, action: action.id }, 'policy did not decide; the action is blocked');
       return deadline.signal.aborted
-        ? blocked('policy_timed_out', `policy did not answer within ${timeoutMs} ms`, policy.name)
+        ? blocked('policy_timed_out', `policy did not answer within ${waitMs} ms`, policy.name)
         : blocked('policy_failed', 'policy could not be evaluated', policy.name);
     } finally {
       clearTimeout(timer);

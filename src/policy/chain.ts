@@ -19,7 +19,7 @@ const DEFAULT_TIMEOUT_MS = 5_000;
 const REWRITES: readonly Verdict[] = ['modify', 'escalate'];
 
 export interface ChainDeps {
-  /** In the order they are asked: persona, quotas, rules, then whoever decides outside. */
+  /** In the order they are asked: persona, quotas, rules, then whoever decides outside. Read anew for each decision. */
   readonly engines: readonly PolicyEngine[];
   /** For all engines together. */
   readonly timeoutMs?: number;
@@ -30,10 +30,15 @@ export interface PolicyChain extends PolicyEngine {
 }
 
 export function createPolicyChain({ engines, timeoutMs = DEFAULT_TIMEOUT_MS }: ChainDeps): PolicyChain {
+  /** Engines are asked one after the other; those that say they take long may. */
+  const patience = () => engines.reduce((sum, { patienceMs = 0 }) => sum + patienceMs, 0);
   return {
     name: NAME,
+    get patienceMs() {
+      return patience();
+    },
     async decide(action, signal) {
-      const deadline = performance.now() + timeoutMs;
+      const deadline = performance.now() + Math.max(timeoutMs, patience());
       const said: Decision[] = [];
       let current = action;
       let shadowed: Decision | undefined;
