@@ -14,10 +14,11 @@ import { compact, listOf, objectOf, textOf, within } from './shapes.ts';
 import { heard, type Step } from './step.ts';
 
 export interface ReadingOptions {
+  /** Names of messages begin with it, so that they are this task's own. */
   readonly taskId: string;
-  /** Names of messages and calls begin with it, so that they are this task's own. */
   readonly cwd: string;
-  /** The agent's name for the session, to find it again after a restart. */
+  /** The agent, and its own name for the session, to find it again after a restart. */
+  readonly agent: string;
   readonly sessionId: string;
   readonly thoughts: 'drop' | 'summary';
   /** What the session had cost before this task. */
@@ -70,7 +71,7 @@ export function createReading(options: ReadingOptions): Reading {
   }
 
   function said(id: string, wire: string | undefined, parts: readonly Json[]): Fact {
-    const acp = compact({ session_id: options.sessionId, message_id: wire });
+    const acp = compact({ agent: options.agent, session_id: options.sessionId, message_id: wire });
     const message = { id, object: 'message', role: 'assistant', parts, metadata: { acp } };
     return { event: 'agent.message', payload: { message: message as unknown as Json } };
   }

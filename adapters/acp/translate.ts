@@ -190,7 +190,7 @@ export function toCoreEnd(result: Json, summary: string): End {
 }
 
 /** The same from an error. Its text is the agent's own and is repeated; what it attached is not. */
-export function toCoreFailure({ code, message }: WireError, canceled: boolean): End {
+export function toCoreFailure({ code, message }: Pick<WireError, 'code' | 'message'>, canceled: boolean): End {
   // Some agents answer a cancel with an error.
   if (canceled || code === REQUEST_CANCELLED) return { state: 'CANCELED' };
   return {

@@ -1,0 +1,15 @@
+/** The Agent Client Protocol: editors in front, agents behind. */
+import { PROTOCOL } from '../../mappings/acp.ts';
+import type { Adapter } from '../../src/index.ts';
+import { acpBackend } from './client.ts';
+import { type AcpBackendConfig, type AcpConfig, backendSchema, configSchema } from './config.ts';
+
+export const acp: Adapter<AcpConfig> = {
+  name: 'acp',
+  revision: String(PROTOCOL),
+  configSchema,
+  backend: {
+    configSchema: backendSchema,
+    open: (name, config: AcpBackendConfig, deps) => acpBackend(name, config, deps),
+  },
+};

@@ -1,0 +1,206 @@
+/** What an agent asks of its client while it works, each put to the bridge and answered in the agent's own words. */
+import { HITL_KINDS, HITL_RESPOND } from '../../mappings/acp-harn.ts';
+import { type Answer, EFFECTS, type Json, type JsonObject, type Logger, type Sink } from '../../src/index.ts';
+import type { BackendSettings } from './config.ts';
+import type { Files } from './files.ts';
+import { harnPayload } from './harn.ts';
+import { type Asked, RpcError } from './peer.ts';
+import type { Reading } from './reading.ts';
+import type { Seat } from './seat.ts';
+import { listOf, objectOf, textOf, within } from './shapes.ts';
+import type { Step } from './step.ts';
+import type { Terminals } from './terminals.ts';
+import { inputOf, onlyLasting, optionsOf, toAction, toolNameOf, toWireOutcome } from './translate.ts';
+
+export interface RequestsDeps {
+  readonly settings: BackendSettings;
+  readonly sink: Sink;
+  readonly reading: Reading;
+  readonly files: Files;
+  readonly terminals: Terminals;
+  readonly seat: Seat;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+  write(steps: readonly Step[]): Promise<void>;
+}
+
+export interface Requests {
+  answer(asked: Asked): Promise<Json>;
+  /** A question that comes as an update and is answered by a call of ours. */
+  harnQuestion(update: JsonObject): void;
+  /** How many are being dealt with. */
+  readonly open: number;
+  /** When the last one was. */
+  readonly settledAt: number;
+  /** True when the agent did anything through us. */
+  readonly held: boolean;
+}
+
+export function createRequests(deps: RequestsDeps): Requests {
+  const { settings, sink, reading, files, terminals, seat, log, signal, write } = deps;
+  let open = 0;
+  let settledAt = 0;
+  let held = false;
+  let count = 0;
+
+  async function permission(params: JsonObject): Promise<JsonObject> {
+    count += 1;
+    const toolCall = { toolCallId: `permission-${count}`, ...objectOf(params.toolCall) };
+    const options = optionsOf(params.options);
+    // Older Harn agents offer no options and say the tool's name in a place of its own.
+    const bare = params.options === undefined;
+    const named = textOf(within(toolCall, 'toolName'));
+    const { call, steps } = reading.asked(named ? { name: named, ...toolCall } : toolCall);
+    await write(steps);
+    if (!bare && onlyLasting(options)) {
+      const { id: tool_call_id, told } = call;
+      const name = toolNameOf(told);
+      const error = 'the agent offered nothing but a lasting grant, which is not ours to give';
+      reading.denied(call);
+      await write([
+        {
+          event: 'tool.requested',
+          payload: { tool_call_id, name, kind: 'tool', input: inputOf(told), effect: 'unknown', evidence: 'asked' },
+        },
+        { event: 'tool.failed', payload: { tool_call_id, name, status: 'error', error, code: 'lasting_grant_only' } },
+      ]);
+      return toWireOutcome(options, { kind: 'denied', by: 'tollbridge', reason: error });
+    }
+    const { sessionId: _, ...asked } = params;
+    const title = textOf(within(params, 'toolCall', 'title'));
+    const answer = await sink.ask({
+      kind: 'approval',
+      action: toAction(call.told, call.id),
+      ...(title && { question: `May ${settings.name} do this: ${title.slice(0, 500)}?` }),
+      ext: { acp: { permission: asked } },
+    });
+    if (answer.kind !== 'approved') reading.denied(call);
+    return bare ? bareOutcome(answer) : toWireOutcome(options, answer);
+  }
+
+  async function elicitation(params: JsonObject): Promise<JsonObject> {
+    if (params.mode !== undefined && params.mode !== 'form') {
+      throw new RpcError({ code: -32602, message: 'only forms are filled in here' });
+    }
+    count += 1;
+    const schema = objectOf(params.requestedSchema);
+    const answer = await sink.ask({
+      kind: 'input',
+      key: `elicitation-${count}`,
+      question: textOf(params.message) ?? 'The agent asks for a value.',
+      ...(schema && { schema: schema as JsonObject }),
+    });
+    if (answer.kind === 'value') return { action: 'accept', content: asContent(answer.value as Json, schema) };
+    return { action: answer.kind === 'denied' ? 'decline' : 'cancel' };
+  }
+
+  const SERVED: Readonly<Record<string, (asked: Asked) => Promise<Json> | Json>> = {
+    'session/request_permission': ({ params }) => permission(params),
+    'elicitation/create': ({ params }) => elicitation(params),
+    ...(settings.fs && {
+      'fs/read_text_file': ({ params }: Asked) => files.read(params),
+      'fs/write_text_file': ({ params }: Asked) => files.write(params),
+    }),
+    ...(settings.terminal && {
+      'terminal/create': ({ params }: Asked) => terminals.create(params),
+      'terminal/output': ({ params }: Asked) => terminals.output(params),
+      'terminal/wait_for_exit': (asked: Asked) => terminals.exit(asked.params, asked.signal),
+      'terminal/kill': ({ params }: Asked) => terminals.kill(params),
+      'terminal/release': ({ params }: Asked) => terminals.release(params),
+    }),
+  };
+
+  async function settle<T>(work: () => Promise<T> | T): Promise<T> {
+    open += 1;
+    try {
+      return await work();
+    } finally {
+      open -= 1;
+      settledAt = performance.now();
+    }
+  }
+
+  async function answerHarn(told: JsonObject): Promise<void> {
+    const requestId = textOf(told.requestId);
+    if (!requestId) return;
+    const payload = objectOf(told.payload) ?? {};
+    const question =
+      textOf(payload.question) ?? textOf(payload.prompt) ?? textOf(payload.message) ?? textOf(payload.action);
+    const wants = HITL_KINDS[String(told.kind)] ?? 'approval';
+    const ext = { acp: { hitl: told } };
+    const request = objectOf(payload.approvalRequest) ?? payload;
+    const answer = await sink.ask(
+      wants === 'input'
+        ? { kind: 'input', key: `hitl-${requestId}`, question: question ?? 'The agent asks for a value.', ext }
+        : {
+            kind: 'approval',
+            action: {
+              kind: 'tool',
+              tool_call_id: `hitl-${requestId}`,
+              tool: textOf(request.action) ?? String(told.kind),
+              arguments: objectOf(request.args) ?? {},
+              effect: EFFECTS.find((word) => word === request.effect) ?? 'unknown',
+              evidence: 'asked',
+            },
+            ...(question && { question }),
+            ext,
+          },
+    );
+    if (signal.aborted) return;
+    const by = 'by' in answer ? { reviewer: answer.by } : {};
+    const reason = 'reason' in answer && answer.reason ? { reason: answer.reason } : {};
+    const yes = answer.kind === 'approved';
+    const verdict =
+      wants === 'input'
+        ? { answer: answer.kind === 'value' ? (answer.value as Json) : null }
+        : told.kind === 'escalation'
+          ? { accepted: yes }
+          : { approved: yes };
+    await seat.peer.request(HITL_RESPOND, {
+      sessionId: seat.sessionId,
+      request_id: requestId,
+      ...verdict,
+      ...by,
+      ...reason,
+    });
+  }
+
+  return {
+    get open() {
+      return open;
+    },
+    get settledAt() {
+      return settledAt;
+    },
+    get held() {
+      return held;
+    },
+    async answer(asked) {
+      const { method } = asked;
+      const serve = SERVED[method];
+      if (!serve) throw new RpcError({ code: -32601, message: `there is no method ${method.slice(0, 100)} here` });
+      if (method.startsWith('fs/') || method === 'terminal/create') held = true;
+      return await settle(() => serve(asked));
+    },
+    harnQuestion(update) {
+      settle(() => answerHarn(harnPayload(update))).catch((cause) => {
+        if (!signal.aborted) log.warn({ err: cause, agent: settings.name }, 'a question could not be settled');
+      });
+    },
+  };
+}
+
+/** Harn agents before options: a bare yes, or a no with its reason. */
+function bareOutcome(answer: Answer): JsonObject {
+  if (answer.kind === 'approved') return { outcome: { outcome: 'selected' }, granted: true };
+  return { granted: false, reason: 'reason' in answer ? (answer.reason ?? answer.kind) : answer.kind };
+}
+
+/** A single wanted value may be given as itself. */
+function asContent(value: Json, schema: JsonObject | undefined): JsonObject {
+  const given = objectOf(value);
+  if (given) return given;
+  const names = Object.keys(objectOf(schema?.properties) ?? {});
+  const [only = 'value'] = names.length > 0 ? names : listOf(schema?.required).map(String);
+  return { [only]: value };
+}
