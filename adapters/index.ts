@@ -1,6 +1,7 @@
 /** Every protocol the bridge speaks, one line each. Nothing else happens here. */
 import type { Adapter } from '../src/ports.ts';
+import { a2a } from './a2a/index.ts';
 import { ahp } from './ahp/index.ts';
 import { harn } from './harn/index.ts';
 
-export const adapters: readonly Adapter<never>[] = [ahp, harn];
+export const adapters: readonly Adapter<never>[] = [a2a, ahp, harn];
