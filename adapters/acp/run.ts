@@ -130,8 +130,9 @@ export async function runTask({ settings, deps, work, sink, signal, seat }: RunO
     await seat.peer.notify('session/cancel', { sessionId });
     await pause(settings.cancelMs, undefined, { signal: over }).catch(() => {});
     if (over.aborted) return await forever();
-    await seat.close();
-    throw new Fault('deadline_exceeded', `the agent ${settings.name} did not stop when it was told to`);
+    const why = new Fault('deadline_exceeded', `the agent ${settings.name} did not stop when it was told to`);
+    await seat.close(why);
+    throw why;
   }
 
   /** Silence while it works and nothing is asked of us is an agent that hangs. */
@@ -143,8 +144,9 @@ export async function runTask({ settings, deps, work, sink, signal, seat }: RunO
       if (over.aborted) return await forever();
       const since = Math.max(seat.heardAt, requests.settledAt);
       if (requests.open > 0 || performance.now() - since < settings.stallMs) continue;
-      await seat.close();
-      throw new Fault('upstream_unavailable', `the agent ${settings.name} has not said a word for too long`);
+      const why = new Fault('upstream_unavailable', `the agent ${settings.name} has not said a word for too long`);
+      await seat.close(why);
+      throw why;
     }
   }
 }

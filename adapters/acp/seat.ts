@@ -40,7 +40,8 @@ export interface Seat {
   /** Kinds of updates that came when nobody worked. */
   late: string[];
   sit(sitter: Sitter): { leave(): void };
-  close(): Promise<void>;
+  /** Whoever waits for it hears why. */
+  close(why?: Fault): Promise<void>;
 }
 
 export interface SeatOptions {
@@ -145,10 +146,9 @@ async function greet(child: Child, options: SeatOptions): Promise<Seat> {
         },
       };
     },
-    close() {
-      closing ??= child.close(settings.graceMs).finally(() => {
-        peer.cut(new Fault('upstream_unavailable', `the agent ${settings.name} was ended`));
-      });
+    close(why = new Fault('upstream_unavailable', `the agent ${settings.name} was ended`)) {
+      peer.cut(why);
+      closing ??= child.close(settings.graceMs);
       return closing;
     },
   };

@@ -1,0 +1,234 @@
+/** Agents that misbehave, go away or never answer: the task ends, says why, and nothing of them is left. */
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test, vi } from 'vitest';
+import { openAgentHouse } from './support/acp-house.ts';
+import { of } from './support/house.ts';
+
+const say = (text: string) => ({ say: text });
+
+test('an agent that dies at work fails its task, with what it had said, and the next one starts another', async () => {
+  const at = await openAgentHouse();
+  const task = await at.run([say('so far'), { exit: 3 }]);
+  expect(task.failure).toEqual({ code: 'upstream_unavailable', message: 'the agent scripted exited with 3' });
+  const events = await at.t.events(task.id);
+  expect(of(events, 'agent.message')).toHaveLength(1);
+  expect((await at.run('again')).status).toBe('COMPLETED');
+  expect(at.notes('pid')).toHaveLength(2);
+  expect(at.alive()).toHaveLength(1);
+});
+
+test('one killed from outside is the same', async () => {
+  const at = await openAgentHouse();
+  const task = await at.run([{ kill: 'SIGKILL' }, { hang: true }]);
+  expect(task.failure).toEqual({
+    code: 'upstream_unavailable',
+    message: 'the agent scripted was ended by SIGKILL',
+  });
+  expect(at.alive()).toEqual([]);
+});
+
+test('a question still open when its agent dies is withdrawn', async () => {
+  const at = await openAgentHouse();
+  const toolCall = { toolCallId: 'x', title: 'x', kind: 'execute' };
+  const options = [{ optionId: 'go', name: 'Allow', kind: 'allow_once' }];
+  const task = await at.task([{ ask: 'session/request_permission', params: { toolCall, options } }]);
+  await at.t.asks(task.id);
+  process.kill(Number(at.notes('pid')[0]), 'SIGKILL');
+  expect((await at.t.until(task.id)).status).toBe('FAILED');
+  const [closed] = of(await at.t.events(task.id), 'vendor.tollbridge.ask_closed');
+  expect(closed?.payload).toMatchObject({ state: 'canceled' });
+});
+
+test('a cancel is told to the agent, and its answer ends the task', async () => {
+  const at = await openAgentHouse();
+  const task = await at.task([{ untilCanceled: true }]);
+  await at.t.seen(task.id, 'vendor.acp.connected');
+  await at.t.send('task.cancel', { task_id: task.id, reason: 'enough' });
+  expect((await at.t.until(task.id)).status).toBe('CANCELED');
+  expect(at.notes()).toContain('cancel');
+  expect(at.alive()).toHaveLength(1);
+});
+
+test('an agent that answers a cancel with an error was canceled all the same', async () => {
+  const at = await openAgentHouse({ agent: { cancelError: true } });
+  const task = await at.task([{ untilCanceled: true }]);
+  await at.t.seen(task.id, 'vendor.acp.connected');
+  await at.t.send('task.cancel', { task_id: task.id });
+  const ended = await at.t.until(task.id);
+  expect([ended.status, ended.failure]).toEqual(['CANCELED', null]);
+});
+
+test('one that does not heed a cancel is ended with everything it started', async () => {
+  const at = await openAgentHouse({
+    agent: { ignoreCancel: true, ignoreEnd: true, ignoreTerm: true },
+    config: { timeouts: { cancel_ms: 50, grace_ms: 50 } },
+  });
+  const task = await at.task([{ spawn: 'here' }, { spawn: 'detached' }, say('spawned'), { hang: true }]);
+  await at.t.seen(task.id, 'vendor.tollbridge.message_delta');
+  expect(at.alive()).toHaveLength(3);
+  await at.t.send('task.cancel', { task_id: task.id });
+  expect((await at.t.until(task.id)).status).toBe('CANCELED');
+  await at.backend.close?.();
+  expect(at.alive()).toEqual([]);
+});
+
+test('one that ignores the end of its input and SIGTERM is killed when its session is over', async () => {
+  const at = await openAgentHouse({
+    agent: { ignoreEnd: true, ignoreTerm: true },
+    config: { timeouts: { grace_ms: 50 } },
+  });
+  await at.run([{ spawn: 'detached' }, say('done')]);
+  expect(at.alive()).toHaveLength(2);
+  await at.backend.release?.(at.room.session);
+  expect(at.alive()).toEqual([]);
+});
+
+test('silence while it works is a stall; silence while something is done for it is not', async () => {
+  const rules = '- { id: t, when: { kind: terminal }, then: allow, say: fine }';
+  const at = await openAgentHouse({ rules, config: { timeouts: { stall_ms: 300, grace_ms: 50 } } });
+  const task = await at.run([{ terminal: { command: 'sleep', args: ['1'] } }, { hang: true }]);
+  expect(of(await at.t.events(task.id), 'tool.completed')).toHaveLength(1);
+  expect(task.failure).toEqual({
+    code: 'upstream_unavailable',
+    message: 'the agent scripted has not said a word for too long',
+  });
+  await at.backend.close?.();
+  expect(at.alive()).toEqual([]);
+});
+
+test.each([
+  ['there is no such program', { command: ['/nowhere/at/all'] }, {}, /could not start \/nowhere\/at\/all/],
+  ['it speaks another version', {}, { version: 7 }, /speaks version 7/],
+  ['it never says hello', { timeouts: { start_ms: 300, grace_ms: 50 } }, { hangAtStart: true }, /in time/],
+  ['it wants a login', {}, { wantsLogin: true, authMethods: [{ id: 'key', name: 'Key' }] }, /set auth_method.*key/],
+  ['it has no such mode', { mode: 'yolo' }, {}, /has no mode yolo/],
+])('%s: the task fails and says so', async (_, config, agent, message) => {
+  const at = await openAgentHouse({ config, agent });
+  const task = await at.run('hello');
+  expect(task.failure?.code).toBe('upstream_unavailable');
+  expect(task.failure?.message).toMatch(message);
+  await at.backend.close?.();
+  expect(at.alive()).toEqual([]);
+});
+
+test('a login and a mode the configuration names are used', async () => {
+  const at = await openAgentHouse({
+    agent: {
+      wantsLogin: true,
+      authMethods: [{ id: 'key', name: 'Key' }],
+      modes: { currentModeId: 'default', availableModes: [{ id: 'plan', name: 'Plan' }] },
+    },
+    config: { auth_method: 'key', mode: 'plan' },
+  });
+  expect((await at.run('hello')).status).toBe('COMPLETED');
+  expect(at.notes('mode')).toEqual(['plan']);
+});
+
+test.each([
+  ['max_tokens', 'FAILED', 'budget_exhausted'],
+  ['max_turn_requests', 'FAILED', 'budget_exhausted'],
+  ['refusal', 'FAILED', 'refused'],
+  ['cancelled', 'CANCELED', undefined],
+  ['completed', 'COMPLETED', undefined],
+  ['went_well_i_think', 'FAILED', 'unknown_stop_reason'],
+])('a turn that stops as %s is %s', async (stopReason, status, code) => {
+  const at = await openAgentHouse();
+  const task = await at.run([say('x'), { result: { stopReason } }]);
+  expect([task.status, task.failure?.code]).toEqual([status, code]);
+});
+
+test('an error of the agent is told in its words, without what it attached', async () => {
+  const at = await openAgentHouse();
+  const task = await at.run([{ error: { code: 1001, message: 'out of luck', data: { token: 'hush' } } }]);
+  expect(task.failure).toEqual({ code: 'upstream_error', message: 'out of luck', details: { code: 1001 } });
+});
+
+test('stray output, nonsense frames and answers to nobody are passed over', async () => {
+  const at = await openAgentHouse({ agent: { stray: true } });
+  const task = await at.run([
+    { line: '{"jsonrpc":"2.0"' },
+    { line: '[{"jsonrpc":"2.0","method":"session/update"}]' },
+    { frame: { jsonrpc: '2.0', id: 77, result: {} } },
+    { frame: { jsonrpc: '2.0', method: 'session/update', params: { update: 'not an object' } } },
+    { frame: { jsonrpc: '2.0', method: '_someone/else', params: {} } },
+    { ask: '_someone/asks' },
+    say(' and on'),
+  ]);
+  expect(task.status).toBe('COMPLETED');
+  expect(at.notes('answer')).toEqual(['{"code":-32601,"message":"there is no method _someone/asks here"}']);
+});
+
+test('files outside the workspace are refused, also through a link and by way of dots', async () => {
+  const at = await openAgentHouse();
+  mkdirSync(join(at.dir, 'in'));
+  writeFileSync(join(at.dir, 'in', 'a.txt'), 'a');
+  symlinkSync('/etc', join(at.dir, 'in', 'etc'));
+  const read = (path: string) => ({ ask: 'fs/read_text_file', params: { path }, quiet: true });
+  await at.run([
+    read('/etc/hostname'),
+    read(`${at.dir}/in/etc/hostname`),
+    read(`${at.dir}/../../etc/hostname`),
+    read('relative.txt'),
+    read(join(at.dir, 'in', 'absent.txt')),
+    read(join(at.dir, 'in', 'a.txt')),
+  ]);
+  const answers = at.notes('answer').map((line) => JSON.parse(line));
+  expect(answers.map(({ code, content }) => code ?? content)).toEqual([1403, 1403, 1403, -32602, -32002, 'a']);
+});
+
+test('a terminal left running ends with its task', async () => {
+  const rules = '- { id: t, when: { kind: terminal }, then: allow, say: fine }';
+  const at = await openAgentHouse({ rules, config: { timeouts: { grace_ms: 50 } } });
+  const task = await at.run([
+    { terminal: { command: 'sh', args: ['-c', 'echo $$ > pid; exec sleep 60'] }, abandon: true },
+  ]);
+  expect(task.status).toBe('COMPLETED');
+  const [receipt] = await at.t.receipts(task.id);
+  expect(receipt?.side_effects.tool_calls).toHaveLength(1);
+  await at.backend.close?.();
+  expect(at.alive()).toEqual([]);
+});
+
+test('only the variables that are named reach the agent, and secrets by their names in a vault', async () => {
+  process.env.TOLLBRIDGE_TEST_SECRET = 'ours alone';
+  const hidden = await openAgentHouse({ agent: { env: 'TOLLBRIDGE_TEST_SECRET' } });
+  await hidden.run('x');
+  delete process.env.TOLLBRIDGE_TEST_SECRET;
+  expect(hidden.notes('env')).toEqual(['TOLLBRIDGE_TEST_SECRET=']);
+  const at = await openAgentHouse({
+    agent: { env: 'API_KEY' },
+    config: { env: { API_KEY: 'model-key' } },
+    secrets: { 'model-key': 'sk-123' },
+  });
+  await at.run('x');
+  expect(at.notes('env')).toEqual(['API_KEY=sk-123']);
+});
+
+test('after a restart an agent that can load is given its session back; one that cannot is told what was said', async () => {
+  const memory = join((await openAgentHouse()).dir, 'memory');
+  const able = await openAgentHouse({ agent: { memory, can: { loadSession: true } } });
+  await able.run('first');
+  await able.backend.release?.(able.room.session);
+  const second = await able.run('second');
+  expect(able.notes('session/load')).toHaveLength(1);
+  expect(able.notes('prompt').map((line) => JSON.parse(line))[1]).toEqual([{ type: 'text', text: 'second' }]);
+  // What it replayed while it loaded was written down the first time.
+  expect(JSON.stringify(await able.t.events(second.id))).not.toContain('an old word');
+
+  const unable = await openAgentHouse();
+  await unable.run('first');
+  await unable.backend.release?.(unable.room.session);
+  await unable.run('second');
+  expect(unable.notes('prompt').map((line) => JSON.parse(line))[1]).toEqual([
+    { type: 'text', text: 'What was said before in this conversation:\n\nuser: first\n\nassistant: you said: first' },
+    { type: 'text', text: 'second' },
+  ]);
+});
+
+test('a session that is quiet for long lets its process go', async () => {
+  const at = await openAgentHouse({ config: { timeouts: { idle_ms: 50, grace_ms: 50 } } });
+  await at.run('x');
+  await vi.waitFor(() => expect(at.alive()).toEqual([]), { timeout: 5_000 });
+  expect((await at.run('y')).status).toBe('COMPLETED');
+});
