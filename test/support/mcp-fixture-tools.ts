@@ -271,6 +271,17 @@ export const TOOLS: Readonly<Record<string, Tool>> = {
       'x-unknown': 'kept',
     }),
   },
+  say_on_the_way: {
+    takes: schema({ word: text }, ['word']),
+    async run({ args, context: { mcpReq } }) {
+      const progressToken = mcpReq._meta?.progressToken;
+      for (const progress of [1, 2]) {
+        const params = { progressToken, progress, message: args.word };
+        if (progressToken !== undefined) await mcpReq.notify({ method: 'notifications/progress', params });
+      }
+      return says(args.word);
+    },
+  },
   what_arrived: {
     run: ({ context }) => shows({ authorization: context.http?.req?.headers.get('authorization') ?? null }),
   },
