@@ -74,21 +74,21 @@ export function createPush({ bridge, settings, deps, readerOf, resolve }: PushDe
       ? await reader.catchUp(KEEPER, owned, { upTo: config.cursor })
       : reader.begin(owned.contextId);
     let saved = performance.now();
+    let heard = config.cursor;
     for await (const updates of reader.follow(KEEPER, task.id, projection, signal)) {
       const told = updates.flatMap((update) => worthTelling(update, projection));
       for (const update of told) {
         if (await deliver(config, target, { payload: update }, projection, signal)) continue;
-        if (!signal.aborted) await configs.note(config, projection.cursor, 'FAILED');
-        return;
+        return await configs.note(config, heard, signal.aborted ? 'ACTIVE' : 'FAILED');
       }
-      if (told.length > 0 && !projection.ended && performance.now() - saved > SAVE_MS) {
-        saved = performance.now();
-        await configs.note(config, projection.cursor, 'ACTIVE');
-      }
+      heard = projection.cursor;
+      if (told.length === 0 || projection.ended || performance.now() - saved < SAVE_MS) continue;
+      saved = performance.now();
+      await configs.note(config, heard, 'ACTIVE');
     }
-    if (projection.ended) await configs.note(config, projection.cursor, 'DISABLED');
-    else if (projection.cursor && projection.cursor !== config.cursor)
-      await configs.note(config, projection.cursor, 'ACTIVE');
+    if (projection.ended || heard !== config.cursor) {
+      await configs.note(config, heard, projection.ended ? 'DISABLED' : 'ACTIVE');
+    }
   }
 
   async function deliver(

@@ -30,9 +30,8 @@ export type Binding = 'JSONRPC' | 'HTTP+JSON';
 export async function newClient(url: string, binding: Binding): Promise<AnyClient> {
   const client = await sdkClient(url, binding, 'ana');
   const word = (state: TaskState | undefined) => taskStateToJSON(state ?? 0).replace('TASK_STATE_', '');
-  type Said = Awaited<ReturnType<ReturnType<typeof client.sendMessageStream>['next']>>['value'];
 
-  async function* heard(events: AsyncGenerator<NonNullable<Said>>): AsyncGenerator<Heard> {
+  async function* heard(events: AsyncGenerator<StreamResponse>): AsyncGenerator<Heard> {
     for await (const { payload } of events) {
       if (payload?.$case === 'task') {
         const { id, status, artifacts } = payload.value;
@@ -54,9 +53,9 @@ export async function newClient(url: string, binding: Binding): Promise<AnyClien
       const parts = data && {
         parts: [{ content: { $case: 'data' as const, value: data }, mediaType: '', filename: '', metadata: undefined }],
       };
-      return heard(client.sendMessageStream(sending(text, { taskId, ...parts })) as never);
+      return heard(client.sendMessageStream(sending(text, { taskId, ...parts })));
     },
-    subscribe: (id) => heard(client.resubscribeTask({ id, tenant: '' }) as never),
+    subscribe: (id) => heard(client.resubscribeTask({ id, tenant: '' })),
     cancel: async (id) => word((await client.cancelTask({ id, tenant: '', metadata: undefined })).status?.state),
     state: async (id) => word((await client.getTask({ id, tenant: '' })).status?.state),
   };

@@ -100,7 +100,8 @@ export async function openPeerOn(at: TestHouse, options: PeerOptions = {}): Prom
   };
   onTestFinished(close);
 
-  const base = (agent = 'agent') => `${url}/a2a/${agent}`;
+  const first = options.agents?.[0]?.name ?? 'agent';
+  const base = (agent = first) => `${url}/a2a/${agent}`;
 
   async function call(method: string, path: string, body?: unknown, more: Record<string, string> = {}) {
     const headers: Record<string, string> = {

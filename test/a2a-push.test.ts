@@ -1,0 +1,237 @@
+/** Push notifications: in order, with credentials, tried again, gone on with after a restart, and only to whom we may call. */
+
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { openPeer, openPeerOn, type Peer, speech, wire } from './support/a2a.ts';
+import { latch, scriptedAgent } from './support/agents.ts';
+import type { Body } from './support/door.ts';
+
+interface Hook {
+  readonly url: string;
+  readonly host: string;
+  readonly got: { readonly headers: IncomingMessage['headers']; readonly body: Body }[];
+  /** What comes next; 200 when nothing is said. */
+  readonly statuses: number[];
+  until(count: number): Promise<void>;
+}
+
+async function openHook(): Promise<Hook> {
+  const got: Hook['got'] = [];
+  const statuses: number[] = [];
+  const waiting = new Set<() => void>();
+  const server = createServer((request, response) => {
+    let text = '';
+    request.on('data', (chunk) => (text += chunk));
+    request.on('end', () => {
+      const status = statuses.shift() ?? 200;
+      if (status === 302) response.setHeader('location', 'http://127.0.0.1:1/');
+      if (status === 200) got.push({ headers: request.headers, body: JSON.parse(text) });
+      response.writeHead(status).end();
+      for (const wake of waiting) wake();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const host = `127.0.0.1:${port}`;
+  return {
+    url: `http://${host}/hook`,
+    host,
+    got,
+    statuses,
+    async until(count) {
+      while (got.length < count) {
+        await new Promise<void>((resolve) => {
+          const wake = () => {
+            waiting.delete(wake);
+            resolve();
+          };
+          waiting.add(wake);
+        });
+      }
+    },
+  };
+}
+
+/** What a delivery was about, in a word. */
+function about({ task, statusUpdate, artifactUpdate }: Body): string {
+  return (task ?? statusUpdate)?.status.state ?? artifactUpdate.artifact.parts[0].text;
+}
+
+const talker = scriptedAgent(async (sink) => {
+  for (const fact of speech('m1', ['One. ', 'Two.'])) await sink.emit(fact);
+  return undefined;
+});
+const config = (hook: Hook) => ({ push: { allow: [hook.host], retry_ms: [1, 1] } });
+const TOLD = ['TASK_STATE_SUBMITTED', 'TASK_STATE_WORKING', 'One. Two.', 'TASK_STATE_COMPLETED'];
+
+async function sentWith(peer: Peer, push: object, headers = {}) {
+  const configuration = { taskPushNotificationConfig: push };
+  return (await peer.rpc('SendMessage', { ...wire('go'), configuration }, headers)).body;
+}
+
+describe('deliveries', () => {
+  test('come in order, whole artifacts only, with credentials and the version', async () => {
+    const hook = await openHook();
+    const peer = await openPeer({ agents: [talker], config: config(hook) });
+    const authentication = { scheme: 'Bearer', credentials: 'hook-credential-1' };
+    await sentWith(peer, { url: hook.url, token: 'tok-1', authentication });
+    await hook.until(4);
+    expect(hook.got.map(({ body }) => about(body))).toEqual(TOLD);
+    expect(hook.got[0]?.headers).toMatchObject({
+      authorization: 'Bearer hook-credential-1',
+      'x-a2a-notification-token': 'tok-1',
+      'a2a-version': '1.0',
+      'content-type': 'application/a2a+json',
+    });
+  });
+
+  test('are tried again, and what was heard once is not said again', async () => {
+    const hook = await openHook();
+    hook.statuses.push(503, 200, 429, 500, 200);
+    const peer = await openPeer({ agents: [talker], config: config(hook) });
+    await sentWith(peer, { url: hook.url });
+    await hook.until(4);
+    expect(hook.got.map(({ body }) => about(body))).toEqual(TOLD);
+  });
+
+  test('are given up after the last try, and never follow a redirect', async () => {
+    for (const statuses of [[500, 500, 500], [302], [410]]) {
+      const hook = await openHook();
+      hook.statuses.push(...statuses);
+      const peer = await openPeer({ agents: [talker], config: config(hook) });
+      const { id } = (await sentWith(peer, { url: hook.url, id: 'c1' })).result.task;
+      await peer.at.until(id);
+      await peer.at.house.idle();
+      const failed = async () =>
+        (await peer.at.bridge.list({ id: 's', kind: 'system', scopes: ['*'] }, { object: 'connector' })).data as Body[];
+      await expect.poll(async () => (await failed())[0].status).toBe('FAILED');
+      expect(hook.got).toEqual([]);
+      expect(hook.statuses).toEqual([]);
+    }
+  });
+
+  test('are spelled as 0.3 spells them for whoever registered so', async () => {
+    const hook = await openHook();
+    const peer = await openPeer({ agents: [talker], config: config(hook) });
+    const message = { kind: 'message', messageId: 'a', role: 'user', parts: [{ kind: 'text', text: 'go' }] };
+    const configuration = { pushNotificationConfig: { url: hook.url } };
+    await peer.rpc('message/send', { message, configuration }, { 'a2a-version': '' });
+    await hook.until(4);
+    expect(hook.got.at(-1)?.body).toMatchObject({ kind: 'task', status: { state: 'completed' } });
+  });
+
+  test('go on after a restart from where they were', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'tollbridge-push-'));
+    onTestFinished(() => rm(dir, { recursive: true, force: true }));
+    const hook = await openHook();
+    const gate = latch();
+    const agent = scriptedAgent(
+      async (sink) => {
+        await gate.promise;
+        for (const fact of speech('m1', ['Late.'])) await sink.emit(fact);
+        return undefined;
+      },
+      { resume: true },
+    );
+    const options = { agents: [agent], config: config(hook), dir };
+    const peer = await openPeer(options);
+    const configuration = { returnImmediately: true, taskPushNotificationConfig: { url: hook.url } };
+    await peer.rpc('SendMessage', { ...wire('go'), configuration });
+    await hook.until(2);
+    await peer.close();
+    gate.open();
+    const again = await peer.at.reopen(options);
+    await openPeerOn(again, options);
+    await expect.poll(() => hook.got.map(({ body }) => about(body)).at(-1)).toBe('TASK_STATE_COMPLETED');
+    const told = hook.got.map(({ body }) => about(body));
+    expect(told.slice(0, 2)).toEqual(['TASK_STATE_SUBMITTED', 'TASK_STATE_WORKING']);
+    expect(told.filter((word) => word === 'TASK_STATE_SUBMITTED')).toHaveLength(1);
+    expect(told).toContain('Late.');
+  });
+});
+
+describe('configurations', () => {
+  const idle = scriptedAgent(async () => undefined);
+
+  test('are kept, shown without credentials, and removed, on both bindings', async () => {
+    const hook = await openHook();
+    const peer = await openPeer({ agents: [idle], config: config(hook) });
+    const { task } = (await peer.rpc('SendMessage', wire('go'))).body.result;
+    const given = { url: hook.url, token: 't', authentication: { scheme: 'Bearer', credentials: 'shh-credential' } };
+    const made = await peer.call('POST', `/a2a/agent/tasks/${task.id}/pushNotificationConfigs`, given);
+    expect(made.status).toBe(201);
+    const shown = {
+      id: made.body.id,
+      taskId: task.id,
+      url: hook.url,
+      token: 't',
+      authentication: { scheme: 'Bearer' },
+    };
+    expect(made.body).toEqual(shown);
+    const id = made.body.id as string;
+    expect((await peer.rpc('GetTaskPushNotificationConfig', { taskId: task.id, id })).body.result).toEqual(shown);
+    const { body } = await peer.call('GET', `/a2a/agent/tasks/${task.id}/pushNotificationConfigs`);
+    expect(body.configs).toEqual([shown]);
+    const path = `/a2a/agent/tasks/${task.id}/pushNotificationConfigs/${id}`;
+    expect((await peer.call('DELETE', path)).status).toBe(204);
+    expect((await peer.call('GET', path)).status).toBe(404);
+    expect((await peer.rpc('ListTaskPushNotificationConfigs', { taskId: task.id })).body.result).toEqual({
+      configs: [],
+    });
+  });
+
+  test.each([
+    'http://hook.example/',
+    'https://127.0.0.1/',
+    'https://[::1]/',
+    'https://169.254.169.254/',
+    'https://inside/',
+  ])('%s is refused when it is given, and no task begins to tell it anything', async (url) => {
+    const peer = await openPeer({ agents: [idle] });
+    const { task } = (await peer.rpc('SendMessage', wire('go'))).body.result;
+    const rpc = await peer.rpc('CreateTaskPushNotificationConfig', { taskId: task.id, url });
+    expect(rpc.body.error.code).toBe(-32602);
+    const rest = await peer.call('POST', `/a2a/agent/tasks/${task.id}/pushNotificationConfigs`, { url });
+    expect(rest.status).toBe(400);
+    expect((await peer.rpc('ListTaskPushNotificationConfigs', { taskId: task.id })).body.result.configs).toEqual([]);
+  });
+
+  test('a name that resolves inside is refused', async () => {
+    const peer = await openPeer({ agents: [idle], resolve: async () => [{ address: '10.0.0.8', family: 4 }] });
+    const { task } = (await peer.rpc('SendMessage', wire('go'))).body.result;
+    const rpc = await peer.rpc('CreateTaskPushNotificationConfig', { taskId: task.id, url: 'https://hook.example/' });
+    expect(rpc.body.error.message).toBe('url: the address is not a public one');
+  });
+
+  test('are not there where they are switched off', async () => {
+    const peer = await openPeer({ agents: [idle], config: { push: { enabled: false } } });
+    const { task } = (await peer.rpc('SendMessage', wire('go'))).body.result;
+    const rpc = await peer.rpc('ListTaskPushNotificationConfigs', { taskId: task.id });
+    expect(rpc.body.error.code).toBe(-32003);
+    const card = (await peer.call('GET', '/.well-known/agent-card.json')).body;
+    expect(card.capabilities.pushNotifications ?? false).toBe(false);
+  });
+
+  test('leave no credential behind on disk', async () => {
+    const hook = await openHook();
+    const peer = await openPeer({ agents: [talker], config: config(hook) });
+    const authentication = { scheme: 'Bearer', credentials: 'CANARY-credential-77' };
+    await sentWith(peer, { url: `${hook.url}?key=CANARY-query-77`, token: 'CANARY-token-77', authentication });
+    await hook.until(4);
+    await peer.close();
+    await peer.at.close();
+    for (const name of await readdir(peer.at.dir)) {
+      const bytes = await readFile(join(peer.at.dir, name)).catch(() => Buffer.alloc(0));
+      expect([name, bytes.includes('CANARY')]).toEqual([name, false]);
+    }
+    expect(peer.logged.join()).not.toContain('CANARY');
+  });
+});
