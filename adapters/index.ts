@@ -3,5 +3,6 @@ import type { Adapter } from '../src/ports.ts';
 import { a2a } from './a2a/index.ts';
 import { ahp } from './ahp/index.ts';
 import { harn } from './harn/index.ts';
+import { runs } from './runs/index.ts';
 
-export const adapters: readonly Adapter<never>[] = [a2a, ahp, harn];
+export const adapters: readonly Adapter<never>[] = [a2a, ahp, harn, runs];

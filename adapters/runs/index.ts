@@ -1,0 +1,12 @@
+/** Agent Harness v1: the runs API, for services that start runs here and for harnesses that do our work. */
+import { REVISION } from '../../mappings/runs.ts';
+import type { Adapter } from '../../src/index.ts';
+import { configSchema, type RunsConfig, settingsOf } from './config.ts';
+import { runsDoor } from './server.ts';
+
+export const runs: Adapter<RunsConfig> = {
+  name: 'runs',
+  revision: REVISION,
+  configSchema,
+  door: (config, deps) => runsDoor(settingsOf(config), deps),
+};
