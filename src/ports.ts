@@ -343,7 +343,8 @@ export type ActResult =
 
 export interface ToolBackend {
   readonly name: string;
-  list(): Promise<readonly Skill[]>;
+  /** What everyone may know of; with a session, also what is there for that session alone. */
+  list(sessionId?: string): Promise<readonly Skill[]>;
   /** What a tool does to the world; undefined when unknown, which counts as a side effect. */
   effect?(tool: string): Action['effect'] | undefined;
   /** What else rules may know of a call of this tool in this session. Asked anew each time. */
@@ -468,8 +469,8 @@ export interface Adapter<Config> {
   /** Of its door: `doors.<adapter>`. */
   readonly configSchema: object;
   door?(config: Config, deps: Deps): FrontDoor;
-  /** Tools that its door works with; mounted when the door has a section. */
-  ownTools?(config: Config, deps: Deps): ToolBackend;
+  /** Tools that its door works with; mounted when the door is open, and given the same `deps`. */
+  ownTools?(config: Config, deps: Deps): readonly ToolBackend[];
   /** `agents.<name>.<adapter>` */
   readonly backend?: Part<AgentBackend>;
   /** `tools.<name>.<adapter>` */

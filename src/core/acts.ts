@@ -112,7 +112,8 @@ export function createActs(deps: ActsDeps): Acts {
     options: RuleOptions,
     effect?: HeldEffect,
   ): Promise<ActResult> {
-    const found = effect || !proposed.tool ? undefined : await tools.find(proposed.tool, proposed.server);
+    const found =
+      effect || !proposed.tool ? undefined : await tools.find(proposed.tool, proposed.server, task.session_id);
     if (!effect && !found) throw new Fault('not_found', `no tool ${proposed.tool ?? ''} is mounted`);
     const callId = proposed.tool_call_id ?? ids.next('call');
     const held: ProposedAction = {

@@ -278,7 +278,7 @@ export function createRulings(deps: RulingDeps): Rulings {
 
   async function driftOf(action: Action, mounted: boolean): Promise<string | undefined> {
     if (!action.definition || !action.tool || action.evidence !== 'held') return undefined;
-    const found = await tools.find(action.tool, action.server);
+    const found = await tools.find(action.tool, action.server, action.session_id);
     // Not one of ours: the caller brought the effect itself.
     if (!found && !mounted) return undefined;
     if (!found) return `${action.tool} is no longer there to do what was approved`;

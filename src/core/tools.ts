@@ -19,8 +19,8 @@ export interface Tools {
   readonly backends: readonly ToolBackend[];
   /** Everything on offer; a server that cannot be asked is left out. */
   list(): Promise<readonly Skill[]>;
-  /** By name, and by server when two serve the same name. Undefined when nobody does. */
-  find(tool: string, server?: string): Promise<FoundTool | undefined>;
+  /** By name, and by server when two serve the same name. Undefined when nobody does, in this session at least. */
+  find(tool: string, server?: string, sessionId?: string): Promise<FoundTool | undefined>;
   /** A request of its own protocol, to one server. */
   pass(server: string, request: PassedRequest, signal: AbortSignal, line?: Line): Promise<JsonObject>;
 }
@@ -60,12 +60,12 @@ export function createTools(backends: readonly ToolBackend[], hash: (value: Json
       if (!backend?.pass) throw new Fault('not_found', `no server ${server} takes such requests`);
       return await backend.pass(request, signal, line);
     },
-    async find(tool, server) {
+    async find(tool, server, sessionId) {
       const found: { backend: ToolBackend; skill: Skill }[] = [];
       let silent: Fault | undefined;
       for (const backend of backends) {
         if (server && backend.name !== server) continue;
-        const skills = await backend.list().catch((cause) => {
+        const skills = await backend.list(sessionId).catch((cause) => {
           silent = new Fault('upstream_unavailable', `${backend.name} does not say which tools it has`, { cause });
           return [];
         });
