@@ -4,6 +4,7 @@ import type { OperationId, QueryName } from '../../mappings/harn.ts';
 import type { Actor, Bridge, Deps } from '../../src/index.ts';
 import type { HarnSettings } from './config.ts';
 import type { Followers } from './followers.ts';
+import type { Hosts } from './hosts.ts';
 import type { Metrics } from './metrics.ts';
 import type { KnownOperation } from './router.ts';
 
@@ -43,6 +44,7 @@ export interface Desk {
   readonly settings: HarnSettings;
   readonly followers: Followers;
   readonly metrics: Metrics;
+  readonly hosts: Hosts;
   /** Since when this door is open. */
   readonly openedAt: string;
 }

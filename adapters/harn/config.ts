@@ -39,6 +39,8 @@ export const configSchema = Type.Object(
         { additionalProperties: false },
       ),
     ),
+    /** How long the tools of a host that hung up, and what they were asked, wait for it to come back. */
+    host_patience_ms: Optional(Ms),
     /**
      * Directories below which workspaces may have their root and have their files served. None unless named here: a
      * workspace is declared over the network, and what it names must not decide what of this machine can be read.
@@ -59,6 +61,7 @@ export interface HarnSettings {
   readonly stallMs: number;
   readonly bufferBytes: number;
   readonly recheckMs: number;
+  readonly hostPatienceMs: number;
   readonly files: readonly string[];
 }
 
@@ -75,6 +78,7 @@ export function settingsOf(config: HarnConfig): HarnSettings {
     stallMs: config.stream?.stall_ms ?? 30_000,
     bufferBytes: config.stream?.buffer_bytes ?? MIB,
     recheckMs: config.stream?.recheck_ms ?? 15_000,
+    hostPatienceMs: config.host_patience_ms ?? 5 * 60_000,
     files: config.files ?? [],
   };
 }

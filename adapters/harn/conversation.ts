@@ -16,7 +16,9 @@ import {
 } from '../../src/index.ts';
 import { CLOSE, type TextSocket } from '../../src/wire/websocket.ts';
 import type { Desk } from './call.ts';
+import { holds, requireScope } from './exchange.ts';
 import { type Incoming, idOf, readFrame, toIncoming } from './frames.ts';
+import { type Host, type Offer, toCoreResult } from './hosts.ts';
 import type { Perform } from './socket.ts';
 import { toWireEvent, toWireFault, toWirePermission } from './translate.ts';
 
@@ -65,6 +67,7 @@ export function converse(deps: ConversationDeps): { message(text: string): void 
   peer.signal.addEventListener('abort', () => {
     clearTimeout(patience);
     following?.abort();
+    offer?.close();
     place.leave(cutOff);
   });
 
@@ -137,10 +140,39 @@ export function converse(deps: ConversationDeps): { message(text: string): void 
       peer.close(expired ? CLOSE.cursorExpired : CLOSE.internal, expired ? 'the cursor has expired' : 'broken off');
     }
   }
-  const mayAnswer = actor.scopes.some((scope) => scope === '*' || scope === 'tasks:read' || scope === 'tasks:*');
+  const mayAnswer = holds(actor, 'tasks:read');
+
+  /** This end of the connection, as someone who runs tools. */
+  const host: Host = {
+    actor,
+    session_id: deps.session ?? '',
+    ...(here.task_id && { task_id: here.task_id }),
+    ask: ({ id, task_id, payload }, again) =>
+      say({ type: 'request', request_id: id, kind: 'tool', task_id, payload, expires_at: null, replayed: again }),
+    withdraw: (request_id) => say({ type: 'request.withdrawn', request_id }),
+  };
+  let offer: Offer | undefined;
+
+  function offered({ id, tools }: Extract<Incoming, { type: 'offer' }>): void {
+    requireScope(actor, 'tasks:write');
+    offer ??= desk.hosts.offer(host);
+    say({ type: 'result', id, status: 200, body: { object: 'list', data: tools.map(({ name }) => name) } });
+    offer.replace(tools);
+  }
+
+  /** True when it was a tool we had asked for here. */
+  function ran({ id, params, body }: Extract<Incoming, { type: 'command' }>): boolean {
+    const requestId = params.request_id ?? '';
+    const said = desk.hosts.knows(host, requestId) && desk.hosts.answer(host, requestId, toCoreResult(body));
+    if (said === 'late') throw new Fault('conflict', `nobody waits for ${requestId} any more`);
+    if (!said) return false;
+    say({ type: 'result', id, status: 200, body: { object: 'tool_request', id: requestId, status: 'answered' } });
+    return true;
+  }
 
   async function obey(command: Extract<Incoming, { type: 'command' }>): Promise<void> {
     try {
+      if (command.operation === 'respondPermissionRequest' && ran(command)) return;
       const { status, body } = await perform(command.operation, { ...command, actor });
       say({ type: 'result', id: command.id, status, body });
     } catch (thrown) {
@@ -155,6 +187,9 @@ export function converse(deps: ConversationDeps): { message(text: string): void 
         return;
       case 'resume':
         begin(incoming.cursor);
+        return;
+      case 'offer':
+        offered(incoming);
         return;
       case 'command':
         if (waiting >= MOST_WAITING) {

@@ -16,10 +16,16 @@ export const NOBODY: Actor = { id: 'anonymous', kind: 'service', scopes: [], wor
 
 /** What is served without the bridge is held to its scope here; everything else the bridge asks about itself. */
 export function requireOwnScope({ scope, tag }: KnownOperation, actor: Actor): void {
-  if (scope === null || tag !== 'Runtime') return;
+  if (scope !== null && tag === 'Runtime') requireScope(actor, scope);
+}
+
+export function requireScope(actor: Actor, scope: string): void {
+  if (!holds(actor, scope)) throw new Fault('permission_denied', `${actor.id} does not have the scope ${scope}`);
+}
+
+export function holds(actor: Actor, scope: string): boolean {
   const [family] = scope.split(':');
-  if (['*', scope, `${family}:*`].some((word) => actor.scopes.includes(word))) return;
-  throw new Fault('permission_denied', `${actor.id} does not have the scope ${scope}`);
+  return ['*', scope, `${family}:*`].some((word) => actor.scopes.includes(word));
 }
 
 export function requireVersion(request: IncomingMessage): void {

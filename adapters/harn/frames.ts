@@ -1,8 +1,9 @@
 /** What travels on a socket. One JSON object per text frame; each command is the twin of a REST operation. */
 import { type Static, type TProperties, Type } from 'typebox';
 import type { OperationId } from '../../mappings/harn.ts';
-import { check, Fault, Id, type JsonObject, NonEmpty } from '../../src/index.ts';
+import { check, Fault, Id, type JsonObject, NonEmpty, OpenObject } from '../../src/index.ts';
 import { parseJson } from '../../src/wire/body.ts';
+import type { HostedTool } from './hosts.ts';
 
 const Optional = Type.Optional;
 const Frame = <P extends TProperties>(properties: P) => Type.Object({ type: NonEmpty, ...properties });
@@ -31,10 +32,25 @@ export const COMMANDS_BY_TYPE: Readonly<
 
 const Resume = Frame({ last_event_id: Id });
 
+/** The whole of what this end of the connection runs; another offer replaces it. */
+const Offer = Frame({
+  id: NonEmpty,
+  tools: Type.Array(
+    Type.Object({
+      name: Type.Unsafe<string>({ type: 'string', pattern: '^[A-Za-z0-9_.:/-]{1,128}$' }),
+      description: Optional(Type.String({ maxLength: 10_000 })),
+      input_schema: Optional(OpenObject),
+      annotations: Optional(OpenObject),
+    }),
+    { maxItems: 128 },
+  ),
+});
+
 export type Incoming =
   | { readonly type: 'ping'; readonly t: unknown }
   | { readonly type: 'nothing' }
   | { readonly type: 'resume'; readonly cursor: string }
+  | { readonly type: 'offer'; readonly id: string; readonly tools: readonly HostedTool[] }
   | {
       readonly type: 'command';
       readonly id: string;
@@ -67,6 +83,10 @@ export function toIncoming(
   if (type === 'ping') return { type, t: frame.t ?? null };
   if (type === 'pong' || type === 'ack') return { type: 'nothing' };
   if (type === 'resume') return { type, cursor: check(Resume, frame, 'frame').last_event_id };
+  if (type === 'tools.offer') {
+    const { id, tools } = check(Offer, frame, 'frame');
+    return { type: 'offer', id, tools };
+  }
   const known = typeof type === 'string' && Object.hasOwn(COMMANDS_BY_TYPE, type) ? COMMANDS_BY_TYPE[type] : undefined;
   if (!known) throw new Fault('invalid_request', 'there is no frame of this type', { param: '/type' });
 

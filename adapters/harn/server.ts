@@ -30,25 +30,30 @@ import {
   shown,
 } from './exchange.ts';
 import { createFollowers } from './followers.ts';
+import { createHosts, type Hosts } from './hosts.ts';
 import { createMetrics } from './metrics.ts';
 import { isOurs, match, operationOf } from './router.ts';
 import { createRoutes } from './routes/index.ts';
 import { createSockets, type Perform } from './socket.ts';
 
-export function harnDoor(settings: HarnSettings, deps: Deps): FrontDoor {
+export function harnDoor(
+  settings: HarnSettings,
+  deps: Deps,
+  hosts: Hosts = createHosts({ ids: deps.ids, patienceMs: settings.hostPatienceMs }),
+): FrontDoor {
   return {
     name: 'harn',
     carries: ['approval', 'input'],
     async open(bridge) {
-      return openDoor(settings, deps, bridge);
+      return openDoor(settings, deps, bridge, hosts);
     },
   };
 }
 
-function openDoor(settings: HarnSettings, deps: Deps, bridge: Bridge): Closable {
+function openDoor(settings: HarnSettings, deps: Deps, bridge: Bridge, hosts: Hosts): Closable {
   const metrics = createMetrics();
   const followers = createFollowers(deps.authenticate, metrics, settings.recheckMs);
-  const desk: Desk = { bridge, deps, settings, followers, metrics, openedAt: deps.clock.now() };
+  const desk: Desk = { bridge, deps, settings, followers, metrics, hosts, openedAt: deps.clock.now() };
   const routes = createRoutes(desk);
 
   async function admit(bearer: string | undefined): Promise<Actor> {

@@ -21,7 +21,7 @@ export type Step =
 
 export const HELP =
   'I am the demo agent. Say: hello · read <note> · write <note> <text> · delete <note> · send <text> to <someone> · ' +
-  'artifact · ask <question> · wait <steps> · handoff to <agent>: <work> · fail <code>. Join steps with "then".';
+  'use <tool> <text> · artifact · ask <question> · wait <steps> · handoff to <agent>: <work> · fail <code>. Join steps with "then".';
 
 const GREETING = 'Hello! I am the demo agent: no network, no keys, always the same answer to the same words.';
 /** What comes after is not read: it is a script, not a book. */
@@ -47,6 +47,7 @@ const VERBS: readonly Verb[] = [
     /\bsend (.+)/i,
     ([text = '']) => call('send_mail', 'send', 'everyone', { to: 'everyone', text }, 'send mail to everyone'),
   ],
+  [/\buse (\S+)(?: (.*))?/i, ([tool = '', text = '']) => call(tool, 'unknown', tool, { text }, `use ${tool}`)],
   [/\bartifact\b/i, () => ({ do: 'artifact' })],
   [/\bask\b ?(.*)/i, ([question]) => ({ do: 'ask', question: question || 'What should I know?' })],
   [/\b(?:long|wait)\b(?:\D*(\d+))?/i, ([steps]) => ({ do: 'work', steps: Math.min(Number(steps ?? 20), MOST_WORK) })],

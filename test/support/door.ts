@@ -1,10 +1,12 @@
 /** A real house behind a real door on a real port, and a client that speaks to it in as few words as possible. */
 import { onTestFinished } from 'vitest';
-import type { HarnConfig } from '../../adapters/harn/config.ts';
+import { type HarnConfig, settingsOf } from '../../adapters/harn/config.ts';
+import type { Hosts } from '../../adapters/harn/hosts.ts';
 import { harn } from '../../adapters/harn/index.ts';
+import { harnDoor } from '../../adapters/harn/server.ts';
 import type { Actor } from '../../src/model/actions.ts';
 import { Fault } from '../../src/model/faults.ts';
-import type { Adapter, Deps } from '../../src/ports.ts';
+import type { Deps } from '../../src/ports.ts';
 import { createHttpHost } from '../../src/wire/http.ts';
 import { ana } from './actors.ts';
 import { openTestHouse, type TestHouse, type TestHouseOptions } from './house.ts';
@@ -48,6 +50,8 @@ export interface DoorOptions extends TestHouseOptions {
   readonly secrets?: Readonly<Record<string, string>>;
   readonly people?: Readonly<Record<string, Actor>>;
   readonly trouble?: Deps['trouble'];
+  /** Whose tools are mounted in the house as well. */
+  readonly hosts?: Hosts;
 }
 
 export function text(said: string) {
@@ -82,7 +86,9 @@ export async function openDoor(options: DoorOptions = {}): Promise<Door> {
       return secret;
     },
   };
-  const door = await (harn as Adapter<HarnConfig>).door!(options.config ?? {}, deps).open(at.bridge);
+  const config = options.config ?? {};
+  const opening = options.hosts ? harnDoor(settingsOf(config), deps, options.hosts) : harn.door!(config, deps);
+  const door = await opening.open(at.bridge);
   const { url } = await http.listen();
   const close = async () => {
     await door.close();
