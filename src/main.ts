@@ -1,13 +1,48 @@
 #!/usr/bin/env node
 /** The command line. Each command is loaded when it is called, so that `--help` costs nothing. */
-import { Command } from 'commander';
+import { Command, CommanderError } from 'commander';
+import { run } from './cli/acting.ts';
+import { EXIT } from './cli/exit-codes.ts';
+import { addAcp } from './cli/tree/acp.ts';
+import { addAnswers } from './cli/tree/answers.ts';
+import { addKeys } from './cli/tree/keys.ts';
+import { addProof } from './cli/tree/proof.ts';
+import { addRecord } from './cli/tree/record.ts';
+import { addRules } from './cli/tree/rules.ts';
+import { addUpkeep } from './cli/tree/upkeep.ts';
 import { VERSION } from './version.ts';
 
 const program = new Command('tollbridge')
   .description('One bridge for every agent protocol: one policy, one approval inbox, one log, one proof.')
   .version(VERSION)
   .option('--config <file>', 'configuration (default: tollbridge.yaml here, if there is one)')
-  .option('--data <dir>', 'where log and keys are kept (default: ~/.tollbridge)');
+  .option('--data <dir>', 'where log and keys are kept (default: ~/.tollbridge)')
+  .showHelpAfterError('  (--help says what there is)')
+  .exitOverride()
+  .addHelpText(
+    'after',
+    `
+New here? "tollbridge demo" shows everything in ten seconds: no keys, no network, nothing to set up.
+Every command explains itself with --help. How commands end is in docs/commands.md.`,
+  );
+
+program.commandsGroup('Begin:');
+program
+  .command('demo')
+  .description('watch an agent ask before it acts, answer it, and check the proof; everything is built in')
+  .option('--yes', 'say yes to the question, for scripts')
+  .option('--no', 'say no to it')
+  .option('--wait', 'do not ask here; wait until somebody answers elsewhere')
+  .option('--port <number>', 'also listen here, so that the question can be answered over HTTP')
+  .option('--json', 'events as they are in the log, one JSON object per line, then one that sums up')
+  .addHelpText(
+    'after',
+    `
+A small agent reads a note, which a rule allows, and then wants to send a mail, which a rule leaves to a person: you.
+Answer y or n here, or from another terminal with "tollbridge approve". Then a signed receipt is written, and you are
+invited to break it. Everything is in a directory of its own, which --data can name.`,
+  )
+  .action(run(async (options) => (await import('./cli/demo.ts')).demo(options)));
 
 program
   .command('serve')
@@ -15,127 +50,47 @@ program
   .option('--host <address>', 'address to listen on (default: 127.0.0.1)')
   .option('--port <number>', 'port to listen on (default: 4319)')
   .option('--journal <file>', 'write one line for every effect the demo tools have')
+  .addHelpText(
+    'after',
+    `
+Prints where it listens, with a token for this machine, where the log is, and how to answer questions. Agents, tools and
+rules come from tollbridge.yaml. Ctrl-C lets running work end; questions that wait keep waiting for the next start.`,
+  )
   .action(run(async (options) => (await import('./cli/serve.ts')).serve(options)));
 
+program.commandsGroup('Stand between an agent and the world:');
 program
   .command('ahp')
   .description('decide for agents that speak AHP: over standard input and output, or at a Unix socket')
   .option('--stdio', 'one agent, which started this process')
   .option('--socket <path>', 'agents that may open this socket')
+  .addHelpText(
+    'after',
+    `
+AHP is a protocol by which an agent asks before each act and reports after it. Point the agent at this command; rules,
+questions, log and receipts are the same as everywhere else. See docs/ahp.md.`,
+  )
   .action(run(async (options) => (await import('./cli/ahp.ts')).ahp(options)));
 
-program
-  .command('approvals')
-  .description('show what waits for a person')
-  .option('--json', 'one JSON object per line')
-  .action(run(async (options) => (await import('./cli/approvals.ts')).listApprovals(options)));
-program
-  .command('approve')
-  .description('say yes to one question')
-  .argument('<id>', 'the question, as `tollbridge approvals` shows it')
-  .argument('[reason]')
-  .action(answer(true));
-program
-  .command('deny')
-  .description('say no to one question')
-  .argument('<id>', 'the question, as `tollbridge approvals` shows it')
-  .argument('[reason]')
-  .action(answer(false));
+addAcp(program);
+addAnswers(program);
+addRecord(program);
+addProof(program);
+addRules(program);
+addKeys(program);
+addUpkeep(program);
 
-const policy = program.command('policy').description('the rules in force');
-policy
-  .command('show')
-  .description('print the rules as Cedar, exactly as they are evaluated')
-  .action(run(async (options) => (await import('./cli/policy.ts')).policyShow(options)));
-policy
-  .command('check')
-  .description('say whether the rules can be loaded, and what is wrong with them')
-  .action(run(async (options) => (await import('./cli/policy.ts')).policyCheck(options)));
+// Whoever reads us may stop reading: "tollbridge log | head" is no mistake.
+process.stdout.on('error', (cause: NodeJS.ErrnoException) => {
+  process.exit(cause.code === 'EPIPE' ? EXIT.done : EXIT.unusable);
+});
 
-const keys = program.command('keys').description('API keys, for whoever comes from elsewhere');
-keys
-  .command('create')
-  .description('make a key and show it, this once')
-  .argument('<name>', 'what it is for, so that it can be recognised in the list')
-  .option('--actor <id>', 'who its holder is in the log (default: the name)')
-  .option('--kind <kind>', 'person, service or agent (default: service)')
-  .option('--tenant <id>', 'what others have is not there for it')
-  .option('--workspace <id...>', 'the only workspaces there are for it')
-  .option('--scope <scope...>', "what it may do: tasks:write, receipts:read, ..., or '*'")
-  .option('--expires <when>', '30d, 12h, or a date')
-  .option('--json', 'one JSON object, the key in it')
-  .action(named(async (name, options) => (await import('./cli/keys.ts')).createKey(name, options)));
-keys
-  .command('list')
-  .description('show what keys there are, never the keys')
-  .option('--json', 'one JSON object per line')
-  .action(run(async (options) => (await import('./cli/keys.ts')).listKeys(options)));
-keys
-  .command('revoke')
-  .description('from now on this key is nobody')
-  .argument('<id>', 'the first column of `tollbridge keys list`')
-  .option('--json', 'one JSON object')
-  .action(named(async (id, options) => (await import('./cli/keys.ts')).revokeKey(id, options)));
-
-const vault = program.command('vault').description('secrets by name, encrypted at rest');
-vault
-  .command('set')
-  .description('keep a secret; its value is read from standard input')
-  .argument('<name>')
-  .option('--vault <name>', 'which vault (default: the first that can be written)')
-  .action(named(async (name, options) => (await import('./cli/vault.ts')).vaultSet(name, options)));
-vault
-  .command('list')
-  .description('show names, never values')
-  .option('--vault <name>', 'only this vault')
-  .option('--json', 'one JSON object per line')
-  .action(run(async (options) => (await import('./cli/vault.ts')).vaultList(options)));
-vault
-  .command('remove')
-  .description('forget a secret')
-  .argument('<name>')
-  .option('--vault <name>', 'which vault (default: the first that can be written)')
-  .action(named(async (name, options) => (await import('./cli/vault.ts')).vaultRemove(name, options)));
-
-program
-  .command('export')
-  .description('write all receipts, the public keys and a signed end to a directory')
-  .argument('<dir>')
-  .action((dir: string, _: object, command: Command) =>
-    finish(async () => (await import('./cli/receipts.ts')).exportReceipts(dir, command.optsWithGlobals())),
-  );
-program
-  .command('verify')
-  .description('check exported receipts; needs nothing but the files')
-  .argument('<path>', 'a directory written by export, or a receipts file')
-  .option('--keys <file>', 'public keys (default: keys.json beside the receipts)')
-  .option('--head <file>', 'signed tree head (default: tree-head.json beside the receipts)')
-  .action((path: string, options: object) =>
-    finish(async () => {
-      process.exitCode = await (await import('./cli/receipts.ts')).verifyFiles(path, options);
-    }),
-  );
-
-function run<O extends object>(action: (options: O) => Promise<void>) {
-  return (_: object, command: Command) => finish(() => action(command.optsWithGlobals() as O));
-}
-
-function named<O extends object>(action: (name: string, options: O) => Promise<void>) {
-  return (name: string, _: object, command: Command) => finish(() => action(name, command.optsWithGlobals() as O));
-}
-
-function answer(approved: boolean) {
-  return (id: string, reason: string | undefined, _: object, command: Command) =>
-    finish(async () => (await import('./cli/approvals.ts')).answer(id, approved, reason, command.optsWithGlobals()));
-}
-
-async function finish(action: () => Promise<void>): Promise<void> {
+if (process.argv.length <= 2) program.outputHelp();
+else {
   try {
-    await action();
+    await program.parseAsync();
   } catch (thrown) {
-    const { complain } = await import('./cli/context.ts');
-    process.exitCode = complain(thrown);
+    if (!(thrown instanceof CommanderError)) throw thrown;
+    process.exitCode = thrown.exitCode === 0 ? EXIT.done : EXIT.misunderstood;
   }
 }
-
-await program.parseAsync();

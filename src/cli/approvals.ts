@@ -1,48 +1,102 @@
 /** `tollbridge approvals`, `approve`, `deny`: the inbox from a terminal. Works beside a running gateway. */
 import type { AskRecord } from '../model/asks.ts';
-import type { Row } from '../ports.ts';
-import { type CommonOptions, localActor, visit } from './context.ts';
+import type { AskClosedPayload, AskOpenedPayload } from '../model/payloads.ts';
+import type { Row, Store } from '../ports.ts';
+import { type CommonOptions, localActor, lookInto, visit } from './context.ts';
+import { findAsk } from './find.ts';
+import { brief, briefArguments, plain, shortId } from './plain.ts';
+import { untilStopped } from './stopping.ts';
 
 type Ask = AskRecord & Row;
 
-export async function listApprovals(options: CommonOptions & { readonly json?: boolean }): Promise<void> {
-  await visit(options, async ({ bridge }) => {
-    const actor = localActor();
-    let after: string | undefined;
-    let count = 0;
-    do {
-      const page = await bridge.list<Ask>(actor, {
-        object: 'ask',
-        where: { state: 'open' },
-        limit: 200,
-        ...(after && { after }),
-      });
-      for (const ask of page.data) process.stdout.write(options.json ? `${JSON.stringify(ask)}\n` : line(ask));
-      count += page.data.length;
-      after = page.next;
-    } while (after);
-    if (count === 0 && !options.json) process.stdout.write('Nothing is waiting for an answer.\n');
+export interface ApprovalsOptions extends CommonOptions {
+  readonly json?: boolean;
+  readonly watch?: boolean;
+}
+
+export async function listApprovals(options: ApprovalsOptions): Promise<void> {
+  await lookInto(options, async ({ store }) => {
+    // Taken first: what is opened while the list is read is then shown twice rather than never.
+    const from = await store.tip({ of: 'all' });
+    const shown = await showOpen(store, options);
+    if (shown.size === 0 && !options.json) process.stdout.write('Nothing is waiting for an answer.\n');
+    if (options.watch) await watchAsks(store, options, shown, from);
+  });
+}
+
+async function showOpen(store: Store, { json }: ApprovalsOptions): Promise<Set<string>> {
+  const shown = new Set<string>();
+  for (let after: string | undefined; ; ) {
+    const page = await store.list<Ask>({
+      object: 'ask',
+      where: { state: 'open' },
+      limit: 200,
+      ...(after && { after }),
+    });
+    for (const ask of page) {
+      shown.add(ask.id);
+      process.stdout.write(json ? `${JSON.stringify(ask)}\n` : lines(ask));
+    }
+    after = page.at(-1)?.id;
+    if (page.length < 200 || !after) return shown;
+  }
+}
+
+/** Questions as they come, and how each was answered, until somebody stops it. */
+async function watchAsks(store: Store, { json }: ApprovalsOptions, shown: Set<string>, from: string | undefined) {
+  const stream = { of: 'all' } as const;
+  await untilStopped(async (signal) => {
+    for await (const event of store.follow({ stream, ...(from && { after: from }) }, signal)) {
+      if (event.replayed) continue;
+      if (event.event === 'vendor.tollbridge.ask_opened') {
+        const { ask } = event.payload as unknown as AskOpenedPayload;
+        if (shown.has(ask.id)) continue;
+        process.stdout.write(json ? `${JSON.stringify(ask)}\n` : lines(ask));
+      } else if (event.event === 'vendor.tollbridge.ask_closed') {
+        const { ask_id, state, by, reason } = event.payload as unknown as AskClosedPayload;
+        const why = reason ? `: ${brief(reason)}` : '';
+        process.stdout.write(
+          json
+            ? `${JSON.stringify(await store.get<Ask>('ask', ask_id))}\n`
+            : `${shortId(ask_id)}  ${state} by ${brief(by)}${why}\n`,
+        );
+      }
+    }
   });
 }
 
 export async function answer(
-  askId: string,
+  id: string,
   approved: boolean,
   reason: string | undefined,
-  options: CommonOptions,
+  options: CommonOptions & { readonly json?: boolean },
 ): Promise<void> {
-  await visit(options, async ({ bridge }) => {
-    await bridge.submit({
+  await visit(options, async ({ bridge, store }) => {
+    const ask = await findAsk(store, id);
+    const { resource } = await bridge.submit({
       kind: 'ask.answer',
       actor: localActor(),
-      body: { ask_id: askId, approved, ...(reason && { reason }) },
+      body: { ask_id: ask.id, approved, ...(reason && { reason }) },
     });
-    process.stdout.write(`${approved ? 'Approved' : 'Denied'}: ${askId}\n`);
+    process.stdout.write(
+      options.json ? `${JSON.stringify(resource)}\n` : `${approved ? 'Approved' : 'Denied'}: ${ask.id}\n`,
+    );
   });
 }
 
-function line(ask: Ask): string {
-  const what = JSON.stringify(ask.action.arguments ?? {});
-  const why = ask.reason ? `\n    why: ${ask.reason}` : '';
-  return `${ask.id}  ${ask.question}\n    ${what}${why}\n    until ${ask.expires_at}   tollbridge approve ${ask.id}   tollbridge deny ${ask.id} "reason"\n`;
+/** The act comes first, as it would run: a question is only as good as what it shows. */
+function lines(ask: AskRecord): string {
+  const why = ask.reason
+    ? `    why:   ${brief(ask.reason, 160)}${ask.rule_id ? `  [rule ${brief(ask.rule_id)}]` : ''}\n`
+    : '';
+  const to = ask.to.length > 0 ? `    for:   ${plain(ask.to.join(', '))}\n` : '';
+  return [
+    `${shortId(ask.id)}  ${brief(ask.question, 200)}\n`,
+    `    what:  ${brief(String(ask.action.tool ?? ask.action.kind ?? ask.kind))} (${briefArguments(ask.action.arguments ?? {}, 400)})\n`,
+    why,
+    to,
+    `    until: ${ask.expires_at}\n`,
+    `    tollbridge approve ${ask.id}\n`,
+    `    tollbridge deny ${ask.id} "reason"\n`,
+  ].join('');
 }

@@ -1,9 +1,14 @@
-/** What every command shares: the options that say which house is meant, who is speaking, and how to end. */
+/** What every command shares: the options that say which house is meant, who is speaking, and how to look into it. */
+import { existsSync } from 'node:fs';
+import { access, constants, mkdir } from 'node:fs/promises';
 import { userInfo } from 'node:os';
+import { join } from 'node:path';
 import type { House, HouseOptions } from '../compose.ts';
 import { type Config, type Given, readConfig } from '../config.ts';
 import type { Actor } from '../model/actions.ts';
-import { asFault, type FaultKind } from '../model/faults.ts';
+import type { Store } from '../ports.ts';
+import type { Jwks } from '../receipt/public-keys.ts';
+import { trouble } from './complaint.ts';
 
 export interface CommonOptions {
   readonly config?: string;
@@ -25,9 +30,10 @@ export function localActor(): Actor {
   return { id: `local:${userInfo().username}`, kind: 'person', scopes: ['*'], door: 'cli' };
 }
 
-/** A house to look into or give a word to; it takes up no work and recovers none. */
+/** A house to give a word to; it takes up no work and recovers none. */
 export async function visit<T>(options: CommonOptions, use: (house: House, config: Config) => Promise<T>): Promise<T> {
   const config = await configFrom(options);
+  requireLog(config);
   const house = await open(config, {});
   try {
     return await use(house, config);
@@ -36,22 +42,74 @@ export async function visit<T>(options: CommonOptions, use: (house: House, confi
   }
 }
 
+export interface LogBook {
+  readonly store: Store;
+  /** Public keys of its receipts. */
+  readonly keys: Jwks;
+  readonly config: Config;
+}
+
+/** The log and nothing else: no rules are loaded and nothing is written by looking. */
+export async function lookInto<T>(options: CommonOptions, use: (book: LogBook) => Promise<T>): Promise<T> {
+  const config = await configFrom(options);
+  requireLog(config);
+  await requireUsable(config.dataDir);
+  const [{ createSqliteStore }, { projector }, { systemClock }, { openKeyring }] = await Promise.all([
+    import('../store/sqlite.ts'),
+    import('../core/projector.ts'),
+    import('../core/clock.ts'),
+    import('../receipt/keys.ts'),
+  ]);
+  const keyring = await openKeyring({ dir: join(config.dataDir, 'keys'), now: () => systemClock.now() });
+  const store = await createSqliteStore({ path: join(config.dataDir, 'log.db'), clock: systemClock, projector });
+  try {
+    return await use({ store, keys: keyring.jwks(), config });
+  } finally {
+    await store.close();
+  }
+}
+
 export async function open(config: Config, more: Partial<HouseOptions>): Promise<House> {
+  await requireUsable(config.dataDir);
   const { openHouse } = await import('../compose.ts');
   return await openHouse({ dataDir: config.dataDir, policy: { load: config.policy.load }, ...more });
 }
 
-/** One sentence on stderr, and an exit code a script can tell apart. */
-const EXIT_CODES: Partial<Record<FaultKind, number>> = {
-  invalid_request: 2,
-  not_found: 3,
-  conflict: 4,
-  permission_denied: 5,
+/** Said before anything is opened, because a key file that cannot be made says less than the directory it is in. */
+export async function requireUsable(dir: string): Promise<void> {
+  try {
+    await mkdir(dir, { recursive: true, mode: 0o700 });
+    await access(dir, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (cause) {
+    throw trouble(
+      'unavailable',
+      `the data directory ${dir} cannot be used: ${whyNot(cause)}`,
+      'name another with --data DIR, or make this one writable for you',
+      cause,
+    );
+  }
+}
+
+/** A log that is not there is a wrong directory far more often than a wish for an empty one. */
+function requireLog({ dataDir }: Config): void {
+  if (existsSync(join(dataDir, 'log.db'))) return;
+  throw trouble(
+    'not_found',
+    `there is no log in ${dataDir}`,
+    'name the directory with --data DIR, or begin one: tollbridge demo, tollbridge serve',
+  );
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  EACCES: 'this user may not write there',
+  EPERM: 'this user may not write there',
+  EROFS: 'it can only be read',
+  ENOTDIR: 'a part of the path is a file',
+  EEXIST: 'it is a file',
+  ENOSPC: 'the disk is full',
 };
 
-export function complain(thrown: unknown): number {
-  const fault = asFault(thrown);
-  const cause = fault.kind === 'internal' && fault.cause instanceof Error ? `: ${fault.cause.message}` : '';
-  process.stderr.write(`tollbridge: ${fault.message}${cause}\n`);
-  return EXIT_CODES[fault.kind] ?? 1;
+function whyNot(cause: unknown): string {
+  const { code = '', message } = cause as NodeJS.ErrnoException;
+  return REASONS[code] ?? message;
 }

@@ -1,16 +1,46 @@
-/** `tollbridge policy show`: the rules in force as Cedar, exactly as they are evaluated. */
+/** `tollbridge policy show|check`: the rules in force as Cedar, exactly as they are evaluated. */
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import type { Config } from '../config.ts';
+import { readConfig } from '../config.ts';
+import type { CompiledPolicies } from '../policy/compiled.ts';
 import { loadPolicies } from '../policy/load.ts';
+import { trouble } from './complaint.ts';
 import { type CommonOptions, configFrom } from './context.ts';
+import { counted } from './plain.ts';
 
 export async function policyShow(options: CommonOptions): Promise<void> {
-  const config = await configFrom(options);
-  const policies = await loadPolicies(await config.policy.load());
-  process.stdout.write(`// ${policies.ruleCount} rules, version ${policies.version}\n${policies.text}\n`);
+  const policies = await inForce(await configFrom(options));
+  process.stdout.write(`// ${counted(policies.ruleCount, 'rule')}, version ${policies.version}\n${policies.text}\n`);
 }
 
 /** Exit code 0 and one line when the rules can be loaded; otherwise every problem with its place. */
-export async function policyCheck(options: CommonOptions): Promise<void> {
-  const config = await configFrom(options);
-  const policies = await loadPolicies(await config.policy.load());
-  process.stdout.write(`ok: ${policies.ruleCount} rules, version ${policies.version}\n`);
+export async function policyCheck(options: CommonOptions & { readonly json?: boolean }): Promise<void> {
+  const { ruleCount: rules, version } = await inForce(await configFrom(options));
+  process.stdout.write(
+    options.json ? `${JSON.stringify({ rules, version })}\n` : `ok: ${counted(rules, 'rule')}, version ${version}\n`,
+  );
+}
+
+export async function inForce(config: Config): Promise<CompiledPolicies> {
+  return await loadPolicies(await config.policy.load());
+}
+
+/** Rules from a file by themselves; a whole configuration is read as one, so that its `rules` and `policies` count. */
+export async function rulesFrom(file: string): Promise<CompiledPolicies> {
+  const name = resolve(file);
+  const text = await readFile(name, 'utf8').catch((cause) => {
+    throw trouble('not_found', `there are no rules to read in ${file}`, 'give a .yaml or .cedar file', cause);
+  });
+  if (/\.ya?ml$/i.test(name) && !(await isRuleList(text))) {
+    return await inForce(await readConfig({ env: {}, cwd: process.cwd(), file: name }));
+  }
+  return await loadPolicies({ files: [{ name, text }] });
+}
+
+/** A list, or `rules:` and nothing else: what rule files look like. Anything else is for the configuration to judge. */
+async function isRuleList(text: string): Promise<boolean> {
+  const { parseYamlRules } = await import('../policy/rules-yaml.ts');
+  const { value, problems } = parseYamlRules('rules', text);
+  return problems.length > 0 || value === null || value === undefined || Array.isArray(value);
 }

@@ -1,6 +1,6 @@
 /** `tollbridge serve`: every door, one log. Says where it listens, where the log is, and how to answer approvals. */
-import { Fault } from '../model/faults.ts';
-import { type CommonOptions, configFrom } from './context.ts';
+import { type CommonOptions, configFrom, requireUsable } from './context.ts';
+import { portOf } from './port.ts';
 
 export interface ServeOptions extends CommonOptions {
   readonly host?: string;
@@ -13,6 +13,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     ...(options.host && { host: options.host }),
     ...(options.port && { port: portOf(options.port) }),
   });
+  await requireUsable(config.dataDir);
   const { startGateway } = await import('../gateway.ts');
   const gateway = await startGateway(config, options);
   const { waiting, recovered } = gateway;
@@ -38,11 +39,4 @@ function stopRequested(): Promise<void> {
   return new Promise((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve());
   });
-}
-
-function portOf(text: string): number {
-  const port = Number(text);
-  if (!Number.isInteger(port) || port < 0 || port > 65_535)
-    throw new Fault('invalid_request', `${text} is not a port; use 0 to 65535`);
-  return port;
 }

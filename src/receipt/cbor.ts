@@ -2,7 +2,7 @@
  * The archive form: the same document in deterministic CBOR (RFC 8949: map keys by their encoded bytes, shortest
  * numbers, definite lengths, no tags). Hash and signatures are always those of the canonical JSON.
  */
-import { decode, encode, rfc8949EncodeOptions } from 'cborg';
+import { decodeFirst, encode, rfc8949EncodeOptions } from 'cborg';
 import { Fault } from '../model/faults.ts';
 import { RECEIPT_SCHEMA } from '../model/words.ts';
 import { canonicalJson } from './canonical-json.ts';
@@ -16,9 +16,25 @@ export function encodeCbor(document: unknown): Uint8Array {
 
 /** The document. Bytes that are not the one deterministic form of it are refused: one value, one archive. */
 export function decodeCbor(bytes: Uint8Array): unknown {
+  const [document, rest] = first(bytes);
+  if (rest.length > 0) throw new Fault('invalid_request', 'this is not a CBOR receipt');
+  return document;
+}
+
+/** Documents one after the other (RFC 8742): how an archive of many is kept. Refuses what `decodeCbor` refuses. */
+export function* decodeCborSequence(bytes: Uint8Array): Generator<unknown, void, undefined> {
+  for (let rest = bytes; rest.length > 0; ) {
+    const [document, left] = first(rest);
+    yield document;
+    rest = left;
+  }
+}
+
+function first(bytes: Uint8Array): readonly [unknown, Uint8Array] {
   let document: unknown;
+  let rest: Uint8Array;
   try {
-    document = decode(bytes, {
+    [document, rest] = decodeFirst(bytes, {
       strict: true,
       allowIndefinite: false,
       allowUndefined: false,
@@ -30,8 +46,8 @@ export function decodeCbor(bytes: Uint8Array): unknown {
   } catch (cause) {
     throw new Fault('invalid_request', 'this is not a CBOR receipt', { cause });
   }
-  if (Buffer.compare(encodeCbor(document), bytes) !== 0) {
+  if (Buffer.compare(encodeCbor(document), bytes.subarray(0, bytes.length - rest.length)) !== 0) {
     throw new Fault('invalid_request', 'this CBOR is not in its deterministic form');
   }
-  return document;
+  return [document, rest];
 }

@@ -1,0 +1,80 @@
+/**
+ * What went wrong, for whoever typed the command: one sentence, a line that says what to do about it when we know, and an
+ * exit code. Stack traces are for us and stay out of it.
+ */
+import { asFault, Fault, type FaultKind } from '../model/faults.ts';
+import { EXIT, exitCodeOf } from './exit-codes.ts';
+import { plain } from './plain.ts';
+
+export interface Complaint {
+  readonly sentence: string;
+  readonly fix?: string;
+  readonly code: number;
+}
+
+/** A fault of a command, with what to do about it. */
+export function trouble(kind: FaultKind, sentence: string, fix: string, cause?: unknown): Fault {
+  return new Fault(kind, sentence, { details: { fix }, ...(cause !== undefined && { cause }) });
+}
+
+export function complaintOf(thrown: unknown): Complaint {
+  const fault = asFault(thrown);
+  if (typeof fault.details?.fix === 'string') {
+    return { sentence: fault.message, fix: fault.details.fix, code: exitCodeOf(fault.kind) };
+  }
+  const system = systemErrorOf(thrown);
+  const known = system && SYSTEM[system.code ?? '']?.(system);
+  if (known) return known;
+  const cause = fault.kind === 'internal' && fault.cause instanceof Error ? `: ${fault.cause.message}` : '';
+  const fix = FIXES[fault.kind];
+  return { sentence: `${fault.message}${cause}`, ...(fix && { fix }), code: exitCodeOf(fault.kind) };
+}
+
+export function complain(thrown: unknown): number {
+  const { sentence, fix, code } = complaintOf(thrown);
+  process.stderr.write(`tollbridge: ${plain(sentence)}\n${fix ? `  fix: ${plain(fix)}\n` : ''}`);
+  return code;
+}
+
+type SystemError = NodeJS.ErrnoException & { readonly address?: string; readonly port?: number };
+
+/** What the system said, however deep it was wrapped. */
+function systemErrorOf(thrown: unknown): SystemError | undefined {
+  let found: SystemError | undefined;
+  for (let at = thrown, depth = 0; at instanceof Error && depth < 8; at = at.cause, depth += 1) {
+    if (typeof (at as SystemError).code === 'string') found = at as SystemError;
+  }
+  return found;
+}
+
+const place = ({ address, port }: SystemError) => `port ${port ?? '?'} on ${address ?? 'this machine'}`;
+
+const SYSTEM: Readonly<Record<string, (error: SystemError) => Complaint | undefined>> = {
+  EADDRINUSE: (error) =>
+    error.port === undefined
+      ? undefined
+      : {
+          sentence: `${place(error)} is taken by another program`,
+          fix: 'stop that program, or take another port with --port (0 takes any that is free)',
+          code: EXIT.unusable,
+        },
+  EADDRNOTAVAIL: (error) => ({
+    sentence: `${error.address ?? 'this address'} is not an address of this machine`,
+    fix: 'use --host 127.0.0.1, or an address that this machine has',
+    code: EXIT.unusable,
+  }),
+  EACCES: (error) =>
+    error.syscall === 'listen'
+      ? {
+          sentence: `${place(error)} may not be used by this user`,
+          fix: 'take a port above 1023 with --port',
+          code: EXIT.unusable,
+        }
+      : undefined,
+};
+
+const FIXES: Partial<Record<FaultKind, string>> = {
+  upstream_unavailable:
+    'check its spelling and that it is installed; "tollbridge doctor -- COMMAND" looks at it more closely',
+  internal: 'please report it; TOLLBRIDGE_LOG=debug tells more',
+};

@@ -1,0 +1,172 @@
+/** `tollbridge completion bash|zsh|fish`: scripts made from the command tree itself, so that they cannot say anything else. */
+import type { Command } from 'commander';
+import { trouble } from './complaint.ts';
+
+/** One place in the tree: what may come next there. */
+interface Place {
+  /** The words that lead here, each with a space before it: `''`, `' policy'`, `' policy show'`. */
+  readonly path: string;
+  readonly commands: readonly { readonly name: string; readonly says: string }[];
+  readonly options: readonly Choice[];
+}
+interface Choice {
+  readonly short?: string;
+  readonly long: string;
+  readonly says: string;
+  /** What follows it is a value, which we leave to the shell. */
+  readonly takesValue: boolean;
+}
+
+const SHELLS: Readonly<Record<string, (places: readonly Place[]) => string>> = { bash, zsh, fish };
+
+export async function completion(shell: string, program: Command): Promise<void> {
+  const script = SHELLS[shell];
+  if (!script) {
+    throw trouble('invalid_request', `there is no completion for ${shell}`, 'use bash, zsh or fish');
+  }
+  process.stdout.write(script(placesIn(program, '')));
+}
+
+function placesIn(command: Command, path: string): readonly Place[] {
+  const commands = command.commands.filter((each) => !(each as { _hidden?: boolean })._hidden);
+  const globals = path === '' ? [] : command.parent ? rootOf(command).options : [];
+  const options = [...command.options, ...globals].flatMap((option): Choice[] =>
+    option.hidden || !option.long
+      ? []
+      : [
+          {
+            long: option.long,
+            ...(option.short && { short: option.short }),
+            says: option.description,
+            takesValue: option.required || option.optional,
+          },
+        ],
+  );
+  const help: Choice = { short: '-h', long: '--help', says: 'explain it', takesValue: false };
+  return [
+    {
+      path,
+      commands: commands.map((each) => ({ name: each.name(), says: each.description() })),
+      options: [...new Map([...options, help].map((each) => [each.long, each])).values()],
+    },
+    ...commands.flatMap((each) => placesIn(each, `${path} ${each.name()}`)),
+  ];
+}
+
+function rootOf(command: Command): Command {
+  return command.parent ? rootOf(command.parent) : command;
+}
+
+const deeper = (places: readonly Place[]) => places.filter(({ path }) => path !== '').map(({ path }) => path);
+const wordsAt = ({ commands, options }: Place) => [
+  ...commands.map(({ name }) => name),
+  ...options.map(({ long }) => long),
+];
+/** Options whose next word is theirs. */
+const valued = (places: readonly Place[]) => [
+  ...new Set(
+    places.flatMap(({ options }) =>
+      options.filter(({ takesValue }) => takesValue).flatMap(({ long, short }) => (short ? [long, short] : [long])),
+    ),
+  ),
+];
+
+function bash(places: readonly Place[]): string {
+  const cases = places.map((place) => `    '${place.path}') words='${wordsAt(place).join(' ')}' ;;`);
+  return `# Completion of tollbridge for bash.
+_tollbridge() {
+  local at='' word words='' i
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    word="\${COMP_WORDS[i]}"
+    case "$at $word" in
+      ${deeper(places)
+        .map((path) => `'${path}'`)
+        .join(' | ')}) at="$at $word" ;;
+    esac
+  done
+  COMPREPLY=()
+  case "\${COMP_WORDS[COMP_CWORD - 1]}" in
+    ${valued(places).join(' | ')}) return ;;
+  esac
+  case "$at" in
+${cases.join('\n')}
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "\${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -o default -o bashdefault -F _tollbridge tollbridge
+`;
+}
+
+function zsh(places: readonly Place[]): string {
+  const entry = (name: string, says: string) => `'${quote(`${name}:${says}`)}'`;
+  const cases = places.map(
+    ({ path, commands, options }) =>
+      `    '${path}') choices=(${[
+        ...commands.map(({ name, says }) => entry(name, says)),
+        ...options.map(({ long, says }) => entry(long, says)),
+      ].join(' ')}) ;;`,
+  );
+  return `#compdef tollbridge
+# Completion of tollbridge for zsh.
+_tollbridge() {
+  local at='' word
+  local -a typed choices
+  typed=("\${(@)words[2,CURRENT-1]}")
+  for word in $typed; do
+    case "$at $word" in
+      ${deeper(places)
+        .map((path) => `'${path}'`)
+        .join(' | ')}) at="$at $word" ;;
+    esac
+  done
+  case "$typed[-1]" in
+    ${valued(places).join(' | ')}) _files; return ;;
+  esac
+  case "$at" in
+${cases.join('\n')}
+  esac
+  _describe tollbridge choices || _files
+}
+if [ "$funcstack[1]" = _tollbridge ]; then _tollbridge "$@"; else compdef _tollbridge tollbridge; fi
+`;
+}
+
+function fish(places: readonly Place[]): string {
+  const lines = places.flatMap(({ path, commands, options }) => {
+    const here = `complete -c tollbridge -n "__tollbridge_at '${path}'"`;
+    return [
+      ...commands.map(({ name, says }) => `${here} -f -a ${name} -d '${quote(says)}'`),
+      ...options.map(({ long, short, says, takesValue }) =>
+        [
+          here,
+          short ? `-s ${short.slice(1)}` : '',
+          `-l ${long.slice(2)}`,
+          takesValue ? '-r' : '',
+          `-d '${quote(says)}'`,
+        ]
+          .filter(Boolean)
+          .join(' '),
+      ),
+    ];
+  });
+  return `# Completion of tollbridge for fish.
+function __tollbridge_at
+    set -l at ''
+    for word in (commandline -opc)[2..-1]
+        switch "$at $word"
+            case ${deeper(places)
+              .map((path) => `'${path}'`)
+              .join(' ')}
+                set at "$at $word"
+        end
+    end
+    test "$at" = "$argv[1]"
+end
+${lines.join('\n')}
+`;
+}
+
+/** Inside single quotes, where nothing but the quote itself means anything. */
+function quote(text: string): string {
+  return text.replaceAll("'", '’').replaceAll('\\', '');
+}

@@ -1,0 +1,105 @@
+/** What the demo says, and where: to people on standard output, or, when that is for programs, on standard error. */
+import type { AskRecord } from '../model/asks.ts';
+import type { CoreEvent } from '../model/events.ts';
+import { VERSION } from '../version.ts';
+import { createNarrator } from './narrator.ts';
+import { quoted } from './own-name.ts';
+import type { Terminal } from './person.ts';
+import { brief, briefArguments, eventNumber } from './plain.ts';
+
+export interface Telling {
+  readonly terminal: Terminal;
+  begin(): void;
+  listens(url: string, token: string | undefined): void;
+  event(event: CoreEvent): void;
+  question(ask: AskRecord): void;
+  answeredByOption(word: string): void;
+  answeredElsewhere(): void;
+  nobodyHere(): void;
+  interrupted(): void;
+  end(event: CoreEvent, files: string): Promise<void>;
+}
+
+export function createTelling({ dir, name, json }: { dir: string; name: string; json: boolean }): Telling {
+  const narrate = createNarrator();
+  const output = json ? process.stderr : process.stdout;
+  const say = (...lines: readonly string[]) => output.write(`${lines.join('\n')}\n`);
+  const here = `${name} --data ${quoted(dir)}`;
+  let http: { readonly url: string; readonly token: string | undefined } | undefined;
+
+  return {
+    terminal: { input: process.stdin, output },
+    begin() {
+      say(
+        `tollbridge ${VERSION} demo: a built-in agent and its tools. Nothing leaves this machine; no keys, no network.`,
+        `What it writes is in ${dir}`,
+        '',
+      );
+    },
+    listens(url, token) {
+      http = { url, token };
+      say(`listens on ${url}${token ? `  (token ${token})` : ''}`, '');
+    },
+    event(event) {
+      if (json) process.stdout.write(`${JSON.stringify(event)}\n`);
+      const line = json ? undefined : narrate(event);
+      if (line) say(`  event ${eventNumber(event.id).padEnd(3)}  ${line.word.padEnd(9)}  ${line.text}`);
+    },
+    question(ask) {
+      const tool = brief(String(ask.action.tool ?? ask.action.kind ?? 'this'));
+      say(
+        '',
+        `The agent wants to act outside: ${tool} (${briefArguments(ask.action.arguments)}). It waits; nothing was sent.`,
+        `  from another terminal:  ${here} approve ${ask.id}`,
+        `                     or:  ${here} deny ${ask.id} "why not"`,
+        ...(http ? [`  over HTTP:              ${curl(http, ask.id)}`] : []),
+      );
+    },
+    answeredByOption: (word) => say(`Answered by --${word}.`, ''),
+    answeredElsewhere: () => say('', 'Answered elsewhere.', ''),
+    nobodyHere: () =>
+      say('', 'Nobody is here to answer, so the answer is no. Use --yes, --no or --wait in scripts.', ''),
+    interrupted() {
+      say(
+        '',
+        'Stopped. Nothing is lost: the question keeps waiting. Go on with:',
+        `  ${name} demo --data ${quoted(dir)}`,
+      );
+    },
+    async end(event, files) {
+      const receipt = event.payload.outcome as { receipt_id?: string } | undefined;
+      if (json) {
+        const result = {
+          object: 'demo',
+          task_id: event.task_id,
+          receipt_id: receipt?.receipt_id ?? null,
+          data: dir,
+          files,
+        };
+        process.stdout.write(`${JSON.stringify(result)}\n`);
+        return;
+      }
+      const file = quoted(`${files}/receipts.jsonl`);
+      say(
+        '',
+        'The receipt says what was done, by which rule, and who said yes or no. It is signed. Check it:',
+        `  ${name} verify ${quoted(files)}`,
+        'Now change something in it, a single byte will do, and check again. The record is named:',
+        `  sed -i.bak s/send_mail/send_nail/ ${file}`,
+        `  ${name} verify ${quoted(files)}`,
+        'See it all again:',
+        `  ${here} task ${event.task_id}`,
+        `  ${here} log`,
+      );
+    },
+  };
+}
+
+function curl({ url, token }: { url: string; token: string | undefined }, askId: string): string {
+  const headers = [
+    `-H 'authorization: Bearer ${token ?? 'TOKEN'}'`,
+    "-H 'harn-agents-protocol-version: agents-protocol-2026-04-25'",
+    "-H 'content-type: application/json'",
+  ].join(' ');
+  return `curl ${headers} -d '{"approved":true}' ${url}/v1/permission-requests/${askId}/respond`;
+}

@@ -1,0 +1,143 @@
+/** What we keep: can it be written, does it open, can others read what they must not, and does the clock fit it? */
+import { existsSync } from 'node:fs';
+import { readdir, rm, stat, statfs, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { openApiKeys } from '../../auth/api-keys.ts';
+import { systemClock } from '../../core/clock.ts';
+import { projector } from '../../core/projector.ts';
+import { createSqliteStore } from '../../store/sqlite.ts';
+import { complaintOf } from '../complaint.ts';
+import { requireUsable } from '../context.ts';
+import { counted } from '../plain.ts';
+import { bad, type Finding, ok, warn } from './finding.ts';
+
+const LITTLE_ROOM = 100 * 1024 * 1024;
+/** Clocks of one machine and its disk may be this far apart. */
+const APART_MS = 5_000;
+
+export async function lookAtLog(dir: string): Promise<readonly Finding[]> {
+  if (!existsSync(dir)) return [ok('log', `nothing yet; it will be in ${dir}`)];
+  try {
+    await requireUsable(dir);
+    const room = await statfs(dir);
+    const free = room.bavail * room.bsize;
+    const tight =
+      free < LITTLE_ROOM
+        ? [
+            warn(
+              'disk',
+              `${Math.floor(free / 1024 / 1024)} MB are left where ${dir} is`,
+              'make room: a log that cannot be written stops all work',
+            ),
+          ]
+        : [];
+    if (!existsSync(join(dir, 'log.db'))) return [ok('log', `${dir} can be written; there is no log yet`), ...tight];
+    return [await opened(dir), ...tight];
+  } catch (thrown) {
+    const { sentence, fix } = complaintOf(thrown);
+    return [bad('log', sentence, fix ?? 'restore it from a copy, or name another directory with --data')];
+  }
+}
+
+async function opened(dir: string): Promise<Finding> {
+  const store = await createSqliteStore({ path: join(dir, 'log.db'), clock: systemClock, projector });
+  try {
+    // Held and let go again: it takes writing beside the log, and leaves nothing in it.
+    await (await store.lease('doctor'))?.close();
+    const trouble = store.trouble();
+    if (trouble) return bad('log', trouble, 'check the disk and its permissions');
+    const { size } = await store.tree();
+    return ok('log', `${dir} opens and can be written; ${counted(size, 'receipt')}`);
+  } finally {
+    await store.close();
+  }
+}
+
+/** Whatever opens something else: receipts' signing key, API keys, vaults and their keys. */
+export async function lookAtKeyFiles(dir: string): Promise<readonly Finding[]> {
+  const vaults = await readdir(join(dir, 'vaults')).catch((): string[] => []);
+  const files = [
+    join(dir, 'keys', 'receipt-keys.json'),
+    join(dir, 'auth', 'api-keys.json'),
+    ...vaults.map((name) => join(dir, 'vaults', name)),
+  ];
+  const findings: Finding[] = [];
+  let found = 0;
+  for (const file of files) {
+    const { mode } = (await stat(file).catch(() => undefined)) ?? {};
+    if (mode === undefined) continue;
+    found += 1;
+    if ((mode & 0o077) !== 0) findings.push(bad('keys', `${file} can be read by others`, `chmod 600 ${file}`));
+  }
+  if (findings.length === 0) findings.push(ok('keys', found === 0 ? 'none yet' : `${counted(found, 'file')}, private`));
+  return [...findings, ...(await expiredKeys(dir))];
+}
+
+async function expiredKeys(dir: string): Promise<readonly Finding[]> {
+  const keys = await openApiKeys(dir, systemClock)
+    .list()
+    .catch(() => []);
+  return keys
+    .filter(({ state }) => state === 'expired')
+    .map(({ id, name, expires_at }) =>
+      warn(
+        'keys',
+        `API key ${id} (${name}) expired at ${expires_at}`,
+        `make a new one: tollbridge keys create ${name} --scope ...`,
+      ),
+    );
+}
+
+export async function lookAtClock(dir: string): Promise<readonly Finding[]> {
+  const now = Date.now();
+  const newest = await newestTime(dir);
+  if (newest !== undefined && newest - now > APART_MS) {
+    return [
+      bad(
+        'clock',
+        `the log was last written at ${new Date(newest).toISOString()}, which is in the future of this clock`,
+        'set the clock right: times in receipts and the end of approvals depend on it',
+      ),
+    ];
+  }
+  const skew = await diskSkew(dir);
+  if (skew !== undefined && Math.abs(skew) > APART_MS) {
+    return [
+      warn(
+        'clock',
+        `the disk's clock and this one are ${Math.round(Math.abs(skew) / 1000)} s apart`,
+        'set both by NTP',
+      ),
+    ];
+  }
+  return [ok('clock', `${new Date(now).toISOString()}`)];
+}
+
+async function newestTime(dir: string): Promise<number | undefined> {
+  if (!existsSync(join(dir, 'log.db'))) return undefined;
+  try {
+    const store = await createSqliteStore({ path: join(dir, 'log.db'), clock: systemClock, projector });
+    try {
+      const tip = await store.tip({ of: 'all' });
+      const event = tip ? await store.event(tip) : undefined;
+      return event ? Date.parse(event.created_at) : undefined;
+    } finally {
+      await store.close();
+    }
+  } catch {
+    return undefined; // said by the look at the log
+  }
+}
+
+async function diskSkew(dir: string): Promise<number | undefined> {
+  const file = join(dir, `.doctor-${process.pid}`);
+  try {
+    const before = Date.now();
+    await writeFile(file, '');
+    return (await stat(file)).mtimeMs - before;
+  } catch {
+    return undefined;
+  } finally {
+    await rm(file, { force: true }).catch(() => {});
+  }
+}

@@ -1,0 +1,43 @@
+/** What runs us and what we are told: Node, the configuration, the rules. */
+import type { Config } from '../../config.ts';
+import { complaintOf } from '../complaint.ts';
+import { counted } from '../plain.ts';
+import { inForce } from '../policy.ts';
+import { bad, type Finding, ok } from './finding.ts';
+
+/** As package.json has it under `engines`. */
+const OLDEST = [20, 19] as const;
+
+export function lookAtNode(version: string): readonly Finding[] {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  const enough = major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1]);
+  return [
+    enough
+      ? ok('node', `Node ${version}`)
+      : bad('node', `Node ${version} is too old`, `install Node ${OLDEST.join('.')} or later`),
+  ];
+}
+
+export async function lookAtConfig(
+  read: () => Promise<Config>,
+): Promise<{ readonly config?: Config; readonly finding: Finding }> {
+  try {
+    const config = await read();
+    return { config, finding: ok('config', config.file ? `${config.file} is fine` : 'no file, and none is needed') };
+  } catch (thrown) {
+    const { sentence, fix } = complaintOf(thrown);
+    return { finding: bad('config', sentence, fix ?? 'put it right where the message points') };
+  }
+}
+
+export async function lookAtRules(config: Config): Promise<readonly Finding[]> {
+  try {
+    const { ruleCount, version } = await inForce(config);
+    return [ok('rules', `${counted(ruleCount, 'rule')}, version ${version.slice(0, 19)}`)];
+  } catch (thrown) {
+    const { sentence, fix } = complaintOf(thrown);
+    return [
+      bad('rules', sentence, fix ?? 'put them right where the message points; "tollbridge policy check" checks again'),
+    ];
+  }
+}

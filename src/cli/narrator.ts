@@ -1,0 +1,174 @@
+/**
+ * Events as short lines for people: who wanted what, what was decided and by which rule, who answered, how it ended. What
+ * is only for machines is left out; `--json` has everything. Remembers what calls asked for, because rulings do not repeat it.
+ */
+import type { Decision } from '../model/actions.ts';
+import type { CoreEvent } from '../model/events.ts';
+import type {
+  AskClosedPayload,
+  AskOpenedPayload,
+  DecidedPayload,
+  HandoffPayload,
+  ToolEndedPayload,
+  ToolRequestedPayload,
+} from '../model/payloads.ts';
+import type { JsonObject } from '../model/schema.ts';
+import { brief, briefArguments, eventNumber, shortId } from './plain.ts';
+
+export interface Line {
+  /** One word for what happened, to be read down a column. */
+  readonly word: string;
+  readonly text: string;
+}
+export type Narrator = (event: CoreEvent) => Line | undefined;
+
+export const VERDICT_WORDS: Readonly<Record<string, string>> = {
+  allow: 'allowed',
+  block: 'BLOCKED',
+  escalate: 'ASKS',
+  modify: 'changed',
+  defer: 'later',
+};
+
+const REMEMBERED = 1_000;
+
+export function createNarrator(): Narrator {
+  const calls = new Map<string, ToolRequestedPayload>();
+
+  const decided = ({ action, decision }: Partial<DecidedPayload>): Line | undefined => {
+    if (!action || !decision) return undefined;
+    // That work may begin at all is worth a line only when a rule had something to say about it.
+    if (action.kind === 'prompt' && decision.verdict === 'allow' && !decision.rule_id) return undefined;
+    const call = action.tool_call_id ? calls.get(action.tool_call_id) : undefined;
+    const args = briefArguments(call?.input ?? {}, 80);
+    const what = [action.kind === 'tool' ? '' : action.kind, action.tool ?? '', args && `(${args})`];
+    return { word: VERDICT_WORDS[decision.verdict] ?? decision.verdict, text: `${joined(what)}${because(decision)}` };
+  };
+
+  const lines: Readonly<Record<string, (payload: JsonObject, event: CoreEvent) => Line | undefined>> = {
+    'task.submitted': ({ task, agent }, { actor }) => ({
+      word: 'task',
+      text: joined([`${actor ?? 'someone'} asks ${agent ?? 'an agent'}:`, inputText((task as JsonObject)?.input)]),
+    }),
+    'vendor.tollbridge.decided': (payload) => decided(payload as Partial<DecidedPayload>),
+    'vendor.tollbridge.ask_opened': (payload) => {
+      const { ask } = payload as unknown as Partial<AskOpenedPayload>;
+      return ask && { word: 'question', text: `${brief(ask.question, 160)}  (${shortId(ask.id)})` };
+    },
+    'vendor.tollbridge.ask_closed': (payload) => {
+      const { ask_id = '', state = 'closed', by, reason } = payload as Partial<AskClosedPayload>;
+      const why = reason ? `: ${brief(reason)}` : '';
+      return { word: state, text: `${by ? `by ${brief(by)}` : ''}${why}  (${shortId(ask_id)})`.trim() };
+    },
+    'tool.completed': (payload) => toolEnd('done', payload as Partial<ToolEndedPayload>),
+    'tool.failed': (payload) => toolEnd('failed', payload as Partial<ToolEndedPayload>),
+    'vendor.tollbridge.side_effect': (payload) => ({ word: 'effect', text: effectText(payload) }),
+    'user.message': (payload, { actor }) => message(payload, actor),
+    'agent.message': (payload, { actor }) => message(payload, actor),
+    'agent.handoff': (payload) => {
+      const { target_agent = '', status = '', task_id = '' } = payload as Partial<HandoffPayload>;
+      return { word: 'handoff', text: `${brief(target_agent)} ${status}  (${shortId(task_id)})` };
+    },
+    'artifact.created': ({ artifact }) => {
+      const { name, kind, sha256 } = (artifact ?? {}) as { name?: string; kind?: string; sha256?: string };
+      return {
+        word: 'file',
+        text: joined([kind ?? '', brief(name ?? ''), sha256 ? `sha256 ${sha256.slice(-64, -52)}…` : '']),
+      };
+    },
+    'receipt.issued': ({ receipt_id }) => ({ word: 'receipt', text: String(receipt_id ?? '') }),
+    'task.completed': ({ outcome }) => ended('completed', outcome),
+    'task.failed': ({ task }) => {
+      const { code, message } = ((task as JsonObject)?.failure ?? {}) as { code?: string; message?: string };
+      return { word: 'failed', text: joined([code ?? '', brief(message ?? '', 160)]) };
+    },
+    'task.canceled': ({ outcome }) => ended('canceled', outcome),
+    'user.cancel_requested': (payload, { actor }) => ({
+      word: 'cancel',
+      text: joined([`asked for by ${actor ?? 'someone'}`, brief(String(payload.reason ?? ''))]),
+    }),
+    'replay.started': ({ source_task_id, overrides }) => ({
+      word: 'replay',
+      text: joined([`of ${source_task_id}`, list(overrides) && `with ${list(overrides)}`]),
+    }),
+    'replay.failed': ({ message }) => ({ word: 'failed', text: brief(String(message ?? ''), 160) }),
+    'vendor.tollbridge.policy_loaded': ({ outcome, rules, version }) => ({
+      word: 'rules',
+      text: `${String(outcome)}: ${Number(rules)} rules, version ${String(version ?? 'none').slice(0, 19)}`,
+    }),
+    'vendor.tollbridge.recovered': () => ({ word: 'resumed', text: 'its process was gone; the work goes on' }),
+    'vendor.tollbridge.note': (payload) => ({
+      word: 'note',
+      text: brief(String(payload.text ?? JSON.stringify(payload)), 160),
+    }),
+    'session.created': (_, { actor, session_id }) => ({
+      word: 'session',
+      text: `opened by ${actor ?? 'someone'}  (${shortId(session_id ?? '')})`,
+    }),
+    'session.closed': (_, { session_id }) => ({ word: 'session', text: `closed  (${shortId(session_id ?? '')})` }),
+    'vendor.tollbridge.passthrough': ({ protocol, method }) => ({
+      word: 'passed',
+      text: joined([String(protocol ?? ''), brief(String(method ?? ''))]),
+    }),
+  };
+
+  return (event) => {
+    if (event.event === 'tool.requested') {
+      const call = event.payload as unknown as ToolRequestedPayload;
+      calls.set(call.tool_call_id, call);
+      if (calls.size > REMEMBERED) calls.delete(calls.keys().next().value as string);
+      return undefined;
+    }
+    return lines[event.event]?.(event.payload, event);
+  };
+}
+
+export function because({ rule_id, reason, code }: Pick<Decision, 'rule_id' | 'reason' | 'code'>): string {
+  const by = rule_id ? `rule ${brief(rule_id)}` : (code ?? '');
+  return `  [${[by, brief(reason, 160)].filter(Boolean).join(': ')}]`;
+}
+
+/** `2026-11-16 05:16:23  #11  6GF5R0  allowed    read_note (name: plan)`. */
+export function logLine(event: CoreEvent, { word, text }: Line): string {
+  const when = event.created_at.slice(0, 19).replace('T', ' ');
+  const task = shortId(event.task_id ?? '').padEnd(6);
+  return `${when}  #${eventNumber(event.id).padEnd(5)} ${task}  ${word.padEnd(9)}  ${text}\n`;
+}
+
+function toolEnd(word: string, { name = '', output, error, code }: Partial<ToolEndedPayload>): Line {
+  const said = error ?? (output as JsonObject | undefined)?.text ?? (output == null ? '' : JSON.stringify(output));
+  return { word, text: joined([`${brief(name)}:`, code ? `[${brief(code)}]` : '', brief(String(said), 120)]) };
+}
+
+function message({ message }: JsonObject, actor: string | null | undefined): Line | undefined {
+  const parts = (message as { parts?: readonly JsonObject[] } | undefined)?.parts ?? [];
+  const text = parts
+    .map((part) => (part.type === 'text' ? String(part.text ?? '') : `[${String(part.type)}]`))
+    .join(' ');
+  return { word: 'says', text: `${brief(actor ?? 'someone')}: ${brief(text, 120)}` };
+}
+
+function ended(word: string, outcome: unknown): Line {
+  return { word, text: brief(String((outcome as JsonObject | undefined)?.summary ?? ''), 160) };
+}
+
+function effectText(payload: JsonObject): string {
+  const { type, path, operation, destination, purpose, evidence } = payload;
+  const what =
+    type === 'fs_write' ? [operation, path] : type === 'network' ? [destination, purpose] : [JSON.stringify(payload)];
+  return joined([...what.map((each) => brief(String(each ?? ''))), evidence ? `(${String(evidence)})` : '']);
+}
+
+function inputText(input: unknown): string {
+  const { text, prompt, parts } = (input ?? {}) as { text?: unknown; prompt?: unknown; parts?: readonly JsonObject[] };
+  const said = text ?? prompt ?? parts?.map((part) => part.text ?? '').join(' ') ?? JSON.stringify(input ?? {});
+  return brief(String(said), 120);
+}
+
+function list(value: unknown): string {
+  return Array.isArray(value) ? brief(value.map(String).join(', ')) : '';
+}
+
+function joined(parts: readonly string[]): string {
+  return parts.filter((part) => part !== '').join(' ');
+}

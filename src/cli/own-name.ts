@@ -1,0 +1,14 @@
+/** How this program was called, so that the commands it suggests can be typed as they stand. */
+import { basename, relative } from 'node:path';
+
+export function ownName({ argv, env, cwd }: { argv: readonly string[]; env: NodeJS.ProcessEnv; cwd: string }): string {
+  if (env.npm_command === 'exec') return 'npx tollbridge';
+  const script = argv[1] ?? '';
+  if (!/\.[cm]?[jt]s$/.test(script)) return basename(script) || 'tollbridge';
+  return `node ${quoted(relative(cwd, script) || script)}`;
+}
+
+/** As a shell reads it back. */
+export function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}

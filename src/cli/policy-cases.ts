@@ -1,0 +1,96 @@
+/** Cases for rules, read from YAML. Closed: a word that is not known is a mistake with a place, not a wish. */
+import { type Static, type TProperties, Type } from 'typebox';
+import { ACTION_KINDS } from '../model/actions.ts';
+import { Fault } from '../model/faults.ts';
+import { ClosedWord, NonEmpty, OpenObject } from '../model/schema.ts';
+import { check } from '../model/validate.ts';
+import { AUTONOMY_TIERS, EFFECTS, EVIDENCE, type Verdict } from '../model/words.ts';
+import { type Problem, problemsFault } from '../policy/problems.ts';
+import { parseYamlRules } from '../policy/rules-yaml.ts';
+
+const Optional = Type.Optional;
+const Closed = <P extends TProperties>(properties: P) => Type.Object(properties, { additionalProperties: false });
+
+/** As rules write them, and as they are decided. */
+export const WORDS = {
+  allow: 'allow',
+  block: 'block',
+  deny: 'block',
+  ask: 'escalate',
+  escalate: 'escalate',
+  modify: 'modify',
+  defer: 'defer',
+} as const satisfies Readonly<Record<string, Verdict>>;
+
+const CaseShape = Closed({
+  name: Optional(NonEmpty),
+  action: Closed({
+    kind: Optional(ClosedWord(ACTION_KINDS)),
+    tool: Optional(NonEmpty),
+    server: Optional(NonEmpty),
+    target: Optional(NonEmpty),
+    effect: Optional(ClosedWord(EFFECTS)),
+    evidence: Optional(ClosedWord(EVIDENCE)),
+    arguments: Optional(OpenObject),
+    attributes: Optional(OpenObject),
+    principal: Optional(NonEmpty),
+    persona: Optional(NonEmpty),
+    tier: Optional(ClosedWord(AUTONOMY_TIERS)),
+    door: Optional(NonEmpty),
+    workspace: Optional(NonEmpty),
+    session: Optional(NonEmpty),
+    tenant: Optional(NonEmpty),
+  }),
+  expect: ClosedWord(Object.keys(WORDS) as (keyof typeof WORDS)[]),
+  rule: Optional(NonEmpty),
+  arguments: Optional(OpenObject),
+});
+type CaseShape = Static<typeof CaseShape>;
+
+export interface Case extends Omit<CaseShape, 'name' | 'expect'> {
+  readonly name: string;
+  readonly expect: Verdict;
+  readonly file: string;
+  readonly line: number;
+}
+
+export interface Cases {
+  readonly cases: readonly Case[];
+  /** Rules the cases are for, beside them. */
+  readonly rules?: string;
+}
+
+/** A list of cases, or `cases:` and the list, with `rules:` naming the rules they are for. */
+export async function readCases(file: string, text: string): Promise<Cases> {
+  const { value, problems, locate } = parseYamlRules(file, text);
+  if (problems.length > 0) throw problemsFault(problems);
+  const { list, base, rules } = listIn(value);
+  if (!list || list.length === 0) {
+    throw problemsFault([
+      { file, line: 1, message: 'has to be a list of cases: { name: …, action: { … }, expect: … }' },
+    ]);
+  }
+  const found: Problem[] = [];
+  const cases = list.flatMap((each, index): Case[] => {
+    const path = [...base, index];
+    try {
+      const { name, expect, ...rest } = check(CaseShape, each, 'case');
+      const line = locate(path)?.line ?? 1;
+      return [{ ...rest, name: name ?? `case ${index + 1}`, expect: WORDS[expect], file, line }];
+    } catch (thrown) {
+      if (!(thrown instanceof Fault)) throw thrown;
+      const inside = (thrown.param ?? '').split('/').filter(Boolean);
+      found.push({ file, ...locate([...path, ...inside]), message: thrown.message });
+      return [];
+    }
+  });
+  if (found.length > 0) throw problemsFault(found);
+  return { cases, ...(rules && { rules }) };
+}
+
+function listIn(value: unknown): { list?: readonly unknown[]; base: readonly string[]; rules?: string } {
+  if (Array.isArray(value)) return { list: value, base: [] };
+  const { cases, rules, ...others } = (value ?? {}) as { cases?: unknown; rules?: unknown };
+  if (!Array.isArray(cases) || Object.keys(others).length > 0) return { base: [] };
+  return { list: cases, base: ['cases'], ...(typeof rules === 'string' && { rules }) };
+}

@@ -1,0 +1,79 @@
+/** `tollbridge task <id>`: one piece of work from beginning to end, with its questions, its receipt and what checking that gave. */
+import type { AskRecord } from '../model/asks.ts';
+import type { CoreEvent } from '../model/events.ts';
+import type { Task } from '../model/resources.ts';
+import { isTerminal } from '../model/words.ts';
+import type { Row, Store } from '../ports.ts';
+import { createStoredVerifier } from '../receipt/verify-stored.ts';
+import { type CommonOptions, type LogBook, lookInto } from './context.ts';
+import { findTask } from './find.ts';
+import { createNarrator } from './narrator.ts';
+import { brief, briefArguments, eventNumber, plain } from './plain.ts';
+
+export async function showTask(id: string, options: CommonOptions & { readonly json?: boolean }): Promise<void> {
+  await lookInto(options, async (book) => {
+    const { store } = book;
+    const task = await findTask(store, id);
+    const events: CoreEvent[] = [];
+    for await (const event of store.read({ stream: { of: 'task', id: task.id } })) events.push(event);
+    const asks = await asksOf(store, task.id);
+    const proof = await proofOf(book, task.id);
+    process.stdout.write(
+      options.json
+        ? `${JSON.stringify({ task, events, asks, receipt: proof?.receipt ?? null, verification: proof?.report ?? null })}\n`
+        : [...heading(task), '', ...story(events), '', ...questions(asks), ...proven(task, proof), ''].join('\n'),
+    );
+  });
+}
+
+async function asksOf(store: Store, task_id: string): Promise<readonly (AskRecord & Row)[]> {
+  return await store.list<AskRecord & Row>({ object: 'ask', where: { task_id }, limit: 200 });
+}
+
+async function proofOf({ store, keys }: LogBook, task: string) {
+  const [stored] = await store.receipts({ task, limit: 1 });
+  if (!stored) return undefined;
+  const report = await createStoredVerifier({ store, keys: () => keys })(stored, {});
+  return { receipt: stored.receipt, report };
+}
+
+function heading(task: Task): readonly string[] {
+  const { failure } = task;
+  const ended = task.completed_at ?? task.canceled_at;
+  return [
+    `${task.id}  ${task.status}${failure ? `  ${brief(failure.code)}: ${brief(failure.message, 200)}` : ''}`,
+    `  for ${plain(task.created_by)}, done by ${plain(task.assigned_agent_id ?? 'somebody outside')}`,
+    `  begun ${task.started_at ?? 'not yet'}${ended ? `, ended ${ended}` : ''}`,
+    ...(task.parent_task_id ? [`  from task ${task.parent_task_id}`] : []),
+  ];
+}
+
+function story(events: readonly CoreEvent[]): readonly string[] {
+  const narrate = createNarrator();
+  return events.flatMap((event) => {
+    const line = narrate(event);
+    return line ? [`  #${eventNumber(event.id).padEnd(5)} ${line.word.padEnd(9)}  ${line.text}`] : [];
+  });
+}
+
+function questions(asks: readonly AskRecord[]): readonly string[] {
+  if (asks.length === 0) return ['nobody was asked'];
+  return asks.flatMap((ask) => [
+    `question ${ask.id}: ${brief(ask.question, 200)}`,
+    `  what:    ${brief(String(ask.action.tool ?? ask.kind))} (${briefArguments(ask.action.arguments ?? {}, 400)})`,
+    ask.state === 'open'
+      ? `  answer:  none yet; tollbridge approve ${ask.id}`
+      : `  answer:  ${ask.state}${ask.answered_by ? ` by ${plain(ask.answered_by)} at ${ask.answered_at}` : ''}`,
+  ]);
+}
+
+function proven(task: Task, proof: Awaited<ReturnType<typeof proofOf>>): readonly string[] {
+  if (!proof) return [isTerminal(task.status) ? 'no receipt is kept for it' : 'its receipt is written when it ends'];
+  const { receipt, report } = proof;
+  const word = report.valid ? 'ok: unchanged, in its place, signed' : `BAD: ${report.reason}`;
+  return [
+    `receipt ${receipt.receipt_id}  ${word}`,
+    `  hash ${receipt.chain.receipt_hash}`,
+    `  signed by ${receipt.signatures?.map(({ key_id }) => key_id).join(', ') ?? 'nobody'}`,
+  ];
+}

@@ -1,0 +1,23 @@
+/** The command that stands between an editor and its agent. */
+import type { Command } from 'commander';
+import { finish } from '../acting.ts';
+
+export function addAcp(program: Command): void {
+  program
+    .command('acp')
+    .description('stand between an editor and its ACP agent: tollbridge acp -- COMMAND')
+    .argument('<command...>', "the agent's command, after --")
+    .option('--name <name>', 'what rules and the log call the agent (default: its command)')
+    .option('--hide-always', 'do not offer options after which the agent asks no more')
+    .option('--blocked-terminal <how>', 'what an agent sees of a terminal it may not have: exit126 or error')
+    .option('--mcp <server...>', 'an MCP server to offer in every session: an address, or a command')
+    .addHelpText(
+      'after',
+      `
+In the editor's settings, put this command in front of the agent's own. Nothing else changes: frames arrive as they left,
+and from then on one set of rules decides, questions can be answered here or elsewhere, and every turn has a receipt.`,
+    )
+    .action((agent: string[], _: object, command: Command) =>
+      finish(async () => (await import('../acp.ts')).acp(agent, command.optsWithGlobals())),
+    );
+}

@@ -1,0 +1,43 @@
+/** The commands by which people answer: approvals, approve, deny. */
+import type { Command } from 'commander';
+import { finish, run } from '../acting.ts';
+
+export function addAnswers(program: Command): void {
+  program.commandsGroup('Answer:');
+  program
+    .command('approvals')
+    .description('show what waits for a person')
+    .option('-w, --watch', 'stay, and show questions as they come and how they are answered')
+    .option('--json', 'one JSON object per line')
+    .addHelpText(
+      'after',
+      `
+When a rule says "ask", the act waits and a question appears here. Each has an id; its last six characters are enough for
+approve and deny. An answer counts for exactly the act that was shown, and once. Works beside a running gateway.`,
+    )
+    .action(run(async (options) => (await import('../approvals.ts')).listApprovals(options)));
+  program
+    .command('approve')
+    .description('say yes to one question')
+    .argument('<id>', 'the question, as "tollbridge approvals" shows it, or its last characters')
+    .argument('[reason]', 'goes on record with the answer')
+    .option('--json', 'the question as it now stands, one JSON object')
+    .addHelpText(
+      'after',
+      '\nThe act that was shown runs, once. The first answer counts: a later one is told that it came too late (exit 4).',
+    )
+    .action(answer(true));
+  program
+    .command('deny')
+    .description('say no to one question')
+    .argument('<id>', 'the question, as "tollbridge approvals" shows it, or its last characters')
+    .argument('[reason]', 'is told to the agent, and goes on record with the answer')
+    .option('--json', 'the question as it now stands, one JSON object')
+    .addHelpText('after', '\nThe act does not run, and the agent is told the reason. The first answer counts.')
+    .action(answer(false));
+}
+
+function answer(approved: boolean) {
+  return (id: string, reason: string | undefined, _: object, command: Command) =>
+    finish(async () => (await import('../approvals.ts')).answer(id, approved, reason, command.optsWithGlobals()));
+}

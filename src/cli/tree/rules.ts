@@ -1,0 +1,53 @@
+/** The commands about rules: policy show, check, test, diff. */
+import type { Command } from 'commander';
+import { named, run } from '../acting.ts';
+
+export function addRules(program: Command): void {
+  program.commandsGroup('Rules:');
+  const policy = program.command('policy').description('the rules: see them, check them, try them, compare them');
+  policy
+    .command('show')
+    .description('print the rules as Cedar, exactly as they are evaluated')
+    .action(run(async (options) => (await import('../policy.ts')).policyShow(options)));
+  policy
+    .command('check')
+    .description('say whether the rules can be loaded, and what is wrong with them')
+    .option('--json', 'one JSON object')
+    .action(run(async (options) => (await import('../policy.ts')).policyCheck(options)));
+  policy
+    .command('test')
+    .description('hold the rules to written cases: this act, that answer')
+    .argument('<file>', 'cases, in YAML')
+    .option('--rules <file>', 'these rules instead of the ones in force')
+    .option('--json', 'one JSON object per case')
+    .addHelpText(
+      'after',
+      `
+A file of cases:
+
+  - name: reading is fine
+    action: { tool: read_note, effect: read }
+    expect: allow
+  - name: mail asks
+    action: { tool: send_mail, effect: send, arguments: { to: ana } }
+    expect: ask
+    rule: outside-needs-a-human
+
+"expect" is allow, block, ask, modify or defer. "rule" names the rule that has to decide, and "arguments" what "modify"
+has to make of the arguments; both may be left out. Exit 1: a case came out otherwise.`,
+    )
+    .action(named(async (file, options) => (await import('../policy-test.ts')).policyTest(file, options)));
+  policy
+    .command('diff')
+    .description('put everything that was ever decided to other rules, and list what would change')
+    .argument('<rules>', 'rules (.yaml or .cedar), or a whole tollbridge.yaml')
+    .option('--task <id>', 'only what was decided in this task')
+    .option('--json', 'one JSON object per change, then one that sums up')
+    .addHelpText(
+      'after',
+      `
+Nothing runs and nothing is written. Where a rule looks at something that is not on record, because it was a secret, the
+answer is "unknown" and never a guess. Exit 1: something would change.`,
+    )
+    .action(named(async (file, options) => (await import('../policy-diff.ts')).policyDiff(file, options)));
+}
