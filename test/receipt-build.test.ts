@@ -406,6 +406,24 @@ describe('the schema', () => {
   });
 });
 
+test('what is said about a call to the outside stands in its entry, as far as it is text', () => {
+  const metadata = {
+    request_hash: 'sha256:ab',
+    protocol: 'x 1.0',
+    odd: Number.POSITIVE_INFINITY,
+    deep: { a: 1 },
+  } as unknown as JsonObject;
+  const effect = { type: 'network', destination: 'peer.example', purpose: 'work', metadata };
+  const receipt = receiptOf(['vendor.tollbridge.side_effect', effect]);
+  expect(receipt.side_effects.network_egress).toEqual([
+    {
+      destination: 'peer.example',
+      purpose: 'work',
+      metadata: { request_hash: 'sha256:ab', protocol: 'x 1.0', evidence: 'observed' },
+    },
+  ]);
+});
+
 describe('replays', () => {
   test('the published replay receipt is what the builder makes, chain and signatures aside', () => {
     const receipt = buildReceipt(replayFixtureInput());

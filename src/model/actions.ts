@@ -125,7 +125,14 @@ export type SideEffect =
       readonly before_sha256?: string | null;
       readonly after_sha256?: string | null;
     }
-  | { readonly type: 'network'; readonly destination: string; readonly purpose: string; readonly bytes_sent?: number };
+  | {
+      readonly type: 'network';
+      readonly destination: string;
+      readonly purpose: string;
+      readonly bytes_sent?: number;
+      /** What a receipt should repeat about it: hashes of what was sent, how it was sent. */
+      readonly metadata?: Readonly<Record<string, string>>;
+    };
 
 /** What was used up. Money in millionths of a dollar, so that sums are exact. Absent means not reported, never zero. */
 export interface Usage {

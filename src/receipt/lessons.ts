@@ -138,10 +138,19 @@ function learnSideEffect(evidence: Evidence, payload: Members): Partial<Evidence
   const egress: NetworkEgress = {
     ...(bytes_sent !== undefined && { bytes_sent }),
     destination,
-    metadata: { evidence: word, ...(tool_call_id && { tool_call_id }) },
+    metadata: { ...textsOf(payload.metadata), evidence: word, ...(tool_call_id && { tool_call_id }) },
     purpose: text(payload.purpose) ?? 'not said',
   };
   return { effects, network: onto(evidence.network, spellOnce(egress)) };
+}
+
+/** Only texts: whatever else someone reports may have no canonical form. */
+function textsOf(value: unknown): Record<string, string> {
+  const said = Object.entries(membersOf(value)).flatMap(([name, member]) => {
+    const words = text(member);
+    return words === undefined ? [] : [[name, words] as const];
+  });
+  return Object.fromEntries(said);
 }
 
 const WRITES = ['create', 'modify', 'delete', 'rename'] as const;

@@ -1,5 +1,5 @@
 /** Unmodified clients of two generations of the SDK behind one face, so that a test can be told once for all of them. */
-import { type TaskState, taskStateToJSON } from '@a2a-js/sdk';
+import { type StreamResponse, type TaskState, taskStateToJSON } from '@a2a-js/sdk';
 import {
   ClientFactory as OldFactory,
   JsonRpcTransportFactory as OldJsonRpc,
