@@ -1,0 +1,53 @@
+/** What one server says its tools are, as last heard. A tool that has not changed stays the same object. */
+import { type Clock, canonicalJson, type Json, type JsonObject, type Logger, type Skill } from '../../src/index.ts';
+import { distinct, toSkill } from './translate.ts';
+
+export interface Book {
+  skills(): readonly Skill[];
+  tool(name: string): JsonObject | undefined;
+  /** `whole`: this is all there is. Otherwise what was known and is not named stays. */
+  heard(tools: readonly Json[], whole: boolean): void;
+  /** Undefined until it has been read to the end, and again once it is known to have changed. */
+  readonly fresh: boolean;
+  changed(): void;
+}
+
+interface Entry {
+  readonly text: string;
+  readonly tool: JsonObject;
+  readonly skill: Skill;
+}
+
+export function createBook(server: string, { clock, log }: { clock: Clock; log: Logger }): Book {
+  let entries = new Map<string, Entry>();
+  let skills: readonly Skill[] = [];
+  let fresh = false;
+  return {
+    get fresh() {
+      return fresh;
+    },
+    skills: () => skills,
+    tool: (name) => entries.get(name)?.tool,
+    changed() {
+      fresh = false;
+    },
+    heard(tools, whole) {
+      const { told, refused } = distinct(tools);
+      if (refused.length > 0) log.warn({ server, tools: refused }, 'tools whose names could be mistaken are left out');
+      const next = new Map(whole ? [] : entries);
+      // One that can no longer be told apart is gone, whatever it was before.
+      for (const name of refused) next.delete(name);
+      for (const each of told) {
+        const text = canonicalJson(each.tool);
+        const known = entries.get(each.name);
+        next.set(
+          each.name,
+          known?.text === text ? known : { text, tool: each.tool, skill: toSkill(server, each, clock.now()) },
+        );
+      }
+      entries = next;
+      skills = [...entries.values()].map(({ skill }) => skill);
+      if (whole) fresh = true;
+    },
+  };
+}

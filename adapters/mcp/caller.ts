@@ -1,0 +1,38 @@
+/** Whoever makes a request, as far as the house needs to know: who it is, what it can be asked, and how. */
+import type { Era } from '../../mappings/mcp.ts';
+import type { Actor, JsonObject } from '../../src/index.ts';
+import type { Notice } from './frames.ts';
+import type { Inputs, Inputted, SessionLine } from './line.ts';
+
+export interface Caller {
+  readonly actor: Actor;
+  /** The person in front of the client, when the client may speak for one. */
+  readonly person: Actor | undefined;
+  readonly era: Era;
+  readonly capabilities: JsonObject;
+  readonly client: JsonObject;
+  readonly session?: SessionLine;
+  /** Copies of arguments in headers. Undefined where there are no headers. */
+  readonly headers: Readonly<Record<string, string>> | undefined;
+  readonly signal: AbortSignal;
+  readonly trace?: string;
+  notify(notice: Notice): void;
+  /** Only where a server can ask while a request is open; otherwise the answer is to come back with the answers. */
+  input?(requests: Inputs): Promise<Inputted>;
+}
+
+/** Two with the same name in two tenants are two. */
+export function scopeOf({ tenant_id, id }: Actor): string {
+  return `${tenant_id ?? ''}/${id}`;
+}
+
+/** An agent never answers for a person. */
+export function personOf(actor: Actor): Actor | undefined {
+  return actor.kind === 'agent' ? undefined : actor;
+}
+
+/** An empty object means forms; a list without forms means there are none. */
+export function canFillForms({ elicitation }: JsonObject): boolean {
+  if (typeof elicitation !== 'object' || elicitation === null || Array.isArray(elicitation)) return false;
+  return Object.keys(elicitation).length === 0 || (elicitation as JsonObject).form !== undefined;
+}

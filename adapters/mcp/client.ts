@@ -1,0 +1,252 @@
+/**
+ * One server of tools behind the bridge, whichever era it speaks and wherever it is. Callers of the other era are met in
+ * theirs. Its definitions are pinned, its word about itself is believed only where the configuration says so.
+ */
+import { type Era, methodRow } from '../../mappings/mcp.ts';
+import { asFault, type Deps, Fault, type Json, type JsonObject, type ToolBackend } from '../../src/index.ts';
+import { createBook } from './book.ts';
+import { type UpstreamConfig, upstreamSettings } from './config.ts';
+import { findEra, type Verdict } from './era.ts';
+import { toDiscoverResult, toModernOutcome, wanted } from './eras.ts';
+import { isObject, metaOf, type Notice, type Outcome, outcomeOf, RpcError } from './frames.ts';
+import { paramHeaders } from './header-values.ts';
+import { createLegacyPeers } from './legacy-peers.ts';
+import { createLegacyView, listenTo } from './legacy-view.ts';
+import { isLine, type McpLine } from './line.ts';
+import { createModernPeer } from './modern-peer.ts';
+import { createPatience, type Patience } from './patience.ts';
+import type { Opened, Unasked, Wire } from './south.ts';
+import { taintsOf } from './taint.ts';
+import { taints, toAttributes, toEffect, toToolResult } from './translate.ts';
+import { CLIENT_INFO, wayOf } from './way.ts';
+
+type UpstreamDeps = Pick<Deps, 'secret' | 'log' | 'clock' | 'ids'>;
+
+const POOL_IDLE_MS = 5 * 60_000;
+const FOREVER_MS = 2 ** 31 - 1;
+/** An older server may have been replaced by a newer one by then; the other way round shows at once. */
+const LEGACY_VERDICT_MS = 10 * 60_000;
+
+export function createUpstream(name: string, config: UpstreamConfig, deps: UpstreamDeps): ToolBackend {
+  const settings = upstreamSettings(config);
+  const way = wayOf(config, deps);
+  const book = createBook(name, deps);
+  const tainted = taintsOf(deps.ids);
+  let verdict: { found: Promise<Verdict>; until: number } | undefined;
+  let spare: Verdict['spare'];
+  let shared: Promise<Wire> | undefined;
+  let count = 0;
+  let closed = false;
+
+  const view = createLegacyView(() => modern);
+  const modern = createModernPeer(
+    sharedWire,
+    (line) => view.level(line),
+    () => `m${++count}`,
+  );
+  const legacy = createLegacyPeers(openWire, { ...CLIENT_INFO }, POOL_IDLE_MS);
+  legacy.onChange(noted);
+
+  function noted({ method }: Notice): void {
+    if (method === 'notifications/tools/list_changed') book.changed();
+  }
+
+  /** The wire the era was asked on is the first one to be used. */
+  async function openWire(opened: Opened, unasked: Unasked) {
+    if (closed) throw new Fault('unavailable', `${name} is closed`);
+    const left = spare;
+    spare = undefined;
+    if (!left) return await way.open(opened, unasked);
+    left.listen(unasked);
+    return left.wire;
+  }
+
+  function sharedWire(): Promise<Wire> {
+    if (shared) return shared;
+    const opening = openWire({ revision: undefined }, (frame) => 'id' in frame || noted(frame));
+    shared = opening;
+    const forget = () => {
+      if (shared === opening) shared = undefined;
+    };
+    opening.then(({ gone }) => gone.finally(forget), forget);
+    return opening;
+  }
+
+  async function era(): Promise<Era> {
+    if (settings.era !== 'auto') return settings.era;
+    if (!verdict || Date.parse(deps.clock.now()) > verdict.until) {
+      const found = findEra(way);
+      const fresh = { found, until: Number.POSITIVE_INFINITY };
+      verdict = fresh;
+      found.then(
+        (said) => {
+          if (said.spare) spare = said.spare;
+          if (said.era === 'legacy' && way.kind === 'http') {
+            fresh.until = Date.parse(deps.clock.now()) + LEGACY_VERDICT_MS;
+          }
+        },
+        () => {
+          if (verdict === fresh) verdict = undefined;
+        },
+      );
+    }
+    return (await verdict.found).era;
+  }
+
+  /** One request in the caller's era, answered in it. */
+  async function talk(method: string, params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome> {
+    if ((await era()) === 'modern') {
+      const own = line.era === 'legacy' ? await view.answer(method, params, line, patience) : undefined;
+      return own ?? (await modern.call(method, params, line, patience));
+    }
+    if (line.era === 'legacy') return await talkLegacy(method, params, line, patience);
+    const session = await legacy.of(line, patience);
+    if (method === 'server/discover') return { result: toDiscoverResult(session.about) };
+    if (method === 'subscriptions/listen') {
+      const { resourceSubscriptions: uris } = isObject(params.notifications) ? params.notifications : {};
+      for (const uri of Array.isArray(uris) ? uris : []) {
+        await legacy.call('resources/subscribe', { uri }, line, patience);
+      }
+      return await listenTo((heard) => session.onChange(heard), params, line, patience.signal);
+    }
+    const meta = metaOf(params);
+    const filtered: McpLine = { ...line, notify: (heard) => wanted(heard, meta) && line.notify(heard) };
+    return toModernOutcome(method, await legacy.call(method, plain(params), filtered, patience), session.about);
+  }
+
+  async function talkLegacy(method: string, params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome> {
+    const { session } = line;
+    if (session && method === 'initialize') {
+      return { result: (await legacy.open(session, params, patience)).about };
+    }
+    if (session && method.startsWith('notifications/')) {
+      await legacy.notify(session, { jsonrpc: '2.0', method, ...(Object.keys(params).length > 0 && { params }) });
+      return { result: {} };
+    }
+    return await legacy.call(method, params, line, patience);
+  }
+
+  async function exchange(method: string, params: JsonObject, line: McpLine, signal: AbortSignal): Promise<Outcome> {
+    const long = methodRow(method)?.long;
+    const patience = createPatience(
+      signal,
+      long ? FOREVER_MS : settings.timeoutMs,
+      long ? FOREVER_MS : settings.longestMs,
+    );
+    try {
+      const outcome = await talk(method, params, line, patience);
+      if (method === 'tools/list' && 'result' in outcome) observe(params, outcome.result);
+      return outcome;
+    } catch (thrown) {
+      throw patience.reason(thrown);
+    } finally {
+      patience.end();
+    }
+  }
+
+  function observe(params: JsonObject, { tools, nextCursor }: JsonObject): void {
+    if (Array.isArray(tools)) book.heard(tools, params.cursor === undefined && nextCursor === undefined);
+  }
+
+  let reading: Promise<void> | undefined;
+  /** All pages, through a session that is open anyway where there is one. */
+  async function readBook(): Promise<void> {
+    const line = backgroundLine();
+    const signal = AbortSignal.timeout(settings.timeoutMs);
+    const all: Json[] = [];
+    for (let cursor: Json | undefined, pages = 0; pages < MOST_PAGES; pages += 1) {
+      const params = cursor === undefined ? {} : { cursor };
+      const session = (await era()) === 'legacy' ? await legacy.any() : undefined;
+      const patience = createPatience(signal, settings.timeoutMs, settings.longestMs);
+      const outcome = session
+        ? await session.call('tools/list', params, line, patience).finally(() => patience.end())
+        : await exchange('tools/list', params, line, signal);
+      if ('error' in outcome) throw new RpcError(outcome.error.code, outcome.error.message);
+      const { tools, nextCursor } = outcome.result;
+      all.push(...(Array.isArray(tools) ? tools : []));
+      if (nextCursor === undefined || nextCursor === null) break;
+      cursor = nextCursor;
+    }
+    book.heard(all, true);
+  }
+
+  return {
+    name,
+    pinned: true,
+    async list() {
+      if (!book.fresh) {
+        reading ??= readBook().finally(() => {
+          reading = undefined;
+        });
+        await reading;
+      }
+      return book.skills();
+    },
+    effect(tool) {
+      const told = book.tool(tool);
+      return told && toEffect(told, tool, settings);
+    },
+    attributes: (tool, sessionId) => toAttributes(book.tool(tool), settings, tainted.has(sessionId)),
+    async call({ tool = '', arguments: args, session_id }, signal, given) {
+      const caller = isLine(given) ? given : backgroundLine();
+      const told = book.tool(tool);
+      const line: McpLine = { ...caller, headers: paramHeaders(told?.inputSchema, args) };
+      const { arguments: said, ...rest } = caller.params;
+      const empty = said === undefined && Object.keys(args).length === 0;
+      const params = { ...rest, name: tool, ...(!empty && { arguments: args }) };
+      const egress = way.host === undefined ? undefined : { host: way.host, purpose: `mcp tools/call ${tool}` };
+      try {
+        const outcome = await exchange('tools/call', params, line, signal);
+        if (session_id && taints(told, settings)) tainted.add(session_id);
+        return toToolResult(outcome, egress);
+      } catch (thrown) {
+        const { kind, message } = asFault(thrown);
+        if (thrown instanceof RpcError) return toToolResult(outcomeOf(thrown), egress);
+        return { status: 'error', output: null, error: `${name}: ${message}`, code: kind };
+      }
+    },
+    async pass({ method, params }, signal, given) {
+      const line = isLine(given) ? given : backgroundLine();
+      try {
+        const outcome = await exchange(method, isObject(params) ? params : {}, line, signal);
+        const read = method === 'resources/read' || method === 'prompts/get';
+        if (read && line.keptIn && !settings.trusted) tainted.add(line.keptIn);
+        return outcome as unknown as JsonObject;
+      } catch (thrown) {
+        return outcomeOf(thrown) as unknown as JsonObject;
+      }
+    },
+    async close() {
+      closed = true;
+      await legacy.close();
+      const left = [await shared?.catch(() => undefined), spare?.wire];
+      await Promise.all(left.map((wire) => wire?.close()));
+    },
+  };
+}
+
+const MOST_PAGES = 100;
+
+/** Nobody who could be asked anything: the house itself looks, or another protocol's caller does. */
+function backgroundLine(): McpLine {
+  return {
+    // Without a session, and without an envelope of its own: whoever talks for it supplies what the server's era wants.
+    era: 'legacy',
+    id: 0,
+    params: {},
+    principal: '',
+    capabilities: {},
+    client: { ...CLIENT_INFO },
+    notify() {},
+    input: () => Promise.reject(new Fault('not_implemented', 'nobody is there to be asked')),
+  };
+}
+
+/** Without what only the modern era has. */
+function plain(params: JsonObject): JsonObject {
+  const { inputResponses: _i, requestState: _r, _meta, ...rest } = params;
+  const meta = Object.fromEntries(
+    Object.entries(isObject(_meta) ? _meta : {}).filter(([key]) => !key.startsWith('io.modelcontextprotocol/')),
+  );
+  return Object.keys(meta).length > 0 ? { ...rest, _meta: meta } : rest;
+}

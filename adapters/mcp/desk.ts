@@ -1,0 +1,221 @@
+/**
+ * What becomes of a request at an address that stands for one server. A call of a tool is an act and passes the gate as
+ * one; everything else is decided, written down and handed on as it came. No state of the protocol's is kept here.
+ */
+import { CODES, methodRow } from '../../mappings/mcp.ts';
+import {
+  type Accepted,
+  type AskRecord,
+  asFault,
+  type Bridge,
+  type Deps,
+  Fault,
+  type JsonObject,
+  type Row,
+} from '../../src/index.ts';
+import { createApprovals } from './approvals.ts';
+import { type Caller, scopeOf } from './caller.ts';
+import type { McpSettings } from './config.ts';
+import { failed, isObject, type Outcome, outcomeOf, type Request } from './frames.ts';
+import { paramTrouble } from './header-values.ts';
+import type { McpLine } from './line.ts';
+import { createParking, type Running } from './parked.ts';
+import type { Stints } from './stints.ts';
+import { isPlainName, refused, toWireOutcome } from './translate.ts';
+
+export interface Desk {
+  receive(request: Request, caller: Caller): Promise<Outcome>;
+  /** Something that wants no answer. */
+  tell(method: string, params: JsonObject, caller: Caller): Promise<void>;
+  close(): void;
+}
+
+export interface DeskParts {
+  readonly bridge: Bridge;
+  readonly stints: Stints;
+  readonly settings: Pick<McpSettings, 'parkMs'>;
+  readonly deps: Pick<Deps, 'ids' | 'log'>;
+}
+
+export function createDesk(server: string, { bridge, stints, settings, deps }: DeskParts): Desk {
+  const parking = createParking(settings.parkMs);
+  const approvals = createApprovals(bridge, deps);
+
+  async function receive(request: Request, caller: Caller): Promise<Outcome> {
+    const { method, params = {} } = request;
+    try {
+      const row = methodRow(method);
+      if (row && !row.eras.includes(caller.era)) return failed(CODES.methodNotFound, 'Method not found');
+      if (row?.via === 'local') return { result: {} };
+      if (caller.era === 'legacy') return await serve(request, caller, runningFor(caller));
+      const asking = { who: scopeOf(caller.actor), method, params, signal: caller.signal, notify: caller.notify };
+      return await (parking.resume(asking) ??
+        parking.start(asking, (running) => serve(request, caller, running).catch(outcomeOf)));
+    } catch (thrown) {
+      return outcomeOf(thrown);
+    }
+  }
+
+  async function serve(request: Request, caller: Caller, running: Running): Promise<Outcome> {
+    if (methodRow(request.method)?.via === 'call') return await act(request, caller, running);
+    const outcome = await pass(
+      request.method,
+      request.params ?? {},
+      caller,
+      lineFor(request, caller, running),
+      running.signal,
+    );
+    return request.method === 'tools/list' ? await offered(outcome, caller) : outcome;
+  }
+
+  async function pass(
+    method: string,
+    params: JsonObject,
+    caller: Caller,
+    line: McpLine,
+    signal: AbortSignal,
+  ): Promise<Outcome> {
+    const member = methodRow(method)?.name;
+    const target = member && params[member];
+    const { decision, details }: Accepted<'passthrough'> = await bridge.submit({
+      kind: 'passthrough',
+      actor: caller.actor,
+      body: {
+        protocol: 'mcp',
+        server,
+        method,
+        params,
+        workspace_id: await stints.workspace(caller),
+        ...(line.keptIn && { session_id: line.keptIn }),
+        ...(typeof target === 'string' && target !== '' && { target }),
+      },
+      line,
+      signal,
+    });
+    if (details) return details as unknown as Outcome;
+    throw new Fault('policy_violation', decision?.reason ?? `${method} may not be used here`);
+  }
+
+  async function act(request: Request, caller: Caller, running: Running): Promise<Outcome> {
+    const { name, arguments: args = {} } = request.params ?? {};
+    if (!isPlainName(name)) return failed(CODES.invalidParams, `Unknown tool: ${JSON.stringify(name ?? null)}`);
+    if (!isObject(args)) return failed(CODES.invalidParams, 'the arguments must be an object');
+    const trouble = await headerTrouble(name, args, caller);
+    if (trouble) return failed(CODES.headerMismatch, `Header mismatch: ${trouble}`);
+    try {
+      return await attempt(request, name, args, caller, running);
+    } catch (thrown) {
+      const fault = asFault(thrown);
+      if (fault.kind !== 'not_found') return unable(fault);
+      // It may have come since, or be there for this session only: whoever serves it is asked once.
+      const line = lineFor(request, caller, running);
+      await pass('tools/list', {}, caller, { ...line, params: {} }, running.signal);
+      return await attempt(request, name, args, caller, running).catch((again) => {
+        const late = asFault(again);
+        return late.kind === 'not_found' ? failed(CODES.invalidParams, `Unknown tool: ${name}`) : unable(late);
+      });
+    }
+  }
+
+  function attempt(
+    request: Request,
+    tool: string,
+    args: JsonObject,
+    caller: Caller,
+    running: Running,
+  ): Promise<Outcome> {
+    return stints.within(caller, server, async ({ taskId, sessionId }) => {
+      const line: McpLine = { ...lineFor(request, caller, running), keptIn: sessionId };
+      let question: string | undefined;
+      const { act } = await bridge.submit({
+        kind: 'tool.call',
+        actor: caller.actor,
+        body: { task_id: taskId, action: { kind: 'tool', tool, server, arguments: args } },
+        ...(caller.trace && { trace_id: caller.trace }),
+        line,
+        signal: running.signal,
+        asked(askId) {
+          question = askId;
+          void approvals.ask(caller, askId, (requests) => running.input(requests));
+        },
+      });
+      if (!act) throw new Fault('internal', 'a call came back without a word');
+      if (act.kind !== 'refused') return toWireOutcome(act, false);
+      const structured = !(await hasSchema(tool, caller));
+      const late = question !== undefined && act.decision.code === 'approval_timed_out';
+      return toWireOutcome(
+        late ? { ...act, reason: `${act.reason}; ${await approvers(question as string, caller)}` } : act,
+        structured,
+      );
+    });
+  }
+
+  /** Who could have said yes, for whoever has to find them. */
+  async function approvers(askId: string, { actor }: Caller): Promise<string> {
+    const ask = await bridge.view<AskRecord & Row>(actor, 'ask', askId).catch(() => undefined);
+    const who = ask && ask.to.length > 0 ? ask.to.join(' or ') : 'anyone who may answer approvals';
+    return `${who} could have approved ${askId}, at any door or with: tollbridge approve`;
+  }
+
+  /** A result has to fit its tool's schema; what we say of our own goes without, where there is one. */
+  async function hasSchema(tool: string, { actor }: Caller): Promise<boolean> {
+    const skills = await bridge.tools(actor).catch(() => []);
+    return skills.some(
+      ({ name, source, output_schema }) => name === tool && source === server && output_schema !== null,
+    );
+  }
+
+  async function headerTrouble(tool: string, args: JsonObject, caller: Caller): Promise<string | undefined> {
+    if (caller.era !== 'modern' || !caller.headers) return undefined;
+    const skills = await bridge.tools(caller.actor).catch(() => []);
+    const skill = skills.find(({ name, source }) => name === tool && source === server);
+    return paramTrouble((skill?.input_schema ?? undefined) as JsonObject | undefined, args, caller.headers);
+  }
+
+  /** What the rules would refuse, or is no longer what it was, is not there. */
+  async function offered(outcome: Outcome, caller: Caller): Promise<Outcome> {
+    if ('error' in outcome || !Array.isArray(outcome.result.tools)) return outcome;
+    const skills = await bridge.offered(caller.actor, await stints.workspace(caller));
+    const names = new Set(skills.filter(({ source }) => source === server).map(({ name }) => name));
+    const tools = outcome.result.tools.filter((tool) => isObject(tool) && names.has(String(tool.name)));
+    if (tools.length === outcome.result.tools.length) return outcome;
+    // Somebody else may see more: what was left out for one must not be kept for all.
+    const scope = outcome.result.cacheScope === undefined ? {} : { cacheScope: 'private' };
+    return { result: { ...outcome.result, tools, ...scope } };
+  }
+
+  function lineFor({ id, params = {} }: Request, caller: Caller, running: Running): McpLine {
+    return {
+      era: caller.era,
+      id,
+      params,
+      principal: scopeOf(caller.actor),
+      capabilities: caller.capabilities,
+      client: caller.client,
+      ...(caller.session && { session: caller.session }),
+      notify: running.notify,
+      input: running.input,
+    };
+  }
+
+  return {
+    receive,
+    async tell(method, params, caller) {
+      const running = runningFor(caller);
+      const request: Request = { jsonrpc: '2.0', id: 0, method, params };
+      await pass(method, params, caller, lineFor(request, caller, running), caller.signal);
+    },
+    close: () => parking.close(),
+  };
+}
+
+function runningFor({ signal, notify, input }: Caller): Running {
+  const nobody = () => Promise.reject(new Fault('not_implemented', 'this client cannot be asked'));
+  return { signal, notify, input: input ?? nobody };
+}
+
+/** Our own inability, where a model can read it; what is the caller's mistake stays an error. */
+function unable(fault: Fault): Outcome {
+  const asError = fault.kind === 'internal' || fault.kind === 'invalid_request' || fault.kind === 'client_closed';
+  return asError ? outcomeOf(fault) : refused(fault.message, { code: fault.kind });
+}

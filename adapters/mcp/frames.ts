@@ -1,0 +1,91 @@
+/** JSON-RPC as this protocol uses it: what a frame is, and errors that arrive as they left. Nothing is added or tidied. */
+import { CODES, faults } from '../../mappings/mcp.ts';
+import { asFault, type Json, type JsonObject } from '../../src/index.ts';
+
+export type Id = string | number;
+export interface Request {
+  readonly jsonrpc: '2.0';
+  readonly id: Id;
+  readonly method: string;
+  readonly params?: JsonObject;
+}
+export interface Notice {
+  readonly jsonrpc: '2.0';
+  readonly method: string;
+  readonly params?: JsonObject;
+}
+export interface WireError {
+  readonly code: number;
+  readonly message: string;
+  readonly data?: Json;
+}
+/** What a request came to. Errors are answers too: they are handed on, not thrown. */
+export type Outcome = { readonly result: JsonObject } | { readonly error: WireError };
+export type Response = { readonly jsonrpc: '2.0'; readonly id: Id | null } & Outcome;
+export type Frame = Request | Notice | Response;
+
+export class RpcError extends Error {
+  readonly code: number;
+  readonly data: Json | undefined;
+
+  constructor(code: number, message: string, data?: Json) {
+    super(message);
+    this.name = 'RpcError';
+    this.code = code;
+    this.data = data;
+  }
+}
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function isId(value: unknown): value is Id {
+  return typeof value === 'string' || (typeof value === 'number' && Number.isInteger(value));
+}
+
+/** Undefined for anything that is not exactly a frame. */
+export function readFrame(value: unknown): Frame | undefined {
+  if (!isObject(value) || value.jsonrpc !== '2.0') return undefined;
+  const { id, method, params } = value;
+  if (typeof method === 'string') {
+    if (params !== undefined && !isObject(params)) return undefined;
+    if (id === undefined) return value as unknown as Notice;
+    return isId(id) ? (value as unknown as Request) : undefined;
+  }
+  const answered = isObject(value.result) || isError(value.error);
+  return answered && (isId(id) || id === null) ? (value as unknown as Response) : undefined;
+}
+
+function isError(value: unknown): value is WireError & JsonObject {
+  return isObject(value) && typeof value.code === 'number' && typeof value.message === 'string';
+}
+
+export function isRequest(frame: Frame): frame is Request {
+  return 'method' in frame && 'id' in frame;
+}
+export function isNotice(frame: Frame): frame is Notice {
+  return 'method' in frame && !('id' in frame);
+}
+export function isResponse(frame: Frame): frame is Response {
+  return !('method' in frame);
+}
+
+export function notice(method: string, params?: JsonObject): Notice {
+  return { jsonrpc: '2.0', method, ...(params && { params }) };
+}
+
+export function failed(code: number, message: string, data?: Json): { readonly error: WireError } {
+  return { error: { code, message, ...(data !== undefined && { data }) } };
+}
+
+/** A fault in this wire's words. Our own failures say no more than that they are ours. */
+export function outcomeOf(thrown: unknown): { readonly error: WireError } {
+  if (thrown instanceof RpcError) return failed(thrown.code, thrown.message, thrown.data);
+  const { kind, message } = asFault(thrown);
+  return failed(faults[kind] ?? CODES.internal, message, { code: kind });
+}
+
+export function metaOf(params: JsonObject | undefined): JsonObject {
+  return isObject(params?._meta) ? params._meta : {};
+}

@@ -1,0 +1,77 @@
+/**
+ * Values in headers, as this protocol spells them: plain where they can be, as marked base64 where they cannot. And
+ * whether a header that repeats an argument says the same as the argument.
+ */
+import type { Json, JsonObject } from '../../src/index.ts';
+import { isObject } from './frames.ts';
+
+const PLAIN = /^[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?$/;
+const MARKED = /^=\?base64\?(.*)\?=$/;
+
+export function headerValue(text: string): string {
+  return PLAIN.test(text) && !MARKED.test(text) ? text : `=?base64?${Buffer.from(text, 'utf8').toString('base64')}?=`;
+}
+
+/** Undefined for what nobody could have meant. */
+export function readHeader(raw: string): string | undefined {
+  if (!/^[\x20-\x7e\t]*$/.test(raw)) return undefined;
+  const [, coded] = MARKED.exec(raw) ?? [];
+  if (coded === undefined) return raw;
+  const bytes = Buffer.from(coded, 'base64');
+  if (bytes.toString('base64') !== coded) return undefined;
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+interface Repeated {
+  readonly header: string;
+  readonly path: readonly string[];
+}
+
+/** Arguments that a tool wants repeated in `Mcp-Param-*`. */
+export function repeatedIn(schema: Json | undefined, path: readonly string[] = []): readonly Repeated[] {
+  const properties = isObject(schema) && isObject(schema.properties) ? schema.properties : {};
+  return Object.entries(properties).flatMap(([key, inner]) => {
+    const header = isObject(inner) ? inner['x-mcp-header'] : undefined;
+    const here = typeof header === 'string' ? [{ header, path: [...path, key] }] : [];
+    return [...here, ...repeatedIn(inner, [...path, key])];
+  });
+}
+
+/** Headers for a call of this tool with these arguments. */
+export function paramHeaders(schema: Json | undefined, args: JsonObject): Record<string, string> {
+  return Object.fromEntries(
+    repeatedIn(schema).flatMap(({ header, path }) => {
+      const value = at(args, path);
+      return value === undefined || value === null
+        ? []
+        : [[`mcp-param-${header.toLowerCase()}`, headerValue(String(value))]];
+    }),
+  );
+}
+
+/** What is wrong with the headers of a call; undefined when they say what the body says. */
+export function paramTrouble(
+  schema: Json | undefined,
+  args: JsonObject,
+  headers: Readonly<Record<string, string>>,
+): string | undefined {
+  for (const { header, path } of repeatedIn(schema)) {
+    const value = at(args, path);
+    if (value === undefined || value === null) continue;
+    const raw = headers[`mcp-param-${header.toLowerCase()}`];
+    if (raw === undefined) return `Mcp-Param-${header} is missing`;
+    const said = readHeader(raw);
+    if (said === undefined) return `Mcp-Param-${header} cannot be read`;
+    const same = typeof value === 'number' ? said.trim() !== '' && Number(said) === value : said === String(value);
+    if (!same) return `Mcp-Param-${header} does not say what the body says`;
+  }
+  return undefined;
+}
+
+function at(args: Json | undefined, path: readonly string[]): Json | undefined {
+  return path.reduce<Json | undefined>((value, key) => (isObject(value) ? value[key] : undefined), args);
+}

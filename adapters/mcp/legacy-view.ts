@@ -1,0 +1,135 @@
+/**
+ * A modern server as a client of the legacy era knows it: with a session, a log level and subscriptions. The server has
+ * none of these; what stands for them here is a level in each envelope and one listening request per session.
+ */
+import { CHANGES, META, MODERN } from '../../mappings/mcp.ts';
+import type { JsonObject } from '../../src/index.ts';
+import { toInitializeResult } from './eras.ts';
+import { isObject, type Notice, notice, type Outcome } from './frames.ts';
+import type { McpLine, SessionLine } from './line.ts';
+import type { ModernPeer } from './modern-peer.ts';
+import { createPatience, type Patience } from './patience.ts';
+
+export interface LegacyView {
+  /** Undefined when the server itself is to answer. */
+  answer(method: string, params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome | undefined>;
+  level(line: McpLine): string | undefined;
+}
+
+interface State {
+  level: string | undefined;
+  readonly uris: Set<string>;
+  readonly wishes: JsonObject;
+  listening: AbortController | undefined;
+}
+
+export function createLegacyView(peer: () => ModernPeer): LegacyView {
+  const states = new WeakMap<SessionLine, State>();
+
+  async function initialize(params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome> {
+    const meta = { [META.version]: MODERN, [META.capabilities]: {}, [META.client]: line.client };
+    const asking: McpLine = { ...line, era: 'modern' };
+    const outcome = await peer().call('server/discover', { _meta: meta }, asking, patience);
+    if ('error' in outcome) return outcome;
+    const result = toInitializeResult(outcome.result, params.protocolVersion);
+    if (line.session) states.set(line.session, stateFor(result));
+    return { result };
+  }
+
+  /** One stream for everything this session wants to hear; changed wishes are a new stream. */
+  function listen(line: McpLine, state: State): void {
+    const { session } = line;
+    if (!session || (Object.keys(state.wishes).length === 0 && state.uris.size === 0)) return;
+    state.listening?.abort();
+    const stop = new AbortController();
+    state.listening = stop;
+    const over = AbortSignal.any([stop.signal, session.ended]);
+    const wishes = { ...state.wishes, ...(state.uris.size > 0 && { resourceSubscriptions: [...state.uris] }) };
+    const asking: McpLine = {
+      ...line,
+      notify(heard) {
+        if (heard.method !== 'notifications/subscriptions/acknowledged') session.hear(heard);
+      },
+    };
+    const patience = createPatience(over, FOREVER, FOREVER);
+    peer()
+      .call('subscriptions/listen', { notifications: wishes }, asking, patience)
+      .catch(() => {})
+      .finally(() => patience.end());
+  }
+
+  return {
+    level: ({ session }) => session && states.get(session)?.level,
+    async answer(method, params, line, patience) {
+      const state = line.session && states.get(line.session);
+      switch (method) {
+        case 'initialize':
+          return await initialize(params, line, patience);
+        case 'notifications/initialized':
+          if (state) listen(line, state);
+          return EMPTY;
+        case 'logging/setLevel':
+          if (state) state.level = String(params.level);
+          return EMPTY;
+        case 'resources/subscribe':
+          state?.uris.add(String(params.uri));
+          if (state) listen(line, state);
+          return EMPTY;
+        case 'resources/unsubscribe':
+          state?.uris.delete(String(params.uri));
+          if (state) listen(line, state);
+          return EMPTY;
+        default:
+          return method.startsWith('notifications/') ? EMPTY : undefined;
+      }
+    },
+  };
+}
+
+const EMPTY: Outcome = { result: {} };
+const FOREVER = 2 ** 31 - 1;
+
+/** Lists the server says may change are listened for. */
+function stateFor({ capabilities }: JsonObject): State {
+  const offers = isObject(capabilities) ? capabilities : {};
+  const wishes = Object.fromEntries(
+    CHANGES.flatMap(({ wire, wish }) => {
+      const offer = offers[wire.split('/')[1] as string];
+      return isObject(offer) && offer.listChanged === true ? [[wish, true]] : [];
+    }),
+  );
+  return { level: undefined, uris: new Set(), wishes, listening: undefined };
+}
+
+/** What a server of the legacy era tells everyone, as someone listens to it in the modern era. */
+export function listenTo(
+  changes: (heard: (notice: Notice) => void) => () => void,
+  params: JsonObject,
+  line: McpLine,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const wishes = isObject(params.notifications) ? params.notifications : {};
+  const uris = Array.isArray(wishes.resourceSubscriptions) ? wishes.resourceSubscriptions : [];
+  const mark = { [META.subscription]: line.id };
+  const granted = Object.fromEntries(
+    Object.entries(wishes).filter(
+      ([wish]) => wish === 'resourceSubscriptions' || CHANGES.some((row) => row.wish === wish),
+    ),
+  );
+  line.notify(notice('notifications/subscriptions/acknowledged', { notifications: granted, _meta: mark }));
+  const stop = changes((heard) => {
+    const row = CHANGES.find(({ wire }) => wire === heard.method);
+    const wants = row ? wishes[row.wish] === true : uris.includes(heard.params?.uri ?? null);
+    if (!wants) return;
+    const meta = isObject(heard.params?._meta) ? heard.params._meta : {};
+    line.notify({ ...heard, params: { ...heard.params, _meta: { ...meta, ...mark } } });
+  });
+  return new Promise((resolve) => {
+    const over = () => {
+      stop();
+      resolve({ result: { resultType: 'complete', _meta: mark } });
+    };
+    if (signal.aborted) over();
+    else signal.addEventListener('abort', over, { once: true });
+  });
+}

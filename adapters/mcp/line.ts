@@ -1,0 +1,53 @@
+/**
+ * What goes back and forth while one request is under way, as both ends see it. The door makes one for each request, core
+ * carries it, the backend speaks on it; neither end holds the other.
+ */
+import type { Era } from '../../mappings/mcp.ts';
+import type { JsonObject } from '../../src/index.ts';
+import type { Id, Notice } from './frames.ts';
+
+/** Requests to whoever is behind the client, by a key of the asker's own. */
+export type Inputs = Readonly<Record<string, { readonly method: string; readonly params?: JsonObject }>>;
+
+export interface Inputted {
+  /** By the same keys; bare results. What was not answered is missing. */
+  readonly inputResponses: JsonObject;
+  /** The `_meta` of the request that brought the answers, in the era where that is a new request. */
+  readonly meta?: JsonObject;
+}
+
+export interface McpLine {
+  readonly era: Era;
+  /** The caller's own id of the request. */
+  readonly id: Id;
+  /** The request as it came, for whatever nobody here has a name for. */
+  readonly params: JsonObject;
+  /** The session of ours its calls are kept in, once there is one. */
+  readonly keptIn?: string;
+  /** Whose connections it may share. */
+  readonly principal: string;
+  /** What this caller can be asked, and nothing it did not say. */
+  readonly capabilities: JsonObject;
+  readonly client: JsonObject;
+  /** Callers of the legacy era come in sessions, and each has an upstream session of its own. */
+  readonly session?: SessionLine;
+  /** Copies of arguments in headers, for servers that want them. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Something that belongs to this request. */
+  notify(notice: Notice): void;
+  /** Asks the client and waits. `whole` is the result the questions came in, where they came in one. */
+  input(requests: Inputs, whole?: JsonObject): Promise<Inputted>;
+}
+
+export interface SessionLine {
+  readonly id: string;
+  /** Something that belongs to no request in particular. */
+  hear(notice: Notice): void;
+  input(requests: Inputs): Promise<Inputted>;
+  /** Fires when the session is over. */
+  readonly ended: AbortSignal;
+}
+
+export function isLine(line: object | undefined): line is McpLine {
+  return line !== undefined && 'era' in line && 'principal' in line && 'notify' in line;
+}

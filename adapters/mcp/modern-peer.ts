@@ -1,0 +1,68 @@
+/**
+ * A server of the modern era, shared by everyone: no session, every request says who asks and what they can be asked. A
+ * caller of the legacy era gets its envelope from here, and answers the server's questions without noticing.
+ */
+import { META, MODERN } from '../../mappings/mcp.ts';
+import type { JsonObject } from '../../src/index.ts';
+import { envelopeFor, toLegacyOutcome } from './eras.ts';
+import { isNotice, isObject, metaOf, type Notice, type Outcome, type Request } from './frames.ts';
+import type { Inputs, McpLine } from './line.ts';
+import type { Patience } from './patience.ts';
+import type { Wire } from './south.ts';
+import { restored, withToken } from './tokens.ts';
+
+export interface ModernPeer {
+  call(method: string, params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome>;
+}
+
+/** `wire` is opened anew when the last one is gone; `level` is what a session of the legacy era wants to hear. */
+export function createModernPeer(
+  wire: () => Promise<Wire>,
+  level: (line: McpLine) => string | undefined,
+  nextId: () => string,
+): ModernPeer {
+  return {
+    async call(method, params, line, patience) {
+      const envelope = line.era === 'modern' ? { [META.version]: MODERN } : envelopeFor(line, level(line));
+      let sent: JsonObject = { ...params, _meta: { ...metaOf(params), ...envelope } };
+      for (;;) {
+        const id = nextId();
+        const token = withToken(sent, id);
+        const heard = (frame: Notice | Request) => {
+          patience.moved();
+          if (isNotice(frame)) line.notify(asTheirs(restored(frame, token?.theirs), line));
+        };
+        const sending = { signal: patience.signal, heard, ...(line.headers && { headers: line.headers }) };
+        const outcome = await (await wire()).request(id, method, token?.params ?? sent, sending);
+        if ('error' in outcome || outcome.result.resultType !== 'input_required') return ended(outcome, line);
+        const { inputRequests, requestState } = outcome.result;
+        const questions = (isObject(inputRequests) ? inputRequests : {}) as Inputs;
+        const { inputResponses, meta } = await patience.during(line.input(questions, outcome.result));
+        sent = {
+          ...sent,
+          inputResponses,
+          ...(requestState !== undefined && { requestState }),
+          ...(meta && { _meta: { ...meta, ...envelope } }),
+        };
+      }
+    },
+  };
+}
+
+function ended(outcome: Outcome, line: McpLine): Outcome {
+  if (line.era === 'legacy') return toLegacyOutcome(outcome);
+  if ('error' in outcome || metaOf(outcome.result)[META.subscription] === undefined) return outcome;
+  return { result: { ...outcome.result, _meta: { ...metaOf(outcome.result), [META.subscription]: line.id } } };
+}
+
+/** A subscription goes by the id of the request that opened it, which on each side is another. */
+function asTheirs(frame: Notice, line: McpLine): Notice {
+  const meta = metaOf(frame.params);
+  if (meta[META.subscription] === undefined) return frame;
+  if (line.era === 'modern') {
+    return { ...frame, params: { ...frame.params, _meta: { ...meta, [META.subscription]: line.id } } };
+  }
+  const { [META.subscription]: _, ...rest } = meta;
+  const { _meta: _m, ...params } = frame.params ?? {};
+  return { ...frame, params: Object.keys(rest).length > 0 ? { ...params, _meta: rest } : params };
+}

@@ -1,0 +1,179 @@
+/**
+ * One address for both eras, told apart request by request. Headers that repeat the body have to say what the body says;
+ * whatever does not is refused before anyone behind is asked.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { classifyInboundRequest } from '@modelcontextprotocol/server';
+import { CODES, META, MODERN, MODERN_STATUS, methodRow } from '../../mappings/mcp.ts';
+import { asFault, Fault, type JsonObject, type Logger } from '../../src/index.ts';
+import { readJson } from '../../src/wire/body.ts';
+import { traceParentOf } from '../../src/wire/trace-context.ts';
+import { type Caller, personOf } from './caller.ts';
+import { failed, type Id, isId, isObject, isRequest, metaOf, type Request, readFrame } from './frames.ts';
+import { readHeader } from './header-values.ts';
+import { createNorthLegacy, refuse, type Visitor } from './north-legacy.ts';
+import { createReply, writeJson } from './reply.ts';
+
+export interface NorthHttp {
+  handle(request: IncomingMessage, response: ServerResponse, who: Visitor): Promise<void>;
+  close(): void;
+}
+
+export interface NorthOptions {
+  readonly bodyLimit: number;
+  readonly idleMs: number;
+  readonly log: Logger;
+  readonly ended: (sessionId: string) => void;
+}
+
+const DEPTH = 100;
+const VALUES = 200_000;
+
+export function createNorthHttp({ bodyLimit, ...options }: NorthOptions): NorthHttp {
+  const legacy = createNorthLegacy(options);
+
+  async function handle(request: IncomingMessage, response: ServerResponse, who: Visitor): Promise<void> {
+    const { method } = request;
+    const modern = request.headers['mcp-protocol-version'] === MODERN;
+    if (method !== 'POST' && (modern || (method !== 'GET' && method !== 'DELETE'))) {
+      response.setHeader('allow', modern ? 'POST' : 'GET, POST, DELETE');
+      return refuse(response, 405, -32000, 'Method not allowed.');
+    }
+    if (method === 'GET') {
+      if (!accepts(request, 'text/event-stream')) return refuse(response, 406, -32000, ACCEPT_STREAM);
+      return legacy.get(request, response, who);
+    }
+    if (method === 'DELETE') return legacy.remove(request, response, who);
+    if (!accepts(request, 'application/json') || !accepts(request, 'text/event-stream')) {
+      return refuse(response, 406, -32000, ACCEPT_BOTH);
+    }
+    if (!/^application\/json\s*(;|$)/i.test(request.headers['content-type'] ?? '')) {
+      return refuse(response, 415, -32000, 'Unsupported Media Type: Content-Type must be application/json');
+    }
+    await post(request, response, who);
+  }
+
+  async function post(request: IncomingMessage, response: ServerResponse, who: Visitor): Promise<void> {
+    let body: unknown;
+    try {
+      body = await readJson(request, { bytes: bodyLimit, depth: DEPTH, values: VALUES });
+    } catch (thrown) {
+      const { kind, message } = asFault(thrown);
+      if (kind === 'payload_too_large') return refuse(response, 413, CODES.invalidRequest, message);
+      return refuse(response, 400, CODES.parse, `Parse error: ${message}`);
+    }
+    if (!claimsModern(request, body)) {
+      if (Array.isArray(body)) return refuse(response, 400, CODES.invalidRequest, 'Batches are not taken here');
+      const frame = readFrame(body);
+      if (!frame) return refuse(response, 400, CODES.invalidRequest, 'Invalid Request: this is not a JSON-RPC message');
+      return await legacy.post(frame, request, response, who);
+    }
+    const trouble = modernTrouble(request, body);
+    if (trouble) return writeJson(response, trouble.status, trouble.text);
+    const frame = readFrame(body);
+    if (!frame || !isRequest(frame)) {
+      response.writeHead(202).end();
+      return;
+    }
+    await serveModern(frame, request, response, who);
+  }
+
+  async function serveModern(frame: Request, request: IncomingMessage, response: ServerResponse, who: Visitor) {
+    const reply = createReply(response);
+    const meta = metaOf(frame.params);
+    const capabilities = meta[META.capabilities];
+    const client = meta[META.client];
+    const trace = traceParentOf(request)?.trace_id;
+    const caller: Caller = {
+      actor: who.actor,
+      person: personOf(who.actor),
+      era: 'modern',
+      capabilities: isObject(capabilities) ? capabilities : {},
+      client: isObject(client) ? client : {},
+      headers: paramHeadersOf(request),
+      signal: reply.gone,
+      ...(trace && { trace }),
+      notify: (notice) => reply.send(notice),
+    };
+    const outcome = await who.desk.receive(frame, caller);
+    const status = 'error' in outcome ? (MODERN_STATUS[outcome.error.code] ?? 200) : 200;
+    reply.finish(frame.id, outcome, status);
+  }
+
+  return { handle, close: () => legacy.close() };
+}
+
+const ACCEPT_STREAM = 'Not Acceptable: Client must accept text/event-stream';
+const ACCEPT_BOTH = 'Not Acceptable: Client must accept both application/json and text/event-stream';
+
+function accepts({ headers }: IncomingMessage, type: string): boolean {
+  const listed = (headers.accept ?? '').split(',').map((each) => each.split(';', 1)[0]?.trim().toLowerCase());
+  const [family] = type.split('/');
+  return listed.some((each) => each === type || each === '*/*' || each === `${family}/*`);
+}
+
+/** A request with an envelope, or under a version that has no other kind. */
+function claimsModern(request: IncomingMessage, body: unknown): boolean {
+  const version = request.headers['mcp-protocol-version'];
+  if (request.headers['mcp-session-id'] !== undefined && version !== MODERN) {
+    return isObject(body) && META.version in metaOf(body.params as JsonObject | undefined);
+  }
+  const claims = isObject(body) && isObject(body.params) && META.version in metaOf(body.params);
+  const initializes = isObject(body) && body.method === 'initialize';
+  return claims || (!initializes && (version === MODERN || request.headers['mcp-method'] !== undefined));
+}
+
+/** Everything that is wrong with a request of the modern era before anyone looks at what it wants. */
+function modernTrouble(request: IncomingMessage, body: unknown): { status: number; text: string } | undefined {
+  const header = (name: string) => {
+    const value = request.headersDistinct[name];
+    return value && value.length > 1 ? '\u0000two values' : value?.[0];
+  };
+  const id = isObject(body) && isId(body.id) ? body.id : null;
+  const say = (status: number, code: number, message: string, data?: JsonObject) => ({
+    status,
+    text: JSON.stringify({ jsonrpc: '2.0', id: id as Id | null, ...failed(code, message, data) }),
+  });
+  const [version, method, name] = [header('mcp-protocol-version'), header('mcp-method'), header('mcp-name')];
+  const ruling = classifyInboundRequest({
+    httpMethod: 'POST',
+    ...(version !== undefined && { protocolVersionHeader: version }),
+    ...(method !== undefined && { mcpMethodHeader: method }),
+    ...(name !== undefined && { mcpNameHeader: name }),
+    body,
+  });
+  if (ruling.kind === 'reject') {
+    return say(ruling.httpStatus, ruling.code, ruling.message, ruling.data as JsonObject | undefined);
+  }
+  const frame = readFrame(body);
+  if (!frame || !('method' in frame)) return say(400, CODES.invalidRequest, 'Invalid Request');
+  if (ruling.kind === 'legacy')
+    return say(400, CODES.invalidParams, 'the request lacks the _meta of its protocol version');
+  if (!isRequest(frame)) return undefined;
+  if (version === undefined) return say(400, CODES.headerMismatch, 'Header mismatch: MCP-Protocol-Version is missing');
+  if (method === undefined) return say(400, CODES.headerMismatch, 'Header mismatch: Mcp-Method is missing');
+  if (method !== frame.method) return say(400, CODES.headerMismatch, 'Header mismatch: Mcp-Method is not the method');
+  const member = methodRow(frame.method)?.name;
+  const named = member && frame.params?.[member];
+  if (typeof named === 'string') {
+    if (name === undefined) return say(400, CODES.headerMismatch, 'Header mismatch: Mcp-Name is missing');
+    if (readHeader(name) !== named)
+      return say(400, CODES.headerMismatch, `Header mismatch: Mcp-Name is not the ${member}`);
+  }
+  return undefined;
+}
+
+function paramHeadersOf({ headers }: IncomingMessage): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) =>
+      name.startsWith('mcp-param-') && typeof value === 'string' ? [[name, value]] : [],
+    ),
+  );
+}
+
+/** For whoever mounts this: what a fault outside of any request looks like here. */
+export function refuseFault(response: ServerResponse, thrown: unknown): void {
+  const fault = thrown instanceof Fault ? thrown : asFault(thrown);
+  const status = fault.kind === 'not_found' ? 404 : fault.kind === 'unavailable' ? 503 : 500;
+  refuse(response, status, CODES.internal, fault.message);
+}

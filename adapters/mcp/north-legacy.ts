@@ -1,0 +1,180 @@
+/**
+ * Sessions of the legacy era over HTTP: posted requests with a stream of their own, one stream for everything else, ids to
+ * come back with. A session belongs to who opened it; to anyone else it is not there.
+ */
+import { randomBytes } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { CODES, LEGACY } from '../../mappings/mcp.ts';
+import type { Actor, Logger } from '../../src/index.ts';
+import { scopeOf } from './caller.ts';
+import type { Desk } from './desk.ts';
+import { type Frame, failed, isRequest, type Request } from './frames.ts';
+import { createNorthSession, type NorthSession } from './north-session.ts';
+import { SILENCE_MS, writeJson } from './reply.ts';
+import { createStreams, type Stream, type Streams } from './streams.ts';
+
+export interface NorthLegacy {
+  post(frame: Frame, request: IncomingMessage, response: ServerResponse, who: Visitor): Promise<void>;
+  get(request: IncomingMessage, response: ServerResponse, who: Visitor): void;
+  remove(request: IncomingMessage, response: ServerResponse, who: Visitor): void;
+  close(): void;
+}
+export interface Visitor {
+  readonly actor: Actor;
+  readonly endpoint: string;
+  readonly desk: Desk;
+}
+
+interface Open {
+  readonly session: NorthSession;
+  readonly who: string;
+  readonly streams: Streams;
+  readonly standalone: Stream;
+  idle: NodeJS.Timeout | undefined;
+  /** Connections and requests that keep it from being idle. */
+  busy: number;
+}
+
+export interface LegacyOptions {
+  readonly idleMs: number;
+  readonly log: Logger;
+  /** A session is over. */
+  readonly ended: (sessionId: string) => void;
+}
+
+export function createNorthLegacy({ idleMs, log, ended }: LegacyOptions): NorthLegacy {
+  const sessions = new Map<string, Open>();
+
+  function begin({ actor, desk, endpoint }: Visitor): Open {
+    const id = randomBytes(18).toString('base64url');
+    const streams = createStreams();
+    const standalone = streams.open();
+    const session = createNorthSession({ id, actor, desk, standalone, log });
+    const open: Open = { session, who: owner(actor, endpoint), streams, standalone, idle: undefined, busy: 0 };
+    sessions.set(id, open);
+    return open;
+  }
+
+  function end(open: Open): void {
+    sessions.delete(open.session.id);
+    clearTimeout(open.idle);
+    open.session.end();
+    open.streams.close();
+    ended(open.session.id);
+  }
+
+  function use(open: Open, response: ServerResponse): void {
+    clearTimeout(open.idle);
+    open.busy += 1;
+    response.once('close', () => {
+      open.busy -= 1;
+      if (open.busy === 0 && sessions.has(open.session.id)) open.idle = setTimeout(() => end(open), idleMs).unref();
+    });
+  }
+
+  /** Its owner's session, or an answer that says nothing about whose it is. */
+  function find(request: IncomingMessage, response: ServerResponse, { actor, endpoint }: Visitor): Open | undefined {
+    const id = request.headers['mcp-session-id'];
+    if (id === undefined) {
+      refuse(response, 400, -32000, 'Bad Request: Mcp-Session-Id header is required');
+      return undefined;
+    }
+    const open = sessions.get(String(id));
+    if (!open || open.who !== owner(actor, endpoint)) {
+      refuse(response, 404, CODES.sessionGone, 'Session not found');
+      return undefined;
+    }
+    const version = request.headers['mcp-protocol-version'];
+    if (version !== undefined && !(LEGACY as readonly unknown[]).includes(version)) {
+      refuse(response, 400, -32000, 'Bad Request: Unsupported protocol version');
+      return undefined;
+    }
+    return open;
+  }
+
+  return {
+    async post(frame, request, response, who) {
+      const first =
+        isRequest(frame) && frame.method === 'initialize' && request.headers['mcp-session-id'] === undefined;
+      const open = first ? begin(who) : find(request, response, who);
+      if (!open) return;
+      use(open, response);
+      if (!isRequest(frame)) {
+        response.writeHead(202).end();
+        await open.session.receive(frame, open.standalone);
+        return;
+      }
+      const opened = await exchange(open, frame, response, first);
+      if (first && !opened) end(open);
+    },
+    get(request, response, who) {
+      const open = find(request, response, who);
+      if (!open) return;
+      const headers = { 'mcp-session-id': open.session.id };
+      const last = request.headers['last-event-id'];
+      if (last === undefined) {
+        use(open, response);
+        open.streams.attach(open.standalone, response, { headers, primed: primes(open.session) });
+        return;
+      }
+      const found = open.streams.find(String(last));
+      if (!found) return refuse(response, 400, -32000, 'Bad Request: Invalid event ID');
+      use(open, response);
+      found.resume(response, headers);
+    },
+    remove(request, response, who) {
+      const open = find(request, response, who);
+      if (!open) return;
+      end(open);
+      response.writeHead(200).end();
+    },
+    close() {
+      for (const open of [...sessions.values()]) end(open);
+    },
+  };
+}
+
+/** One request and its stream, which is only made when there is more to say than the answer. True when it went well. */
+async function exchange(
+  { session, streams }: Open,
+  frame: Request,
+  response: ServerResponse,
+  first: boolean,
+): Promise<boolean> {
+  let stream: Stream | undefined;
+  const headers = { 'mcp-session-id': session.id };
+  const streaming = (): Stream => {
+    clearTimeout(timer);
+    if (stream) return stream;
+    stream = streams.open();
+    if (!response.destroyed) streams.attach(stream, response, { headers, primed: primes(session) });
+    return stream;
+  };
+  const timer = setTimeout(streaming, SILENCE_MS).unref();
+  // A connection that breaks leaves the call alone: its answer waits in a stream to be fetched.
+  response.once('close', () => {
+    if (!response.writableFinished) streaming();
+  });
+  const out = { send: (said: Frame) => streaming().send(said) };
+  const outcome = await session.receive(frame, out);
+  clearTimeout(timer);
+  const answer = { jsonrpc: '2.0' as const, id: frame.id, ...(outcome ?? { result: {} }) };
+  if (stream) {
+    (stream as Stream).send(answer);
+    (stream as Stream).finish();
+  } else writeJson(response, 200, JSON.stringify(answer), headers);
+  return !first || 'result' in answer;
+}
+
+/** Older clients take an event without data for a broken one. */
+function primes({ revision }: NorthSession): boolean {
+  return revision !== undefined && revision >= LEGACY[0];
+}
+
+function owner(actor: Actor, endpoint: string): string {
+  return `${scopeOf(actor)}@${endpoint}`;
+}
+
+export function refuse(response: ServerResponse, status: number, code: number, message: string): void {
+  writeJson(response, status, JSON.stringify({ jsonrpc: '2.0', id: null, ...failed(code, message) }));
+}

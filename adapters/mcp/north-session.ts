@@ -1,0 +1,176 @@
+/**
+ * A client of the legacy era, from its first word to its last: which requests are under way, what it was asked and has not
+ * answered, and where to say what belongs to no request. The same over HTTP and over standard input and output.
+ */
+import { CODES } from '../../mappings/mcp.ts';
+import { type Actor, Fault, type JsonObject, type Logger } from '../../src/index.ts';
+import { type Caller, personOf } from './caller.ts';
+import type { Desk } from './desk.ts';
+import {
+  type Frame,
+  failed,
+  type Id,
+  isNotice,
+  isObject,
+  isRequest,
+  isResponse,
+  type Notice,
+  notice,
+  type Outcome,
+  type Request,
+  type Response,
+  RpcError,
+} from './frames.ts';
+import type { Inputs, Inputted, SessionLine } from './line.ts';
+
+/** Where things are said. */
+export interface Out {
+  send(frame: Frame): void;
+}
+
+export interface NorthSession extends SessionLine {
+  readonly actor: Actor;
+  /** The outcome of a request; undefined for everything else. */
+  receive(frame: Frame, out: Out, headers?: Caller['headers']): Promise<Outcome | undefined>;
+  /** What the server answered the opening with. */
+  readonly revision: string | undefined;
+  end(): void;
+}
+
+export interface NorthOptions {
+  readonly id: string;
+  readonly actor: Actor;
+  /** Who answers approvals at this client; the caller itself, unless it is an agent. */
+  readonly person?: Actor;
+  readonly desk: Desk;
+  /** What belongs to no request. */
+  readonly standalone: Out;
+  readonly log: Logger;
+}
+
+export function createNorthSession({ id, actor, person, desk, standalone, log }: NorthOptions): NorthSession {
+  const ended = new AbortController();
+  const flights = new Map<Id, AbortController>();
+  const asked = new Map<Id, { answer(result: JsonObject): void; refuse(cause: Error): void }>();
+  let opening: JsonObject = {};
+  let revision: string | undefined;
+  let count = 0;
+
+  /** Asks the client, on the stream of the request it belongs to. Given up with the request, the client is told. */
+  function ask(out: Out, method: string, params: JsonObject | undefined, signal: AbortSignal): Promise<JsonObject> {
+    count += 1;
+    const key = `tollbridge-${count}`;
+    return new Promise((resolve, reject) => {
+      const over = () => {
+        asked.delete(key);
+        signal.removeEventListener('abort', giveUp);
+      };
+      const giveUp = () => {
+        over();
+        out.send(notice('notifications/cancelled', { requestId: key }));
+        reject(new Fault('client_closed', 'nobody waits for the answer any more'));
+      };
+      if (signal.aborted) return giveUp();
+      signal.addEventListener('abort', giveUp, { once: true });
+      asked.set(key, {
+        answer(result) {
+          over();
+          resolve(result);
+        },
+        refuse(cause) {
+          over();
+          reject(cause);
+        },
+      });
+      out.send({ jsonrpc: '2.0', id: key, method, ...(params && { params }) });
+    });
+  }
+
+  async function inputOn(out: Out, requests: Inputs, signal: AbortSignal): Promise<Inputted> {
+    const answers = Object.entries(requests).map(async ([key, { method, params }]) => {
+      return [key, await ask(out, method, params, signal)] as const;
+    });
+    return { inputResponses: Object.fromEntries(await Promise.all(answers)) };
+  }
+
+  function callerOn(out: Out, signal: AbortSignal, headers?: Caller['headers']): Caller {
+    const { capabilities, clientInfo } = opening;
+    return {
+      actor,
+      person: person ?? personOf(actor),
+      era: 'legacy',
+      capabilities: isObject(capabilities) ? capabilities : {},
+      client: isObject(clientInfo) ? clientInfo : {},
+      session: line,
+      headers,
+      signal,
+      notify: (heard) => out.send(heard),
+      input: (requests) => inputOn(out, requests, signal),
+    };
+  }
+
+  async function request(frame: Request, out: Out, headers?: Caller['headers']): Promise<Outcome> {
+    // Two requests of one name cannot be told apart when one of them is canceled or answered.
+    if (flights.has(frame.id)) return failed(CODES.invalidRequest, 'a request with this id is under way');
+    if (frame.method === 'initialize') {
+      if (revision !== undefined) return failed(CODES.invalidRequest, 'the session is open already');
+      opening = frame.params ?? {};
+    }
+    const flight = new AbortController();
+    flights.set(frame.id, flight);
+    const signal = AbortSignal.any([flight.signal, ended.signal]);
+    try {
+      const outcome = await desk.receive(frame, callerOn(out, signal, headers));
+      if (frame.method === 'initialize' && 'result' in outcome) revision = String(outcome.result.protocolVersion);
+      return outcome;
+    } finally {
+      flights.delete(frame.id);
+      // What was asked for its sake is nobody's question any more.
+      flight.abort();
+    }
+  }
+
+  function answered({ id: key, ...outcome }: Response): void {
+    const waiting = key === null ? undefined : asked.get(key);
+    if ('error' in outcome) {
+      const { code, message, data } = outcome.error;
+      waiting?.refuse(new RpcError(code, message, data));
+    } else waiting?.answer(outcome.result);
+  }
+
+  async function told(frame: Notice): Promise<void> {
+    const { method, params = {} } = frame;
+    if (method === 'notifications/cancelled') {
+      flights.get(params.requestId as Id)?.abort();
+      return;
+    }
+    await desk.tell(method, params, callerOn(standalone, ended.signal)).catch((cause) => {
+      log.info({ err: cause, method }, 'a notification went no further');
+    });
+  }
+
+  const line: SessionLine = {
+    id,
+    ended: ended.signal,
+    hear: (heard) => standalone.send(heard),
+    input: (requests) => inputOn(standalone, requests, ended.signal),
+  };
+
+  return {
+    ...line,
+    actor,
+    get revision() {
+      return revision;
+    },
+    async receive(frame, out, headers) {
+      if (isRequest(frame)) return await request(frame, out, headers);
+      if (isResponse(frame)) answered(frame);
+      else if (isNotice(frame)) await told(frame);
+      return undefined;
+    },
+    end() {
+      ended.abort();
+      for (const waiting of asked.values()) waiting.refuse(new Fault('client_closed', 'the session is over'));
+    },
+  };
+}

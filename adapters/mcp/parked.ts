@@ -1,0 +1,192 @@
+/**
+ * Calls that wait for their client to come back with an answer. In the modern era nobody can be asked while a request is
+ * open: the answer says what is wanted, and the same request again brings it. In between, the call is kept here: bound to
+ * who made it and to what it was, found by a name nobody can guess, and let go after a while.
+ */
+import { randomBytes } from 'node:crypto';
+import { CODES } from '../../mappings/mcp.ts';
+import { canonicalJson, Fault, type JsonObject } from '../../src/index.ts';
+import { failed, isObject, metaOf, type Notice, type Outcome } from './frames.ts';
+import type { Inputs, Inputted } from './line.ts';
+
+export interface Asking {
+  /** Who asks, and for what: a request that comes back has to be the same. */
+  readonly who: string;
+  readonly method: string;
+  readonly params: JsonObject;
+  readonly signal: AbortSignal;
+  notify(notice: Notice): void;
+}
+
+export interface Running {
+  /** Stays open while the call is parked; fires when it is given up. */
+  readonly signal: AbortSignal;
+  notify(notice: Notice): void;
+  input(requests: Inputs, whole?: JsonObject): Promise<Inputted>;
+}
+
+export interface Parking {
+  /** The outcome, or what is wanted first. */
+  start(asking: Asking, run: (running: Running) => Promise<Outcome>): Promise<Outcome>;
+  /** Undefined when the state is not one of ours. */
+  resume(asking: Asking): Promise<Outcome> | undefined;
+  close(): void;
+}
+
+interface Question {
+  readonly requests: Inputs;
+  readonly whole: JsonObject | undefined;
+  answer(inputted: Inputted): void;
+  refuse(cause: Error): void;
+}
+interface Call {
+  readonly who: string;
+  readonly what: string;
+  readonly stop: AbortController;
+  readonly open: Set<Question>;
+  notify: (notice: Notice) => void;
+  wake: () => void;
+  outcome: Outcome | undefined;
+  timer: NodeJS.Timeout | undefined;
+}
+
+const OURS = 'tollbridge.';
+/** Questions that are asked together arrive together. */
+const GATHER_MS = 5;
+
+export function createParking(parkMs: number): Parking {
+  const parked = new Map<string, Call>();
+
+  function begin(asking: Asking, run: (running: Running) => Promise<Outcome>): Call {
+    const stop = new AbortController();
+    const call: Call = {
+      who: asking.who,
+      what: sameness(asking),
+      stop,
+      open: new Set(),
+      notify: asking.notify,
+      wake() {},
+      outcome: undefined,
+      timer: undefined,
+    };
+    const running: Running = {
+      signal: stop.signal,
+      notify: (notice) => call.notify(notice),
+      input: (requests, whole) =>
+        new Promise((answer, refuse) => {
+          call.open.add({ requests, whole, answer, refuse });
+          setTimeout(() => call.wake(), whole ? 0 : GATHER_MS);
+        }),
+    };
+    run(running).then(
+      (outcome) => settle(call, outcome),
+      (cause) => settle(call, failed(CODES.internal, cause instanceof Error ? cause.message : 'the call failed')),
+    );
+    return call;
+  }
+
+  function settle(call: Call, outcome: Outcome): void {
+    call.outcome = outcome;
+    call.wake();
+  }
+
+  /** Until there is something to say to whoever is there now. One that leaves takes an unparked call with it. */
+  async function next(call: Call, { signal }: Asking): Promise<Outcome> {
+    const gone = () => call.stop.abort();
+    signal.addEventListener('abort', gone, { once: true });
+    try {
+      if (!call.outcome && call.open.size === 0) {
+        await new Promise<void>((resolve) => {
+          call.wake = resolve;
+        });
+      }
+      if (call.outcome) return call.outcome;
+      return park(call);
+    } finally {
+      signal.removeEventListener('abort', gone);
+    }
+  }
+
+  function park(call: Call): Outcome {
+    const state = `${OURS}${randomBytes(24).toString('base64url')}`;
+    parked.set(state, call);
+    call.timer = setTimeout(() => {
+      parked.delete(state);
+      giveUp(call, 'the client did not come back with an answer');
+    }, parkMs).unref();
+    const questions = [...call.open];
+    const [whole] = questions.flatMap((question) => (question.whole ? [question.whole] : []));
+    const all = questions.map(({ requests, whole: theirs }) => (theirs ? requests : clean(requests)));
+    const inputRequests = Object.assign({}, ...all) as JsonObject;
+    const some = Object.keys(inputRequests).length > 0 && { inputRequests };
+    return { result: { ...whole, resultType: 'input_required', ...some, requestState: state } };
+  }
+
+  function giveUp(call: Call, why: string): void {
+    for (const question of call.open) question.refuse(new Fault('deadline_exceeded', why));
+    call.open.clear();
+    call.stop.abort();
+  }
+
+  return {
+    start: (asking, run) => next(begin(asking, run), asking),
+    resume(asking) {
+      const { requestState: state, inputResponses } = asking.params;
+      if (typeof state !== 'string' || !state.startsWith(OURS)) return undefined;
+      const call = parked.get(state);
+      // Somebody else's, another request's, used before, too late: all the same to whoever holds it.
+      if (!call || call.who !== asking.who || call.what !== sameness(asking)) {
+        return Promise.resolve(failed(CODES.invalidParams, 'Invalid or expired requestState'));
+      }
+      parked.delete(state);
+      clearTimeout(call.timer);
+      call.notify = asking.notify;
+      const given = isObject(inputResponses) ? inputResponses : {};
+      for (const question of [...call.open]) {
+        const keys = Object.keys(question.requests);
+        const answers = Object.fromEntries(keys.flatMap((key) => (isObject(given[key]) ? [[key, given[key]]] : [])));
+        // A server that put its questions itself hears whatever came of them; ours wait until they are answered.
+        if (!question.whole && Object.keys(answers).length < keys.length) continue;
+        call.open.delete(question);
+        question.answer({
+          inputResponses: question.whole ? mine(given, questionKeys(call)) : answers,
+          meta: metaOf(asking.params),
+        });
+      }
+      return next(call, asking);
+    },
+    close() {
+      for (const call of parked.values()) {
+        clearTimeout(call.timer);
+        giveUp(call, 'the gateway is shutting down');
+      }
+      parked.clear();
+    },
+  };
+}
+
+/** Everything about a request but what coming back with answers changes. */
+function sameness({ method, params }: Asking): string {
+  const { inputResponses: _i, requestState: _r, _meta: _m, ...rest } = params;
+  return canonicalJson({ method, params: rest });
+}
+
+/** A token of the wire that asked has no place in a question that is carried. */
+function clean(requests: Inputs): JsonObject {
+  return Object.fromEntries(
+    Object.entries(requests).map(([key, { method, params }]) => {
+      const { progressToken: _, ...meta } = metaOf(params);
+      const { _meta: _m, ...rest } = params ?? {};
+      return [key, { method, params: Object.keys(meta).length > 0 ? { ...rest, _meta: meta } : rest }];
+    }),
+  );
+}
+
+function questionKeys(call: Call): ReadonlySet<string> {
+  return new Set([...call.open].filter(({ whole }) => !whole).flatMap(({ requests }) => Object.keys(requests)));
+}
+
+/** Answers to a server, without those that were for somebody else. */
+function mine(given: JsonObject, others: ReadonlySet<string>): JsonObject {
+  return Object.fromEntries(Object.entries(given).filter(([key]) => !others.has(key)));
+}

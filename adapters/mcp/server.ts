@@ -1,0 +1,76 @@
+/**
+ * The door: clients reach one server as it is at an address of its own, or all of them at the common one. Who is there is
+ * proven before anything is read. No policy here, and no server.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type Bridge, type Closable, type Deps, Fault, type FrontDoor } from '../../src/index.ts';
+import type { McpSettings } from './config.ts';
+import { createDesk, type Desk } from './desk.ts';
+import { createNorthAuth } from './north-auth.ts';
+import { createNorthHttp, refuseFault } from './north-http.ts';
+import { createStints } from './stints.ts';
+
+export function mcpDoor(settings: McpSettings, deps: Deps): FrontDoor {
+  return {
+    name: 'mcp',
+    carries: ['approval'],
+    open: async (bridge) => openMcpDoor(bridge, settings, deps),
+  };
+}
+
+/** A name as the configuration allows it; anything else is not looked up. */
+const NAME = /^[a-z][a-z0-9_-]*$/;
+
+function openMcpDoor(bridge: Bridge, settings: McpSettings, deps: Deps): Closable {
+  const { log } = deps;
+  const stints = createStints(bridge, settings, deps);
+  const desks = new Map<string, Desk>();
+  const parts = { bridge, stints, settings, deps };
+  const auth = createNorthAuth({
+    authenticate: deps.authenticate,
+    base: () => settings.publicUrl ?? deps.http.url,
+    path: settings.path,
+    authorizationServers: settings.authorizationServers,
+  });
+  const http = createNorthHttp({
+    bodyLimit: settings.bodyLimit,
+    idleMs: settings.sessionIdleMs,
+    log,
+    ended(sessionId) {
+      stints.end(`session:${sessionId}`).catch((cause) => log.warn({ err: cause }, 'a session could not be ended'));
+    },
+  });
+
+  function deskOf(server: string): Desk {
+    const known = desks.get(server) ?? createDesk(server, parts);
+    desks.set(server, known);
+    return known;
+  }
+
+  async function serve(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
+    const actor = await auth.admit(request, response, path);
+    if (!actor) return;
+    const server = path.slice(settings.path.length + 1);
+    if (!NAME.test(server)) throw new Fault('not_found', 'there is no such server');
+    await http.handle(request, response, { actor, endpoint: server, desk: deskOf(server) });
+  }
+
+  deps.http.mount('/', (request, response, next) => {
+    const path = (request.url ?? '/').split('?', 1)[0] ?? '/';
+    if (auth.described(request, response)) return;
+    if (path !== settings.path && !path.startsWith(`${settings.path}/`)) return next();
+    serve(request, response, path).catch((thrown) => {
+      log.error({ err: thrown }, 'a request failed');
+      if (!response.headersSent) refuseFault(response, thrown);
+      else response.destroy();
+    });
+  });
+
+  return {
+    async close() {
+      http.close();
+      for (const desk of desks.values()) desk.close();
+      await stints.close();
+    },
+  };
+}

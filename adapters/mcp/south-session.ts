@@ -1,0 +1,141 @@
+/**
+ * A session of the legacy era with one server. What the server asks goes to the client of the call it belongs to; where
+ * that cannot be told, to the newest call, which in a session of one client is a client who may be asked anyway.
+ */
+import { CHANGES, CODES, INPUTS } from '../../mappings/mcp.ts';
+import { Fault, type Json, type JsonObject } from '../../src/index.ts';
+import { failed, isNotice, metaOf, type Notice, notice, type Outcome, outcomeOf, type Request } from './frames.ts';
+import type { McpLine, SessionLine } from './line.ts';
+import type { Patience } from './patience.ts';
+import type { Opened, Unasked, Wire } from './south.ts';
+import { restored, withToken } from './tokens.ts';
+
+export type OpenWire = (opened: Opened, unasked: Unasked) => Promise<Wire & { listen?(): void }>;
+
+export interface UpstreamSession {
+  /** What the server said of itself, as it said it. */
+  readonly about: JsonObject;
+  call(method: string, params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome>;
+  notify(notice: Notice): Promise<void>;
+  /** Lists that changed, resources that were updated. */
+  onChange(heard: (notice: Notice) => void): () => void;
+  readonly busy: boolean;
+  readonly gone: Promise<void>;
+  close(): Promise<void>;
+}
+
+interface Flight {
+  readonly line: McpLine;
+  readonly patience: Patience;
+}
+
+export async function openSession(
+  open: OpenWire,
+  opening: JsonObject,
+  owner: SessionLine | undefined,
+  patience: Patience,
+): Promise<UpstreamSession> {
+  const opened: Opened = { revision: undefined };
+  const flights = new Map<string, Flight>();
+  const changes = new Set<(notice: Notice) => void>();
+  /** Tokens of work that goes on after its request was answered. */
+  const lasting = new Map<string, Json>();
+  const wire = await open(opened, unasked);
+  let count = 0;
+
+  const first = await wire.request(nextId(), 'initialize', opening, { signal: patience.signal, heard: unasked });
+  if ('error' in first) {
+    await wire.close();
+    throw new Fault('upstream_unavailable', `the server does not open a session: ${first.error.message}`);
+  }
+  const { result: about } = first;
+  opened.revision = String(about.protocolVersion);
+  // A client of its own says so itself.
+  if (!owner) await ready();
+
+  function nextId(): string {
+    count += 1;
+    return `t${count}`;
+  }
+
+  async function ready(): Promise<void> {
+    await wire.notify(notice('notifications/initialized'));
+    wire.listen?.();
+  }
+
+  function unasked(frame: Notice | Request): void {
+    const newest = [...flights.values()].at(-1);
+    if (!isNotice(frame)) {
+      void answer(frame, newest);
+      return;
+    }
+    if (isChange(frame)) for (const heard of changes) heard(frame);
+    const token = frame.method === 'notifications/progress' ? String(frame.params?.progressToken) : '';
+    const told = restored(frame, lasting.get(token));
+    if (owner) owner.hear(told);
+    else if (!isChange(frame)) newest?.line.notify(told);
+  }
+
+  /** Only what the client said it can be asked is asked. */
+  async function answer(frame: Request, flight: Flight | undefined): Promise<void> {
+    const { id, method, params } = frame;
+    try {
+      if (method === 'ping') return await wire.respond(id, { result: {} });
+      const client = flight?.line ?? owner;
+      const declared = INPUTS[method];
+      if (!client || (declared && flight && flight.line.capabilities[declared] === undefined)) {
+        return await wire.respond(id, failed(CODES.methodNotFound, `nobody here answers ${method}`));
+      }
+      const asking = client.input({ [String(id)]: { method, ...(params && { params }) } });
+      const { inputResponses } = await (flight ? flight.patience.during(asking) : asking);
+      const result = inputResponses[String(id)] as JsonObject | undefined;
+      await wire.respond(id, result ? { result } : failed(CODES.internal, `${method} was not answered`));
+    } catch (thrown) {
+      await wire.respond(id, outcomeOf(thrown)).catch(() => {});
+    }
+  }
+
+  return {
+    about,
+    gone: wire.gone,
+    get busy() {
+      return flights.size > 0;
+    },
+    async call(method, params, line, waiting) {
+      const id = nextId();
+      const token = withToken(params, id);
+      flights.set(id, { line, patience: waiting });
+      const heard = (frame: Notice | Request) => {
+        waiting.moved();
+        if (!isNotice(frame)) void answer(frame, { line, patience: waiting });
+        else if (isChange(frame)) unasked(frame);
+        else line.notify(restored(frame, token?.theirs));
+      };
+      const sending = { signal: waiting.signal, heard, ...(line.headers && { headers: line.headers }) };
+      try {
+        const outcome = await wire.request(id, method, token?.params ?? params, sending);
+        if (token && 'result' in outcome && metaTask(outcome.result)) lasting.set(id, token.theirs);
+        return outcome;
+      } finally {
+        flights.delete(id);
+      }
+    },
+    async notify(frame) {
+      if (frame.method === 'notifications/initialized') await ready();
+      else await wire.notify(frame);
+    },
+    onChange(heard) {
+      changes.add(heard);
+      return () => changes.delete(heard);
+    },
+    close: () => wire.close(),
+  };
+}
+
+function isChange({ method }: Notice): boolean {
+  return method === 'notifications/resources/updated' || CHANGES.some(({ wire }) => wire === method);
+}
+
+function metaTask(result: JsonObject): boolean {
+  return typeof result.task === 'object' || metaOf(result)['io.modelcontextprotocol/related-task'] !== undefined;
+}

@@ -1,0 +1,186 @@
+/**
+ * Calls of one caller, kept together: a session of ours for as long as the caller comes, and in it one task after the
+ * other, each with its receipt. Tasks are bounded, so that a receipt comes in time and an account never grows without end.
+ */
+import {
+  asFault,
+  type Bridge,
+  Fault,
+  type JsonObject,
+  type Logger,
+  type Row,
+  type Workspace,
+} from '../../src/index.ts';
+import { type Caller, scopeOf } from './caller.ts';
+import type { McpSettings } from './config.ts';
+
+export interface Stint {
+  readonly sessionId: string;
+  readonly taskId: string;
+}
+
+export interface Stints {
+  /** Does something in the caller's current task, which stays open for as long as that takes. */
+  within<T>(caller: Caller, endpoint: string, what: (stint: Stint) => Promise<T>): Promise<T>;
+  /** The session of ours, and no task. */
+  session(caller: Caller, endpoint: string): Promise<string>;
+  workspace(caller: Caller): Promise<string>;
+  /** This caller comes no more. */
+  end(key: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+interface Open {
+  readonly task: Promise<string>;
+  readonly caller: Caller;
+  calls: number;
+  running: number;
+  over: boolean;
+}
+interface Kept {
+  readonly session: Promise<string>;
+  open: Open | undefined;
+  idle: NodeJS.Timeout | undefined;
+}
+
+export function stintKey(caller: Caller, endpoint: string): string {
+  return caller.session ? `session:${caller.session.id}` : `${scopeOf(caller.actor)}|${endpoint}`;
+}
+
+export function createStints(
+  bridge: Bridge,
+  settings: Pick<McpSettings, 'workspace' | 'persona' | 'receiptCalls' | 'receiptIdleMs'>,
+  { log }: { readonly log: Logger },
+): Stints {
+  const kept = new Map<string, Kept>();
+  const workspaces = new Map<string, Promise<string>>();
+  const ending = new Set<Promise<void>>();
+
+  async function findWorkspace({ actor }: Caller): Promise<string> {
+    if (settings.workspace) return settings.workspace;
+    const [first] = (await bridge.list<Workspace & Row>(actor, { object: 'workspace', limit: 1 })).data;
+    if (!first) throw new Fault('not_found', 'there is no workspace for this caller to work in');
+    return first.id;
+  }
+
+  function workspace(caller: Caller): Promise<string> {
+    return memo(workspaces, scopeOf(caller.actor), () => findWorkspace(caller));
+  }
+
+  async function openSession(caller: Caller, endpoint: string): Promise<string> {
+    const body = {
+      workspace_id: await workspace(caller),
+      ...(settings.persona && { persona_id: settings.persona }),
+      metadata: { mcp: { endpoint, client: caller.client } },
+    };
+    return (await bridge.submit({ kind: 'session.create', actor: caller.actor, body })).resource.id;
+  }
+
+  async function openTask(caller: Caller, endpoint: string, session: Promise<string>): Promise<string> {
+    const input: JsonObject = { mcp: { endpoint, client: caller.client } };
+    const body = { session_id: await session, input, agent: 'none' };
+    return (await bridge.submit({ kind: 'task.submit', actor: caller.actor, body })).resource.id;
+  }
+
+  function keep(caller: Caller, endpoint: string): Kept {
+    const key = stintKey(caller, endpoint);
+    const known = kept.get(key);
+    if (known) return known;
+    const made: Kept = { session: openSession(caller, endpoint), open: undefined, idle: undefined };
+    made.session.catch(() => kept.get(key) === made && kept.delete(key));
+    kept.set(key, made);
+    return made;
+  }
+
+  function opened(entry: Kept, caller: Caller, endpoint: string): Open {
+    if (entry.open && !entry.open.over && entry.open.calls < settings.receiptCalls) return entry.open;
+    if (entry.open) finish(entry.open);
+    const task = openTask(caller, endpoint, entry.session);
+    const made: Open = { task, caller, calls: 0, running: 0, over: false };
+    task.catch(() => {
+      if (entry.open === made) entry.open = undefined;
+    });
+    entry.open = made;
+    return made;
+  }
+
+  /** Ends once the last of its calls has. */
+  function finish(open: Open): void {
+    open.over = true;
+    if (open.running > 0) return;
+    const done = report(open);
+    ending.add(done);
+    done.finally(() => ending.delete(done));
+  }
+
+  async function report({ task, caller, calls }: Open): Promise<void> {
+    try {
+      const summary = calls === 1 ? '1 tool was called' : `${calls} tools were called`;
+      const body = { task_id: await task, end: { state: 'COMPLETED' as const, summary } };
+      await bridge.submit({ kind: 'task.report', actor: caller.actor, body });
+    } catch (cause) {
+      // Somebody was quicker, or it never began; either way there is nothing left to end.
+      if (asFault(cause).kind !== 'conflict') log.warn({ err: cause }, 'calls could not be brought to an end');
+    }
+  }
+
+  function rest(key: string, entry: Kept): void {
+    clearTimeout(entry.idle);
+    entry.idle = setTimeout(() => {
+      if (entry.open && entry.open.running === 0) {
+        finish(entry.open);
+        entry.open = undefined;
+      } else if (entry.open) rest(key, entry);
+    }, settings.receiptIdleMs).unref();
+  }
+
+  async function end(key: string): Promise<void> {
+    const entry = kept.get(key);
+    if (!entry) return;
+    kept.delete(key);
+    clearTimeout(entry.idle);
+    if (entry.open) finish(entry.open);
+    await Promise.all(ending);
+  }
+
+  return {
+    workspace,
+    session: (caller, endpoint) => keep(caller, endpoint).session,
+    async within(caller, endpoint, what) {
+      const entry = keep(caller, endpoint);
+      const key = stintKey(caller, endpoint);
+      for (let again = false; ; again = true) {
+        const open = opened(entry, caller, endpoint);
+        open.calls += 1;
+        open.running += 1;
+        try {
+          return await what({ sessionId: await entry.session, taskId: await open.task });
+        } catch (cause) {
+          // Ended by somebody else, who may: what comes next belongs to another.
+          const over = asFault(cause).kind === 'conflict' && !again;
+          if (!over) throw cause;
+          open.over = true;
+        } finally {
+          open.running -= 1;
+          if (open.over && open.running === 0 && entry.open !== open) finish(open);
+          rest(key, entry);
+        }
+      }
+    },
+    end,
+    async close() {
+      await Promise.all([...kept.keys()].map(end));
+      await Promise.all(ending);
+    },
+  };
+}
+
+/** One attempt at a time; a failed one leaves no trace. */
+function memo<T>(known: Map<string, Promise<T>>, key: string, make: () => Promise<T>): Promise<T> {
+  const before = known.get(key);
+  if (before) return before;
+  const made = make();
+  known.set(key, made);
+  made.catch(() => known.delete(key));
+  return made;
+}

@@ -1,0 +1,64 @@
+/** From what the configuration says to a wire: where the server is, what it is given, and never anything a caller sent. */
+import { type Deps, Fault, VERSION } from '../../src/index.ts';
+import type { UpstreamConfig } from './config.ts';
+import { createSouthAuth } from './south-auth.ts';
+import { openHttp, type Remote } from './south-http.ts';
+import type { OpenWire } from './south-session.ts';
+import { openStdio } from './south-stdio.ts';
+
+export interface Way {
+  readonly kind: 'http' | 'stdio';
+  /** The host, where there is one to send to. */
+  readonly host: string | undefined;
+  readonly open: OpenWire;
+}
+
+/** Our name to servers that ask for one. */
+export const CLIENT_INFO = { name: 'tollbridge', version: VERSION } as const;
+
+/** What nearly every program needs; nothing else of ours is anyone's business. */
+const INHERITED = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER', 'LANG', 'TMPDIR'];
+const MIB = 1024 * 1024;
+
+export function wayOf(config: UpstreamConfig, deps: Pick<Deps, 'secret' | 'log'>): Way {
+  if (Boolean(config.command) === Boolean(config.url)) {
+    throw new Fault('invalid_request', 'say where the server is: either command or url');
+  }
+  const { command } = config;
+  if (command) {
+    return {
+      kind: 'stdio',
+      host: undefined,
+      async open(_, unasked) {
+        const env = { ...inherited(process.env), ...config.env, ...(await secrets(config.env_secrets, deps)) };
+        const program = { command, env, lineLimit: 64 * MIB, ...(config.cwd !== undefined && { cwd: config.cwd }) };
+        return await openStdio(program, unasked, deps.log);
+      },
+    };
+  }
+  const url = new URL(config.url as string);
+  const auth = createSouthAuth(url, config, deps);
+  const remote: Remote = {
+    url,
+    limit: 64 * MIB,
+    async headers() {
+      return { ...config.headers, ...(await secrets(config.header_secrets, deps)), ...(await auth.headers()) };
+    },
+    ...(auth.refused && { refused: auth.refused }),
+  };
+  return { kind: 'http', host: url.host, open: async (opened, unasked) => openHttp(remote, opened, unasked) };
+}
+
+async function secrets(
+  names: Readonly<Record<string, string>> | undefined,
+  { secret }: Pick<Deps, 'secret'>,
+): Promise<Record<string, string>> {
+  const pairs = Object.entries(names ?? {}).map(async ([key, name]) => [key, await secret(name)] as const);
+  return Object.fromEntries(await Promise.all(pairs));
+}
+
+function inherited(env: NodeJS.ProcessEnv): Record<string, string> {
+  return Object.fromEntries(
+    INHERITED.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name] as string]])),
+  );
+}
