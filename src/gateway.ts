@@ -92,7 +92,7 @@ export async function startGateway(config: Config, { journal }: GatewayOptions =
   };
   const parts = createParts(deps);
   const ownTools = mounts.doors.flatMap(
-    ({ adapter, section, tools }) => (tools && adapter.ownTools?.(section, deps)) || [],
+    ({ adapter, section, open }) => (open && adapter.ownTools?.(section, deps)) || [],
   );
   const built = {
     backends: config.demo ? demo.agents : [],

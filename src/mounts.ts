@@ -15,8 +15,6 @@ export interface Door {
   readonly section: never;
   /** Its door stays shut when the configuration says `false`. */
   readonly open: boolean;
-  /** Only someone who wrote a section can have asked for what the adapter serves. */
-  readonly tools: boolean;
 }
 
 /** Something to be opened once the house has what it needs. */
@@ -60,7 +58,7 @@ function doorsOf({ doors, where }: Config, adapters: Adapters): readonly Door[] 
     const { name, configSchema } = adapter;
     const given = doors[name];
     const section = checkAt(() => check(configSchema as TSchema, given || {}, `doors.${name}`), where, ['doors', name]);
-    return { adapter, section: section as never, open: given !== false, tools: Boolean(given) };
+    return { adapter, section: section as never, open: given !== false };
   });
 }
 
