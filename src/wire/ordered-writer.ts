@@ -7,8 +7,8 @@ import type { Writable } from 'node:stream';
 export interface OrderedWriter {
   /** Next in order; at once when nothing waits before it. */
   send(bytes: Buffer): void;
-  /** Keeps this place until `ready` has settled, either way; nothing leaves when `bytes` says so then. */
-  sendAfter(ready: Promise<unknown>, bytes: () => Buffer | undefined): void;
+  /** Keeps this place until `ready` has resolved; when it is rejected nothing leaves from here. */
+  sendAfter(ready: Promise<unknown>, bytes: () => Buffer): void;
   /** Resolves when everything given so far has left, or never will. */
   flushed(): Promise<void>;
   readonly full: boolean;
@@ -64,12 +64,15 @@ export function createOrderedWriter(stream: Writable, room: () => void): Ordered
     sendAfter(ready, bytes) {
       const slot: Slot = { bytes: undefined, waits: true };
       slots.push(slot);
-      const settled = () => {
-        slot.bytes = bytes();
+      const settle = (left: Buffer | undefined) => {
+        slot.bytes = left;
         slot.waits = false;
         advance();
       };
-      ready.then(settled, settled);
+      ready.then(
+        () => settle(bytes()),
+        () => settle(undefined),
+      );
     },
     async flushed() {
       while (slots.length > 0 && !gone) await new Promise((resolve) => setTimeout(resolve, 2));

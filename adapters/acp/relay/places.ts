@@ -23,12 +23,12 @@ export interface Place {
 export interface Places {
   workspace(cwd: string): Promise<string>;
   /** A session of ours that has no wire name yet. Refused by policy: a fault. */
-  create(cwd: string, about: JsonObject): Promise<Omit<Place, 'wireId'>>;
+  create(cwd: string | undefined, about: JsonObject): Promise<Omit<Place, 'wireId'>>;
   /** From now on the agent's name stands for it. */
   bind(wireId: string, made: Omit<Place, 'wireId'>): { readonly place: Place; readonly bound: Promise<void> };
   known(wireId: string): Place | undefined;
   /** Bound before, in this process or another; otherwise made now. */
-  find(wireId: string, cwd: string, about: JsonObject): Promise<Place>;
+  find(wireId: string, cwd?: string, about?: JsonObject): Promise<Place>;
   close(wireId: string): Promise<void>;
   discard(made: Omit<Place, 'wireId'>): Promise<void>;
 }
@@ -78,7 +78,7 @@ export function createPlaces({ bridge, person, name, cwd: here }: PlacesDeps): P
     return found;
   }
 
-  async function create(cwd: string, about: JsonObject): Promise<Omit<Place, 'wireId'>> {
+  async function create(cwd = here, about: JsonObject = {}): Promise<Omit<Place, 'wireId'>> {
     const workspaceId = await workspace(cwd);
     const body = { workspace_id: workspaceId, metadata: { acp: { ...about, agent: name, cwd } } };
     const { resource } = await bridge.submit({ kind: 'session.create', actor: person, body });
@@ -125,10 +125,10 @@ export function createPlaces({ bridge, person, name, cwd: here }: PlacesDeps): P
     create,
     bind,
     known: (wireId) => known.get(wireId),
-    find(wireId, cwd, about) {
+    find(wireId, cwd = here, about = {}) {
       const place = known.get(wireId);
       if (place) return Promise.resolve(place);
-      const found = finding.get(wireId) ?? look(wireId, cwd || here, about).finally(() => finding.delete(wireId));
+      const found = finding.get(wireId) ?? look(wireId, cwd, about).finally(() => finding.delete(wireId));
       finding.set(wireId, found);
       return found;
     },

@@ -17,11 +17,14 @@ import {
   type Sink,
 } from '../../../src/index.ts';
 import { textOf, within } from '../shapes.ts';
+import { type Cards, createCards } from './cards.ts';
 import type { Place } from './places.ts';
 import { createScribe, type Scribe } from './scribe.ts';
 
 export interface Turn {
   readonly place: Place;
+  /** Its task, once it was accepted. */
+  readonly task: Promise<string>;
   /** Resolves once the work may begin; rejects when it ended before it could. */
   readonly begun: Promise<Begun>;
   /** Set as soon as it has begun. */
@@ -31,6 +34,7 @@ export interface Turn {
   /** Prompts that have no result yet. */
   prompts: number;
   canceled: boolean;
+  readonly cards: Cards;
   /** How it ended, as whoever knows it says; the first word counts. */
   finish(end: End): void;
 }
@@ -94,6 +98,7 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
     let never: (why: Fault) => void = () => {};
     let end: (end: End) => void = () => {};
     let close: (event: CoreEvent | undefined) => void = () => {};
+    let accept: (taskId: string) => void = () => {};
     const done = new Promise<End>((resolve) => {
       end = resolve;
     });
@@ -102,16 +107,23 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
       never = reject;
     });
     begun.catch(() => {});
-    const state = { live: undefined as Begun | undefined };
+    const state = { live: undefined as Begun | undefined, finished: false };
     const turn: Turn = {
       place,
+      task: new Promise((resolve) => {
+        accept = resolve;
+      }),
       begun,
       over: new Promise((resolve) => {
         close = resolve;
       }),
       prompts: 0,
       canceled: false,
-      finish: (how) => end(how),
+      cards: createCards(),
+      finish(how) {
+        state.finished = true;
+        end(how);
+      },
       get live() {
         return state.live;
       },
@@ -123,6 +135,7 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
           log,
           thoughts,
           cwd: place.cwd,
+          agent: name,
           sessionId: place.wireId,
           spent: place.spent,
         });
@@ -132,7 +145,10 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
         place.spent = scribe.reading.meter.spent;
         return how;
       },
-      stop: () => opening.stopped(turn),
+      // Also what has ended is told to stop, for what it may have left behind; an agent leaves nothing.
+      stop: () => {
+        if (!state.finished) opening.stopped(turn);
+      },
     });
     current.set(place.wireId, turn);
     const leave = () => {
@@ -150,6 +166,7 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
           metadata: { acp: { ...opening.about, session_id: place.wireId, ticket } },
         },
       });
+      accept(resource.id);
       watch(turn, resource.id, opening).then((last) => {
         leave();
         never(new Fault('policy_violation', String(last?.payload.reason ?? 'the work ended before it began')));

@@ -1,0 +1,130 @@
+/**
+ * What an agent says: what it tells is written down and shown, what it wants is decided first. What it wants while nobody
+ * asked it for anything has a turn of its own, so that it is decided and on record like everything else.
+ */
+import type { JsonObject, Logger } from '../../../src/index.ts';
+import type { LineVerdict } from '../../../src/wire/byte-lines.ts';
+import { objectOf, textOf } from '../shapes.ts';
+import { KEEPER } from './approvals.ts';
+import { turnedBack } from './batches.ts';
+import { type Frame, idOf, type Notification, paramsOf, type Request } from './frame.ts';
+import type { Held } from './held.ts';
+import type { Late } from './late.ts';
+import type { Passing } from './passing.ts';
+import type { Places } from './places.ts';
+import type { Prompts } from './prompts.ts';
+import type { Questions } from './questions.ts';
+import { failedRequest } from './refusals.ts';
+import { isTerminalUse, type Terminals } from './terminals.ts';
+import type { Turn, Turns } from './turns.ts';
+import type { Wires } from './wires.ts';
+
+type InTurn = (request: Request, turn: Turn) => Promise<void>;
+
+export interface FromAgentDeps {
+  readonly wires: Wires;
+  readonly places: Places;
+  readonly passing: Passing;
+  readonly prompts: Prompts;
+  readonly turns: Turns;
+  readonly questions: Questions;
+  readonly held: Held;
+  readonly terminals: Terminals;
+  readonly late: Late;
+  readonly permission: InTurn;
+  readonly elicit: InTurn;
+  readonly version: () => number;
+  readonly log: Logger;
+}
+
+export function createFromAgent(deps: FromAgentDeps) {
+  const { wires, places, passing, prompts, turns, questions, held, terminals, late, version, log } = deps;
+
+  const decided: Readonly<Record<string, InTurn>> = {
+    'session/request_permission': deps.permission,
+    'fs/read_text_file': held.file,
+    'fs/write_text_file': held.file,
+    'terminal/create': terminals.create,
+    'elicitation/create': deps.elicit,
+  };
+
+  function updated(frame: Notification): LineVerdict {
+    const { sessionId, update } = paramsOf(frame);
+    const told = objectOf(update);
+    if (!told) return true;
+    const turn = turns.running(String(sessionId));
+    const place = turn?.place ?? places.known(String(sessionId));
+    if (told.sessionUpdate === 'current_mode_update' && place) place.mode = textOf(told.currentModeId) ?? place.mode;
+    if (!turn?.live) {
+      if (place && !place.replaying) late.told(place, frame, told);
+      return true;
+    }
+    if (told.sessionUpdate === 'tool_call' || told.sessionUpdate === 'tool_call_update') turn.cards.told(told);
+    const written = turn.live.scribe.told(told);
+    if (version() >= 2 && isIdle(told)) return () => prompts.idle(turn, told, frame.line);
+    return written ? () => wires.editor.sendAfter(written, () => frame.line) : true;
+  }
+
+  function told(frame: Notification): void {
+    if (frame.method === '$/cancel_request') {
+      wires.editor.send(frame.line);
+      questions.takenBack(JSON.stringify(paramsOf(frame).requestId ?? null));
+    } else if (frame.method === 'elicitation/complete') wires.editor.send(frame.line);
+    else wires.editor.sendAfter(passing.pass(frame, KEEPER), () => frame.line);
+  }
+
+  async function wanted(request: Request): Promise<void> {
+    const work = decided[request.method];
+    const wireId = textOf(paramsOf(request).sessionId);
+    if (work && wireId) return await inTurn(request, wireId, work);
+    if (isTerminalUse(request.method) && terminals.use(request)) return;
+    if (!isTerminalUse(request.method)) await passing.pass(request, KEEPER);
+    wires.asks.expect({ method: request.method, id: idOf(request) });
+    wires.editor.send(request.line);
+  }
+
+  async function inTurn(request: Request, wireId: string, work: InTurn): Promise<void> {
+    const running = turns.running(wireId);
+    if (running) return await work(request, running);
+    const own = await turns.open(await places.find(wireId), {
+      actor: KEEPER,
+      input: { kind: 'agent_initiated', method: request.method },
+      about: { method: request.method, request_id: idOf(request) },
+      asked: questions.asked,
+      answered: questions.answered,
+      stopped: (turn) => turn.finish({ state: 'CANCELED' }),
+    });
+    try {
+      await work(request, own);
+      await own.live?.scribe.finish(null);
+    } finally {
+      own.finish({ state: 'COMPLETED', summary: `the agent asked for ${request.method} outside of any prompt` });
+    }
+  }
+
+  return {
+    look(frame: Frame): LineVerdict {
+      switch (frame.kind) {
+        case 'notification':
+          return frame.method === 'session/update' ? updated(frame) : () => told(frame);
+        case 'response': {
+          const { answered } = wires.calls.take(frame) ?? {};
+          return answered ? () => answered(frame) : true;
+        }
+        case 'request':
+          return () => void wanted(frame).catch((thrown) => wires.agent.send(failedRequest(idOf(frame), thrown)));
+        case 'batch':
+          return turnedBack(frame, wires.agent);
+        case 'noise':
+          if (frame.line.length > 2) {
+            log.warn({ line: frame.line.toString('utf8', 0, 200) }, 'an agent said something that is not the protocol');
+          }
+          return true;
+      }
+    },
+  };
+}
+
+function isIdle(update: JsonObject): boolean {
+  return update.sessionUpdate === 'state_update' && update.state === 'idle';
+}

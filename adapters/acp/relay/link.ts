@@ -1,0 +1,123 @@
+/**
+ * The two streams, from the first byte on. An agent is slow to start and so are we: greetings have no effect on the world and
+ * go through at once, everything else waits, unread, until there is a relay to decide about it. Imports nothing heavy.
+ */
+import type { Readable, Writable } from 'node:stream';
+import { type ByteLines, type LineVerdict, readByteLines } from '../../../src/wire/byte-lines.ts';
+import { createOrderedWriter, type OrderedWriter } from '../../../src/wire/ordered-writer.ts';
+import { type Frame, frameOf, idOf, type Request, type Response, sameId } from './frame.ts';
+
+/** What looks at lines once it is there. */
+export interface Looker {
+  fromEditor(frame: Frame): LineVerdict;
+  fromAgent(frame: Frame): LineVerdict;
+  early(request: Request, answer: Response | undefined): void;
+}
+
+export interface Link {
+  readonly editor: OrderedWriter;
+  readonly agent: OrderedWriter;
+  attach(looker: Looker): void;
+  /** Settle when a side has nothing more to say. */
+  readonly editorEnded: Promise<Error | undefined>;
+  readonly agentEnded: Promise<Error | undefined>;
+}
+
+export interface Streams {
+  readonly editor: { readonly input: Readable; readonly output: Writable };
+  readonly agent: { readonly stdin: Writable; readonly stdout: Readable };
+}
+
+/** Images travel inside of lines, so they have to be allowed to be long. */
+export const LONGEST_LINE = 64 * 1024 * 1024;
+
+export function openLink({ editor, agent }: Streams): Link {
+  let looker: Looker | undefined;
+  const greetings: { request: Request; answer: Response | undefined }[] = [];
+  const toEditor = createOrderedWriter(editor.output, () => fromAgent.room());
+  const toAgent = createOrderedWriter(agent.stdin, () => fromEditor.room());
+
+  const fromEditor = side(editor.input, toAgent, (frame) => {
+    if (looker) return looker.fromEditor(frame);
+    if (frame.kind !== 'request' || frame.method !== 'initialize') return undefined;
+    greetings.push({ request: frame, answer: undefined });
+    return true;
+  });
+  const fromAgent = side(agent.stdout, toEditor, (frame) => {
+    if (looker) return looker.fromAgent(frame);
+    if (frame.kind === 'request' || frame.kind === 'batch') return undefined;
+    if (frame.kind === 'response') {
+      const greeting = greetings.find(({ request }) => sameId(idOf(request)) === sameId(idOf(frame)));
+      if (greeting) greeting.answer = frame;
+    }
+    return true;
+  });
+
+  return {
+    editor: toEditor,
+    agent: toAgent,
+    editorEnded: fromEditor.ended,
+    agentEnded: fromAgent.ended,
+    attach(given) {
+      for (const { request, answer } of greetings) given.early(request, answer);
+      looker = given;
+      fromEditor.release();
+      fromAgent.release();
+    },
+  };
+}
+
+interface Side {
+  readonly ended: Promise<Error | undefined>;
+  /** There is room again where its lines go. */
+  room(): void;
+  release(): void;
+}
+
+/** `look` without a verdict holds the line, and everything after it. */
+function side(input: Readable, out: OrderedWriter, look: (frame: Frame) => LineVerdict | undefined): Side {
+  let held: Frame | undefined;
+  let end: (why: Error | undefined) => void = () => {};
+  const ended = new Promise<Error | undefined>((resolve) => {
+    end = resolve;
+  });
+  const pauseIfFull = () => {
+    if (out.full) lines.pause();
+  };
+  const lines: ByteLines = readByteLines(input, {
+    limit: LONGEST_LINE,
+    line(bytes) {
+      const frame = frameOf(bytes);
+      const verdict = look(frame);
+      if (verdict === true) return true;
+      return () => {
+        if (verdict) verdict();
+        else {
+          held = frame;
+          lines.pause();
+        }
+        pauseIfFull();
+      };
+    },
+    pass(bytes) {
+      out.send(bytes);
+      pauseIfFull();
+    },
+    end: (why) => end(why),
+  });
+  return {
+    ended,
+    room() {
+      if (!held) lines.resume();
+    },
+    release() {
+      const frame = held;
+      if (!frame) return;
+      held = undefined;
+      const verdict = look(frame);
+      if (verdict === true) out.send(frame.line);
+      else verdict?.();
+      if (!out.full) lines.resume();
+    },
+  };
+}

@@ -1,0 +1,183 @@
+/**
+ * `session/prompt` and how a turn ends. A prompt reaches the agent when policy has let it and the log says so; its result
+ * reaches the editor when the end and its receipt are in the log. A prompt during a turn joins it.
+ */
+import {
+  type Actor,
+  asFault,
+  type Bridge,
+  type End,
+  type Json,
+  type JsonObject,
+  type Part,
+} from '../../../src/index.ts';
+import { fromBlock } from '../content.ts';
+import { listOf, objectOf, textOf, within } from '../shapes.ts';
+import { toCoreEnd, toCoreFailure, toWireStop, type WireError } from '../translate.ts';
+import { encodeError, encodeResult, idOf, paramsOf, type Request, type Response } from './frame.ts';
+import type { Place } from './places.ts';
+import type { Questions } from './questions.ts';
+import { failedRequest, refusedPrompt } from './refusals.ts';
+import type { Turn, Turns } from './turns.ts';
+import type { Wires } from './wires.ts';
+
+export interface Prompts {
+  prompt(request: Request, place: Place): Promise<void>;
+  /** In the second version of the wire a turn ends with an update. */
+  idle(turn: Turn, update: JsonObject, line: Buffer): void;
+}
+
+export interface PromptsDeps {
+  readonly bridge: Bridge;
+  readonly person: Actor;
+  readonly name: string;
+  readonly wires: Wires;
+  readonly turns: Turns;
+  readonly questions: Questions;
+  /** Tells the agent to stop, once. */
+  readonly stop: (turn: Turn) => void;
+  /** Which version of the wire was agreed on. */
+  readonly version: () => number;
+  /** Called before a turn ends, for what cannot outlast it. */
+  readonly ending: (turn: Turn) => void;
+}
+
+export function createPrompts(deps: PromptsDeps): Prompts {
+  const { bridge, person, name, wires, turns, questions, stop, version, ending } = deps;
+
+  async function prompt(request: Request, place: Place): Promise<void> {
+    const id = idOf(request);
+    const running = turns.running(place.wireId);
+    try {
+      if (running) return await join(request, running);
+      const input = await toMessage(paramsOf(request).prompt, place);
+      const turn = await turns.open(place, {
+        actor: person,
+        input,
+        about: { request_id: id, method: request.method },
+        asked: questions.asked,
+        answered: questions.answered,
+        stopped: stop,
+      });
+      await begin(request, turn);
+    } catch (thrown) {
+      const { kind, message } = asFault(thrown);
+      const refused = kind === 'policy_violation' || kind === 'rate_limited';
+      const frames = refused && version() < 2 ? refusedPrompt(id, place.wireId, message) : [failedRequest(id, thrown)];
+      for (const frame of frames) wires.editor.send(frame);
+    }
+  }
+
+  async function begin(request: Request, turn: Turn): Promise<void> {
+    const { wireId } = turn.place;
+    const id = idOf(request);
+    try {
+      await turn.begun;
+    } catch (thrown) {
+      const last = await turn.over;
+      // Canceled while it waited to be allowed.
+      if (last?.event === 'task.canceled') return wires.editor.send(encodeResult(id, { stopReason: 'cancelled' }));
+      throw thrown;
+    }
+    pass(request, turn);
+    const last = await turn.over;
+    if (!wires.calls.get(id)) return;
+    // It ended without the agent saying so: stopped and silent, or gone.
+    wires.calls.expect({ method: request.method, id, answered: () => {} });
+    const stopped = toWireStop(String(last?.payload.to ?? 'CANCELED'), failureIn(last?.payload));
+    for (const card of turn.cards.closing(wireId)) wires.editor.send(card);
+    wires.editor.send('stop' in stopped ? encodeResult(id, { stopReason: stopped.stop }) : encodeError(id, stopped));
+  }
+
+  function pass(request: Request, turn: Turn): void {
+    turn.prompts += 1;
+    const answered = (response: Response) => void ended(response, turn);
+    wires.calls.expect({ method: request.method, id: idOf(request), answered });
+    wires.agent.send(request.line);
+  }
+
+  /** The last result of the turn is held until the log has the end; whatever was told before it goes first. */
+  function ended(response: Response, turn: Turn): void {
+    turn.prompts -= 1;
+    const acknowledged = version() >= 2 && !objectOf(response.message.error);
+    if (acknowledged || turn.prompts > 0) wires.editor.send(response.line);
+    else
+      wires.editor.sendAfter(
+        close(turn, response.message).catch(() => {}),
+        () => closing(turn, response.line),
+      );
+  }
+
+  function closing(turn: Turn, line: Buffer): Buffer {
+    return Buffer.concat([...turn.cards.closing(turn.place.wireId), line]);
+  }
+
+  async function close(turn: Turn, message: JsonObject): Promise<void> {
+    const { scribe } = await turn.begun;
+    ending(turn);
+    const result = (message.result ?? null) as Json;
+    const summary = await scribe.finish(result);
+    turn.finish(endOf(message, summary, turn.canceled));
+    await turn.over;
+  }
+
+  /** Policy has its word about what is said in between, too; then it is part of the conversation. */
+  async function join(request: Request, turn: Turn): Promise<void> {
+    const { sink, taskId } = await turn.begun;
+    const message = await toMessage(paramsOf(request).prompt, turn.place);
+    const action = { kind: 'prompt', tool: name, arguments: { input: message }, effect: 'none' } as const;
+    const answer = await sink.ask({ kind: 'approval', action });
+    if (answer.kind !== 'approved') {
+      const reason = 'reason' in answer ? answer.reason : 'not approved';
+      for (const frame of refusedPrompt(idOf(request), turn.place.wireId, reason)) wires.editor.send(frame);
+      return;
+    }
+    const body = { task_id: taskId, kind: 'interrupt' as const, message: message as never };
+    await bridge.submit({ kind: 'task.message', actor: person, body });
+    pass(request, turn);
+  }
+
+  async function toMessage(blocks: unknown, place: Place): Promise<JsonObject> {
+    const parts: Part[] = [];
+    for (const block of listOf(blocks)) {
+      const from = fromBlock(block);
+      if (!('file' in from)) {
+        parts.push(from.part);
+        continue;
+      }
+      const { kind, mime_type, bytes } = from.file;
+      const body = { kind, mime_type, visibility: 'public', session_id: place.sessionId } as never;
+      const registered = await bridge.submit({
+        kind: 'artifact.register',
+        actor: person,
+        body,
+        ...(bytes && { bytes }),
+      });
+      parts.push(from.part(registered.resource.id));
+    }
+    return { role: 'user', parts: parts as unknown as Json };
+  }
+
+  return {
+    prompt,
+    idle(turn, update, line) {
+      const stopReason = textOf(update.stopReason) ?? 'end_turn';
+      const message = textOf(within(update.error, 'message')) ?? 'the agent failed';
+      const end = stopReason === 'error' ? { error: { code: 0, message } } : { result: { stopReason } };
+      wires.editor.sendAfter(
+        close(turn, end).catch(() => {}),
+        () => closing(turn, line),
+      );
+    },
+  };
+}
+
+function endOf(message: JsonObject, summary: string, canceled: boolean): End {
+  const error = objectOf(message.error) as unknown as WireError | undefined;
+  if (!error) return toCoreEnd((message.result ?? null) as Json, summary);
+  return toCoreFailure({ ...error, message: String(error.message ?? 'the agent failed') }, canceled);
+}
+
+function failureIn(payload: JsonObject | undefined) {
+  return objectOf(within(payload, 'task', 'failure')) as never;
+}

@@ -1,0 +1,209 @@
+/**
+ * Questions to people, as the editor shows them. A question exists because the log says so, and the first answer counts,
+ * wherever it is given: the editor's choice becomes an answer in the log before the agent hears of it, and a question
+ * answered elsewhere is taken back from the editor.
+ */
+import { STANDING_GRANT } from '../../../mappings/acp.ts';
+import {
+  type Actor,
+  type AskRecord,
+  asFault,
+  type Bridge,
+  type CommandBody,
+  type Json,
+  type JsonObject,
+  type Logger,
+} from '../../../src/index.ts';
+import { objectOf, textOf, within } from '../shapes.ts';
+import type { WireOption } from '../translate.ts';
+import { KEEPER } from './approvals.ts';
+import { idOf, type Request, type Response, sameId } from './frame.ts';
+import type { Turn } from './turns.ts';
+import type { Wires } from './wires.ts';
+
+type AnswerBody = Omit<CommandBody<'ask.answer'>, 'ask_id'>;
+
+/** What an editor's answer says, and whether its bytes may go on to the agent. */
+export interface Read {
+  readonly body: AnswerBody;
+  readonly passes: boolean;
+}
+
+/** Something that may have to be asked. */
+export interface Expected {
+  /** The agent's own question, or one of ours about what it wants to do. */
+  readonly shown: { readonly request: Request; readonly line: Buffer } | { readonly toolCall: JsonObject };
+  read(response: Response): Read;
+  /** A yes that was given before and covers this. */
+  readonly covered?: { readonly by: Actor; readonly reason: string } | undefined;
+  onShown?(): void;
+}
+
+export interface Questions {
+  /** Before the gate is asked: how the question would be put, under the name the log will have for it. */
+  expect(turn: Turn, key: string, expected: Expected): Expectation;
+  asked(ask: AskRecord, turn: Turn): void;
+  answered(askId: string, state: string, turn: Turn): void;
+  /** The agent takes its question back, by the id it asked it with. */
+  takenBack(id: string): void;
+}
+
+export interface Expectation {
+  /** The editor's own words, when it was the editor that answered; undefined when somebody else did. */
+  words(): Promise<Buffer | undefined>;
+  /** The agent has its answer, so nobody need give one any more. */
+  done(): void;
+}
+
+type Entry = Expected & { dialog: Dialog | undefined; askId: string | undefined };
+
+interface Dialog {
+  readonly id: string;
+  answering: Promise<boolean> | undefined;
+  bytes: Buffer | undefined;
+}
+
+export interface QuestionsDeps {
+  readonly bridge: Bridge;
+  readonly person: Actor;
+  readonly wires: Wires;
+  readonly log: Logger;
+}
+
+export function createQuestions({ bridge, person, wires, log }: QuestionsDeps): Questions {
+  const expecting = new WeakMap<Turn, Map<string, Entry>>();
+  const open = new Map<string, Dialog>();
+  /** By the id the agent asked with. */
+  const byRequest = new Map<string, Entry>();
+
+  const of = (turn: Turn) => {
+    const known = expecting.get(turn) ?? new Map<string, Entry>();
+    expecting.set(turn, known);
+    return known;
+  };
+
+  async function answer(ask_id: string, body: AnswerBody, actor: Actor): Promise<boolean> {
+    try {
+      await bridge.submit({ kind: 'ask.answer', actor, body: { ask_id, ...body } });
+      return true;
+    } catch (cause) {
+      // Somebody was quicker, or this one may not answer it; either way it was not this answer that counted.
+      log.info({ err: asFault(cause), ask: ask_id }, 'an answer from the editor did not count');
+      return false;
+    }
+  }
+
+  function mayAnswer({ to }: AskRecord): boolean {
+    return to.length === 0 || to.includes(person.id) || to.some((word) => person.scopes.includes(word));
+  }
+
+  function show(ask: AskRecord, turn: Turn, expected: Entry): void {
+    let dialog: Dialog;
+    const heard = (response: Response) => {
+      const { body, passes } = expected.read(response);
+      dialog.bytes = passes ? response.line : undefined;
+      dialog.answering = answer(ask.id, body, person);
+    };
+    if ('request' in expected.shown) {
+      const { request, line } = expected.shown;
+      dialog = { id: idOf(request), answering: undefined, bytes: undefined };
+      wires.asks.expect({ method: request.method, id: dialog.id, answered: heard });
+      wires.editor.send(line);
+    } else {
+      const { toolCall } = expected.shown;
+      const params = { sessionId: turn.place.wireId, toolCall, options: OWN_OPTIONS };
+      const id = wires.put('session/request_permission', params, heard);
+      dialog = { id, answering: undefined, bytes: undefined };
+    }
+    expected.dialog = dialog;
+    open.set(ask.id, dialog);
+    expected.onShown?.();
+  }
+
+  return {
+    expect(turn, key, expected) {
+      const entry: Entry = { ...expected, dialog: undefined, askId: undefined };
+      const request = 'request' in expected.shown ? sameId(idOf(expected.shown.request)) : undefined;
+      of(turn).set(key, entry);
+      if (request) byRequest.set(request, entry);
+      return {
+        async words() {
+          const { dialog } = entry;
+          return dialog?.answering && (await dialog.answering) ? dialog.bytes : undefined;
+        },
+        done() {
+          if (of(turn).get(key) === entry) of(turn).delete(key);
+          if (request && byRequest.get(request) === entry) byRequest.delete(request);
+          if (entry.dialog && !entry.dialog.answering && !turn.canceled) wires.withdraw(entry.dialog.id);
+        },
+      };
+    },
+
+    asked(ask, turn) {
+      const key = String(ask.metadata.key ?? ask.tool_call_id ?? ask.id);
+      const expected: Entry = of(turn).get(key) ?? { ...unexpected(ask), dialog: undefined, askId: undefined };
+      expected.askId = ask.id;
+      if (expected.covered) {
+        const { by, reason } = expected.covered;
+        void answer(ask.id, { approved: true, reason }, by);
+      } else if (mayAnswer(ask)) show(ask, turn, expected);
+    },
+
+    takenBack(id) {
+      const { askId } = byRequest.get(sameId(id)) ?? {};
+      if (askId) void answer(askId, { approved: false, reason: 'the agent took its question back' }, KEEPER);
+    },
+
+    answered(askId, _state, turn) {
+      const dialog = open.get(askId);
+      open.delete(askId);
+      // An editor that canceled the turn closes its questions itself.
+      if (dialog && !dialog.answering && !turn.canceled) wires.withdraw(dialog.id);
+    },
+  };
+}
+
+const OWN_OPTIONS = [
+  { optionId: 'approve', name: 'Allow', kind: 'allow_once' },
+  { optionId: 'reject', name: 'Reject', kind: 'reject_once' },
+];
+
+/** A question nobody here raised: whether work may begin at all. */
+function unexpected(ask: AskRecord): Expected {
+  const content = ask.reason ? [{ type: 'content', content: { type: 'text', text: ask.reason } }] : [];
+  const toolCall = { toolCallId: ask.id, title: ask.question, kind: 'other', status: 'pending', content };
+  return { shown: { toolCall }, read: readOwn };
+}
+
+/** Ours have two options, and anything but the first is a no. */
+export function readOwn(response: Response): Read {
+  const chosen = within(response.message, 'result', 'outcome', 'optionId');
+  return { body: chosen === 'approve' ? { approved: true } : { approved: false, reason: SAID_NO }, passes: false };
+}
+
+/** By the kind of the option, never by its name or place. A kind nobody knows is not a yes. */
+export function readChoice(response: Response, options: readonly WireOption[]): Read & { readonly lasting: boolean } {
+  const { outcome, optionId } = objectOf(within(response.message, 'result', 'outcome')) ?? {};
+  const option = options.find((each) => each.optionId === optionId);
+  if (outcome !== 'selected' || !option) {
+    const why = outcome === 'cancelled' ? 'dismissed in the editor' : 'the editor could not ask';
+    // An unknown option could be a yes to the agent and a no to us.
+    return { body: { approved: false, reason: why }, passes: outcome !== 'selected', lasting: false };
+  }
+  const lasting = option.kind === STANDING_GRANT;
+  if (lasting || option.kind === 'allow_once') {
+    const reason = lasting ? `from now on, without being asked: ${option.name ?? option.optionId}` : undefined;
+    return { body: { approved: true, ...(reason && { reason }) }, passes: true, lasting };
+  }
+  const known = option.kind === 'reject_once' || option.kind === 'reject_always';
+  return { body: { approved: false, reason: SAID_NO }, passes: known, lasting: false };
+}
+
+/** A form: its values, or a no. */
+export function readForm(response: Response): Read {
+  const { action, content } = objectOf(within(response.message, 'result')) ?? {};
+  if (action !== 'accept') return { body: { approved: false, reason: textOf(action) ?? SAID_NO }, passes: true };
+  return { body: { value: (content ?? null) as Json }, passes: true };
+}
+
+const SAID_NO = 'said no in the editor';

@@ -1,0 +1,163 @@
+/**
+ * Terminals the editor runs for the agent. Creating one is the act; it is over when its exit is seen. One that was not let
+ * through looks to the agent like a command that could not be run, with the reason as its output: models make more of
+ * that than of an error.
+ */
+import type { Json, JsonObject, ToolResult } from '../../../src/index.ts';
+import { sha256 } from '../effects.ts';
+import { listOf, objectOf, textOf, within } from '../shapes.ts';
+import type { Approvals } from './approvals.ts';
+import { encodeError, encodeResult, idOf, paramsOf, type Request, type Response } from './frame.ts';
+import { failureOf, type Held } from './held.ts';
+import { withMember } from './members.ts';
+import { refusedError } from './refusals.ts';
+import type { Turn } from './turns.ts';
+import type { Wires } from './wires.ts';
+
+export interface Terminals {
+  create(request: Request, turn: Turn): Promise<void>;
+  /** Output, wait, kill, release. False when it is none of ours and may go on as it is. */
+  use(request: Request): boolean;
+  /** The turn is over: whatever still runs was not seen to end. */
+  ended(turn: Turn): void;
+}
+
+export interface TerminalsDeps {
+  readonly wires: Wires;
+  readonly held: Held;
+  readonly approvals: Approvals;
+  readonly blocked: 'exit126' | 'error';
+}
+
+interface Running {
+  readonly turn: Turn;
+  output: string;
+  readonly over: (result: ToolResult) => void;
+}
+
+/** The exit code shells have for a command that may not be run. */
+const MAY_NOT_RUN = 126;
+
+export function createTerminals({ wires, held, approvals, blocked }: TerminalsDeps): Terminals {
+  const running = new Map<string, Running>();
+  /** Terminals that never were, by name, with the reason. */
+  const refused = new Map<string, string>();
+  const key = (params: JsonObject) => `${String(params.sessionId)}\n${String(params.terminalId)}`;
+
+  function finish(id: string, exit: JsonObject | undefined, why?: string): void {
+    const terminal = running.get(id);
+    if (!terminal) return;
+    running.delete(id);
+    const { output } = terminal;
+    const { exitCode = null, signal = null } = exit ?? {};
+    const seen = { exit_code: exitCode, signal, output_sha256: output ? sha256(output) : null } as JsonObject;
+    const file = { kind: 'log', name: 'terminal.log', mime_type: 'text/plain', visibility: 'internal' } as const;
+    const artifacts = output ? [{ ...file, bytes: Buffer.from(output) }] : [];
+    if (exitCode === 0) terminal.over({ status: 'ok', output: seen, artifacts });
+    else {
+      const error = why ?? (signal ? `ended by ${String(signal)}` : `exited with ${String(exitCode)}`);
+      terminal.over({ status: 'error', output: seen, artifacts, error, ...(why && { code: 'canceled' }) });
+    }
+  }
+
+  function learn(id: string, method: string, { message }: Response): void {
+    const result = objectOf(message.result);
+    const terminal = running.get(id);
+    if (!result || !terminal) return;
+    if (method === 'terminal/output') {
+      terminal.output = textOf(result.output) ?? terminal.output;
+      const exit = objectOf(result.exitStatus);
+      if (exit) finish(id, exit);
+    } else if (method === 'terminal/wait_for_exit') finish(id, result);
+    else if (method === 'terminal/release') finish(id, undefined, 'released before it was seen to end');
+  }
+
+  return {
+    async create(request, turn) {
+      const params = paramsOf(request);
+      const command = textOf(params.command) ?? '';
+      const args = listOf(params.args).map(String);
+      const commandLine = [command, ...args].join(' ');
+      const names = listOf(params.env).flatMap((each) => textOf(within(each, 'name')) ?? []);
+      let response: Response | undefined;
+      await held.act(request, turn, {
+        action: {
+          kind: 'terminal',
+          tool: 'terminal',
+          target: commandLine || 'terminal',
+          effect: 'execute',
+          // Values of variables are often secrets; their names are enough to decide by.
+          arguments: { command, args, cwd: textOf(params.cwd) ?? turn.place.cwd, env: names },
+          attributes: { protocol: 'acp' },
+        },
+        title: `Run ${commandLine}`,
+        kind: 'execute',
+        covered: approvals.covering(turn, { command: commandLine }),
+        rewritten(line, changed) {
+          const members: Readonly<Record<string, Json | undefined>> = { command: changed.command, args: changed.args };
+          let next = line;
+          for (const [name, value] of Object.entries(members)) {
+            if (value !== undefined) next = withMember(next, ['params', name], value);
+          }
+          if (changed.cwd !== (textOf(params.cwd) ?? turn.place.cwd)) {
+            next = withMember(next, ['params', 'cwd'], changed.cwd);
+          }
+          return next;
+        },
+        async run(line) {
+          response = await wires.askEditor(request, line);
+          const failed = failureOf(response);
+          const terminalId = textOf(within(response.message, 'result', 'terminalId'));
+          if (failed || !terminalId) return failed ?? { status: 'error', output: null, error: 'no terminal was made' };
+          const id = key({ sessionId: params.sessionId, terminalId } as JsonObject);
+          const over = new Promise<ToolResult>((resolve) => {
+            running.set(id, { turn, output: '', over: resolve });
+          });
+          // The decision is on record; the agent need not wait for the command to end before it has its terminal.
+          wires.agent.send(response.line);
+          const result = await over;
+          response = undefined;
+          return result;
+        },
+        answer: () => response?.line,
+        refused(reason) {
+          if (blocked === 'error') return encodeError(idOf(request), refusedError(reason));
+          const terminalId = `gw-refused-${refused.size + 1}`;
+          refused.set(key({ sessionId: params.sessionId, terminalId } as JsonObject), reason);
+          return encodeResult(idOf(request), { terminalId });
+        },
+      });
+    },
+
+    use(request) {
+      const id = key(paramsOf(request));
+      const reason = refused.get(id);
+      if (reason !== undefined) {
+        const exit = { exitCode: MAY_NOT_RUN, signal: null };
+        const output = { output: `Not allowed: ${reason}\n`, truncated: false, exitStatus: exit };
+        const results: Record<string, object> = { 'terminal/output': output, 'terminal/wait_for_exit': exit };
+        wires.agent.send(encodeResult(idOf(request), results[request.method] ?? {}));
+        return true;
+      }
+      if (!running.has(id)) return false;
+      wires.askEditor(request).then(
+        (response) => {
+          learn(id, request.method, response);
+          wires.agent.send(response.line);
+        },
+        () => finish(id, undefined, 'the editor has gone'),
+      );
+      return true;
+    },
+
+    ended(turn) {
+      for (const [id, terminal] of [...running]) {
+        if (terminal.turn === turn) finish(id, undefined, 'not seen to end before its turn did');
+      }
+    },
+  };
+}
+
+export function isTerminalUse(method: string): boolean {
+  return /^terminal\/(output|wait_for_exit|kill|release)$/.test(method);
+}

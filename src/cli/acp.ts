@@ -1,0 +1,93 @@
+/**
+ * `tollbridge acp -- <command…>`: between an editor and its agent, over standard input and output. It shares the log with
+ * whatever else runs in the same data directory. The agent is started and greeted before anything heavy is loaded, because
+ * the editor waits. Nothing but the protocol goes to standard output.
+ */
+import { spawn } from 'node:child_process';
+import { type Link, openLink } from '../../adapters/acp/relay/link.ts';
+import type { Relay } from '../../adapters/acp/relay/relay.ts';
+import { Fault } from '../model/faults.ts';
+import { type Child, startChild } from '../wire/child.ts';
+import type { CommonOptions } from './context.ts';
+
+export interface AcpOptions extends CommonOptions {
+  /** What rules and the log call the agent. */
+  readonly name?: string;
+  readonly hideAlways?: boolean;
+  readonly blockedTerminal?: string;
+  readonly mcp?: readonly string[];
+}
+
+export async function acp(command: readonly string[], options: AcpOptions): Promise<void> {
+  // Editors let people log in by running this very command in a terminal; there is no protocol to relay there.
+  if (process.stdin.isTTY) return await inTerminal(command);
+  // An editor that stops reading has gone; that is an end like any other, and not to be left in the middle.
+  process.stdout.removeAllListeners('error');
+  const child = await startChild({ command, onStderr: (line) => process.stderr.write(`${line}\n`) });
+  const link = openLink({ editor: { input: process.stdin, output: process.stdout }, agent: child });
+  const ended = whenOver(link, child);
+  const opening = import('./acp-house.ts').then(({ openRelay }) => openRelay(command, options, link));
+  opening.catch(() => {});
+  try {
+    const { relay, close } = await opening;
+    link.attach(relay);
+    try {
+      await conclude(await ended, relay, link, child);
+    } finally {
+      await close();
+    }
+  } finally {
+    await child.close();
+    await link.editor.flushed();
+    process.stdin.destroy();
+  }
+}
+
+type Over = { readonly who: 'editor' | 'agent'; readonly why: string };
+
+function whenOver(link: Link, child: Child): Promise<Over> {
+  const editor = link.editorEnded.then(
+    (cause): Over => ({ who: 'editor', why: cause?.message ?? 'the editor has gone' }),
+  );
+  // What it said before it went is still on its way, unless something it started holds the stream open.
+  const drained = child.exited.then(() => Promise.race([link.agentEnded, pause(DRAIN_MS)]));
+  const agent = Promise.race([drained.then(() => undefined), link.agentEnded]).then(async (cause): Promise<Over> => {
+    if (cause) return { who: 'agent', why: `the agent was cut off: ${cause.message}` };
+    const exit = await Promise.race([child.exited, pause(DRAIN_MS)]);
+    const how = exit ? (exit.signal ? `killed by ${exit.signal}` : `exited with ${exit.code}`) : 'closed its output';
+    return { who: 'agent', why: `the agent ${how}` };
+  });
+  const told = new Promise<Over>((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+      process.once(signal, () => resolve({ who: 'editor', why: `told to end by ${signal}` }));
+    }
+  });
+  return Promise.race([editor, agent, told]);
+}
+
+async function conclude({ who, why }: Over, relay: Relay, link: Link, child: Child): Promise<void> {
+  if (who === 'editor') {
+    await Promise.all([relay.editorGone(), child.close()]);
+    return;
+  }
+  await relay.agentGone(why);
+  await link.editor.flushed();
+  process.stderr.write(`tollbridge: ${why}\n`);
+  const exit = await Promise.race([child.exited, pause(0)]);
+  process.exitCode = exit?.code || 1;
+}
+
+const DRAIN_MS = 1_000;
+
+function pause(ms: number): Promise<undefined> {
+  return new Promise((resolve) => setTimeout(() => resolve(undefined), ms).unref());
+}
+
+async function inTerminal([program, ...args]: readonly string[]): Promise<void> {
+  if (!program) throw new Fault('invalid_request', 'say which agent: tollbridge acp -- <command>');
+  const child = spawn(program, args, { stdio: 'inherit' });
+  process.exitCode = await new Promise<number>((resolve, reject) => {
+    child.once('error', () => reject(new Fault('upstream_unavailable', `could not start ${program}`)));
+    child.once('exit', (code) => resolve(code ?? 1));
+  });
+}
