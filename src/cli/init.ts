@@ -1,0 +1,140 @@
+/**
+ * `tollbridge init <editor>`: shows what would change in an editor's settings so that what it starts goes through the bridge, writes
+ * it when asked to, and says how to undo it. Shows first; writes only with --write; undoes entry by entry, so that whatever else was changed
+ * since stays changed.
+ */
+import { access, constants, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { basename, delimiter, dirname, join } from 'node:path';
+import { Fault } from '../model/faults.ts';
+import { add, EDITORS, type Edit, type Editor, here, unwrap, wrap } from './editors.ts';
+
+export interface InitOptions {
+  readonly write?: boolean;
+  readonly undo?: boolean;
+  /** Settings elsewhere than usual. */
+  readonly settings?: string;
+  /** What a new entry is called. */
+  readonly name?: string;
+  readonly json?: boolean;
+}
+
+export async function init(where: string, command: readonly string[], options: InitOptions): Promise<void> {
+  if (where === 'neovim') {
+    process.stdout.write(forNeovim(command, await ourCommand()));
+    return;
+  }
+  const editor = EDITORS.find(({ name }) => name === where);
+  if (!editor) {
+    const known = [...EDITORS.map(({ name }) => name), 'neovim'].join(', ');
+    throw new Fault('invalid_request', `${where} is not an editor or agent this knows; it knows: ${known}`);
+  }
+  const file = options.settings ?? editor.settings(here());
+  const text = await readFile(file, 'utf8').catch((cause: NodeJS.ErrnoException) => {
+    if (cause.code === 'ENOENT') return '';
+    throw new Fault('permission_denied', `${tilde(file)} cannot be read (${cause.code})`);
+  });
+  const edit = await editFor(editor, text, command, options, file);
+  if (edit.changes.length > 0 && options.write) await put(file, edit.text);
+  const written = edit.changes.length > 0 && options.write === true;
+  process.stdout.write(
+    options.json
+      ? `${JSON.stringify({ editor: editor.name, file, written, changes: edit.changes, left: edit.left })}\n`
+      : report(editor, file, edit, written, options.undo === true),
+  );
+}
+
+async function editFor(editor: Editor, text: string, command: readonly string[], options: InitOptions, file: string) {
+  try {
+    if (options.undo) return unwrap(text, editor);
+    const ours = await ourCommand();
+    if (command.length > 0) return add(text, editor, options.name ?? nameOf(command), command, ours);
+    const edit = wrap(text, editor, ours);
+    if (edit.changes.length + edit.left.length > 0) return edit;
+  } catch (thrown) {
+    if (thrown instanceof Fault && thrown.kind === 'invalid_request')
+      throw new Fault('invalid_request', `${tilde(file)}: ${thrown.message}`);
+    throw thrown;
+  }
+  const what = editor.speaks === 'acp' ? 'agent' : 'server';
+  throw new Fault(
+    'not_found',
+    `${tilde(file)} names no ${what} yet; add one with: tollbridge init ${editor.name} -- <the ${what}'s command>`,
+  );
+}
+
+function report(editor: Editor, file: string, edit: Edit, written: boolean, undo: boolean): string {
+  const lines = [`${editor.title}: ${tilde(file)}`, ''];
+  for (const { entry, before, after } of edit.changes) {
+    lines.push(`  ${editor.member} > ${entry}`);
+    if (before) lines.push(`  - ${shown(before)}`);
+    lines.push(`  + ${shown(after)}`, '');
+  }
+  for (const { entry, why } of edit.left) lines.push(`  ${editor.member} > ${entry}: left as it is, ${why}`, '');
+  const again = `tollbridge init ${editor.name}`;
+  if (edit.changes.length === 0) lines.push('Nothing to change.');
+  else if (!written) lines.push(`Nothing is written yet. To write it: ${again}${undo ? ' --undo' : ''} --write`);
+  else if (undo) lines.push(`Undone. Now ${editor.next}.`);
+  else lines.push(`Written. Now ${editor.next}.`, `To undo it: ${again} --undo --write`);
+  return `${lines.join('\n')}\n`;
+}
+
+/** Written beside and put in place in one step: an editor that reads meanwhile sees the old settings or the new ones. */
+async function put(file: string, text: string): Promise<void> {
+  await mkdir(dirname(file), { recursive: true });
+  const mode = await stat(file).then(
+    ({ mode }) => mode,
+    () => 0o600,
+  );
+  const beside = `${file}.${process.pid}.tmp`;
+  await writeFile(beside, text.endsWith('\n') ? text : `${text}\n`, { mode });
+  await rename(beside, file);
+}
+
+/** How an editor can start us: by name when it is on the path, otherwise exactly as we were started. */
+async function ourCommand(): Promise<readonly string[]> {
+  for (const dir of (process.env.PATH ?? '').split(delimiter)) {
+    const there =
+      dir &&
+      (await access(join(dir, 'tollbridge'), constants.X_OK).then(
+        () => true,
+        () => false,
+      ));
+    // What npx puts on the path is gone when npx is.
+    if (there && !dir.includes('_npx')) return ['tollbridge'];
+  }
+  const [node = 'node', script = ''] = process.argv;
+  return script.includes('_npx') ? ['npx', '-y', 'tollbridge'] : [node, script];
+}
+
+function nameOf(command: readonly string[]): string {
+  const words = command.filter((word) => !word.startsWith('-') && !/^(npx|node|bunx|uvx|pnpm|dlx)$/.test(word));
+  return basename(words[0] ?? command[0] ?? 'agent').replace(/@[\d.^~]+$/, '');
+}
+
+function forNeovim(command: readonly string[], ours: readonly string[]): string {
+  const agent = command.length > 0 ? command : ['<the', "agent's", 'command>'];
+  const words = [...ours, 'acp', '--', ...agent].map((word) => JSON.stringify(word)).join(', ');
+  return `Neovim is configured in Lua, which this does not rewrite. With CodeCompanion, name the command like this:
+
+  require("codecompanion").setup({
+    adapters = { acp = {
+      claude_code = function()
+        return require("codecompanion.adapters").extend("claude_code", {
+          commands = { default = { ${words} } },
+        })
+      end,
+    } },
+  })
+
+To undo it, take the commands line out again.
+`;
+}
+
+function shown(words: readonly string[]): string {
+  return words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word))).join(' ');
+}
+
+function tilde(path: string): string {
+  return path.startsWith(homedir()) ? `~${path.slice(homedir().length)}` : path;
+}
