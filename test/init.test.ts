@@ -97,10 +97,12 @@ test('it shows first, writes when asked to, keeps the mode of the file, and undo
   const shown = await run('zed', file);
   expect(shown).toContain('  agent_servers > Claude\n  - npx @example/claude-acp --fast\n');
   expect(shown).toContain('  + tollbridge acp -- npx @example/claude-acp --fast\n');
-  expect(shown).toContain('Nothing is written yet. To write it: tollbridge init zed --write\n');
+  expect(shown).toContain(`Nothing is written yet. To write it: tollbridge init zed --settings ${file} --write\n`);
   expect(await readFile(file, 'utf8')).toBe(ZED);
 
-  expect(await run('zed', file, { write: true })).toContain('To undo it: tollbridge init zed --undo --write\n');
+  expect(await run('zed', file, { write: true })).toContain(
+    `To undo it: tollbridge init zed --settings ${file} --undo --write\n`,
+  );
   expect(await readFile(file, 'utf8')).toContain('"command": "tollbridge"');
   expect((await stat(file)).mode & 0o777).toBe(0o640);
   expect(await run('zed', file, { write: true })).toContain('Nothing to change.');
@@ -127,5 +129,8 @@ test('what it does not know, cannot read or finds empty is one sentence with a w
   await expect(run('zed', file)).rejects.toThrow(
     /settings\.json: line 3 cannot be read \(CloseBraceExpected\); mend it first/,
   );
+  expect(
+    await run('jetbrains', file.replace('settings', 'none'), { name: 'my coder' }, ['npx', 'coder', '-x']),
+  ).toContain('--write --name "my coder" -- npx coder -x\n');
   expect(await run('neovim', file, {}, ['npx', 'coder'])).toContain('"acp", "--", "npx", "coder"');
 });

@@ -40,7 +40,7 @@ export async function init(where: string, command: readonly string[], options: I
   process.stdout.write(
     options.json
       ? `${JSON.stringify({ editor: editor.name, file, written, changes: edit.changes, left: edit.left })}\n`
-      : report(editor, file, edit, written, options.undo === true),
+      : report(editor, file, edit, { written, command, options }),
   );
 }
 
@@ -63,7 +63,13 @@ async function editFor(editor: Editor, text: string, command: readonly string[],
   );
 }
 
-function report(editor: Editor, file: string, edit: Edit, written: boolean, undo: boolean): string {
+interface Asked {
+  readonly written: boolean;
+  readonly command: readonly string[];
+  readonly options: InitOptions;
+}
+
+function report(editor: Editor, file: string, edit: Edit, { written, command, options }: Asked): string {
   const lines = [`${editor.title}: ${tilde(file)}`, ''];
   for (const { entry, before, after } of edit.changes) {
     lines.push(`  ${editor.member} > ${entry}`);
@@ -71,11 +77,15 @@ function report(editor: Editor, file: string, edit: Edit, written: boolean, undo
     lines.push(`  + ${shown(after)}`, '');
   }
   for (const { entry, why } of edit.left) lines.push(`  ${editor.member} > ${entry}: left as it is, ${why}`, '');
-  const again = `tollbridge init ${editor.name}`;
+  const { undo, name, settings } = options;
+  const again = (...how: readonly string[]) =>
+    shown(['tollbridge', 'init', editor.name, ...(settings ? ['--settings', settings] : []), ...how]);
+  const added = command.length > 0 ? [...(name ? ['--name', name] : []), '--', ...command] : [];
   if (edit.changes.length === 0) lines.push('Nothing to change.');
-  else if (!written) lines.push(`Nothing is written yet. To write it: ${again}${undo ? ' --undo' : ''} --write`);
+  else if (!written)
+    lines.push(`Nothing is written yet. To write it: ${again(...(undo ? ['--undo'] : []), '--write', ...added)}`);
   else if (undo) lines.push(`Undone. Now ${editor.next}.`);
-  else lines.push(`Written. Now ${editor.next}.`, `To undo it: ${again} --undo --write`);
+  else lines.push(`Written. Now ${editor.next}.`, `To undo it: ${again('--undo', '--write')}`);
   return `${lines.join('\n')}\n`;
 }
 
