@@ -3,6 +3,7 @@ import { asking } from './asks.ts';
 import { auth } from './auth.ts';
 import { errors } from './errors.ts';
 import { events } from './events.ts';
+import { hosts } from './hosts.ts';
 import { lifecycle } from './lifecycle.ts';
 import { once } from './once.ts';
 import { pages } from './pages.ts';
@@ -33,6 +34,7 @@ export const beyond: readonly Category[] = [
   events,
   streams,
   sockets,
+  hosts,
   receipts,
   replays,
   resources,
