@@ -225,8 +225,11 @@ export function createTelling(): Telling {
     switch (event) {
       case 'task.started':
         return moved(at, 'run.worker.started', 'running', null);
-      case 'task.completed':
-        return moved(at, 'run.worker.succeeded', 'succeeded', null);
+      case 'task.completed': {
+        // Whoever was given up had only been quiet.
+        const back = status === 'stalled' ? moved(at, 'run.resumed', 'running') : [];
+        return [...back, ...moved(at, 'run.worker.succeeded', 'succeeded', null)];
+      }
       case 'task.failed':
         return failed(at, task);
       case 'task.canceled':
