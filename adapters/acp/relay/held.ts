@@ -54,6 +54,7 @@ export function createHeld({ wires, questions, approvals, ids }: HeldDeps): Held
 
   async function act(request: Request, turn: Turn, wanted: HeldAct): Promise<void> {
     const begun = await turn.begun;
+    await begun.scribe.settled();
     const callId = ids.next('held');
     const { action, title, kind, covered } = wanted;
     const expectation = questions.expect(turn, callId, {

@@ -29,6 +29,8 @@ export function createPermissions({ wires, questions, approvals, standingGrants 
     const begun = await turn.begun;
     const asked = toolCallOf(params);
     const call = begun.scribe.asked(asked);
+    // What was told before the question stands before it in the log.
+    await begun.scribe.settled();
     const options = optionsOf(params.options);
     let lasting = false;
     const read = (response: Response): Read => {

@@ -1,0 +1,198 @@
+/**
+ * An editor and an agent with a relay between them, all in one process: real house, real log, real rules. Whoever plays the
+ * editor or the agent says lines and hears lines, and both keep what they heard, byte for byte.
+ */
+import { PassThrough } from 'node:stream';
+import { onTestFinished } from 'vitest';
+import { openLink } from '../../adapters/acp/relay/link.ts';
+import { createRelay, type Relay } from '../../adapters/acp/relay/relay.ts';
+import { PLAIN_SETTINGS, type RelaySettings } from '../../adapters/acp/relay/settings.ts';
+import { createTurns } from '../../adapters/acp/relay/turns.ts';
+import { createWires } from '../../adapters/acp/relay/wires.ts';
+import type { Actor } from '../../src/model/actions.ts';
+import type { Task } from '../../src/model/resources.ts';
+import type { Json, JsonObject } from '../../src/model/schema.ts';
+import type { Bridge, Row } from '../../src/ports.ts';
+import { sequentialIds } from './clock.ts';
+import { openTestHouse, type TestHouse, type TestHouseOptions } from './house.ts';
+
+export type Wire = Readonly<Record<string, Json | undefined>> & {
+  readonly id?: Json;
+  readonly method?: string;
+  readonly params?: JsonObject;
+  readonly result?: JsonObject;
+  readonly error?: JsonObject;
+};
+export type Handler = (params: JsonObject, frame: Wire) => Promise<unknown> | unknown;
+
+/** One end of a wire, for a test to play. */
+export interface End {
+  readonly lines: string[];
+  readonly frames: Wire[];
+  raw(text: string): void;
+  say(frame: object): void;
+  notify(method: string, params: object): void;
+  ask(method: string, params: object, id?: Json): Promise<Wire>;
+  /** Answers requests of this kind; `undefined` leaves them open. */
+  on(method: string, handler: Handler): void;
+  /** The first frame like this, heard already or to come. */
+  heard(like: (frame: Wire) => boolean): Promise<Wire>;
+  /** The next one, heard from now on. */
+  next(like: (frame: Wire) => boolean): Promise<Wire>;
+  close(): void;
+}
+
+export interface Stage {
+  readonly editor: End;
+  readonly agent: End;
+  readonly relay: Relay;
+  readonly home: TestHouse;
+  /** The one task there is, or the newest. */
+  task(): Promise<Task & Row>;
+  tasks(): Promise<readonly (Task & Row)[]>;
+  /** Initialized, and with a session called `s1`. */
+  greeted(more?: { init?: JsonObject; session?: JsonObject }): Promise<void>;
+  prompt(text?: string): Promise<Wire>;
+}
+
+export const CWD = '/work/project';
+export const editorPerson: Actor = { id: 'local:ana', kind: 'person', scopes: ['*'], door: 'acp' };
+
+export interface StageOptions extends TestHouseOptions {
+  readonly relay?: Partial<RelaySettings>;
+}
+
+export async function openStage({ relay: wanted = {}, ...options }: StageOptions = {}): Promise<Stage> {
+  const [toEditor, fromEditor, toAgent, fromAgent] = [0, 1, 2, 3].map(
+    () => new PassThrough({ highWaterMark: 1 << 20 }),
+  );
+  let bridge: Bridge | undefined;
+  const ids = sequentialIds('relay');
+  const log = { info() {}, warn() {}, error() {} };
+  const turns = createTurns({ bridge: () => bridge as Bridge, name: 'bot', ids, log, thoughts: 'drop' });
+  const home = await openTestHouse({ ...options, agents: [turns.backend] });
+  bridge = home.bridge;
+  const link = openLink({
+    editor: { input: fromEditor as PassThrough, output: toEditor as PassThrough },
+    agent: { stdin: toAgent as PassThrough, stdout: fromAgent as PassThrough },
+  });
+  const wires = createWires(link.editor, link.agent);
+  const settings = { ...PLAIN_SETTINGS, cwd: CWD, ...wanted };
+  const relay = createRelay({ bridge, person: editorPerson, name: 'bot', turns, wires, settings, log, ids });
+  link.attach(relay);
+  void link.editorEnded.then(() => relay.editorGone());
+  void link.agentEnded.then(() => relay.agentGone('the agent exited with 1'));
+  const editor = createEnd(toEditor as PassThrough, fromEditor as PassThrough);
+  const agent = createEnd(toAgent as PassThrough, fromAgent as PassThrough);
+  onTestFinished(async () => {
+    editor.close();
+    await relay.editorGone();
+  });
+  const tasks = async () => await home.house.store.list<Task & Row>({ object: 'task', newestFirst: true, limit: 200 });
+  return {
+    editor,
+    agent,
+    relay,
+    home,
+    tasks,
+    async task() {
+      const [newest] = await tasks();
+      if (!newest) throw new Error('there is no task');
+      return newest;
+    },
+    async greeted({ init = {}, session = {} } = {}) {
+      agent.on('initialize', () => ({ protocolVersion: 1, agentCapabilities: {}, ...init }));
+      agent.on('session/new', () => ({ sessionId: 's1', ...session }));
+      await editor.ask('initialize', { protocolVersion: 1, clientCapabilities: {} });
+      await editor.ask('session/new', { cwd: CWD, mcpServers: [] });
+    },
+    prompt: (text = 'go') => editor.ask('session/prompt', { sessionId: 's1', prompt: [{ type: 'text', text }] }),
+  };
+}
+
+export function createEnd(input: NodeJS.ReadableStream, output: NodeJS.WritableStream): End {
+  const lines: string[] = [];
+  const frames: Wire[] = [];
+  const handlers = new Map<string, Handler>();
+  const waiting: { like: (frame: Wire) => boolean; found: (frame: Wire) => void }[] = [];
+  let count = 0;
+  let rest = '';
+
+  function take(line: string): void {
+    lines.push(line);
+    let frame: Wire;
+    try {
+      frame = JSON.parse(line) as Wire;
+    } catch {
+      return;
+    }
+    frames.push(frame);
+    for (const each of waiting.splice(0)) {
+      if (each.like(frame)) each.found(frame);
+      else waiting.push(each);
+    }
+    const handler = frame.method === undefined ? undefined : handlers.get(frame.method);
+    if (handler) void answer(frame, handler);
+  }
+
+  async function answer(frame: Wire, handler: Handler): Promise<void> {
+    const reply = await Promise.resolve(handler(frame.params ?? {}, frame)).then(
+      (result) => (result === undefined ? undefined : { result }),
+      (error) => ({ error: error instanceof Error ? { code: -32603, message: error.message } : error }),
+    );
+    if (reply && frame.id !== undefined) end.say({ id: frame.id, ...reply });
+  }
+
+  input.on('data', (chunk: Buffer) => {
+    const parts = (rest + chunk.toString('utf8')).split('\n');
+    rest = parts.pop() ?? '';
+    for (const line of parts) take(line);
+  });
+
+  const end: End = {
+    lines,
+    frames,
+    raw: (text) => {
+      output.write(text);
+    },
+    say: (frame) => end.raw(`${JSON.stringify({ jsonrpc: '2.0', ...frame })}\n`),
+    notify: (method, params) => end.say({ method, params }),
+    ask(method, params, id = count++) {
+      const found = end.next((frame) => frame.method === undefined && frame.id === id);
+      end.say({ id, method, params });
+      return found;
+    },
+    on: (method, handler) => {
+      handlers.set(method, handler);
+    },
+    heard(like) {
+      const before = frames.find(like);
+      return before ? Promise.resolve(before) : end.next(like);
+    },
+    close: () => {
+      output.end();
+    },
+    next: (like) => new Promise<Wire>((found) => waiting.push({ like, found })),
+  };
+  return end;
+}
+
+export const update = (sessionUpdate: string, more: object = {}) => ({
+  sessionId: 's1',
+  update: { sessionUpdate, ...more },
+});
+export const text = (words: string) => update('agent_message_chunk', { content: { type: 'text', text: words } });
+
+export const OPTIONS = [
+  { optionId: 'always', name: 'Always', kind: 'allow_always' },
+  { optionId: 'once', name: 'Allow', kind: 'allow_once' },
+  { optionId: 'no', name: 'Reject', kind: 'reject_once' },
+];
+
+/** An editor whose person picks the option of this kind. */
+export function picks(kind: string): Handler {
+  return ({ options }) => {
+    const chosen = (options as unknown as { kind: string; optionId: string }[]).find((option) => option.kind === kind);
+    return { outcome: chosen ? { outcome: 'selected', optionId: chosen.optionId } : { outcome: 'cancelled' } };
+  };
+}
