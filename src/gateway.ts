@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { adapters } from '../adapters/index.ts';
+import { adapters as everyAdapter } from '../adapters/index.ts';
 import { openApiKeys } from './auth/api-keys.ts';
 import { createAuthenticator } from './auth/authenticate.ts';
 import { createSecrets } from './auth/vaults.ts';
@@ -23,14 +23,19 @@ import type { Actor } from './model/actions.ts';
 import { Fault } from './model/faults.ts';
 import { mountsOf } from './mounts.ts';
 import { createParts } from './parts.ts';
-import type { Closable, Deps, Logger, PolicyEngine } from './ports.ts';
+import type { Adapter, Closable, Deps, Logger, PolicyEngine } from './ports.ts';
 import { reloading } from './reload.ts';
 import { upkeep } from './upkeep.ts';
 import { VERSION } from './version.ts';
 import { createHttpHost } from './wire/http.ts';
 import { isLoopback } from './wire/origin.ts';
 
+export { adapters } from '../adapters/index.ts';
+export { readConfig } from './config.ts';
+
 export interface GatewayOptions {
+  /** Which protocols are spoken; those of this house unless said otherwise. */
+  readonly adapters?: readonly Adapter<never>[];
   /** A file that gets one line for each effect a demo tool really had. */
   readonly journal?: string;
 }
@@ -48,7 +53,8 @@ export interface Gateway extends Closable {
 /** The house itself, when it sets something up or looks after it. */
 const KEEPER: Actor = { id: 'system:gateway', kind: 'system', scopes: ['*'] };
 
-export async function startGateway(config: Config, { journal }: GatewayOptions = {}): Promise<Gateway> {
+export async function startGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {
+  const { journal, adapters = everyAdapter } = options;
   const local = isLoopback(config.host);
   if (!local) await requireStrangersToProveThemselves(config);
   const mounts = mountsOf(config, adapters);

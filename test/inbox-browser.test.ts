@@ -18,7 +18,7 @@ test('a person approves on a phone, and what they saw is what ran', async () => 
     const action = { kind: 'tool' as const, tool: 'send_mail', arguments: { to: 'bob', text: 'Lunch at <noon>?' } };
     await sink.act({ ...action, effect: 'send' }, async (args) => {
       ran.push(args);
-      return { status: 'succeeded', content: [] };
+      return { status: 'succeeded', output: null };
     });
     return undefined;
   });
