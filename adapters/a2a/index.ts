@@ -1,5 +1,7 @@
-/** Agent2Agent: agents of this house for peers to call. */
+/** Agent2Agent: agents of this house for peers to call, and peers as agents of this house. */
 import type { Adapter } from '../../src/index.ts';
+import { a2aBackend } from './client.ts';
+import { type A2aBackendConfig, backendSchema } from './client-config.ts';
 import { type A2aConfig, configSchema, settingsOf } from './config.ts';
 import { a2aDoor } from './server.ts';
 
@@ -8,4 +10,8 @@ export const a2a: Adapter<A2aConfig> = {
   revision: '1.0',
   configSchema,
   door: (config, deps) => a2aDoor(settingsOf(config), deps),
+  backend: {
+    configSchema: backendSchema,
+    open: (name, config: A2aBackendConfig, deps) => a2aBackend(name, config, deps),
+  },
 };

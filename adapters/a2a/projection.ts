@@ -118,7 +118,8 @@ export function createProjection({ contextId, activity = false, link }: Projecti
     const message = words
       ? wireMessage({ messageId: `end-${event.id}`, parts: [textPart(words)], metadata: about, ...place() })
       : undefined;
-    return [...closing, moveTo(event, message)];
+    moveTo(event, message);
+    return [...closing, statusUpdate({ [EXTENSIONS.record]: { ...record } })];
   }
 
   /** The last piece of a text that was streamed: nothing is left to say but that it is whole. */

@@ -1,0 +1,91 @@
+/** What can be said about a peer in a configuration, and what holds when nothing is said. */
+import { type Static, Type } from 'typebox';
+import { ClosedWord, type Deps, Fault, NonEmpty, OpenObject } from '../../src/index.ts';
+import { isLoopback } from '../../src/wire/origin.ts';
+
+const Optional = Type.Optional;
+const Ms = Type.Integer({ minimum: 1 });
+export const BINDINGS = ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const;
+
+export const backendSchema = Type.Object(
+  {
+    /** The agent's base: its card is below it. */
+    url: NonEmpty,
+    /** The secret that holds its token. Sent to the origin of `url`, and to those allowed below, and nowhere else. */
+    secret: Optional(NonEmpty),
+    /** Origins its card may send us to besides its own. For gRPC: `host:port`. */
+    allow_origins: Optional(Type.Array(NonEmpty)),
+    /** Public keys (JWK); with any, a card that none of them signed is refused. */
+    keys: Optional(Type.Array(OpenObject)),
+    /** The binding to use; the card's order when absent. */
+    binding: Optional(ClosedWord(BINDINGS)),
+    /** Plain http to another machine, where anyone on the way can read the token. */
+    insecure: Optional(Type.Boolean()),
+    description: Optional(Type.String()),
+    artifact_limit: Optional(Type.Integer({ minimum: 0 })),
+    timeouts: Optional(
+      Type.Object(
+        {
+          /** One exchange that is no stream. */
+          request_ms: Optional(Ms),
+          /** Between two looks at a task that says nothing. */
+          poll_ms: Optional(Ms),
+          /** How long it may be out of reach, or in a state nobody knows, before the task has failed. */
+          silence_ms: Optional(Ms),
+          /** How long it may take to stop after it was told to. */
+          cancel_ms: Optional(Ms),
+        },
+        { additionalProperties: false },
+      ),
+    ),
+  },
+  { additionalProperties: false },
+);
+export type A2aBackendConfig = Static<typeof backendSchema>;
+export type BackendDeps = Pick<Deps, 'log' | 'clock' | 'secret'>;
+
+export interface PeerSettings {
+  readonly name: string;
+  readonly base: URL;
+  readonly secret: string | undefined;
+  readonly allowed: ReadonlySet<string>;
+  readonly keys: readonly Record<string, unknown>[] | undefined;
+  readonly binding: (typeof BINDINGS)[number] | undefined;
+  readonly insecure: boolean;
+  readonly description: string | undefined;
+  readonly artifactLimit: number;
+  readonly requestMs: number;
+  readonly pollMs: number;
+  readonly silenceMs: number;
+  readonly cancelMs: number;
+}
+
+export function peerSettingsOf(name: string, config: A2aBackendConfig): PeerSettings {
+  const { timeouts = {} } = config;
+  if (!URL.canParse(config.url))
+    throw new Fault('invalid_request', `${config.url} is not an address`, { param: '/url' });
+  const base = new URL(config.url.endsWith('/') || config.url.endsWith('.json') ? config.url : `${config.url}/`);
+  const safe =
+    base.protocol === 'https:' || (base.protocol === 'http:' && (isLoopback(base.hostname) || config.insecure));
+  if (!safe) {
+    throw new Fault('invalid_request', `${base.origin}: a peer has to be https, or on this machine`, { param: '/url' });
+  }
+  if (base.username || base.password || base.search || base.hash) {
+    throw new Fault('invalid_request', 'the address of a peer has no user, query or fragment', { param: '/url' });
+  }
+  return {
+    name,
+    base,
+    secret: config.secret,
+    allowed: new Set([base.origin, ...(config.allow_origins ?? [])]),
+    keys: config.keys?.length ? config.keys : undefined,
+    binding: config.binding,
+    insecure: config.insecure ?? false,
+    description: config.description,
+    artifactLimit: config.artifact_limit ?? 16 * 1024 * 1024,
+    requestMs: timeouts.request_ms ?? 30_000,
+    pollMs: timeouts.poll_ms ?? 1_000,
+    silenceMs: timeouts.silence_ms ?? 10 * 60_000,
+    cancelMs: timeouts.cancel_ms ?? 5_000,
+  };
+}

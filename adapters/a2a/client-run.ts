@@ -1,0 +1,384 @@
+/**
+ * One handoff from beginning to end: given once, followed by stream or by looking, asked and answered, stopped when we are
+ * stopped. What the peer did it did elsewhere; its word for it is written down as its word.
+ */
+import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Message, Part, SendMessageRequest, StreamResponse, Task } from '@a2a-js/sdk';
+import { ServiceParameters, withA2AExtensions } from '@a2a-js/sdk/client';
+import { A2AError, TaskNotFoundError, UnsupportedOperationError } from '@a2a-js/sdk/errors';
+import { EXTENSIONS } from '../../mappings/a2a.ts';
+import {
+  canonicalJson,
+  type End,
+  Fault,
+  isTerminal,
+  type Json,
+  type JsonObject,
+  type Sink,
+  type Work,
+} from '../../src/index.ts';
+import type { BackendDeps, PeerSettings } from './client-config.ts';
+import { type Connection, guardedFetch } from './client-connect.ts';
+import { settle } from './client-questions.ts';
+import { createReading, type Deed, type Reading, type Standing, wordsOf } from './client-reading.ts';
+import { toWireInput } from './client-translate.ts';
+import { wireMessage } from './translate.ts';
+
+export interface RunDeps {
+  readonly settings: PeerSettings;
+  readonly deps: BackendDeps;
+  readonly connection: Connection;
+  readonly work: Work;
+  readonly sink: Sink;
+  readonly signal: AbortSignal;
+  /** The peer's name for our session, when it has given one. */
+  contextId(): Promise<string | undefined>;
+  gotContext(contextId: string): void;
+}
+
+const TOLD_ONLY = 'what the peer did inside: it is only known as it told it';
+
+export async function hand(run: RunDeps): Promise<End> {
+  const { settings, connection, work, sink, signal, deps } = run;
+  const { client } = connection;
+  const reading = createReading({ taskId: work.task.id, peer: settings.name, deltas: !work.resumed });
+  const over = new AbortController();
+  let accepted = false;
+  let reached = performance.now();
+
+  async function perform(deeds: readonly Deed[]): Promise<void> {
+    for (const deed of deeds) {
+      if (deed.do === 'emit') await sink.emit(deed.fact);
+      else await sink.artifact(await withBytes(run, deed));
+    }
+  }
+
+  async function take(said: StreamResponse): Promise<void> {
+    reached = performance.now();
+    await perform(reading.take(said));
+    if (!accepted && (reading.standing || reading.bare)) {
+      accepted = true;
+      if (reading.standing?.contextId) run.gotContext(reading.standing.contextId);
+      await handoff('accepted');
+    }
+  }
+
+  async function handoff(
+    status: 'accepted' | 'rejected' | 'failed' | 'completed',
+    more: JsonObject = {},
+  ): Promise<void> {
+    const bare = reading.bare?.messageId;
+    const task_id = reading.standing?.taskId ?? (bare ? `message:${bare}` : `unsent:${work.task.id}`);
+    const payload = { target_agent: settings.name, task_id, status, ...more };
+    await sink.emit({ event: 'agent.handoff', payload });
+  }
+
+  const settled = () => reading.bare !== undefined || isOver(reading.standing) || isWaiting(reading.standing);
+
+  /** Reads a stream as far as it goes; that it broke is for whoever looks next. */
+  async function read(stream: AsyncGenerator<StreamResponse>): Promise<void> {
+    try {
+      for await (const said of stream) {
+        await take(said);
+        if (settled() || over.signal.aborted) return;
+      }
+    } catch (cause) {
+      if (over.signal.aborted || !isPassing(cause)) throw cause;
+      deps.log.warn({ err: cause, peer: settings.name }, 'the stream of a peer broke off');
+    } finally {
+      await stream.return(undefined).catch(() => {});
+    }
+  }
+
+  async function send(parts: Part[], messageId: string, taskId?: string): Promise<void> {
+    const contextId = reading.standing?.contextId ?? (await run.contextId()) ?? '';
+    const message = wireMessage({ messageId, parts, contextId, taskId: taskId ?? '' }, 'user');
+    const streams = connection.card.capabilities?.streaming === true;
+    const request = requestOf(message, !streams);
+    const options = optionsFor(connection);
+    if (streams) return await read(client.sendMessageStream(request, { ...options, signal: over.signal }));
+    const limit = AbortSignal.any([over.signal, AbortSignal.timeout(settings.requestMs)]);
+    const came = await client.sendMessage(request, { ...options, signal: limit });
+    await take({
+      payload: 'messageId' in came ? { $case: 'message', value: came } : { $case: 'task', value: came as Task },
+    });
+  }
+
+  async function look(): Promise<void> {
+    const id = reading.standing?.taskId;
+    if (!id) throw new Fault('upstream_unavailable', 'the peer broke off before it gave the task a name');
+    const limit = AbortSignal.any([over.signal, AbortSignal.timeout(settings.requestMs)]);
+    try {
+      await take({ payload: { $case: 'task', value: await client.getTask({ id, tenant: '' }, { signal: limit }) } });
+    } catch (cause) {
+      if (!isPassing(cause)) throw cause;
+      if (performance.now() - reached > settings.silenceMs) {
+        throw new Fault('upstream_unavailable', 'the peer has been out of reach for too long', { cause });
+      }
+    }
+  }
+
+  /** By stream where there is one, by looking from time to time otherwise, until it has ended or asks. */
+  async function follow(): Promise<void> {
+    let streams = connection.card.capabilities?.streaming === true;
+    let stranger: { readonly wire: string; readonly since: number } | undefined;
+    while (!settled() && !over.signal.aborted) {
+      const { taskId = '' } = reading.standing ?? {};
+      if (streams && taskId) {
+        try {
+          await read(client.resubscribeTask({ id: taskId, tenant: '' }, { signal: over.signal }));
+        } catch (cause) {
+          if (!(cause instanceof UnsupportedOperationError || cause instanceof TaskNotFoundError)) throw cause;
+          streams = false;
+        }
+        if (settled()) return;
+      }
+      await look();
+      if (settled()) return;
+      const { standing } = reading;
+      if (standing?.state !== undefined) stranger = undefined;
+      else if (stranger?.wire !== standing?.wire) stranger = { wire: standing?.wire ?? '', since: performance.now() };
+      else if (performance.now() - stranger!.since > settings.silenceMs) {
+        throw new Fault('upstream_unavailable', `the peer stayed in a state we do not know (${standing?.wire})`);
+      }
+      await sleep(settings.pollMs, undefined, { signal: over.signal }).catch(() => {});
+    }
+  }
+
+  /** Asks our people; meanwhile the peer may have been answered by its own. */
+  async function ask(standing: Standing): Promise<void> {
+    const movedOn = new AbortController();
+    const watching = watch(standing, AbortSignal.any([over.signal, movedOn.signal]));
+    try {
+      const next = await Promise.race([settle(standing, settings.name, sink), watching]);
+      if (next === 'moved' || over.signal.aborted) return;
+      if (next.do === 'stop') {
+        await client.cancelTask({ id: standing.taskId, tenant: '', metadata: undefined }).catch(() => {});
+        throw new Fault('permission_denied', next.reason);
+      }
+      if (next.do === 'reply') await reply(next.parts, standing);
+      else await leave(standing);
+    } finally {
+      movedOn.abort();
+      await watching.catch(() => {});
+    }
+  }
+
+  async function reply(parts: Part[], { taskId, mark }: Standing): Promise<void> {
+    let refused: unknown;
+    try {
+      await send(parts, `${work.task.id}.answer.${digest(mark).slice(7, 19)}`, taskId);
+    } catch (cause) {
+      // Someone on its side may have been quicker; if it still waits, it does not want this answer.
+      if (!(cause instanceof A2AError)) throw cause;
+      refused = cause;
+      await look();
+    }
+    const { standing } = reading;
+    if (!standing || !isWaiting(standing) || standing.mark !== mark) return;
+    if (refused) throw refused;
+    await leave(standing);
+  }
+
+  /** Until the peer has left the state it waits in. */
+  async function leave(standing: Standing): Promise<void> {
+    await watch(standing, over.signal);
+  }
+
+  async function watch(standing: Standing, until: AbortSignal): Promise<'moved'> {
+    while (!until.aborted) {
+      await sleep(settings.pollMs, undefined, { signal: until }).catch(() => {});
+      if (until.aborted) break;
+      await look();
+      if (!isWaiting(reading.standing) || reading.standing?.mark !== standing.mark) return 'moved';
+    }
+    return 'moved';
+  }
+
+  const input = toWireInput(work.task.input as JsonObject);
+  const requestHash = digest(canonicalJson(input.map((part) => wireJson(part)) as unknown as Json));
+  const stopping = whenStopped(run, reading, over);
+  try {
+    await sink.emit({
+      event: 'vendor.tollbridge.side_effect',
+      payload: {
+        type: 'network',
+        destination: settings.base.host,
+        purpose: `a2a handoff to ${settings.name}`,
+        metadata: {
+          request_hash: requestHash,
+          card_hash: connection.cardHash,
+          card: connection.verified ? 'verified' : 'not verified',
+          interface: `${connection.binding} ${connection.version}`,
+        },
+      },
+    });
+    const found = work.resumed ? await findAgain(run) : undefined;
+    if (found) await take({ payload: { $case: 'task', value: found } });
+    else await send(input, messageIdOf(work));
+    for (;;) {
+      if (over.signal.aborted) throw new Fault('client_closed', 'the work was told to stop');
+      const { standing } = reading;
+      if (reading.bare || isOver(standing)) break;
+      if (standing && isWaiting(standing)) await ask(standing);
+      else await follow();
+    }
+    await perform(reading.end());
+    const end = endOf(reading);
+    const proof = {
+      response_hash: digest(canonicalJson(reading.result())),
+      ...(reading.receiptId && { receipt_id: reading.receiptId }),
+    };
+    await handoff(
+      end.state === 'COMPLETED' ? 'completed' : end.failure?.code === 'rejected' ? 'rejected' : 'failed',
+      proof,
+    );
+    return { ...end, not_reported: [TOLD_ONLY] };
+  } catch (cause) {
+    if (signal.aborted) return { state: 'CANCELED', summary: 'stopped while the peer was at work' };
+    await handoff(accepted ? 'failed' : 'rejected');
+    throw unwrapped(cause);
+  } finally {
+    stopping.close();
+    over.abort();
+  }
+}
+
+/** Sent under the same id each time, so that a peer that keeps keys can tell a repeat. */
+export function messageIdOf({ task }: Work): string {
+  return `${task.id}.input`;
+}
+
+function requestOf(message: Message, returnImmediately: boolean): SendMessageRequest {
+  const configuration = { returnImmediately, acceptedOutputModes: [], taskPushNotificationConfig: undefined };
+  return { tenant: '', message, configuration, metadata: undefined };
+}
+
+/** A gateway like ours makes one task of one id when asked to, so sending again after a restart is safe. */
+function optionsFor({ extensions }: Connection) {
+  const wanted = [EXTENSIONS.once, EXTENSIONS.asks].filter((uri) => extensions.has(uri));
+  return wanted.length > 0 ? { serviceParameters: ServiceParameters.create(withA2AExtensions(...wanted)) } : {};
+}
+
+/** The task a peer was given before a restart of ours. Undefined: giving it again is safe. */
+async function findAgain({ connection, work, settings }: RunDeps): Promise<Task | undefined> {
+  if (connection.extensions.has(EXTENSIONS.once)) return undefined;
+  const wanted = messageIdOf(work);
+  const ask = {
+    tenant: '',
+    contextId: '',
+    status: 0,
+    pageSize: 100,
+    pageToken: '',
+    historyLength: 100,
+    includeArtifacts: false,
+    statusTimestampAfter: undefined,
+  };
+  const signal = AbortSignal.timeout(settings.requestMs);
+  const { tasks } = await connection.client.listTasks(ask, { signal }).catch((cause) => {
+    throw new Fault('upstream_unavailable', 'whether the peer was given this task before the restart is unknown', {
+      cause,
+    });
+  });
+  const found = tasks.find(({ history }) => history.some(({ messageId }) => messageId === wanted));
+  if (!found)
+    throw new Fault('upstream_unavailable', 'the peer no longer knows the task it was given before the restart');
+  return await connection.client.getTask({ id: found.id, tenant: '' }, { signal });
+}
+
+function isOver(standing: Standing | undefined): boolean {
+  return standing?.state !== undefined && isTerminal(standing.state);
+}
+
+function isWaiting(standing: Standing | undefined): boolean {
+  return standing?.state === 'INPUT_REQUIRED' || standing?.state === 'AUTH_REQUIRED';
+}
+
+function endOf({ standing, bare }: Reading): End {
+  const words = wordsOf(bare ?? standing?.message);
+  const summary = words ? { summary: words.slice(0, 2_000) } : {};
+  if (bare || standing?.state === 'COMPLETED') return { state: 'COMPLETED', ...summary };
+  if (standing?.state === 'CANCELED') return { state: 'CANCELED', ...summary };
+  const rejected = standing?.wire === 'TASK_STATE_REJECTED';
+  const message = words ?? (rejected ? 'the peer refused the task' : 'the peer failed');
+  return {
+    state: 'FAILED',
+    failure: { code: rejected ? 'rejected' : 'peer_failed', message, details: { state: standing?.wire ?? null } },
+  };
+}
+
+/** Bytes behind a link of the peer's own, when we may go there; otherwise the link is what is kept. */
+async function withBytes({ settings, deps }: RunDeps, { file, url }: Extract<Deed, { do: 'keep' }>) {
+  if (!url || !URL.canParse(url) || !settings.allowed.has(new URL(url).origin)) return file;
+  try {
+    const answer = await guardedFetch(settings, deps)(url, { signal: AbortSignal.timeout(settings.requestMs) });
+    const size = Number(answer.headers.get('content-length') ?? Number.POSITIVE_INFINITY);
+    if (!answer.ok || size > settings.artifactLimit) return file;
+    const { uri: _link, ...rest } = file;
+    return { ...rest, bytes: new Uint8Array(await answer.arrayBuffer()) };
+  } catch (cause) {
+    deps.log.warn({ err: cause, peer: settings.name }, 'a file of a peer stayed there');
+    return file;
+  }
+}
+
+/** A stop of ours stops the peer, and waits a little for it to say so. A restart of ours leaves it at work. */
+function whenStopped({ connection, settings, signal, deps }: RunDeps, reading: Reading, over: AbortController) {
+  const stop = async () => {
+    const { standing } = reading;
+    const leaving = signal.reason instanceof Fault && signal.reason.kind === 'unavailable';
+    try {
+      if (!leaving && standing && !isOver(standing)) {
+        const limit = { signal: AbortSignal.timeout(settings.cancelMs) };
+        await connection.client.cancelTask({ id: standing.taskId, tenant: '', metadata: undefined }, limit);
+      }
+    } catch (cause) {
+      deps.log.warn({ err: cause, peer: settings.name }, 'a peer could not be told to stop');
+    } finally {
+      over.abort();
+    }
+  };
+  const stopped = () => void stop();
+  if (signal.aborted) stopped();
+  else signal.addEventListener('abort', stopped, { once: true });
+  return { close: () => signal.removeEventListener('abort', stopped) };
+}
+
+/** A line that was cut or a server in trouble: it may be better the next time. What it refused, it refused. */
+function isPassing(cause: unknown): boolean {
+  if (cause instanceof Fault) return false;
+  const { name, code, statusCode, envelopeCode } = cause as {
+    name?: string;
+    code?: string;
+    statusCode?: number;
+    envelopeCode?: number;
+  };
+  if (statusCode !== undefined) return statusCode >= 500 || statusCode === 429;
+  if (envelopeCode !== undefined) return envelopeCode === -32603;
+  return (
+    cause instanceof TypeError ||
+    name === 'TimeoutError' ||
+    name === 'AbortError' ||
+    code !== undefined ||
+    /HTTP error.*(5\d\d|429)|terminated/i.test(String(cause))
+  );
+}
+
+/** What the SDK says about a refusal, as a fault of ours. */
+function unwrapped(cause: unknown): unknown {
+  if (cause instanceof Fault) return cause;
+  const inner = cause instanceof Error && cause.cause instanceof Fault ? cause.cause : undefined;
+  if (inner) return inner;
+  const words = cause instanceof Error ? cause.message : 'something unplanned';
+  return new Fault('upstream_unavailable', `the peer said: ${words.slice(0, 300)}`, { cause });
+}
+
+function digest(text: string): string {
+  return `sha256:${createHash('sha256').update(text).digest('hex')}`;
+}
+
+function wireJson({ content, mediaType, filename }: Part): Json {
+  const value = content?.$case === 'raw' ? content.value.toString('base64') : ((content?.value ?? null) as Json);
+  return { [content?.$case ?? 'none']: value, mediaType, filename };
+}
