@@ -90,7 +90,7 @@ export function createActs(deps: ActsDeps): Acts {
       decide(at) {
         const now = at.get<Task & Row>('task', task.id);
         if (!now || isTerminal(now.status)) throw ended(task, now);
-        return { events: [decidedEvent(action, decision)] };
+        return { events: [{ ...decidedEvent(action, decision), ...inTask(now) }] };
       },
     });
     return decision;

@@ -11,11 +11,10 @@ import type { Json, JsonObject } from '../model/schema.ts';
 import { type AutonomyTier, isTerminal } from '../model/words.ts';
 import type { Account, At, Draft, Ids, Logger, ReceiptIssuer, ReplayClaim, Row, Store } from '../ports.ts';
 import type { Asks } from './asks.ts';
-import { inTask, move, outcomeState } from './lifecycle.ts';
+import { inTask, move, ours, outcomeState } from './lifecycle.ts';
 import type { Log } from './log.ts';
 import { tierOf } from './policy-data.ts';
 import type { Run } from './rows.ts';
-import { ours } from './runner.ts';
 
 export interface EndingsDeps {
   readonly store: Store;

@@ -11,16 +11,28 @@ export interface Step {
   readonly events: readonly EventDraft[];
 }
 
-/** Where an event inside a task belongs. Everything that happens in a task is about the task. */
+/** Where an event inside a task belongs. Everything that happens in a task is about the task, and part of its trace. */
 export function inTask(
-  task: Pick<Task, 'id' | 'session_id' | 'workspace_id'>,
-): Pick<EventDraft, 'resource' | 'workspace_id' | 'session_id' | 'task_id'> {
+  task: Pick<Task, 'id' | 'session_id' | 'workspace_id'> & Partial<Pick<Task, 'metadata'>>,
+): Pick<EventDraft, 'resource' | 'workspace_id' | 'session_id' | 'task_id' | 'trace_id'> {
+  const { trace_id } = task.metadata ? ours({ metadata: task.metadata }) : {};
   return {
     resource: { object: 'task', id: task.id },
     workspace_id: task.workspace_id,
     session_id: task.session_id,
     task_id: task.id,
+    ...(trace_id && { trace_id }),
   };
+}
+
+/** What we keep with a task, under a name nobody else can write to. */
+export interface Ours {
+  readonly tier?: string;
+  readonly tenant_id?: string;
+  readonly trace_id?: string;
+}
+export function ours(task: Pick<Task, 'metadata'>): Ours {
+  return (task.metadata.tollbridge ?? {}) as Ours;
 }
 
 /** Where a task lives, for what it produces. */

@@ -99,7 +99,7 @@ export function createRulings(deps: RulingDeps): Rulings {
           decide(at) {
             const now = at.get<Task & Row>('task', task.id);
             if (!now || isTerminal(now.status)) throw ended(task, now);
-            return { events: [decidedEvent(action, decision), denied(now, action, decision)] };
+            return { events: [decidedIn(now, action, decision), denied(now, action, decision)] };
           },
         });
         return { kind: 'no', reason: decision.reason, decision };
@@ -142,7 +142,7 @@ export function createRulings(deps: RulingDeps): Rulings {
         const events: EventDraft[] = [
           ...artifactEvents(shown.artifacts, inTask(now)),
           ...request,
-          decidedEvent({ ...action, arguments: shown.asked }, asShown(decision, shown)),
+          decidedIn(now, { ...action, arguments: shown.asked }, asShown(decision, shown)),
         ];
         if (decision.verdict === 'block') events.push(denied(now, action, decision));
         if (decision.verdict === 'modify') events.push(rewritten(now, action, asShown(decision, shown)));
@@ -207,7 +207,7 @@ export function createRulings(deps: RulingDeps): Rulings {
     const drift = await driftOf(action, mounted);
     if (drift) {
       const refused = blocked('approval_void', drift);
-      await spend(task, raised.ask_id, [decidedEvent(action, refused), denied(task, action, refused)]);
+      await spend(task, raised.ask_id, [decidedIn(task, action, refused), denied(task, action, refused)]);
       return { kind: 'no', reason: drift, decision: refused, answer };
     }
     const over = await takeUp(task, action, decision, raised.ask_id, options.signal);
@@ -238,7 +238,7 @@ export function createRulings(deps: RulingDeps): Rulings {
           if (over?.verdict === 'defer' && tries < deps.deferTries) return { events: [] };
           if (over) {
             over = { ...over, verdict: 'block' };
-            return { events: [used, decidedEvent(action, over), denied(now, action, over)] };
+            return { events: [used, decidedIn(now, action, over), denied(now, action, over)] };
           }
           const change = decision.arguments ? [rewritten(now, action, decision)] : [];
           return { events: [used, ...change, ...charges(at, now, action)] };
@@ -305,6 +305,10 @@ export function createRulings(deps: RulingDeps): Rulings {
   }
 
   return { rule };
+}
+
+function decidedIn(task: Task, action: Action, decision: Decision): EventDraft {
+  return { ...decidedEvent(action, decision), ...inTask(task) };
 }
 
 /** A rule that rewrites arguments is a refusal to someone who can only hear yes or no. */

@@ -12,7 +12,7 @@ import { isTerminal } from '../model/words.ts';
 import type { AgentBackend, Run as BackendRun, Logger, Row, Sink, Store, Work } from '../ports.ts';
 import type { Acts } from './acts.ts';
 import type { Endings } from './endings.ts';
-import { inTask, move } from './lifecycle.ts';
+import { inTask, move, ours } from './lifecycle.ts';
 import { createListening } from './listening.ts';
 import type { Log } from './log.ts';
 import { NO_PAST, readPast } from './past.ts';
@@ -415,11 +415,6 @@ export function agentActor(task: Pick<Task, 'assigned_agent_id' | 'metadata'>): 
     scopes: [],
     ...(typeof tenant === 'string' && { tenant_id: tenant }),
   };
-}
-
-/** What the bridge itself notes on a task when it accepts it. Whatever a caller put there is overwritten. */
-export function ours(task: Pick<Task, 'metadata'>): { readonly tier?: string; readonly tenant_id?: string } {
-  return (task.metadata.tollbridge ?? {}) as { tier?: string; tenant_id?: string };
 }
 
 /** What an agent may be handed to read: files of the workspace it works in, and none that are for receipts only. */

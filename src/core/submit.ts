@@ -114,7 +114,11 @@ export function createSubmit(deps: SubmitDeps) {
           updated_at: at.now,
           metadata: {
             ...body.metadata,
-            tollbridge: { tier: data.tier, ...(actor.tenant_id && { tenant_id: actor.tenant_id }) },
+            tollbridge: {
+              tier: data.tier,
+              ...(actor.tenant_id && { tenant_id: actor.tenant_id }),
+              ...(command.trace_id && { trace_id: command.trace_id }),
+            },
           },
           ...home,
           status: 'SUBMITTED',
@@ -134,7 +138,7 @@ export function createSubmit(deps: SubmitDeps) {
         };
         const place = inTask(task);
         const events: EventDraft[] = [
-          ...said.events,
+          ...said.events.map((event) => (place.trace_id ? { ...event, trace_id: place.trace_id } : event)),
           {
             ...place,
             event: 'task.submitted',
@@ -151,7 +155,7 @@ export function createSubmit(deps: SubmitDeps) {
             ...(command.ext && { ext: command.ext }),
             ...(command.redactions && { metadata: { redactions: command.redactions as unknown as Json } }),
           },
-          decidedEvent({ ...recorded, task_id: id }, decision),
+          { ...decidedEvent({ ...recorded, task_id: id }, decision), ...place },
           ...charges.map((payload) => ({
             ...place,
             event: 'vendor.tollbridge.quota_used',
