@@ -47,7 +47,8 @@ export interface Peer {
   hear(text: string): Promise<void>;
   /** Rejects with what the other side said, or when the line is cut. Withdrawn on the wire when the signal fires. */
   request(method: string, params: JsonObject, signal?: AbortSignal): Promise<Json>;
-  notify(method: string, params: JsonObject): Promise<void>;
+  /** `beside`: members of the envelope that a transport adds. */
+  notify(method: string, params: JsonObject, beside?: JsonObject): Promise<void>;
   /** Everyone who waits hears this; what was asked of us is no longer wanted. */
   cut(why: Error): void;
   readonly over: AbortSignal;
@@ -156,8 +157,8 @@ export function createPeer(options: PeerOptions): Peer {
       }
     },
 
-    async notify(method, params) {
-      if (!over.signal.aborted) await send({ jsonrpc: '2.0', method, params });
+    async notify(method, params, beside = {}) {
+      if (!over.signal.aborted) await send({ jsonrpc: '2.0', method, params, ...beside });
     },
 
     cut(why) {

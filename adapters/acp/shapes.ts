@@ -29,3 +29,8 @@ export function within(value: unknown, ...path: readonly string[]): Json | undef
   for (const name of path) at = objectOf(at)?.[name];
   return at as Json | undefined;
 }
+
+/** The last name of a path. */
+export function lastPath(path: string): string {
+  return path.replace(/\/+$/, '').split('/').at(-1) ?? '';
+}

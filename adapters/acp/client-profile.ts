@@ -1,0 +1,29 @@
+/** What a client said it can take, once, in its first words. What it did not say it cannot. */
+import type { JsonObject } from '../../src/index.ts';
+import type { AcpSettings } from './config.ts';
+import { objectOf, textOf, within } from './shapes.ts';
+import { OURS } from './translate.ts';
+
+export interface ClientProfile {
+  readonly name: string;
+  /** The Harn profile: kinds of updates beyond the protocol's own. */
+  readonly harn: boolean;
+  readonly notices: boolean;
+  readonly compaction: boolean;
+  /** Forms can be shown, so a question for a value can be one. */
+  readonly form: boolean;
+  /** Wants to know where in the log an update stands, to go on from there later. */
+  readonly cursors: boolean;
+}
+
+export function profileOf(params: JsonObject, { harn }: Pick<AcpSettings, 'harn'>): ClientProfile {
+  const can = objectOf(params.clientCapabilities) ?? {};
+  return {
+    name: textOf(within(params, 'clientInfo', 'name')) ?? 'unknown',
+    harn: harn === 'on' || (harn === 'auto' && objectOf(within(can, '_meta', 'harn')) !== undefined),
+    notices: objectOf(within(can, 'session', 'notices')) !== undefined,
+    compaction: objectOf(within(can, 'session', 'compaction')) !== undefined,
+    form: objectOf(within(can, 'elicitation', 'form')) !== undefined,
+    cursors: objectOf(within(can, '_meta', OURS)) !== undefined,
+  };
+}

@@ -1,0 +1,154 @@
+/** A prompt as a task of ours: given, watched to its end, answered; or taken as the value somebody was waiting for. */
+import {
+  type Actor,
+  asFault,
+  type Bridge,
+  Fault,
+  type Json,
+  type JsonObject,
+  type Logger,
+  type Part,
+  type Row,
+  type Task,
+} from '../../src/index.ts';
+import type { AcpSettings } from './config.ts';
+import { fromBlock } from './content.ts';
+import { RpcError } from './peer.ts';
+import { compact, listOf, objectOf } from './shapes.ts';
+import { OURS, toWireStop } from './translate.ts';
+import type { Outcome, Viewer } from './viewer.ts';
+
+export interface PromptDesk {
+  readonly bridge: Bridge;
+  readonly actor: Actor;
+  readonly settings: Pick<AcpSettings, 'agent'>;
+  readonly viewer: Viewer;
+  readonly log: Logger;
+}
+
+export async function givePrompt(desk: PromptDesk, params: JsonObject, signal: AbortSignal): Promise<JsonObject> {
+  const { viewer, bridge, actor } = desk;
+  const blocks = listOf(params.prompt);
+  if (!Array.isArray(params.prompt) || blocks.length === 0) {
+    throw new Fault('invalid_request', 'prompt must be a list of content', { param: '/prompt' });
+  }
+  const asked = viewer.takeAsked();
+  const taskId = asked ? await answerAsked(asked, blocks) : await submit();
+  if (taskId === undefined) return { stopReason: 'refusal' };
+  const withdraw = () => {
+    cancelTasks(bridge, actor, viewer, 'the prompt was withdrawn').catch((cause) =>
+      desk.log.warn({ err: cause, task: taskId }, 'a prompt could not be withdrawn'),
+    );
+  };
+  signal.addEventListener('abort', withdraw, { once: true });
+  try {
+    return await toResult(viewer, await viewer.outcome(taskId));
+  } finally {
+    signal.removeEventListener('abort', withdraw);
+  }
+
+  async function answerAsked(ask: { id: string; task_id: string }, said: readonly Json[]): Promise<string> {
+    const value = said.flatMap((block) => {
+      const { text } = objectOf(block) ?? {};
+      return typeof text === 'string' ? [text] : [];
+    });
+    await bridge.submit({ kind: 'ask.answer', actor, body: { ask_id: ask.id, value: value.join('\n') } });
+    return ask.task_id;
+  }
+
+  /** Undefined when policy does not let it in: the client hears why, and the turn is over. */
+  async function submit(): Promise<string | undefined> {
+    const parts = await partsOf(desk, blocks);
+    const agent = viewer.agent ?? desk.settings.agent;
+    try {
+      return await viewer.give(async () => {
+        const { resource } = await bridge.submit({
+          kind: 'task.submit',
+          actor,
+          body: {
+            session_id: viewer.sessionId,
+            input: { role: 'user', parts: parts as unknown as Json },
+            ...(viewer.persona && { persona_id: viewer.persona }),
+            ...(agent && { agent }),
+          },
+        });
+        return resource.id;
+      });
+    } catch (thrown) {
+      const fault = asFault(thrown);
+      if (fault.kind !== 'policy_violation') throw fault;
+      await viewer.say(`${fault.message}\n`, `refused.${viewer.sessionId}`);
+      return undefined;
+    }
+  }
+}
+
+/** Bytes become artifacts of the session; everything else is a part as it stands. */
+async function partsOf({ bridge, actor, viewer }: PromptDesk, blocks: readonly Json[]): Promise<Part[]> {
+  const parts: Part[] = [];
+  for (const block of blocks) {
+    const from = fromBlock(block);
+    if (!('file' in from)) {
+      parts.push(from.part);
+      continue;
+    }
+    const { kind, mime_type, bytes, name } = from.file;
+    const { resource } = await bridge.submit({
+      kind: 'artifact.register',
+      actor,
+      ...(bytes && { bytes }),
+      body: {
+        kind: kind as 'image' | 'other',
+        mime_type,
+        visibility: 'public',
+        session_id: viewer.sessionId,
+        ...(name && { metadata: { name } }),
+      },
+    });
+    parts.push(from.part(resource.id));
+  }
+  return parts;
+}
+
+async function toResult(viewer: Viewer, outcome: Outcome): Promise<JsonObject> {
+  if (outcome.kind === 'waiting') {
+    const told = { taskId: outcome.taskId, askId: outcome.ask.id, waiting: 'input' };
+    return { stopReason: 'end_turn', _meta: { [OURS]: told } };
+  }
+  const { taskId, state, failure, receiptId } = outcome;
+  const stop = toWireStop(state, failure);
+  if ('code' in stop) {
+    const data = { ...objectOf(stop.data), ...compact({ taskId, receiptId }) };
+    throw new RpcError({ ...stop, data });
+  }
+  if (failure && stop.stop === 'refusal') await viewer.say(`${failure.message}\n`, `${taskId}.refused`);
+  return { stopReason: stop.stop, _meta: { [OURS]: compact({ taskId, receiptId }) } };
+}
+
+/** What this client gave and has not ended; from one that only watches, whatever runs in the session. The newest first. */
+export async function cancelTasks(
+  bridge: Bridge,
+  actor: Actor,
+  viewer: Viewer,
+  reason = 'canceled by the editor',
+  ownOnly = false,
+): Promise<void> {
+  const own = [...viewer.open].reverse();
+  const tasks = own.length > 0 || ownOnly ? own : await running(bridge, actor, viewer.sessionId);
+  for (const task_id of tasks) {
+    try {
+      await bridge.submit({ kind: 'task.cancel', actor, body: { task_id, reason } });
+    } catch (cause) {
+      // It ended by itself in the meantime, which is what was wanted.
+      if (!(cause instanceof Fault && cause.kind === 'conflict')) throw cause;
+    }
+  }
+}
+
+const RUNNING = ['SUBMITTED', 'WORKING', 'INPUT_REQUIRED', 'AUTH_REQUIRED'];
+
+async function running(bridge: Bridge, actor: Actor, sessionId: string): Promise<string[]> {
+  const where = { session_id: sessionId, state: RUNNING };
+  const { data } = await bridge.list<Task & Row>(actor, { object: 'task', where, newestFirst: true, limit: 50 });
+  return data.map(({ id }) => id);
+}

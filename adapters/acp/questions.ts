@@ -1,0 +1,177 @@
+/**
+ * Questions to people, shown to one editor in the protocol's own way. Whoever answers first has answered: elsewhere, and the
+ * dialog here is withdrawn. An editor that cannot show a question, or whose actor may not answer it, leaves it to others.
+ */
+import {
+  type Actor,
+  type AskRecord,
+  type Bridge,
+  type CoreEvent,
+  Fault,
+  type Json,
+  type JsonObject,
+  type Logger,
+} from '../../src/index.ts';
+import type { ClientProfile } from './client-profile.ts';
+import { type Peer, RpcError } from './peer.ts';
+import { compact, objectOf, textOf, within } from './shapes.ts';
+import { kindOf, titleOf } from './tool-telling.ts';
+import { OURS } from './translate.ts';
+
+export interface QuestionsDeps {
+  readonly bridge: Bridge;
+  readonly actor: Actor;
+  readonly peer: Peer;
+  readonly client: ClientProfile;
+  readonly sessionId: string;
+  readonly log: Logger;
+  /** The person called everything off; dialogs closed by that are no answers. */
+  canceling(): boolean;
+  /** A value is wanted and there is no form: it is asked for in words, and the next prompt is the answer. */
+  askInWords(ask: AskRecord): void;
+}
+
+export interface Questions {
+  see(event: CoreEvent, replay: boolean): void;
+  known(ask: AskRecord): void;
+  /** Puts what was found open. */
+  raise(): void;
+  close(): void;
+}
+
+export function createQuestions(deps: QuestionsDeps): Questions {
+  const { bridge, actor, peer, client, sessionId, log } = deps;
+  const seen = new Map<string, AskRecord>();
+  const shown = new Map<string, AbortController>();
+
+  function put(ask: AskRecord): void {
+    if (!mayAnswer(actor, ask) || shown.has(ask.id)) return;
+    if (ask.kind === 'input' && !client.form) {
+      deps.askInWords(ask);
+      return;
+    }
+    const withdrawn = new AbortController();
+    shown.set(ask.id, withdrawn);
+    const asking = ask.kind === 'input' ? form(ask, withdrawn.signal) : permission(ask, withdrawn.signal);
+    asking
+      .catch((cause) => {
+        if (withdrawn.signal.aborted || peer.over.aborted) return;
+        // Answered elsewhere in the same moment, or not shown at all: it stays open for whoever can answer it.
+        const everyday = cause instanceof RpcError || (cause instanceof Fault && cause.kind === 'conflict');
+        log[everyday ? 'info' : 'warn']({ err: cause, ask: ask.id }, 'a question was not answered here');
+      })
+      .finally(() => shown.delete(ask.id));
+  }
+
+  async function permission(ask: AskRecord, signal: AbortSignal): Promise<void> {
+    const result = await peer.request('session/request_permission', toWirePermission(sessionId, ask), signal);
+    const outcome = objectOf(within(result, 'outcome')) ?? {};
+    if (outcome.outcome === 'cancelled' && deps.canceling()) return;
+    const approved = outcome.outcome === 'selected' && outcome.optionId === APPROVE;
+    const reason = textOf(within(result, '_meta', OURS, 'reason'));
+    const why = reason ?? (outcome.outcome === 'selected' ? undefined : 'the question was dismissed');
+    await answer(ask, { approved, ...(why && { reason: why }) });
+  }
+
+  async function form(ask: AskRecord, signal: AbortSignal): Promise<void> {
+    const schema = formSchema(ask);
+    const result = await peer.request(
+      'elicitation/create',
+      { mode: 'form', sessionId, message: ask.question, requestedSchema: schema },
+      signal,
+    );
+    const action = within(result, 'action');
+    if (action === 'accept') {
+      const content = objectOf(within(result, 'content')) ?? {};
+      return await answer(ask, { value: ask.schema && isForm(ask.schema) ? content : (content.answer ?? null) });
+    }
+    if (action === 'cancel' && deps.canceling()) return;
+    await answer(ask, { approved: false, reason: action === 'decline' ? 'declined' : 'the question was dismissed' });
+  }
+
+  async function answer({ id }: AskRecord, body: { approved?: boolean; value?: Json; reason?: string }): Promise<void> {
+    await bridge.submit({ kind: 'ask.answer', actor, body: { ask_id: id, ...body } });
+  }
+
+  return {
+    see({ event, payload }, replay) {
+      if (event === 'vendor.tollbridge.ask_opened') {
+        const ask = payload.ask as unknown as AskRecord;
+        if (replay) seen.set(ask.id, ask);
+        else put(ask);
+      }
+      if (event === 'vendor.tollbridge.ask_closed') {
+        const id = String(payload.ask_id);
+        seen.delete(id);
+        shown.get(id)?.abort();
+      }
+    },
+    known: (ask) => {
+      seen.set(ask.id, ask);
+    },
+    raise() {
+      for (const ask of seen.values()) put(ask);
+      seen.clear();
+    },
+    close() {
+      for (const dialog of shown.values()) dialog.abort();
+    },
+  };
+}
+
+export const APPROVE = 'approve';
+const REJECT = 'reject';
+
+/** Exactly two options, neither of which lasts; the call is complete and the reason stands beside it. */
+export function toWirePermission(sessionId: string, ask: AskRecord): JsonObject {
+  const action = ask.action as JsonObject;
+  const named = { name: action.tool ?? action.kind, target: action.target } as JsonObject;
+  const words = [ask.question, ask.reason].filter(Boolean).join('\n');
+  return {
+    sessionId,
+    toolCall: compact({
+      toolCallId: ask.tool_call_id ?? ask.id,
+      title: titleOf(named),
+      kind: kindOf(action),
+      status: 'pending',
+      rawInput: action.arguments,
+      content: [{ type: 'content', content: { type: 'text', text: words } }],
+    }),
+    options: [
+      { optionId: APPROVE, name: 'Allow once', kind: 'allow_once' },
+      { optionId: REJECT, name: 'Reject', kind: 'reject_once' },
+    ],
+    _meta: { [OURS]: { askId: ask.id, expiresAt: ask.expires_at } },
+  };
+}
+
+const SIMPLE = new Set(['string', 'number', 'integer', 'boolean']);
+
+/** Forms are flat: one that is not is asked for as a single text. */
+function isForm(schema: JsonObject): boolean {
+  const properties = Object.values(objectOf(schema.properties) ?? {});
+  return (
+    schema.type === 'object' &&
+    properties.length > 0 &&
+    properties.every((property) => SIMPLE.has(String(within(property, 'type'))))
+  );
+}
+
+function formSchema({ schema, question }: AskRecord): JsonObject {
+  if (schema && isForm(schema as JsonObject)) return schema as JsonObject;
+  const { type, description } = (schema ?? {}) as JsonObject;
+  const answer = compact({
+    type: SIMPLE.has(String(type)) ? type : 'string',
+    title: question,
+    description: textOf(description),
+  });
+  return { type: 'object', properties: { answer }, required: ['answer'] };
+}
+
+/** As the bridge will rule; asking someone who would be refused only to refuse them is no kindness. */
+function mayAnswer(actor: Actor, { to }: AskRecord): boolean {
+  const { kind, scopes, id } = actor;
+  const allowed = scopes.includes('*') || scopes.includes('approvals:write') || scopes.includes('approvals:*');
+  if (kind === 'agent' || !allowed) return false;
+  return to.length === 0 || to.includes(id) || to.some((word) => scopes.includes(word));
+}

@@ -1,0 +1,231 @@
+/**
+ * What happened, as an editor is told it: one telling per viewer, fed in the order of the log. Remembers which messages were
+ * shown piece by piece and which calls were shown at all, so that nothing is told twice. Asks for artifacts, changes nothing.
+ */
+import { UPDATES } from '../../mappings/acp.ts';
+import { AGENT_EVENT } from '../../mappings/acp-harn.ts';
+import type { CoreEvent, Json, JsonObject, Message, Part } from '../../src/index.ts';
+import type { ClientProfile } from './client-profile.ts';
+import { type Fetched, toArtifactBlock, toBlock } from './content.ts';
+import { harnUpdate } from './harn.ts';
+import { harnForms } from './harn-telling.ts';
+import { compact, objectOf, textOf, within } from './shapes.ts';
+import { cameAs } from './step.ts';
+import { createToolTelling } from './tool-telling.ts';
+import { toWirePlan } from './translate.ts';
+
+/** An update of the session, or a notification of its own. */
+export type Told = { readonly update: JsonObject } | { readonly method: string; readonly params: JsonObject };
+
+export interface TellingOptions {
+  readonly client: ClientProfile;
+  /** Its own prompts are not told back to it. */
+  own(taskId: string): boolean;
+  /** Undefined when it is gone or hidden. */
+  artifact(id: string): Promise<Fetched | undefined>;
+}
+
+export interface Telling {
+  /** In replay messages and calls are told whole, as they came out. */
+  tell(event: CoreEvent, replay?: boolean): Promise<Told[]>;
+  /** What was under way when the replay came to an end. */
+  catchUp(): Told[];
+}
+
+const EMBED = { image: true, embed: true };
+const STANDARD: ReadonlySet<string> = new Set(UPDATES.map(({ wire }) => wire));
+
+export function createTelling({ client, own, artifact }: TellingOptions): Telling {
+  const spoken = new Set<string>();
+  const unfinished = new Map<string, string>();
+  const unshown = new Map<string, string>();
+  const tools = createToolTelling(client);
+
+  async function blocksOf(parts: readonly Part[], all: boolean): Promise<JsonObject[]> {
+    const blocks: JsonObject[] = [];
+    for (const part of parts) {
+      if ((!all && part.type === 'text') || part.visibility === 'internal' || part.visibility === 'receipt_only')
+        continue;
+      const id = textOf((part as unknown as JsonObject).artifact_id);
+      const fetched = id ? await artifact(id) : undefined;
+      if (id) unshown.delete(id);
+      const block = toBlock(part, fetched, EMBED);
+      if (block) blocks.push(block);
+    }
+    return blocks;
+  }
+
+  async function message(kind: string, { id, parts }: Message, all: boolean): Promise<Told[]> {
+    const blocks = await blocksOf(parts, all);
+    return blocks.map((content) => ({ update: { sessionUpdate: kind, messageId: id, content } }));
+  }
+
+  function line(text: string, messageId: string): Told {
+    return { update: { sessionUpdate: 'agent_message_chunk', messageId, content: { type: 'text', text } } };
+  }
+
+  function delta(event: CoreEvent, replay: boolean): Told[] {
+    const id = String(event.payload.message_id);
+    const text = String(event.payload.text ?? '');
+    if (replay) {
+      unfinished.set(id, (unfinished.get(id) ?? '') + text);
+      return [];
+    }
+    spoken.add(id);
+    const came = cameAs(event);
+    if (came) return [{ update: came }];
+    const _meta = { harn: { visible_text: text, visible_delta: text } };
+    const content = { type: 'text', text, ...(client.harn && { _meta }) };
+    return [{ update: { sessionUpdate: 'agent_message_chunk', messageId: id, content } }];
+  }
+
+  async function said(event: CoreEvent): Promise<Told[]> {
+    const given = objectOf(event.payload.message) as unknown as Message | undefined;
+    if (!given) return [];
+    unfinished.delete(given.id);
+    if (given.role === 'user') return await message('user_message_chunk', given, true);
+    return await message('agent_message_chunk', given, !spoken.delete(given.id));
+  }
+
+  /** Files nobody referred to are shown before the end. */
+  async function leftovers(taskId: string): Promise<Told[]> {
+    const told: Told[] = [];
+    for (const [id, task] of unshown) {
+      if (task !== taskId) continue;
+      unshown.delete(id);
+      const found = await artifact(id);
+      if (!found) continue;
+      const content = toArtifactBlock(found, EMBED);
+      told.push({ update: { sessionUpdate: 'agent_message_chunk', messageId: `${taskId}.files`, content } });
+    }
+    return told;
+  }
+
+  function created({ payload, task_id }: CoreEvent): Told[] {
+    const about = objectOf(payload.artifact) ?? {};
+    if (within(about, 'metadata', 'spilled') === true || about.visibility !== 'public' || !task_id) return [];
+    const id = String(about.id);
+    unshown.set(id, task_id);
+    if (!client.harn) return [];
+    const spec = compact({
+      uri: textOf(about.uri) ?? `artifact://${id}`,
+      name: within(about, 'metadata', 'name'),
+      mime_type: about.mime_type,
+      sha256: about.sha256 ?? undefined,
+      size_bytes: within(about, 'metadata', 'bytes'),
+    });
+    const kind = about.kind === 'dataset' ? 'table' : 'file';
+    const told = compact({
+      artifactId: id,
+      kind,
+      title: within(about, 'metadata', 'name'),
+      mimeType: about.mime_type,
+      spec,
+    });
+    return [{ update: harnUpdate('artifact', told) }];
+  }
+
+  async function tell(event: CoreEvent, replay: boolean): Promise<Told[]> {
+    const { payload } = event;
+    const taskId = event.task_id ?? '';
+    switch (event.event) {
+      case 'user.message':
+        // The words a task opened with are its own client's; what was said to it later is news to everyone but the speaker.
+        return own(taskId) && !replay && payload.kind === undefined ? [] : await said(event);
+      case 'agent.message':
+        return await said(event);
+      case 'vendor.tollbridge.message_delta':
+        return delta(event, replay);
+      case 'agent.reasoning_summary': {
+        const text = textOf(payload.text) ?? textOf(payload.summary);
+        const thought = { sessionUpdate: 'agent_thought_chunk', content: { type: 'text', text: text ?? '' } };
+        return text ? [{ update: thought }] : [];
+      }
+      case 'vendor.tollbridge.plan': {
+        const came = cameAs(event);
+        const update = came?.sessionUpdate === 'plan' ? came : undefined;
+        return [{ update: update ?? { sessionUpdate: 'plan', entries: toWirePlan(payload.entries) } }];
+      }
+      case 'artifact.created':
+        return created(event);
+      case 'agent.handoff':
+        return handoff(event);
+      case 'task.completed':
+      case 'task.failed':
+      case 'task.canceled':
+        return await leftovers(taskId);
+      case 'session.compacted':
+        return client.compaction
+          ? [{ update: { sessionUpdate: 'compaction_update', compactionId: event.id, status: 'completed' } }]
+          : [];
+      case 'vendor.tollbridge.resource_updated': {
+        const { object, summary, updated_at } = objectOf(payload.resource) ?? {};
+        if (object !== 'session' || typeof summary !== 'string') return [];
+        return [{ update: compact({ sessionUpdate: 'session_info_update', title: summary, updatedAt: updated_at }) }];
+      }
+      case 'vendor.tollbridge.note':
+        return notice('info', textOf(payload.text) ?? textOf(payload.message));
+      case 'vendor.harn.agent_event': {
+        const params = objectOf(within(event.ext, 'acp', 'notification', 'params'));
+        return client.harn && params ? [{ method: AGENT_EVENT, params }] : [];
+      }
+      default:
+        return rest(event, replay);
+    }
+  }
+
+  /** What this protocol or its Harn profile said itself, as far as this client can take it. */
+  function rest(event: CoreEvent, replay: boolean): Told[] {
+    const tool = tools.tell(event, replay);
+    if (tool) return tool.map((update) => ({ update }));
+    const profile = harnForms(event, client);
+    if (profile) return profile.map((update) => ({ update }));
+    const came = cameAs(event);
+    if (!came || !STANDARD.has(String(came.sessionUpdate))) return [];
+    switch (came.sessionUpdate) {
+      case 'available_commands_update':
+      case 'usage_update':
+        return [{ update: came }];
+      case 'session_info_update':
+        return [{ update: came }];
+      case 'notice':
+        return client.notices ? [{ update: came }] : [];
+      case 'compaction_update':
+      case 'compaction_summary_chunk':
+        return client.compaction ? [{ update: came }] : [];
+      default:
+        // Modes and options of an agent behind us are not the ones this client was offered.
+        return [];
+    }
+  }
+
+  function notice(severity: string, title: string | undefined): Told[] {
+    return client.notices && title ? [{ update: { sessionUpdate: 'notice', severity, title } }] : [];
+  }
+
+  function handoff(event: CoreEvent): Told[] {
+    const came = cameAs(event);
+    if (client.harn && came?.sessionUpdate === 'handoff') return [{ update: came }];
+    const { target_agent, status, task_id } = event.payload as { target_agent?: Json; status?: Json; task_id?: Json };
+    const words: Readonly<Record<string, string>> = {
+      accepted: 'took the work.',
+      completed: 'gave the work back, done.',
+      failed: 'gave the work back, not done.',
+      rejected: 'was not given the work.',
+    };
+    const said = words[String(status)];
+    return said ? [line(`${String(target_agent)} ${said}\n`, `${event.task_id}.handoff.${String(task_id)}`)] : [];
+  }
+
+  return {
+    tell: (event, replay = false) => tell(event, replay),
+    catchUp() {
+      const told = [...unfinished].map(([id, text]) => {
+        spoken.add(id);
+        return line(text, id);
+      });
+      unfinished.clear();
+      return told;
+    },
+  };
+}

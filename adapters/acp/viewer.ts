@@ -1,0 +1,247 @@
+/**
+ * One session as one client sees it: the past, if it wants that told, then everything as it happens, with the questions and
+ * the ends of the prompts it gave in their place between the rest. Reads the log and nothing else.
+ */
+import {
+  type Actor,
+  type Artifact,
+  type AskRecord,
+  type Bridge,
+  type CoreEvent,
+  type Cursor,
+  type Failure,
+  Fault,
+  isTerminal,
+  type JsonObject,
+  type Logger,
+  type Row,
+} from '../../src/index.ts';
+import type { ClientProfile } from './client-profile.ts';
+import { type Fetched, isText } from './content.ts';
+import type { Peer } from './peer.ts';
+import { createQuestions } from './questions.ts';
+import { objectOf, within } from './shapes.ts';
+import { createTelling, type Told } from './telling.ts';
+import { OURS, withMeta } from './translate.ts';
+
+export interface ViewerDeps {
+  readonly bridge: Bridge;
+  readonly actor: Actor;
+  readonly peer: Peer;
+  readonly client: ClientProfile;
+  readonly sessionId: string;
+  readonly log: Logger;
+  /** Members beside the envelope, for transports that have some. */
+  stamp?(at: { eventId: string; sessionId: string; replayed: boolean }): JsonObject;
+}
+
+/** How a prompt ended, or what it waits for meanwhile. */
+export type Outcome =
+  | {
+      readonly kind: 'ended';
+      readonly taskId: string;
+      readonly state: string;
+      readonly failure: Failure | undefined;
+      readonly receiptId: string | undefined;
+    }
+  | { readonly kind: 'waiting'; readonly taskId: string; readonly ask: AskRecord };
+
+export interface Viewer {
+  readonly sessionId: string;
+  /** Chosen by this client for the tasks it gives; undefined leaves it to the session. */
+  persona: string | undefined;
+  agent: string | undefined;
+  /** Tells what happened until now, or since a place in the log. */
+  replay(after?: Cursor): Promise<void>;
+  /** Tells nothing of the past but the questions that are still open. */
+  join(): Promise<void>;
+  /** From here on live. */
+  follow(from?: 'now'): void;
+  /** Nothing is told until the work is given: a client's own words are not told back to it. */
+  give(submit: () => Promise<string>): Promise<string>;
+  /** In order with everything told before it. */
+  outcome(taskId: string): Promise<Outcome>;
+  /** Tasks this client gave that have not ended. */
+  readonly open: ReadonlySet<string>;
+  canceling: boolean;
+  /** The value asked for in words, which the next prompt answers. */
+  takeAsked(): AskRecord | undefined;
+  say(text: string, messageId: string): Promise<void>;
+  close(): void;
+}
+
+/** Texts and pictures no longer than this are shown in place. */
+const EMBEDDED = 256 * 1024;
+const MOST_REMEMBERED = 200;
+
+export function createViewer(deps: ViewerDeps): Viewer {
+  const { bridge, actor, peer, client, sessionId, log } = deps;
+  const gone = new AbortController();
+  const own = new Set<string>();
+  const open = new Set<string>();
+  const ended = new Map<string, Outcome>();
+  const waiting = new Map<string, (outcome: Outcome) => void>();
+  let giving: Promise<unknown> = Promise.resolve();
+  let cursor: Cursor | undefined;
+  let asked: AskRecord | undefined;
+
+  async function artifact(id: string): Promise<Fetched | undefined> {
+    try {
+      const found = await bridge.view<Artifact & Row>(actor, 'artifact', id);
+      const size = Number(found.metadata.bytes ?? Number.POSITIVE_INFINITY);
+      const small = size <= EMBEDDED && (isText(found.mime_type) || found.mime_type.startsWith('image/'));
+      return { artifact: found, ...(small && { bytes: await bridge.bytes(actor, id) }) };
+    } catch (cause) {
+      if (cause instanceof Fault) return undefined;
+      throw cause;
+    }
+  }
+
+  const telling = createTelling({ client, own: (taskId) => own.has(taskId), artifact });
+  const viewer: Viewer = {
+    sessionId,
+    persona: undefined,
+    agent: undefined,
+    open,
+    canceling: false,
+
+    async replay(after) {
+      const stream = { of: 'session', id: sessionId } as const;
+      const removed = new Set<string>();
+      for await (const { payload } of bridge.events(actor, { stream, kinds: ['session.truncated'] })) {
+        for (const id of (payload.removed ?? []) as readonly string[]) removed.add(id);
+      }
+      for await (const event of bridge.events(actor, { stream, ...(after && { after }) })) {
+        cursor = event.id;
+        const message = within(event.payload, 'message', 'id') ?? event.payload.message_id;
+        if (removed.has(String(message))) continue;
+        await show(event, true);
+      }
+      for (const told of telling.catchUp()) await send(told, undefined, true);
+    },
+
+    async join() {
+      const where = { session_id: sessionId, state: 'open' };
+      const { data } = await bridge.list<AskRecord & Row>(actor, { object: 'ask', where, limit: 50 });
+      for (const ask of data) questions.known(ask);
+    },
+
+    follow(from) {
+      questions.raise();
+      const after = cursor ?? from;
+      const start = { stream: { of: 'session', id: sessionId } as const, ...(after && { after }) };
+      (async () => {
+        for await (const event of bridge.follow(actor, start, gone.signal)) {
+          await giving;
+          cursor = event.id;
+          await show(event, false);
+        }
+      })().catch((cause) => {
+        if (!gone.signal.aborted) log.error({ err: cause, session: sessionId }, 'a session can no longer be followed');
+        for (const [taskId, settle] of waiting) settle(lost(taskId));
+      });
+    },
+
+    async give(submit) {
+      const given = submit();
+      giving = given.catch(() => {});
+      const taskId = await given;
+      own.add(taskId);
+      if (!ended.has(taskId)) open.add(taskId);
+      return taskId;
+    },
+
+    outcome(taskId) {
+      const known = ended.get(taskId);
+      if (known) return Promise.resolve(known);
+      if (gone.signal.aborted) return Promise.resolve(lost(taskId));
+      return new Promise((resolve) => waiting.set(taskId, resolve));
+    },
+
+    takeAsked() {
+      const ask = asked;
+      asked = undefined;
+      return ask;
+    },
+
+    async say(text, messageId) {
+      const content = { type: 'text', text };
+      await send({ update: { sessionUpdate: 'agent_message_chunk', messageId, content } }, undefined, false);
+    },
+
+    close() {
+      gone.abort();
+      questions.close();
+      for (const [taskId, settle] of waiting) settle(lost(taskId));
+      waiting.clear();
+    },
+  };
+
+  const questions = createQuestions({
+    ...deps,
+    canceling: () => viewer.canceling,
+    askInWords(ask) {
+      asked = ask;
+      viewer
+        .say(`${ask.question}\n`, `${ask.task_id}.ask.${ask.id}`)
+        .then(() => settle(ask.task_id, { kind: 'waiting', taskId: ask.task_id, ask }))
+        .catch((cause) => log.warn({ err: cause }, 'a question could not be shown'));
+    },
+  });
+
+  function settle(taskId: string, outcome: Outcome): void {
+    const waiter = waiting.get(taskId);
+    waiting.delete(taskId);
+    waiter?.(outcome);
+  }
+
+  async function show(event: CoreEvent, replay: boolean): Promise<void> {
+    // A replay of a task lives through it again; whoever watches the session saw it the first time.
+    if (event.replayed) return;
+    for (const told of await telling.tell(event, replay)) await send(told, event, replay);
+    questions.see(event, replay);
+    if (event.event === 'vendor.tollbridge.ask_closed' && asked?.id === event.payload.ask_id) asked = undefined;
+    if (!replay && event.event.startsWith('task.') && isTerminal(String(event.payload.to))) end(event);
+  }
+
+  function end({ task_id, payload }: CoreEvent): void {
+    const taskId = task_id ?? '';
+    const task = objectOf(payload.task) ?? {};
+    const outcome: Outcome = {
+      kind: 'ended',
+      taskId,
+      state: String(payload.to),
+      failure: objectOf(task.failure) as unknown as Failure | undefined,
+      receiptId: (within(payload, 'outcome', 'receipt_id') as string | null | undefined) ?? undefined,
+    };
+    open.delete(taskId);
+    ended.set(taskId, outcome);
+    if (ended.size > MOST_REMEMBERED) ended.delete(ended.keys().next().value as string);
+    settle(taskId, outcome);
+  }
+
+  async function send(told: Told, event: CoreEvent | undefined, replayed: boolean): Promise<void> {
+    if ('method' in told) {
+      const params = { sessionId, ...told.params, ...(replayed && { replayed: true }) };
+      return await peer.notify(told.method, params, stampOf(event, replayed));
+    }
+    let update = told.update;
+    if (replayed) update = withMeta(update, OURS, { replayed: true });
+    if (replayed && client.harn) update = withMeta(update, 'harn', { replayed: true });
+    const params: JsonObject = { sessionId, update };
+    const placed = client.cursors && event ? withMeta(params, OURS, { eventId: event.id }) : params;
+    await peer.notify('session/update', placed, stampOf(event, replayed));
+  }
+
+  function stampOf(event: CoreEvent | undefined, replayed: boolean): JsonObject {
+    return event && deps.stamp ? deps.stamp({ eventId: event.id, sessionId, replayed }) : {};
+  }
+
+  return viewer;
+}
+
+/** The line was cut: whoever waited hears no more of it, and the work goes on. */
+function lost(taskId: string): Outcome {
+  const failure = { code: 'unavailable', message: 'the session can no longer be followed' };
+  return { kind: 'ended', taskId, state: 'FAILED', failure, receiptId: undefined };
+}
