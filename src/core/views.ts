@@ -9,6 +9,7 @@ import type { Bridge, ListQuery, Row, Store, StoredReceipt } from '../ports.ts';
 import { type Access, isPrivate, requireReadScope } from './access.ts';
 import { bindingId } from './projector.ts';
 import type { Binding, Tally } from './rows.ts';
+import { visibleEvents } from './visible-events.ts';
 
 export function createViews({
   store,
@@ -84,7 +85,7 @@ export function createViews({
       const mine = await access.streamFilter(actor, range.stream);
       let left = range.limit ?? Number.POSITIVE_INFINITY;
       const { limit: _, ...all } = range;
-      for await (const event of store.read(all)) {
+      for await (const event of (await visibleEvents(store, access, actor, all)) ?? store.read(all)) {
         if (!(await mine(event))) continue;
         if (left-- <= 0) return;
         yield withCursor(event);
