@@ -1,0 +1,109 @@
+/** Two APIs below `/v1` on one port: each door answers for its own paths, in its own words, with the same keys. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { openApiKeys } from '../src/auth/api-keys.ts';
+import { readConfig } from '../src/config.ts';
+import { systemClock } from '../src/core/clock.ts';
+import { startGateway } from '../src/gateway.ts';
+
+const VERSION = { 'harn-agents-protocol-version': 'agents-protocol-2026-04-25' };
+
+async function start(yaml = '') {
+  const dir = await mkdtemp(join(tmpdir(), 'tb-runs-'));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  await writeFile(join(dir, 'tollbridge.yaml'), yaml);
+  const config = await readConfig({ env: {}, cwd: dir, data: join(dir, 'data'), port: 0 });
+  const gateway = await startGateway(config);
+  onTestFinished(() => gateway.close());
+  const keys = openApiKeys(join(dir, 'data'), systemClock);
+  const holder = { id: 'svc', kind: 'service' as const, scopes: ['*'] };
+  const { key, record } = await keys.create({ name: 'svc', actor: holder });
+  const split = /^(tbk_[0-9a-f]+)_(.+)$/.exec(key)!;
+  const pair = `Bearer ${split[1]}:${split[2]}`;
+  const call = async (method: string, path: string, headers: Record<string, string> = {}, body?: object) => {
+    const response = await fetch(`${gateway.url}${path}`, {
+      method,
+      headers: { ...headers, ...(body && { 'content-type': 'application/json' }) },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    // biome-ignore lint/suspicious/noExplicitAny: answers are looked into freely
+    return { status: response.status, body: text.startsWith('{') ? (JSON.parse(text) as any) : text };
+  };
+  return { gateway, keys, key, record, pair, call };
+}
+
+test('both doors answer for their own paths, and one run is the same work in both', async () => {
+  const { key, pair, call, gateway } = await start();
+  const native = { ...VERSION, authorization: `Bearer ${key}` };
+  const body = { input: { user_query: 'hello' }, metadata: {} };
+  const created = await call('POST', '/v1/runs', { authorization: pair, 'idempotency-key': 'k' }, body);
+  expect(created).toMatchObject({ status: 201, body: { status: 'queued', replayed: false } });
+  const { id } = created.body;
+  await gateway.house.idle();
+  expect(await call('GET', `/v1/runs/${id}`, { authorization: pair })).toMatchObject({
+    status: 200,
+    body: { status: 'succeeded' },
+  });
+  const task = await call('GET', `/v1/tasks/task_${id.slice(4)}`, native);
+  expect(task).toMatchObject({ status: 200, body: { status: 'COMPLETED', created_by: 'svc' } });
+  expect(await call('GET', `/v1/receipts/${task.body.receipt_id}`, native)).toMatchObject({ status: 200 });
+
+  // Each refuses in its own words.
+  const theirs = await call('GET', '/v1/runs/run_none', { authorization: pair });
+  expect(theirs).toMatchObject({ status: 404, body: { error: 'not_found', reason_code: 'RUN_NOT_FOUND' } });
+  for (const path of ['/v1/tasks/task_none', '/v1/nothing', '/v1/runsx', '/v1/memoriesx']) {
+    const ours = await call('GET', path, native);
+    expect(ours, path).toMatchObject({ status: 404, body: { error: { code: 'resource_not_found' } } });
+  }
+  for (const path of ['/v1/sessions', '/v1/tasks', '/v1/memories', '/v1/workspaces']) {
+    expect(await call('GET', path, native), path).toMatchObject({ status: 200, body: { object: 'list' } });
+  }
+  expect(await call('GET', '/v1/memory/items', { authorization: pair })).toMatchObject({
+    status: 200,
+    body: { items: [] },
+  });
+  expect(await call('GET', '/v1/usage', { authorization: pair })).toMatchObject({
+    status: 200,
+    body: { granularity: 'day' },
+  });
+
+  // What both have is the native door's at the root, and this one's below the prefix.
+  expect(await call('GET', '/health/live')).toMatchObject({ status: 200, body: { status: 'ok', ok: true } });
+  expect(await call('GET', '/agent-harness/health/live')).toMatchObject({ status: 200, body: { status: 'ok' } });
+  expect((await call('GET', '/openapi.json')).body.paths).toHaveProperty('/v1/sessions');
+  expect((await call('GET', '/agent-harness/openapi.json')).body.paths).toHaveProperty('/v1/runs');
+  expect(await call('GET', `/agent-harness/v1/runs/${id}`, { authorization: pair })).toMatchObject({ status: 200 });
+  expect(await call('GET', '/agent-harness/v1/tasks', { authorization: pair })).toMatchObject({
+    status: 404,
+    body: { reason_code: 'ENDPOINT_NOT_FOUND' },
+  });
+});
+
+test('a key is its two halves, the printed token goes by the name of its holder, and a revoked key says so', async () => {
+  const { gateway, keys, record, pair, call } = await start();
+  const get = (authorization: string) => call('GET', '/v1/runs/run_none', { authorization });
+  expect((await get(pair)).status).toBe(404);
+  expect((await get(`Bearer local:${gateway.token}`)).status).toBe(404);
+  expect((await get(`Bearer bo:${gateway.token}`)).body.reason_code).toBe('AUTH_KEY_INVALID');
+  expect((await get(pair.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A')))).body.reason_code).toBe(
+    'AUTH_KEY_INVALID',
+  );
+  await keys.revoke(record.id);
+  expect(await get(pair)).toMatchObject({ status: 401, body: { reason_code: 'AUTH_KEY_REVOKED' } });
+});
+
+test('a shut door leaves its paths to nobody, and an open one alone answers for everything', async () => {
+  const shut = await start('doors: { runs: false }');
+  const native = { ...VERSION, authorization: `Bearer ${shut.key}` };
+  expect(await shut.call('GET', '/v1/runs/x', native)).toMatchObject({
+    status: 404,
+    body: { error: { code: 'resource_not_found' } },
+  });
+  const alone = await start('doors: { harn: false, runs: { prefix: "" } }');
+  expect(await alone.call('GET', '/health/deps')).toMatchObject({ status: 200, body: { dependencies: { log: 'ok' } } });
+  expect((await alone.call('GET', '/openapi.json')).body.paths).toHaveProperty('/v1/runs');
+  expect((await alone.call('GET', '/agent-harness/health/live')).status).toBe(404);
+});
