@@ -150,10 +150,17 @@ function modernTrouble(request: IncomingMessage, body: unknown): { status: numbe
   if (ruling.kind === 'legacy')
     return say(400, CODES.invalidParams, 'the request lacks the _meta of its protocol version');
   if (!isRequest(frame)) return undefined;
+  const requested = metaOf(frame.params)[META.version];
+  if (requested !== MODERN) {
+    const data = { supported: [MODERN], requested: requested ?? null };
+    return say(400, CODES.unsupportedVersion, `Unsupported protocol version: ${String(requested)}`, data);
+  }
   if (version === undefined) return say(400, CODES.headerMismatch, 'Header mismatch: MCP-Protocol-Version is missing');
   if (method === undefined) return say(400, CODES.headerMismatch, 'Header mismatch: Mcp-Method is missing');
   if (method !== frame.method) return say(400, CODES.headerMismatch, 'Header mismatch: Mcp-Method is not the method');
-  const member = methodRow(frame.method)?.name;
+  // What the era has no method for is answered as such, whatever its headers lack.
+  const row = methodRow(frame.method);
+  const member = row?.eras.includes('modern') ? row.name : undefined;
   const named = member && frame.params?.[member];
   if (typeof named === 'string') {
     if (name === undefined) return say(400, CODES.headerMismatch, 'Header mismatch: Mcp-Name is missing');
