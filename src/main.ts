@@ -1,11 +1,12 @@
 #!/usr/bin/env node
 /** The command line. Each command is loaded when it is called, so that `--help` costs nothing. */
 import { Command, CommanderError } from 'commander';
-import { run } from './cli/acting.ts';
+import { finish, run } from './cli/acting.ts';
 import { EXIT } from './cli/exit-codes.ts';
 import { addAcp } from './cli/tree/acp.ts';
 import { addAnswers } from './cli/tree/answers.ts';
 import { addKeys } from './cli/tree/keys.ts';
+import { addMcp } from './cli/tree/mcp.ts';
 import { addProof } from './cli/tree/proof.ts';
 import { addRecord } from './cli/tree/record.ts';
 import { addRules } from './cli/tree/rules.ts';
@@ -58,6 +59,30 @@ rules come from tollbridge.yaml. Ctrl-C lets running work end; questions that wa
   )
   .action(run(async (options) => (await import('./cli/serve.ts')).serve(options)));
 
+program
+  .command('init')
+  .description('put the agents of an editor, or the tools of an agent, behind tollbridge')
+  .argument('<where>', 'zed, jetbrains, vscode, neovim, claude-desktop, claude-code or cursor')
+  .argument('[command...]', 'after --: one more to add, by the command that starts it')
+  .option('--write', 'write the settings; without it they are only shown')
+  .option('--undo', 'take tollbridge out again')
+  .option('--settings <file>', 'settings elsewhere than usual')
+  .option('--name <name>', 'what a new entry is called')
+  .option('--json', 'one JSON object')
+  .addHelpText(
+    'after',
+    `
+Shows what would change, line by line, and how to undo it. Only the commands are changed, so that what the editor starts is
+started by tollbridge instead; comments and everything else in the settings stay as they are.
+
+  tollbridge init zed                 what would change for the agents Zed knows
+  tollbridge init zed --write         change it
+  tollbridge init zed -- npx my-agent add an agent, behind tollbridge from the start`,
+  )
+  .action((where: string, words: string[], _: object, command: Command) =>
+    finish(async () => (await import('./cli/init.ts')).init(where, words, command.optsWithGlobals())),
+  );
+
 program.commandsGroup('Stand between an agent and the world:');
 program
   .command('ahp')
@@ -73,6 +98,7 @@ questions, log and receipts are the same as everywhere else. See docs/ahp.md.`,
   .action(run(async (options) => (await import('./cli/ahp.ts')).ahp(options)));
 
 addAcp(program);
+addMcp(program);
 addAnswers(program);
 addRecord(program);
 addProof(program);

@@ -103,13 +103,23 @@ describe('rotation', () => {
     expect(await readdir(dir)).toEqual(['receipt-keys.json']);
   });
 
-  test('another process takes it up when told to, and after a restart', async () => {
+  test('another process takes it up before it signs again, and after a restart', async () => {
     const [one, other] = [await open(), await open()];
+    const before = other.signer().sign(HASH).key_id;
     await one.rotate();
-    expect(other.signer().keyId).not.toBe(one.signer().keyId);
-    await other.reload();
-    expect(other.signer().keyId).toBe(one.signer().keyId);
+    expect(other.signer().sign(HASH).key_id).toBe(one.signer().keyId);
+    expect(one.signer().keyId).not.toBe(before);
+    expect(other.jwks()).toEqual(one.jwks());
     expect((await open()).jwks()).toEqual(one.jwks());
+  });
+
+  test('a file that went bad while it was in use is no rotation: the key that is held goes on', async () => {
+    const keyring = await open();
+    const before = keyring.signer().keyId;
+    await writeFile(file, 'nonsense');
+    expect(keyring.signer().sign(HASH).key_id).toBe(before);
+    await rm(file);
+    expect(keyring.signer().sign(HASH).key_id).toBe(before);
   });
 
   test('two at once cannot lose a key', async () => {

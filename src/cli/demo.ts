@@ -23,6 +23,7 @@ import { EXIT } from './exit-codes.ts';
 import { ownName } from './own-name.ts';
 import { askYesOrNo } from './person.ts';
 import { portOf } from './port.ts';
+import { onStop } from './stopping.ts';
 
 export interface DemoOptions extends CommonOptions {
   readonly yes?: boolean;
@@ -143,8 +144,7 @@ interface Watching extends DemoOptions {
 async function watch(house: House, actor: Actor, taskId: string, how: Watching): Promise<CoreEvent | 'interrupted'> {
   const stop = new AbortController();
   const open = new Map<string, AbortController>();
-  const interrupt = () => stop.abort();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, interrupt);
+  const letGo = onStop(() => stop.abort());
   let failure: unknown;
 
   const answering = async (ask: AskRecord, withdraw: AbortSignal) => {
@@ -179,8 +179,7 @@ async function watch(house: House, actor: Actor, taskId: string, how: Watching):
       if (ENDS.includes(event.event)) return event;
     }
   } finally {
-    process.off('SIGINT', interrupt);
-    process.off('SIGTERM', interrupt);
+    letGo();
     for (const withdraw of open.values()) withdraw.abort();
   }
   if (failure) throw failure;

@@ -1,5 +1,5 @@
 /** Cases for rules, read from YAML. Closed: a word that is not known is a mistake with a place, not a wish. */
-import { type Static, type TProperties, Type } from 'typebox';
+import { type Static, type TProperties, Type } from '../model/type.ts';
 import { ACTION_KINDS } from '../model/actions.ts';
 import { Fault } from '../model/faults.ts';
 import { ClosedWord, NonEmpty, OpenObject } from '../model/schema.ts';

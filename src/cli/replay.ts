@@ -136,12 +136,13 @@ interface Change {
 /** Told side by side, as people see them: ids and times of a replay are its own. */
 function differences(before: readonly CoreEvent[], after: readonly CoreEvent[]): readonly Change[] {
   const then = told(before.filter(isStory));
-  const now = told(after.filter((event) => isStory(event)));
-  const byOriginal = new Map(now.map((each) => [each.event.replay?.original_event_id ?? each.event.id, each]));
+  const now = told(after.filter(isStory));
+  const byOriginal = new Map(now.map((each) => [placeOf(each.event, each.event.replay?.original_event_id), each]));
   const changes: Change[] = [];
   for (const { event, text } of then) {
-    const again = byOriginal.get(event.id);
-    byOriginal.delete(event.id);
+    const place = placeOf(event, event.id);
+    const again = byOriginal.get(place);
+    byOriginal.delete(place);
     if (again?.text === text) continue;
     changes.push({
       original_event_id: event.id,
@@ -155,6 +156,11 @@ function differences(before: readonly CoreEvent[], after: readonly CoreEvent[]):
     changes.push({ original_event_id: null, event_id: event.id, before: null, after: text });
   }
   return changes;
+}
+
+/** What it stands for in the record. The end is made anew by every replay and names none, and there is only one. */
+function placeOf({ event, id }: CoreEvent, original: string | null | undefined): string {
+  return /^task\.(completed|failed|canceled)$/.test(event) ? 'end' : (original ?? id);
 }
 
 /** Of a replay's own making: its beginning, its receipt. */

@@ -1,6 +1,7 @@
 /** `tollbridge serve`: every door, one log. Says where it listens, where the log is, and how to answer approvals. */
 import { type CommonOptions, configFrom, requireUsable } from './context.ts';
 import { portOf } from './port.ts';
+import { onStop } from './stopping.ts';
 
 export interface ServeOptions extends CommonOptions {
   readonly host?: string;
@@ -37,6 +38,9 @@ export async function serve(options: ServeOptions): Promise<void> {
 
 function stopRequested(): Promise<void> {
   return new Promise((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve());
+    const letGo = onStop(() => {
+      letGo();
+      resolve();
+    });
   });
 }

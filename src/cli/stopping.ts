@@ -1,14 +1,23 @@
 /** Work that goes on until somebody stops it with Ctrl-C; being stopped is how it is meant to end. */
 export async function untilStopped(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const stop = new AbortController();
-  const end = () => stop.abort();
-  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, end);
+  const letGo = onStop(() => stop.abort());
   try {
     await work(stop.signal);
   } catch (thrown) {
     if (!stop.signal.aborted) throw thrown;
   } finally {
-    process.off('SIGINT', end);
-    process.off('SIGTERM', end);
+    letGo();
   }
+}
+
+/** Listens for whoever wants us to end, and keeps the process until then: following a log does not. */
+export function onStop(stop: () => void): () => void {
+  const held = setInterval(() => {}, 2 ** 30);
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, stop);
+  return () => {
+    clearInterval(held);
+    process.off('SIGINT', stop);
+    process.off('SIGTERM', stop);
+  };
 }

@@ -1,5 +1,6 @@
 /** The key file on disk. Written whole or not at all, readable by its owner only, checked every time it is read. */
 import { createPrivateKey, createPublicKey, randomBytes } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
 import { link, mkdir, open, readFile, rename, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Fault } from '../model/faults.ts';
@@ -29,6 +30,24 @@ export async function readKeyFile(dir: string): Promise<KeyFile | undefined> {
   if (!found) return undefined;
   await refuseOpenModes(dir, path, found.mode);
   return checked(path, await readFile(path, 'utf8').catch(unreadable));
+}
+
+/** Another text when the file is another one: cheap enough to be asked before every signature. */
+export function keyFileVersion(dir: string): string {
+  const found = statSync(join(dir, NAME), { throwIfNoEntry: false, bigint: true });
+  return found ? `${found.ino} ${found.mtimeNs} ${found.size}` : 'absent';
+}
+
+/** The file as it stands, for whoever cannot wait. Undefined when it is not there or not sound. */
+export function readKeyFileNow(dir: string): KeyFile | undefined {
+  const path = join(dir, NAME);
+  try {
+    if (process.platform !== 'win32' && statSync(path).mode & 0o077) return undefined;
+    const file = fileTrouble(readFileSync(path, 'utf8'));
+    return typeof file === 'string' ? undefined : file;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Makes the file unless another process was quicker; either way the file that stands is the answer. */

@@ -5,16 +5,22 @@
 import { createHmac, createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
 import { Fault } from '../model/faults.ts';
 import type { Signer } from '../ports.ts';
-import { createKeyFile, type KeyEntry, type KeyFile, readKeyFile, replaceKeyFile } from './key-file.ts';
+import {
+  createKeyFile,
+  type KeyEntry,
+  type KeyFile,
+  keyFileVersion,
+  readKeyFile,
+  readKeyFileNow,
+  replaceKeyFile,
+} from './key-file.ts';
 import { type Jwks, keyIdOf, type ReceiptJwk } from './public-keys.ts';
 
 export interface Keyring {
-  /** One signer for good: after a rotation it signs with the new key. */
+  /** One signer for good: after a rotation, here or in another process, it signs with the new key. */
   signer(): Signer;
   /** Retire the key in use and make a new one. The retired public key stays in `jwks()`, its private half is dropped. */
   rotate(): Promise<void>;
-  /** Take up a rotation made by another process. */
-  reload(): Promise<void>;
   /** Public keys only, oldest first. */
   jwks(): Jwks;
 }
@@ -27,12 +33,24 @@ export interface KeyringOptions {
 
 export async function openKeyring({ dir, now }: KeyringOptions): Promise<Keyring> {
   let held = unlock((await readKeyFile(dir)) ?? (await createKeyFile(dir, freshFile(now()))));
+  let version = keyFileVersion(dir);
+
+  /** A key that another process has retired must not sign: its receipts could be checked by nobody. */
+  const catchUp = () => {
+    const current = keyFileVersion(dir);
+    if (current === version) return;
+    version = current;
+    const file = readKeyFileNow(dir);
+    if (file) held = unlock(file);
+  };
 
   const signer: Signer = {
     get keyId() {
+      catchUp();
       return held.current.key_id;
     },
     sign(hash) {
+      catchUp();
       const signature = sign(null, Buffer.from(hash), held.privateKey);
       return {
         algorithm: 'ed25519',
@@ -50,13 +68,12 @@ export async function openKeyring({ dir, now }: KeyringOptions): Promise<Keyring
     signer: () => signer,
     async rotate() {
       held = unlock(await replaceKeyFile(dir, (file) => rotated(file, now())));
+      version = keyFileVersion(dir);
     },
-    async reload() {
-      const file = await readKeyFile(dir);
-      if (!file) throw new Fault('unavailable', `the receipt key file in ${dir} is gone`);
-      held = unlock(file);
+    jwks() {
+      catchUp();
+      return { keys: held.file.keys.map(toJwk) };
     },
-    jwks: () => ({ keys: held.file.keys.map(toJwk) }),
   };
 }
 

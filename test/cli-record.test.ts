@@ -1,0 +1,169 @@
+/** Looking back: the log for people and for programs, one task with its proof, and a task lived through again. */
+import { expect, test } from 'vitest';
+import { showLog } from '../src/cli/log.ts';
+import { createNarrator } from '../src/cli/narrator.ts';
+import { replayTask } from '../src/cli/replay.ts';
+import { showTask } from '../src/cli/task.ts';
+import type { CoreEvent } from '../src/model/events.ts';
+import { aDirectory, aLog, program, typed } from './support/cli.ts';
+
+const WORK = 'read plan then send the plan to ana';
+const nameless = (text: string) =>
+  text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME').replace(/[0-9A-HJKMNP-TV-Z]{26}/g, 'ID');
+
+test('the log is lines for people: when, which event, whose, what', async () => {
+  const { dir, tasks } = await aLog([WORK]);
+  const { out, code } = await typed(() => showLog({ data: dir }));
+  expect(code).toBe(0);
+  const end = tasks[0]?.slice(-6);
+  const lines = out.trimEnd().split('\n');
+  expect(lines.every((line) => /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d {2}#\d+ /.test(line))).toBe(true);
+  expect(lines.filter((line) => line.includes(`${end}  `)).map((line) => line.slice(36))).toContain(
+    'allowed    read_note (name: plan)  [rule reads-are-fine: reading changes nothing]',
+  );
+});
+
+test('programs get every event, the last so many, or those of one task by the end of its name', async () => {
+  const { dir, tasks } = await aLog(['hello', 'read plan']);
+  const events = async (more: object) =>
+    (await typed(() => showLog({ data: dir, json: true, ...more }))).out
+      .trimEnd()
+      .split('\n')
+      .map((line): CoreEvent => JSON.parse(line));
+  const all = await events({});
+  expect(all.map(({ id }) => id)).toEqual(all.map((_, index) => `evt_${String(index + 1).padStart(16, '0')}`));
+  expect(await events({ last: '3' })).toEqual(all.slice(-3));
+  const second = all.filter(({ task_id }) => task_id === tasks[1]);
+  expect(await events({ task: tasks[1]?.slice(-8) })).toEqual(second);
+  expect(await events({ task: tasks[1], last: '2' })).toEqual(second.slice(-2));
+});
+
+test('what is asked for wrongly, or is not there, is said', async () => {
+  const { dir } = await aLog([]);
+  expect(await typed(() => showLog({ data: dir, last: 'many' }))).toMatchObject({ code: 2 });
+  expect(await typed(() => showLog({ data: dir, task: 'ABCDEF' }))).toEqual({
+    code: 3,
+    out: '',
+    err: 'tollbridge: there is no task ABCDEF\n  fix: "tollbridge log" shows what there is; --data says where\n',
+  });
+  const empty = await aDirectory();
+  expect(await typed(() => showLog({ data: empty }))).toEqual({
+    code: 3,
+    out: '',
+    err: `tollbridge: there is no log in ${empty}\n  fix: name the directory with --data DIR, or begin one: tollbridge demo, tollbridge serve\n`,
+  });
+});
+
+test('a log that is followed shows what another process writes, until it is stopped', async () => {
+  const { dir } = await aLog(['hello'], {});
+  const following = program(['--data', dir, 'log', '--follow']);
+  await following.says(/completed/);
+  const { answered, ask } = await openQuestion(dir);
+  await following.says(new RegExp(`question .*\\(${ask.slice(-6)}\\)`));
+  await answered();
+  await following.says(new RegExp(`denied .*: no mail today {2}\\(${ask.slice(-6)}\\)`));
+  following.child.kill('SIGINT');
+  expect((await following.ended).code).toBe(0);
+});
+
+/** A question raised by another house on the same log, and a way to answer it. */
+async function openQuestion(dir: string) {
+  const { openHouse } = await import('../src/compose.ts');
+  const house = await openHouse({ dataDir: dir });
+  const actor = { id: 'ana', kind: 'person', scopes: ['*'] } as const;
+  const session = await house.bridge.submit({
+    kind: 'session.create',
+    actor,
+    body: { workspace_id: 'workspace_1' },
+  });
+  const task = await house.bridge.submit({
+    kind: 'task.submit',
+    actor,
+    body: { session_id: session.resource.id, input: { text: 'outside' }, agent: 'none' },
+  });
+  const action = { kind: 'tool', tool: 'mail', effect: 'send', arguments: {} } as const;
+  const body = { task_id: task.resource.id, action, wait_ms: 0 };
+  await house.bridge.submit({ kind: 'action.propose', actor, body });
+  const { data } = await house.bridge.list(actor, { object: 'ask', where: { state: 'open' } });
+  const ask = data[0]?.id ?? '';
+  return {
+    ask,
+    async answered() {
+      const answer = { ask_id: ask, approved: false, reason: 'no mail today' };
+      await house.bridge.submit({ kind: 'ask.answer', actor, body: answer });
+      await house.close();
+    },
+  };
+}
+
+test('nothing an agent says can move the cursor or colour the screen', () => {
+  const event = {
+    event: 'agent.message',
+    actor: 'agent:\u001b[2Jdemo',
+    payload: { message: { parts: [{ type: 'text', text: 'fine\u001b]0;owned\u0007\r\n\u202eapproved' }] } },
+  } as unknown as CoreEvent;
+  expect(createNarrator()(event)).toEqual({
+    word: 'says',
+    text: 'agent:\ufffd[2Jdemo: fine\ufffd]0;owned\ufffd\ufffd \ufffdapproved',
+  });
+});
+
+test('one task is told from beginning to end, with who answered and what checking its receipt gave', async () => {
+  const { dir, tasks } = await aLog([WORK]);
+  const { out } = await typed(() => showTask(tasks[0]?.slice(-6) ?? '', { data: dir }));
+  const lines = nameless(out).split('\n');
+  expect(lines.slice(0, 3)).toEqual([
+    'task_ID  COMPLETED',
+    '  for local:ana, done by demo',
+    '  begun TIME, ended TIME',
+  ]);
+  expect(lines).toContain('question ask_ID: May agent:demo use send_mail on ana?');
+  expect(lines).toContain('  what:    send_mail (to: ana, text: "the plan")');
+  expect(lines).toContain('  answer:  approved by local:ana at TIME');
+  expect(lines).toContain('receipt receipt_ID  ok: unchanged, in its place, signed');
+  const whole = JSON.parse((await typed(() => showTask(tasks[0] ?? '', { data: dir, json: true }))).out);
+  expect(whole).toMatchObject({
+    task: { id: tasks[0], status: 'COMPLETED' },
+    asks: [{ state: 'approved', answered_by: 'local:ana' }],
+    receipt: { subject: { id: tasks[0] } },
+    verification: { valid: true },
+  });
+});
+
+test('a task that waits says how to answer it', async () => {
+  const { dir, tasks } = await aLog([WORK], { approve: 'leave open' });
+  const { out } = await typed(() => showTask(tasks[0] ?? '', { data: dir }));
+  expect(nameless(out)).toContain('  answer:  none yet; tollbridge approve ask_ID\n');
+  expect(out).toContain('its receipt is written when it ends\n');
+  const again = await typed(() => replayTask(tasks[0] ?? '', { data: dir }));
+  expect(again).toMatchObject({ code: 4, out: '' });
+});
+
+test('a replay without changes comes out as it did, and says so', async () => {
+  const { dir, tasks } = await aLog([WORK]);
+  const { out, code } = await typed(() => replayTask(tasks[0] ?? '', { data: dir }));
+  expect(code).toBe(0);
+  expect(nameless(out)).toBe(
+    'replayed task_ID as task_ID: COMPLETED\nnothing was replaced\neverything came out as it did then\nreceipt receipt_ID\n',
+  );
+});
+
+test('a replaced answer leaves a delta, and what came out otherwise is shown beside what was', async () => {
+  const { dir, tasks } = await aLog([WORK]);
+  const [task = ''] = tasks;
+  const keys = (await typed(() => replayTask(task, { data: dir, keys: true }))).out;
+  const key = /^mcp:demo:\S+call1/m.exec(keys)?.[0] ?? '';
+  const override = [`${key}={"text":"plan says: leap."}`];
+  const { out, code } = await typed(() => replayTask(task, { data: dir, override, reason: 'what if' }));
+  expect(code).toBe(0);
+  const lines = out.split('\n');
+  expect(lines[1]).toBe('1 replaced:');
+  expect(lines[2]).toMatch(new RegExp(`^ {2}replace ${key} {2}sha256:[0-9a-f]{12} → sha256:[0-9a-f]{12}$`));
+  expect(lines).toContain('  - #12  done read_note: plan says: First look, then leap.');
+  expect(lines).toContain('  + #12  done read_note: plan says: leap.');
+  const report = JSON.parse((await typed(() => replayTask(task, { data: dir, override, json: true }))).out);
+  expect(report).toMatchObject({ source_task_id: task, status: 'COMPLETED', deltas: [{ override_key: key }] });
+  const odd = await typed(() => replayTask(task, { data: dir, override: ['llm:nobody=1'] }));
+  expect(odd).toMatchObject({ code: 2, out: '' });
+  expect(odd.err).toContain('the record has no answer called llm:nobody');
+});
