@@ -1,6 +1,7 @@
 /** What may stand in `tollbridge.yaml`. Closed: a word that is not here is a mistake, not a wish to be guessed at. */
-import { type Static, type TProperties, type TSchema, Type } from 'typebox';
+
 import { ClosedWord, type JsonObject, NonEmpty } from './model/schema.ts';
+import { type Static, type TProperties, type TSchema, Type } from './model/type.ts';
 import { AUTONOMY_TIERS } from './model/words.ts';
 import { RULES_SCHEMA } from './policy/rules-schema.ts';
 

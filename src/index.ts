@@ -60,6 +60,7 @@ export {
   OpenWord,
   Timestamp,
 } from './model/schema.ts';
+export { type Static, type TProperties, type TSchema, Type } from './model/type.ts';
 export { check, validator } from './model/validate.ts';
 export * from './model/words.ts';
 export type * from './ports.ts';

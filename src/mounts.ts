@@ -2,10 +2,11 @@
  * What the configuration says to each adapter, held against that adapter's own schema: its door, and whatever agents,
  * tools and harnesses are reached through it. Composition, no logic; nothing is opened here.
  */
-import type { TSchema } from 'typebox';
+
 import { type Config, checkAt } from './config.ts';
 import { Fault } from './model/faults.ts';
 import type { JsonObject } from './model/schema.ts';
+import type { TSchema } from './model/type.ts';
 import { check } from './model/validate.ts';
 import type { Adapter, AgentBackend, Deps, Part, PolicyEngine, ToolBackend } from './ports.ts';
 

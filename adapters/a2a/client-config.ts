@@ -1,6 +1,5 @@
 /** What can be said about a peer in a configuration, and what holds when nothing is said. */
-import { type Static, Type } from 'typebox';
-import { ClosedWord, type Deps, Fault, NonEmpty, OpenObject } from '../../src/index.ts';
+import { ClosedWord, type Deps, Fault, NonEmpty, OpenObject, type Static, Type } from '../../src/index.ts';
 import { isLoopback } from '../../src/wire/origin.ts';
 
 const Optional = Type.Optional;

@@ -1,6 +1,5 @@
 /** What can be said about this door in a configuration, and what holds when nothing is said. */
-import { type Static, Type } from 'typebox';
-import { Id, NonEmpty } from '../../src/index.ts';
+import { Id, NonEmpty, type Static, Type } from '../../src/index.ts';
 
 const Optional = Type.Optional;
 const Ms = Type.Integer({ minimum: 1 });

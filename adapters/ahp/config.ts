@@ -1,6 +1,5 @@
 /** What can be said about this protocol in a configuration, and what holds when nothing is said. */
-import { type Static, Type } from 'typebox';
-import { ClosedWord, EFFECTS, type Effect, NonEmpty } from '../../src/index.ts';
+import { ClosedWord, EFFECTS, type Effect, NonEmpty, type Static, Type } from '../../src/index.ts';
 
 const Optional = Type.Optional;
 const Ms = Type.Integer({ minimum: 1 });

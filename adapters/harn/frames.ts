@@ -1,7 +1,17 @@
 /** What travels on a socket. One JSON object per text frame; each command is the twin of a REST operation. */
-import { type Static, type TProperties, Type } from 'typebox';
+
 import type { OperationId } from '../../mappings/harn.ts';
-import { check, Fault, Id, type JsonObject, NonEmpty, OpenObject } from '../../src/index.ts';
+import {
+  check,
+  Fault,
+  Id,
+  type JsonObject,
+  NonEmpty,
+  OpenObject,
+  type Static,
+  type TProperties,
+  Type,
+} from '../../src/index.ts';
 import { parseJson } from '../../src/wire/body.ts';
 import type { HostedTool } from './hosts.ts';
 

@@ -2,7 +2,7 @@
  * The shapes of this protocol's requests and answers, by the names its documents give them. What validates here is what
  * `/openapi.json` shows. Unknown members are legal everywhere, as the protocol asks.
  */
-import { type Static, type TProperties, type TSchema, Type } from 'typebox';
+
 import { OUTCOMES } from '../../mappings/harn.ts';
 import {
   ARTIFACT_KINDS,
@@ -37,8 +37,12 @@ import {
   ReplayOverride,
   Session,
   Skill,
+  type Static,
   Task,
   Timestamp,
+  type TProperties,
+  type TSchema,
+  Type,
   Vault,
   VISIBILITIES,
   Workspace,

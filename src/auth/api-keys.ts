@@ -8,10 +8,10 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Static, Type } from 'typebox';
 import type { Actor } from '../model/actions.ts';
 import { Fault } from '../model/faults.ts';
 import { Id, MaybeTime, NonEmpty, Timestamp } from '../model/schema.ts';
+import { type Static, Type } from '../model/type.ts';
 import { check } from '../model/validate.ts';
 import type { Clock } from '../ports.ts';
 import { readPrivate, replacePrivate } from './private-file.ts';

@@ -3,9 +3,9 @@
  * passphrase (scrypt). Names can be read without the key, values cannot. Refuses a wrong key before it writes anything.
  */
 import { createCipheriv, createDecipheriv, randomBytes, scrypt } from 'node:crypto';
-import { type Static, Type } from 'typebox';
 import { Fault } from '../model/faults.ts';
 import { Timestamp } from '../model/schema.ts';
+import { type Static, Type } from '../model/type.ts';
 import { check } from '../model/validate.ts';
 import { readPrivate, replacePrivate } from './private-file.ts';
 

@@ -1,5 +1,5 @@
 /** Questions put to people. They outlive the process that raised them and are answered once. */
-import { type Static, Type } from 'typebox';
+
 import {
   ClosedWord,
   Id,
@@ -12,6 +12,7 @@ import {
   OpenObject,
   Timestamp,
 } from './schema.ts';
+import { type Static, Type } from './type.ts';
 
 export const ASK_KINDS = ['approval', 'input'] as const;
 export type AskKind = (typeof ASK_KINDS)[number];

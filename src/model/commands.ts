@@ -1,5 +1,5 @@
 /** Wishes: all a door may ask of the bridge. Each is one verb with a checked body; the schemas are the doors' contract. */
-import { type Static, type TProperties, Type } from 'typebox';
+
 import { ACTION_KINDS, type Actor } from './actions.ts';
 import type { RedactionMark } from './payloads.ts';
 import { Failure, MessageInput, Pointer } from './resources.ts';
@@ -14,6 +14,7 @@ import {
   OpenObject,
   Timestamp,
 } from './schema.ts';
+import { type Static, type TProperties, Type } from './type.ts';
 import {
   ARTIFACT_KINDS,
   BRANCH_KINDS,

@@ -1,6 +1,7 @@
 /** The receipt document `receipt-2026-04-25`: closed at the top, open only where the format says so. */
-import { type Static, type TProperties, Type } from 'typebox';
+
 import { ClosedWord, NonEmpty, Nullable, OpenObject, Timestamp } from './schema.ts';
+import { type Static, type TProperties, Type } from './type.ts';
 import { AUTONOMY_TIERS, OUTCOME_STATES, RECEIPT_SCHEMA } from './words.ts';
 
 const Optional = Type.Optional;

@@ -2,7 +2,7 @@
  * The sixteen resources of the Agents Protocol, each a schema and a type of the same name.
  * Unknown fields are legal everywhere and survive: nothing here strips.
  */
-import { type Static, type TProperties, Type } from 'typebox';
+
 import {
   ClosedWord,
   Id,
@@ -16,6 +16,7 @@ import {
   OpenWord,
   Timestamp,
 } from './schema.ts';
+import { type Static, type TProperties, Type } from './type.ts';
 import {
   ARTIFACT_KINDS,
   AUTONOMY_TIERS,

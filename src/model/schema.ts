@@ -1,5 +1,5 @@
 /** How this room writes a shape once: a JSON Schema (2020-12) that is also a TypeScript type. */
-import { type Static, type TSchema, Type } from 'typebox';
+import { type Static, type TSchema, Type } from './type.ts';
 
 /** A word from a list, or one we have not met yet: kept as it came, matched by nothing. */
 export type Open<Word extends string> = Word | (string & {});

@@ -2,8 +2,8 @@
 
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
-import type { Static, TSchema } from 'typebox';
 import { Fault } from './faults.ts';
+import type { Static, TSchema } from './type.ts';
 
 const ajv = new Ajv2020({ allErrors: false, strict: false, removeAdditional: false, useDefaults: false });
 formats.default(ajv);

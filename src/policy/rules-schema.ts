@@ -2,9 +2,10 @@
  * The short rules as people write them in YAML: a type for us, a JSON Schema (2020-12) for their editors. Written
  * by hand rather than with the schema library, so that a start without a configuration does not load it.
  */
-import type { TUnsafe } from 'typebox';
+
 import { ACTION_KINDS } from '../model/actions.ts';
 import type { JsonObject } from '../model/schema.ts';
+import type { TUnsafe } from '../model/type.ts';
 import { AUTONOMY_TIERS, EFFECTS, EVIDENCE } from '../model/words.ts';
 
 /** One text or several, any of which will do. */

@@ -1,0 +1,55 @@
+/**
+ * The builders of `typebox` that this house uses, by themselves. The library's types do the work at compile time; loading its code
+ * would cost every command a tenth of a second or two for a dozen functions. A test holds what these write to what the library writes.
+ */
+import type { Type as Library, TSchema } from 'typebox';
+
+export type { Static, TProperties, TSchema, TUnsafe } from 'typebox';
+
+type Options = Readonly<Record<string, unknown>>;
+type Builders = Pick<
+  typeof Library,
+  | 'Array'
+  | 'Boolean'
+  | 'Integer'
+  | 'Literal'
+  | 'Number'
+  | 'Object'
+  | 'Optional'
+  | 'Record'
+  | 'String'
+  | 'Union'
+  | 'Unsafe'
+>;
+
+/** Members that may be left out carry this where nobody who writes the schema down can see it. */
+const OPTIONAL = '~optional';
+
+function optional(schema: object): object {
+  const copy = { ...schema };
+  Object.defineProperty(copy, OPTIONAL, { value: true });
+  return copy;
+}
+
+const builders = {
+  Array: (items: TSchema, options: Options = {}) => ({ type: 'array', items, ...options }),
+  Boolean: (options: Options = {}) => ({ type: 'boolean', ...options }),
+  Integer: (options: Options = {}) => ({ type: 'integer', ...options }),
+  Number: (options: Options = {}) => ({ type: 'number', ...options }),
+  String: (options: Options = {}) => ({ type: 'string', ...options }),
+  Literal: (value: unknown, options: Options = {}) => ({ type: typeof value, const: value, ...options }),
+  Object(properties: Readonly<Record<string, object>>, options: Options = {}) {
+    const required = Object.keys(properties).filter((name) => !(OPTIONAL in (properties[name] ?? {})));
+    return { type: 'object', ...(required.length > 0 && { required }), properties, ...options };
+  },
+  Record: (_: TSchema, value: TSchema, options: Options = {}) => ({
+    type: 'object',
+    patternProperties: { '^.*$': value },
+    ...options,
+  }),
+  Union: (anyOf: readonly TSchema[], options: Options = {}) => ({ anyOf, ...options }),
+  Unsafe: (schema: object) => ({ ...schema }),
+  Optional: optional,
+};
+
+export const Type = builders as unknown as Builders;
