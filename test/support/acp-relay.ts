@@ -29,7 +29,7 @@ export type Handler = (params: JsonObject, frame: Wire) => Promise<unknown> | un
 export interface End {
   readonly lines: string[];
   readonly frames: Wire[];
-  raw(text: string): void;
+  raw(text: string | Uint8Array): void;
   say(frame: object): void;
   notify(method: string, params: object): void;
   ask(method: string, params: object, id?: Json): Promise<Wire>;
@@ -116,7 +116,7 @@ export function createEnd(input: NodeJS.ReadableStream, output: NodeJS.WritableS
   const handlers = new Map<string, Handler>();
   const waiting: { like: (frame: Wire) => boolean; found: (frame: Wire) => void }[] = [];
   let count = 0;
-  let rest = '';
+  let rest: Buffer[] = [];
 
   function take(line: string): void {
     lines.push(line);
@@ -144,9 +144,13 @@ export function createEnd(input: NodeJS.ReadableStream, output: NodeJS.WritableS
   }
 
   input.on('data', (chunk: Buffer) => {
-    const parts = (rest + chunk.toString('utf8')).split('\n');
-    rest = parts.pop() ?? '';
-    for (const line of parts) take(line);
+    let from = 0;
+    for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, from)) {
+      take(Buffer.concat([...rest, chunk.subarray(from, at)]).toString('utf8'));
+      rest = [];
+      from = at + 1;
+    }
+    if (from < chunk.length) rest.push(chunk.subarray(from));
   });
 
   const end: End = {

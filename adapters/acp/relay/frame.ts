@@ -38,15 +38,14 @@ export function frameOf(line: Buffer): Frame {
 
 /** The id as it stands in the line: `7`, `"7"`, `7.0` and `9007199254740993` are four of them. */
 export function idOf({ line, message }: Request | Response): string {
-  const { id } = message;
-  // The common ones are told apart without looking at the bytes again.
-  if (typeof id === 'string') return JSON.stringify(id);
-  return rawMember(line, 'id') ?? JSON.stringify(id ?? null);
+  return rawMember(line, 'id') ?? JSON.stringify(message.id ?? null);
 }
 
-/** The last number both sides read alike. */
+/** Ids that are one and the same to whoever parses them; those a parser would confuse stay apart. */
 export function sameId(raw: string): string {
-  return /^-?\d+(\.0+)?$/.test(raw) ? raw.replace(/\.0+$/, '') : raw;
+  if (raw.startsWith('"')) return JSON.stringify(JSON.parse(raw));
+  const number = Number(raw);
+  return Number.isSafeInteger(number) ? String(number) : raw;
 }
 
 export function encode(message: JsonObject): Buffer {

@@ -1,0 +1,147 @@
+/** Nothing is lost: what policy does not change arrives as it left, byte for byte, in the order it was said. */
+import { expect, test } from 'vitest';
+import { corpus, IDS } from './support/acp-corpus.ts';
+import { type End, OPTIONS, openStage } from './support/acp-relay.ts';
+
+/** In pieces that end anywhere, also inside of characters. */
+function inPieces(end: End, lines: readonly string[], size: number): void {
+  const bytes = Buffer.from(lines.map((line) => `${line}\n`).join(''));
+  for (let at = 0; at < bytes.length; at += size) end.raw(bytes.subarray(at, at + size));
+}
+
+async function arrived(end: End, count: number): Promise<readonly string[]> {
+  while (end.lines.length < count) await new Promise((resolve) => setImmediate(resolve));
+  return end.lines;
+}
+
+test('the corpus has at least two hundred lines each way', () => {
+  const { agent, editor } = corpus();
+  expect(agent.length).toBeGreaterThan(200);
+  expect(editor.length).toBeGreaterThan(200);
+});
+
+test.each([1, 7, 4_096])('the corpus arrives as it left, in pieces of %i bytes', async (size) => {
+  const { editor, agent, greeted, prompt } = await openStage();
+  await greeted();
+  const lines = corpus(size);
+  const done = prompt();
+  await agent.heard(({ method }) => method === 'session/prompt');
+  const [before, beforeEditor] = [agent.lines.length, editor.lines.length];
+  inPieces(editor, lines.editor, size);
+  expect((await arrived(agent, before + lines.editor.length)).slice(before)).toEqual(lines.editor);
+  inPieces(agent, lines.agent, size);
+  expect((await arrived(editor, beforeEditor + lines.agent.length)).slice(beforeEditor)).toEqual(lines.agent);
+  agent.say({ id: 2, result: { stopReason: 'end_turn' } });
+  await done;
+});
+
+test('what is decided arrives as it left too: prompts, questions, files and terminals, and their answers', async () => {
+  const rules = '[{ id: held, when: { kind: [fs.write, fs.read, terminal] }, then: allow, say: fine }]';
+  const { editor, agent, greeted } = await openStage({ rules });
+  await greeted();
+  const say = (from: End, to: End, line: string) => {
+    const heard = to.next((frame) => JSON.stringify(frame) === JSON.stringify(JSON.parse(line)));
+    from.raw(`${line}\n`);
+    return heard;
+  };
+  const prompt =
+    '{"params":{"prompt":[{"text":"caf\\u00e9","type":"text","x":1.0}],"sessionId":"s1","_meta":{"k":9007199254740993}},"id":9007199254740993,"method":"session/prompt","jsonrpc":"2.0"}';
+  await say(editor, agent, prompt);
+  const pairs = [
+    [
+      `{"jsonrpc":"2.0","id":1e0,"method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"kind":"edit","toolCallId":"t1"},"options":${JSON.stringify(OPTIONS)},"z":1.0}}`,
+      '{"id":1e0,"result":{"outcome":{"optionId":"always","outcome":"selected"}},"jsonrpc":"2.0"}',
+    ],
+    [
+      '{"id":"w","method":"fs/write_text_file","params":{"content":"\\u0041","path":"/work/project/a","sessionId":"s1"},"jsonrpc":"2.0"}',
+      '{"id":"w","result":{},"x":1.0}',
+    ],
+    [
+      '{"id":3,"method":"fs/read_text_file","params":{"path":"/work/project/a","sessionId":"s1","limit":1.0}}',
+      '{"id":3,"result":{"content":"A","extra":-0}}',
+    ],
+    [
+      '{"id":4,"method":"terminal/create","params":{"command":"ls","args":["-l"],"sessionId":"s1","env":[{"name":"K","value":"v"}]}}',
+      '{"id":4,"result":{"terminalId":"x1","_meta":null}}',
+    ],
+    [
+      '{"id":5,"method":"terminal/output","params":{"terminalId":"x1","sessionId":"s1"}}',
+      '{"id":5,"result":{"output":"hi","truncated":false}}',
+    ],
+    [
+      '{"id":6,"method":"terminal/wait_for_exit","params":{"terminalId":"x1","sessionId":"s1"}}',
+      '{"id":6,"result":{"exitCode":0,"q":1.0}}',
+    ],
+    [
+      '{"id":7,"method":"elicitation/create","params":{"sessionId":"s1","mode":"form","message":"?","requestedSchema":{"type":"object","properties":{}}}}',
+      '{"id":7,"result":{"action":"accept","content":{}}}',
+    ],
+    ['{"id":8,"method":"_vendor/needs","params":[1.0]}', '{"id":8,"result":1.0}'],
+  ] as const;
+  for (const [asked, answered] of pairs) {
+    await say(agent, editor, asked);
+    await say(editor, agent, answered);
+  }
+  const result = '{"result":{"stopReason":"end_turn","usage":{"totalTokens":1.0}},"id":9007199254740993}';
+  agent.raw(`${result}\n`);
+  await arrived(editor, 2 + pairs.length + 1);
+  expect(editor.lines.slice(2)).toEqual([...pairs.map(([asked]) => asked), result]);
+  expect(agent.lines.slice(2)).toEqual([prompt, ...pairs.map(([, answered]) => answered)]);
+});
+
+test('twenty mebibytes in one line pass both ways', async () => {
+  const { editor, agent, greeted } = await openStage();
+  await greeted();
+  const data = 'QUJD'.repeat((20 * 1024 * 1024) / 4);
+  const image = `{"type":"image","mimeType":"image/png","data":"${data}"}`;
+  const prompt = `{"jsonrpc":"2.0","id":"big","method":"session/prompt","params":{"sessionId":"s1","prompt":[${image}]}}`;
+  editor.raw(`${prompt}\n`);
+  await agent.heard(({ id }) => id === 'big');
+  expect(agent.lines.at(-1) === prompt).toBe(true);
+  const shown = `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"agent_message_chunk","content":${image}}}}`;
+  const heard = editor.next(({ method }) => method === 'session/update');
+  agent.raw(`${shown}\n`);
+  await heard;
+  expect(editor.lines.at(-1) === shown).toBe(true);
+});
+
+test('a second version of the wire is relayed as it is, and its turn ends with its last update', async () => {
+  const { editor, agent, greeted, task } = await openStage();
+  await greeted({ init: { protocolVersion: 2 } });
+  const asked = editor.ask('session/prompt', { sessionId: 's1', prompt: [{ type: 'text', text: 'go' }] });
+  const { id } = await agent.heard(({ method }) => method === 'session/prompt');
+  agent.say({ id, result: { messageId: 'm1' } });
+  expect((await asked).result).toEqual({ messageId: 'm1' });
+  expect((await task()).status).toBe('WORKING');
+  const idle =
+    '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn","x":1.0}}}';
+  const over = editor.next(({ params }) => JSON.stringify(params ?? {}).includes('idle'));
+  agent.raw(`${idle}\n`);
+  await over;
+  expect(editor.lines.at(-1)).toBe(idle);
+  expect((await task()).status).toBe('COMPLETED');
+});
+
+test('ids that a parser takes for one number are answered as they were written', async () => {
+  const rules = '[{ id: closed, when: { kind: extension, tool: _vendor/ask }, then: block, say: not here }]';
+  const { editor, greeted } = await openStage({ rules });
+  await greeted();
+  const before = editor.lines.length;
+  for (const id of IDS) editor.raw(`{"jsonrpc":"2.0","id":${id},"method":"_vendor/ask"}\n`);
+  const lines = (await arrived(editor, before + IDS.length)).slice(before);
+  expect(lines.map((line) => /"id":(.*),"error"/.exec(line)?.[1])).toEqual(IDS);
+});
+
+test('a batch that holds what must be decided is turned back whole', async () => {
+  const { editor, agent, greeted } = await openStage();
+  await greeted();
+  const before = editor.lines.length;
+  const refusal = agent.next(({ error }) => error !== undefined);
+  agent.raw('[{"jsonrpc":"2.0","id":1,"method":"terminal/create","params":{"sessionId":"s1","command":"rm"}}]\n');
+  expect(await refusal).toEqual({
+    jsonrpc: '2.0',
+    id: null,
+    error: { code: -32600, message: 'one JSON-RPC object at a time' },
+  });
+  expect(editor.lines.length).toBe(before);
+});
