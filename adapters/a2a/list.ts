@@ -25,7 +25,7 @@ export async function listTasks(deps: ListDeps, actor: Actor, params: ListTasksR
   const tasks = [];
   for (const task of page) {
     const owned = { task, contextId: reader.contextOf(task) };
-    tasks.push(await reader.snapshot(actor, owned, params.historyLength ?? 0, params.includeArtifacts));
+    tasks.push(await reader.snapshot(actor, owned, params.historyLength ?? 0, params.includeArtifacts === true));
   }
   return { tasks, pageSize, totalSize: all.length, nextPageToken: more ? tokenOf(page.at(-1) as OurTask) : '' };
 }

@@ -4,7 +4,7 @@
  */
 import { LegacyA2AError } from '@a2a-js/sdk/compat/v0_3/server';
 import { A2AError } from '@a2a-js/sdk/errors';
-import { ERRORS, faults, type Reason } from '../../mappings/a2a.ts';
+import { ERROR_DOMAIN, ERRORS, faults, type Reason } from '../../mappings/a2a.ts';
 import { asFault, Fault, type JsonObject } from '../../src/index.ts';
 
 /** A call refused for a reason the protocol, or this house, has a word for. */
@@ -71,11 +71,16 @@ export function toLegacyError(thrown: unknown): Error {
   return new LegacyA2AError(rpc, message, { reason });
 }
 
-/** For gRPC: the SDK reads the status from the error. */
+/** For gRPC: the SDK reads the status from the error, and knows its own errors by name. */
 export function toGrpcError(thrown: unknown, statuses: Readonly<Record<string, unknown>>): Error {
   const { grpc, message, reason } = said(thrown);
   const error = new A2AError({ message });
-  return Object.assign(error, { transport: 'grpc', status: statuses[grpc], reason });
+  const name = ERRORS[reason].domain === ERROR_DOMAIN ? `${reason.split('_').map(capital).join('')}Error` : error.name;
+  return Object.assign(error, { name, transport: 'grpc', status: statuses[grpc], reason });
+}
+
+function capital(word: string): string {
+  return `${word[0] ?? ''}${word.slice(1).toLowerCase()}`;
 }
 
 /** What is hidden is absent, whatever it is: one sentence for both. */

@@ -1,0 +1,107 @@
+/** gRPC where it is configured: the same handler, the same answers, both revisions, and our own client over it. */
+
+import { TaskState } from '@a2a-js/sdk';
+import { ClientFactory, ClientFactoryOptions } from '@a2a-js/sdk/client';
+import { GrpcTransportFactory } from '@a2a-js/sdk/client/grpc';
+import { TaskNotFoundError } from '@a2a-js/sdk/errors';
+import { credentials } from '@grpc/grpc-js';
+import { expect, test } from 'vitest';
+import { a2aBackend } from '../adapters/a2a/client.ts';
+import { openPeer, type Peer, sending, speech } from './support/a2a.ts';
+import { scriptedAgent } from './support/agents.ts';
+import { of, openTestHouse } from './support/house.ts';
+
+const talker = scriptedAgent(async (sink) => {
+  for (const fact of speech('m1', ['One. ', 'Two.'])) await sink.emit(fact);
+  return undefined;
+});
+const config = { grpc: { port: 0 } };
+
+async function cardOf(peer: Peer) {
+  return (await peer.call('GET', '/.well-known/agent-card.json')).body;
+}
+
+async function clientOf(peer: Peer, token: string | undefined) {
+  const card = await cardOf(peer);
+  const only = card.supportedInterfaces.filter(
+    (each: { protocolBinding: string; protocolVersion: string }) =>
+      each.protocolBinding === 'GRPC' && each.protocolVersion === '1.0',
+  );
+  const bearer = {
+    before: async (call: { options?: object }) => {
+      if (token) call.options = { ...call.options, serviceParameters: { authorization: `Bearer ${token}` } };
+    },
+    after: async () => {},
+  };
+  const factory = new ClientFactory(
+    ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
+      transports: [new GrpcTransportFactory({ grpcChannelCredentials: credentials.createInsecure() })],
+      preferredTransports: ['GRPC'],
+      clientConfig: { interceptors: [bearer] },
+    }),
+  );
+  return await factory.createFromAgentCard({ ...card, supportedInterfaces: only });
+}
+
+test('the card names it, for the agent that answers there', async () => {
+  const peer = await openPeer({ agents: [talker, scriptedAgent(async () => undefined, { name: 'other' })], config });
+  const bindings = async (path: string) =>
+    (await peer.call('GET', path)).body.supportedInterfaces.map(
+      (each: { protocolBinding: string }) => each.protocolBinding,
+    );
+  expect(await bindings('/a2a/agent/.well-known/agent-card.json')).toContain('GRPC');
+  expect(await bindings('/a2a/other/.well-known/agent-card.json')).not.toContain('GRPC');
+});
+
+test('sends, streams, gets, lists and refuses as the other bindings do', async () => {
+  const peer = await openPeer({ agents: [talker], config });
+  const client = await clientOf(peer, 'ana');
+  const task = await client.sendMessage(sending('go'));
+  if ('messageId' in task) throw new Error('a message came back');
+  expect(task.status?.state).toBe(TaskState.TASK_STATE_COMPLETED);
+  const http = await (await peer.client()).getTask({ id: task.id, tenant: '' });
+  const plain = (value: unknown) => JSON.parse(JSON.stringify(value));
+  expect(plain(await client.getTask({ id: task.id, tenant: '' }))).toEqual(plain(http));
+  const told: unknown[] = [];
+  for await (const { payload } of client.sendMessageStream(sending('go'))) told.push(payload?.$case);
+  expect(told).toEqual(['task', 'statusUpdate', 'artifactUpdate', 'artifactUpdate', 'artifactUpdate', 'statusUpdate']);
+  const list = {
+    tenant: '',
+    contextId: '',
+    status: 0,
+    pageToken: '',
+    includeArtifacts: false,
+    statusTimestampAfter: undefined,
+  };
+  expect((await client.listTasks(list)).totalSize).toBe(2);
+  await expect(client.getTask({ id: 'task_nobody', tenant: '' })).rejects.toThrow(TaskNotFoundError);
+});
+
+test('asks who is there', async () => {
+  const peer = await openPeer({ agents: [talker], config });
+  for (const token of [undefined, 'wrong']) {
+    const client = await clientOf(peer, token);
+    await expect(client.getTask({ id: 'x', tenant: '' })).rejects.toMatchObject({ status: 16 });
+  }
+  const theirs = await clientOf(peer, 'bo');
+  const mine = await (await clientOf(peer, 'ana')).sendMessage(sending('go'));
+  await expect(theirs.getTask({ id: (mine as { id: string }).id, tenant: '' })).rejects.toThrow(TaskNotFoundError);
+});
+
+test('a peer can be reached over it', async () => {
+  const peer = await openPeer({ agents: [talker], config });
+  const [at] = (await cardOf(peer)).supportedInterfaces
+    .filter((each: { protocolBinding: string }) => each.protocolBinding === 'GRPC')
+    .map((each: { url: string }) => each.url);
+  const deps = {
+    log: { info() {}, warn() {}, error() {} },
+    clock: { now: () => new Date().toISOString() },
+    secret: async () => 'ana',
+  };
+  const backend = a2aBackend('peer', { url: peer.base(), secret: 't', binding: 'GRPC', allow_origins: [at] }, deps);
+  const house = await openTestHouse({ agents: [backend] });
+  const task = await (await house.room()).task();
+  expect((await house.until(task.id)).status).toBe('COMPLETED');
+  const [said] = of(await house.events(task.id), 'agent.message');
+  expect(JSON.stringify(said?.payload)).toContain('One. Two.');
+});
