@@ -75,6 +75,10 @@ test('revoked, expired, altered and unknown keys are nobody', async () => {
   expect(await details(first.key.slice(0, -1) + (first.key.endsWith('A') ? 'B' : 'A'))).toBeUndefined();
   clock.advance(60 * 60 * 1000);
   expect(await kindOf(authenticate(second.key))).toBe('unauthenticated');
+  expect(await details(second.key)).toEqual({ reason: 'expired' });
+  await expect(authenticate(second.key)).rejects.toThrow(
+    'this API key expired at 2026-01-01T01:00:00.000Z; ask for a new one (tollbridge keys create)',
+  );
   expect((await keys.list()).map(({ state }) => state)).toEqual(['revoked', 'expired']);
 
   const third = await keys.create(wanted);

@@ -53,7 +53,7 @@ export interface ApiKeys {
   create(wanted: NewApiKey): Promise<{ readonly key: string; readonly record: ApiKey }>;
   list(): Promise<readonly ApiKey[]>;
   revoke(id: string): Promise<ApiKey>;
-  /** Whoever this key speaks for now; undefined when it is none of ours or expired. A revoked one is a fault that says so. */
+  /** Whoever this key speaks for now; undefined when it is none of ours. A revoked or expired one is a fault that says so. */
   actor(key: string): Promise<Actor | undefined>;
 }
 
@@ -148,7 +148,11 @@ export function createApiKeys({ path, clock, random }: ApiKeysOptions): ApiKeys 
       if (state === 'revoked') {
         throw new Fault('unauthenticated', 'the token is not valid', { details: { reason: 'revoked' } });
       }
-      return state === 'active' ? record.actor : undefined;
+      if (state === 'expired') {
+        const message = `this API key expired at ${record.expires_at}; ask for a new one (tollbridge keys create)`;
+        throw new Fault('unauthenticated', message, { details: { reason: 'expired' } });
+      }
+      return record.actor;
     },
   };
 }

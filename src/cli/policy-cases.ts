@@ -1,11 +1,12 @@
 /** Cases for rules, read from YAML. Closed: a word that is not known is a mistake with a place, not a wish. */
-import { type Static, type TProperties, Type } from '../model/type.ts';
+
 import { ACTION_KINDS } from '../model/actions.ts';
 import { Fault } from '../model/faults.ts';
 import { ClosedWord, NonEmpty, OpenObject } from '../model/schema.ts';
+import { type Static, type TProperties, Type } from '../model/type.ts';
 import { check } from '../model/validate.ts';
 import { AUTONOMY_TIERS, EFFECTS, EVIDENCE, type Verdict } from '../model/words.ts';
-import { type Problem, problemsFault } from '../policy/problems.ts';
+import { nearest, type Problem, problemsFault } from '../policy/problems.ts';
 import { parseYamlRules } from '../policy/rules-yaml.ts';
 
 const Optional = Type.Optional;
@@ -22,25 +23,26 @@ export const WORDS = {
   defer: 'defer',
 } as const satisfies Readonly<Record<string, Verdict>>;
 
+const ActionShape = Closed({
+  kind: Optional(ClosedWord(ACTION_KINDS)),
+  tool: Optional(NonEmpty),
+  server: Optional(NonEmpty),
+  target: Optional(NonEmpty),
+  effect: Optional(ClosedWord(EFFECTS)),
+  evidence: Optional(ClosedWord(EVIDENCE)),
+  arguments: Optional(OpenObject),
+  attributes: Optional(OpenObject),
+  principal: Optional(NonEmpty),
+  persona: Optional(NonEmpty),
+  tier: Optional(ClosedWord(AUTONOMY_TIERS)),
+  door: Optional(NonEmpty),
+  workspace: Optional(NonEmpty),
+  session: Optional(NonEmpty),
+  tenant: Optional(NonEmpty),
+});
 const CaseShape = Closed({
   name: Optional(NonEmpty),
-  action: Closed({
-    kind: Optional(ClosedWord(ACTION_KINDS)),
-    tool: Optional(NonEmpty),
-    server: Optional(NonEmpty),
-    target: Optional(NonEmpty),
-    effect: Optional(ClosedWord(EFFECTS)),
-    evidence: Optional(ClosedWord(EVIDENCE)),
-    arguments: Optional(OpenObject),
-    attributes: Optional(OpenObject),
-    principal: Optional(NonEmpty),
-    persona: Optional(NonEmpty),
-    tier: Optional(ClosedWord(AUTONOMY_TIERS)),
-    door: Optional(NonEmpty),
-    workspace: Optional(NonEmpty),
-    session: Optional(NonEmpty),
-    tenant: Optional(NonEmpty),
-  }),
+  action: ActionShape,
   expect: ClosedWord(Object.keys(WORDS) as (keyof typeof WORDS)[]),
   rule: Optional(NonEmpty),
   arguments: Optional(OpenObject),
@@ -73,6 +75,11 @@ export async function readCases(file: string, text: string): Promise<Cases> {
   const found: Problem[] = [];
   const cases = list.flatMap((each, index): Case[] => {
     const path = [...base, index];
+    const odd = unknownWord(each);
+    if (odd) {
+      found.push({ file, ...locate([...path, ...odd.path], true), message: odd.message });
+      return [];
+    }
     try {
       const { name, expect, ...rest } = check(CaseShape, each, 'case');
       const line = locate(path)?.line ?? 1;
@@ -86,6 +93,24 @@ export async function readCases(file: string, text: string): Promise<Cases> {
   });
   if (found.length > 0) throw problemsFault(found);
   return { cases, ...(rules && { rules }) };
+}
+
+/** A member that is on no list, and the one that was probably meant. */
+function unknownWord(each: unknown): { readonly path: readonly string[]; readonly message: string } | undefined {
+  const { action } = (each ?? {}) as { action?: unknown };
+  for (const [value, shape, path] of [
+    [each, CaseShape, []],
+    [action, ActionShape, ['action']],
+  ] as const) {
+    if (typeof value !== 'object' || value === null) continue;
+    const known = Object.keys(shape.properties);
+    const odd = Object.keys(value).find((key) => !known.includes(key));
+    if (odd === undefined) continue;
+    const meant = nearest(odd, known);
+    const instead = meant ? `did you mean ${meant}?` : `there are: ${known.join(', ')}`;
+    return { path: [...path, odd], message: `nothing here is called ${odd}; ${instead}` };
+  }
+  return undefined;
 }
 
 function listIn(value: unknown): { list?: readonly unknown[]; base: readonly string[]; rules?: string } {

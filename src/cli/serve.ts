@@ -2,6 +2,7 @@
 import { type CommonOptions, configFrom, requireUsable } from './context.ts';
 import { portOf } from './port.ts';
 import { onStop } from './stopping.ts';
+import { refuseExpiredKeys } from './strangers.ts';
 
 export interface ServeOptions extends CommonOptions {
   readonly host?: string;
@@ -15,6 +16,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     ...(options.port && { port: portOf(options.port) }),
   });
   await requireUsable(config.dataDir);
+  await refuseExpiredKeys(config);
   const { startGateway } = await import('../gateway.ts');
   const gateway = await startGateway(config, options);
   const { waiting, recovered } = gateway;

@@ -1,0 +1,116 @@
+/** What goes wrong most often, as it is told: one sentence, a fix, an exit code that scripts can rely on. */
+import { readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { createApiKeys } from '../src/auth/api-keys.ts';
+import { complaintOf, trouble } from '../src/cli/complaint.ts';
+import { EXIT, exitCodeOf } from '../src/cli/exit-codes.ts';
+import { showLog } from '../src/cli/log.ts';
+import { policyCheck } from '../src/cli/policy.ts';
+import { serve } from '../src/cli/serve.ts';
+import { FAULT_KINDS, Fault } from '../src/model/faults.ts';
+import { startChild } from '../src/wire/child.ts';
+import { aDirectory, ran, typed } from './support/cli.ts';
+
+test('a bad configuration: where, what, and nothing is started', async () => {
+  const dir = await aDirectory();
+  const config = join(dir, 'tollbridge.yaml');
+  await writeFile(config, 'approvals:\n  expire_after: soon\n');
+  const data = join(dir, 'data');
+  expect(await typed(() => serve({ config, data }))).toEqual({
+    code: 2,
+    out: '',
+    err: `tollbridge: ${config}:2:17: approvals.expire_after: soon is not a duration; write 30s, 10m, 12h or 30d\n`,
+  });
+  const absent = await typed(() => policyCheck({ config: join(dir, 'other.yaml') }));
+  expect(absent).toMatchObject({ code: 2, out: '' });
+  expect(absent.err).toContain('there is no such file');
+});
+
+test('a port that is taken: which one, and how to get another', async () => {
+  const server = createServer().listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await new Promise((resolve) => server.once('listening', resolve));
+  const { port } = server.address() as AddressInfo;
+  const dir = await aDirectory();
+  const config = join(dir, 'tollbridge.yaml');
+  await writeFile(config, '');
+  expect(await typed(() => serve({ config, data: join(dir, 'data'), port: String(port) }))).toEqual({
+    code: 6,
+    out: '',
+    err: `tollbridge: port ${port} on 127.0.0.1 is taken by another program\n  fix: stop that program, or take another port with --port (0 takes any that is free)\n`,
+  });
+});
+
+test('a store that cannot be written: where, why, and where else it could be', async () => {
+  const dir = await aDirectory();
+  await writeFile(join(dir, 'file'), '');
+  const config = join(dir, 'tollbridge.yaml');
+  await writeFile(config, '');
+  for (const data of [join(dir, 'file', 'data'), join(dir, 'file')]) {
+    const why = data.endsWith('data') ? 'a part of the path is a file' : 'it is a file';
+    expect(await typed(() => serve({ config, data, port: '0' }))).toEqual({
+      code: 6,
+      out: '',
+      err: `tollbridge: the data directory ${data} cannot be used: ${why}\n  fix: name another with --data DIR, or make this one writable for you\n`,
+    });
+  }
+});
+
+test('a command that is not there: its name, and who looks closer', async () => {
+  const { code, err } = await typed(() => startChild({ command: ['no-such-agent', '--acp'] }));
+  expect(code).toBe(7);
+  expect(err).toBe(
+    'tollbridge: could not start no-such-agent: there is no such command\n  fix: check its spelling and that it is installed; "tollbridge doctor -- COMMAND" looks at it more closely\n',
+  );
+});
+
+test('keys that have all expired: which, since when, and how to make a new one', async () => {
+  const dir = await aDirectory();
+  const config = join(dir, 'tollbridge.yaml');
+  await writeFile(config, '');
+  const data = join(dir, 'data');
+  const keys = createApiKeys({
+    path: join(data, 'auth', 'api-keys.json'),
+    clock: { now: () => '2020-01-01T00:00:00.000Z' },
+    random: (bytes) => new Uint8Array(bytes).fill(7),
+  });
+  const actor = { id: 'ci', kind: 'service' as const, scopes: ['tasks:read'] };
+  await keys.create({ name: 'ci', actor, expires_at: '2020-02-01T00:00:00.000Z' });
+  expect(await typed(() => serve({ config, data, host: '0.0.0.0', port: '0' }))).toEqual({
+    code: 5,
+    out: '',
+    err: 'tollbridge: 0.0.0.0 can be reached by others and every API key has expired: 0707070707070707 (ci) at 2020-02-01T00:00:00.000Z\n  fix: make a new one with "tollbridge keys create NAME --scope ... --expires 30d", or listen on 127.0.0.1\n',
+  });
+});
+
+test('an option nobody knows, a command nobody knows, an argument that is missing: exit 2 and where help is', async () => {
+  for (const args of [['serve', '--prot', '1'], ['dmeo'], ['verify'], ['demo', '--port', 'x']]) {
+    const { code, out, err } = await ran(args);
+    expect({ code, out }).toEqual({ code: 2, out: expect.not.stringContaining('event') });
+    expect(err).not.toBe('');
+  }
+  expect((await ran(['dmeo'])).err).toContain('Did you mean demo?');
+});
+
+test('our own mistakes do not look like anybody else’s, and a cause is never a stack trace', async () => {
+  const { sentence, code } = complaintOf(new TypeError('x is not a function'));
+  expect(sentence).toBe('something went wrong inside the bridge: x is not a function');
+  expect(code).toBe(70);
+  const { err } = await typed(async () => {
+    throw trouble('conflict', 'a\u001b[31mb', 'c');
+  });
+  expect(err).toBe('tollbridge: a\ufffd[31mb\n  fix: c\n');
+  expect(await typed(() => showLog({ data: '/nowhere/at/all' }))).toMatchObject({ code: 3 });
+});
+
+test('every fault has an exit code, and the table in the docs is the one in force', async () => {
+  for (const kind of FAULT_KINDS) expect(Object.values(EXIT)).toContain(exitCodeOf(new Fault(kind, 'x').kind));
+  const page = await readFile(join(import.meta.dirname, '../docs/commands.md'), 'utf8');
+  const table = page.split('## How commands end')[1]?.split('\n## ')[0] ?? '';
+  const codes = [...table.matchAll(/^\| +`?(\d+)`? +\|/gm)].map(([, code]) => Number(code));
+  expect(codes).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 70, 130]);
+  expect(Object.values(EXIT)).toEqual(codes);
+});
