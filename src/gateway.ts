@@ -128,8 +128,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   try {
     const recovered = await house.start();
     await haveWorkspace(house);
-    const waiting = (await house.bridge.list(KEEPER, { object: 'ask', where: { state: 'open' }, limit: 200 })).data
-      .length;
+    const waiting = await openQuestions(house);
     await declare(house.bridge, KEEPER, config, systemClock);
     const told = new WeakSet<PolicyEngine>();
     const tell = (engines: readonly PolicyEngine[]) => {
@@ -187,6 +186,18 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     await closeAll([...opened, house, parts, ...(traced ? [traced] : [])], logger);
     throw cause;
   }
+}
+
+async function openQuestions({ bridge }: House): Promise<number> {
+  let count = 0;
+  let after: string | undefined;
+  do {
+    const where = { state: 'open' };
+    const page = await bridge.list(KEEPER, { object: 'ask', where, limit: 200, ...(after && { after }) });
+    count += page.data.length;
+    after = page.next;
+  } while (after);
+  return count;
 }
 
 /** Who is told of questions, each with its key; one whose key is missing stops the start, not the question. */

@@ -244,6 +244,31 @@ describe('an agent that can go on', () => {
     }
   });
 
+  test('is left for the house it belongs to by one that only visits, and ended by a keeper without the agent', async () => {
+    const agents = () => [scripted('one', async ({ sink }) => void (await sink.emit(text('done'))), { resume: true })];
+    const stuck = [scripted('one', async ({ signal }) => await stopped(signal), { resume: true })];
+    const first = await openMortal({ backends: stuck, settings });
+    const session = await first.session();
+    const { id } = await first.submit(session);
+    const other = await first.submit(await first.session());
+    await first.die();
+    const visiting = { ...settings, keeper: false };
+    const visitor = await openLife({ dir: first.dir, backends: [], settings: visiting });
+    expect(visitor.recovered).toEqual({ resumed: 0, started: 0, failed: 0 });
+    expect((await visitor.task(id)).status).toBe('WORKING');
+    await visitor.house.close();
+    const home = await openLife({ dir: first.dir, backends: agents(), settings: visiting });
+    expect(home.recovered).toEqual({ resumed: 2, started: 0, failed: 0 });
+    expect((await home.ended(id)).status).toBe('COMPLETED');
+    expect((await home.ended(other.id)).status).toBe('COMPLETED');
+
+    const again = await openMortal({ backends: stuck, settings });
+    const lost = await again.submit(await again.session());
+    await again.die();
+    const keeper = await openLife({ dir: again.dir, backends: [], settings });
+    expect((await keeper.ended(lost.id)).status).toBe('FAILED');
+  });
+
   test('an approval given for one act does not serve another that asks in its place', async () => {
     let to = 'ana';
     const script: Script = async ({ sink }) => {

@@ -72,6 +72,11 @@ export interface Settings {
   readonly deferCapMs: number;
   readonly inlineLimit: number;
   readonly artifactLimit: number;
+  /**
+   * Looks after work of agents it does not have, and ends it when its process has died. Not for one that only visits: the gateway it
+   * belongs to comes back for it.
+   */
+  readonly keeper: boolean;
   /** How often to look for tasks whose process has died. */
   readonly sweepMs: number;
 }
@@ -85,6 +90,7 @@ const DEFAULTS: Settings = {
   deferCapMs: 60_000,
   inlineLimit: 64 * 1024,
   artifactLimit: 64 * 1024 * 1024,
+  keeper: true,
   sweepMs: 10_000,
 };
 
@@ -264,7 +270,7 @@ export function createCore(deps: CoreDeps): Core {
 
     async start() {
       held = await store.lease(`instance:${instance}`);
-      const orphans = { ...shared, runner, isDead };
+      const orphans = { ...shared, runner, isDead, keeper: settings.keeper };
       await asks.expireDue();
       const recovered = await recover(orphans);
       const again = async () => {

@@ -17,6 +17,8 @@ export interface RecoveryDeps {
   readonly endings: Endings;
   readonly runner: Runner;
   readonly backends: ReadonlyMap<string, AgentBackend>;
+  /** Ends what nobody can go on with, whoever's agent it was. */
+  readonly keeper: boolean;
   readonly instance: string;
   readonly isDead: (instance: string) => Promise<boolean>;
   readonly logger: Logger;
@@ -79,6 +81,8 @@ async function recoverOne(deps: RecoveryDeps, run: Run): Promise<Found | undefin
   const task = await store.get<Task & Row>('task', run.id);
   if (!task || isTerminal(task.status) || runner.has(task.id)) return undefined;
   const stillTheirs = (now: Run | undefined) => now?.instance === run.instance;
+  const backend = backends.get(run.agent);
+  if (!backend && !deps.keeper) return undefined; // whoever has the agent, or keeps the house, looks after it
 
   if (run.cancel_requested) {
     const reason = 'canceled before the restart';
@@ -89,7 +93,6 @@ async function recoverOne(deps: RecoveryDeps, run: Run): Promise<Found | undefin
     );
     return { as: 'failed' };
   }
-  const backend = backends.get(run.agent);
   if (task.status === 'SUBMITTED') {
     // Nobody had begun. Only a process that has the agent may; the others leave it waiting.
     return backend && { as: 'started', begin: () => runner.enqueue(task) };
