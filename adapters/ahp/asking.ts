@@ -18,6 +18,8 @@ export interface Welcome {
   readonly timeoutMs: number | undefined;
   readonly batchSize: number | undefined;
   readonly maxDepth: number | undefined;
+  /** Free words; the ones we act on are few. */
+  readonly capabilities: readonly string[];
 }
 
 export interface Asking {
@@ -68,7 +70,7 @@ export function createAsking(link: Link, newId: () => string, timeoutMs: number)
         throw new HarnessError('protocol', `the harness speaks version ${version}, and we speak ${PROTOCOL}`);
       }
       const { timeout_ms, batch_size, max_depth } = (answer.config ?? {}) as Record<string, number | undefined>;
-      const info = answer.harness_info as { name: string; version: string };
+      const info = answer.harness_info as { name: string; version: string; capabilities?: readonly string[] };
       welcome = {
         version,
         name: info.name,
@@ -76,6 +78,7 @@ export function createAsking(link: Link, newId: () => string, timeoutMs: number)
         timeoutMs: timeout_ms,
         batchSize: batch_size,
         maxDepth: max_depth,
+        capabilities: info.capabilities ?? [],
       };
       return welcome;
     },

@@ -2,11 +2,22 @@
  * An outside harness that decides for us. It is one engine among others: our own rules come first and the strictest word
  * counts. Its silence, its absence and anything that is not a decision are a no, unless it was only ever asked for advice.
  */
-import type { Action, Actor, Bridge, Decision, Deps, PolicyEngine } from '../../src/index.ts';
+import {
+  type Action,
+  type Actor,
+  type Bridge,
+  type Decision,
+  type Deps,
+  Fault,
+  type PolicyEngine,
+} from '../../src/index.ts';
 import { type Asking, createAsking } from './asking.ts';
 import type { UpstreamConfig } from './config.ts';
 import { HarnessError } from './harness-error.ts';
 import { type Credential, openLink } from './links.ts';
+import { manyMayListen } from './patience.ts';
+import { createReasking } from './reasking.ts';
+import { createTelling } from './telling.ts';
 import type { AhpEvent } from './translate.ts';
 import { toCoreDecision, toWireQuestion, toWireTelling } from './upstream.ts';
 
@@ -20,6 +31,21 @@ export interface Upstream extends PolicyEngine {
   close(): Promise<void>;
 }
 
+/** A harness is in one place, and one thing proves who we are. */
+export function requireOnePlace({ url, socket, command, api_key, token }: UpstreamConfig): void {
+  const places = Object.entries({ url, socket, command }).flatMap(([word, said]) => (said === undefined ? [] : [word]));
+  if (places.length !== 1) {
+    const found = places.length === 0 ? 'none of them is there' : `${places.join(' and ')} are there`;
+    throw new Fault('invalid_request', `say where the harness is with one of url, socket and command; ${found}`);
+  }
+  if (api_key !== undefined && token !== undefined) {
+    throw new Fault('invalid_request', 'the harness takes an api_key or a token, not both');
+  }
+  if (url !== undefined && !/^(https?|wss?):\/\//i.test(url)) {
+    throw new Fault('invalid_request', `${url} is not an http(s) or ws(s) address`, { param: '/url' });
+  }
+}
+
 const TIMEOUT_MS = 10_000;
 const QUEUE = 1_000;
 /** After a failed attempt nobody is kept waiting for another one this soon. */
@@ -27,13 +53,12 @@ const FIRST_REST_MS = 100;
 const LONGEST_REST_MS = 5_000;
 
 export function createUpstream(config: UpstreamConfig, deps: Pick<Deps, 'log' | 'clock' | 'ids' | 'secret'>): Upstream {
+  requireOnePlace(config);
   const { timeout_ms: timeoutMs = TIMEOUT_MS, on_failure: onFailure = 'block', queue: most = QUEUE } = config;
   const name = `ahp:${config.name ?? config.url?.replace(/[?#].*$/, '') ?? config.socket ?? config.command?.[0] ?? 'harness'}`;
   const hop = config.hop ?? `tollbridge@${process.pid}`;
-  const closing = new AbortController();
-  const waiting: AhpEvent[] = [];
+  const closing = manyMayListen(new AbortController());
   let connected: Promise<Asking> | undefined;
-  let sending: Promise<void> | undefined;
   let rest = FIRST_REST_MS;
   let notBefore = 0;
 
@@ -80,7 +105,8 @@ export function createUpstream(config: UpstreamConfig, deps: Pick<Deps, 'log' | 
     }
   }
 
-  async function decide(action: Action, signal: AbortSignal): Promise<Decision> {
+  /** What it says now, in our words; `defer` as it said it. */
+  async function ask(action: Action, signal: AbortSignal): Promise<Decision> {
     const question = toWireQuestion(action, hop, deps.clock.now());
     if (!question)
       return { verdict: 'allow', code: 'no_objection', reason: `${name} is not asked about this`, engine: name };
@@ -91,12 +117,20 @@ export function createUpstream(config: UpstreamConfig, deps: Pick<Deps, 'log' | 
         return { verdict: 'block', reason: 'harness depth limit', code: 'depth_limit', engine: name };
       }
       const said = await asking.event(question, signal);
-      return toCoreDecision(action, question, said, { engine: name, deferMeans: config.defer_means ?? 'retry' });
+      return toCoreDecision(action, question, said, name);
     } catch (cause) {
       const why = cause instanceof HarnessError ? cause.message : 'it could not be asked';
       deps.log.warn({ engine: name, why, on_failure: onFailure }, 'an outside harness gave no decision');
       return withoutDecision(`${name} gave no decision: ${why}`);
     }
+  }
+
+  async function decide(action: Action, signal: AbortSignal): Promise<Decision> {
+    const said = await ask(action, signal);
+    if (said.verdict !== 'defer' || !reasking) return said;
+    const { retry_after_ms = 0, ...rest } = said;
+    reasking.putOff(action, retry_after_ms);
+    return { ...rest, verdict: 'escalate' };
   }
 
   function withoutDecision(reason: string): Decision {
@@ -110,59 +144,41 @@ export function createUpstream(config: UpstreamConfig, deps: Pick<Deps, 'log' | 
     }
   }
 
-  function tell(event: AhpEvent): void {
-    if (closing.signal.aborted) return;
-    if (waiting.length >= most) {
-      const oldest = waiting.findIndex(({ event_type }) => event_type !== 'run_lifecycle');
-      if (oldest < 0) return;
-      waiting.splice(oldest, 1);
-    }
-    waiting.push(event);
-    sending ??= send().finally(() => {
-      sending = undefined;
-    });
-  }
-
-  async function send(): Promise<void> {
-    while (waiting.length > 0 && !closing.signal.aborted) {
-      let next = waiting[0];
-      try {
-        const asking = await connection();
-        // It may have been dropped for newer ones while nobody could be told.
-        next = waiting[0];
-        // Harnesses before 2.4 do not know the words of the run contracts.
-        const known = Number(asking.welcome?.version.split('.')[1] ?? 0) >= 4;
-        if (next && (known || !CONTRACTS.has(next.event_type))) await asking.notify(next);
-      } catch (cause) {
-        deps.log.warn({ engine: name, err: cause }, 'something could not be told to an outside harness');
-        if (next && next.event_type === 'run_lifecycle' && !closing.signal.aborted) {
-          await pause(Math.max(10, notBefore - Date.now()), closing.signal);
-          continue;
-        }
-      }
-      const at = waiting.indexOf(next as AhpEvent);
-      if (at >= 0) waiting.splice(at, 1);
-    }
-  }
+  const telling = createTelling({
+    name,
+    most,
+    log: deps.log,
+    closing: closing.signal,
+    connection,
+    restMs: () => notBefore - Date.now(),
+  });
+  const reasking =
+    config.defer_means === 'approval'
+      ? createReasking({
+          engine: name,
+          log: deps.log,
+          closing: closing.signal,
+          ask: (action) => ask(action, closing.signal),
+        })
+      : undefined;
 
   return {
     name,
     // The gate waits until we have given up ourselves: then the reason is ours to give.
     patienceMs: timeoutMs + 500,
     decide,
-    tell,
+    tell: telling.tell,
     listen(bridge, actor) {
       (async () => {
         const from = { stream: { of: 'all' }, after: 'now' } as const;
         for await (const event of bridge.follow(actor, from, closing.signal)) {
+          reasking?.heard(event, bridge);
           const told = toWireTelling(event, hop);
-          if (told) tell(told);
+          if (told) telling.tell(told);
         }
       })().catch((cause) => deps.log.error({ err: cause }, 'an outside harness is no longer told what happens'));
     },
-    async told() {
-      await sending;
-    },
+    told: telling.told,
     async close() {
       closing.abort();
       const asking = await connected?.catch(() => undefined);
@@ -171,8 +187,6 @@ export function createUpstream(config: UpstreamConfig, deps: Pick<Deps, 'log' | 
   };
 }
 
-const CONTRACTS = new Set(['run_lifecycle', 'task_list', 'verification']);
-
 /** The connection may be for others too: giving up waiting for it does not give it up. */
 function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
@@ -180,19 +194,5 @@ function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
     if (signal.aborted) return stop();
     signal.addEventListener('abort', stop, { once: true });
     promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
-  });
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener(
-      'abort',
-      () => {
-        clearTimeout(timer);
-        resolve();
-      },
-      { once: true },
-    );
   });
 }

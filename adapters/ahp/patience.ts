@@ -49,3 +49,17 @@ export function afterwards(signal: AbortSignal, ms: number): { readonly passed: 
     },
   };
 }
+
+/** Until the time is up or it is called off, whichever comes first. */
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    if (signal.aborted) done();
+    else signal.addEventListener('abort', done, { once: true });
+  });
+}

@@ -14,6 +14,7 @@ import {
   type ProposedAction,
   type Row,
 } from '../../src/index.ts';
+import { pause } from './patience.ts';
 import type { Asked, Run } from './runs.ts';
 import { type Ruled, ruledBy } from './translate.ts';
 
@@ -120,17 +121,4 @@ export function createRulings(bridge: Bridge, ids: Ids): Rulings {
   }
 
   return { ask };
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    if (signal.aborted) done();
-    else signal.addEventListener('abort', done, { once: true });
-  });
 }

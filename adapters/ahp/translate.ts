@@ -73,13 +73,18 @@ const BESIDE_ARGUMENTS = new Set(['tool_name', 'tool', 'name', 'action_type', 'w
 
 /** AHP has no call ids: the same tool with the same arguments is the same call. */
 export function fingerprint(...parts: readonly Json[]): string {
+  return hashOf(parts as Json).slice(0, 16);
+}
+
+/** SHA-256 of its canonical form, or of its own where it has none, as hex. */
+export function hashOf(value: Json): string {
   let spelled: string;
   try {
-    spelled = canonicalJson(parts as Json);
+    spelled = canonicalJson(value);
   } catch {
-    spelled = JSON.stringify(parts);
+    spelled = JSON.stringify(value);
   }
-  return createHash('sha256').update(spelled).digest('hex').slice(0, 16);
+  return createHash('sha256').update(spelled).digest('hex');
 }
 
 const TARGETS = ['file_path', 'path', 'filename', 'url', 'uri'];

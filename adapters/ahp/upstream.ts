@@ -2,7 +2,7 @@
 import { type EventType, eventRow, type Family, heard } from '../../mappings/ahp.ts';
 import type { Action, CoreEvent, Decision, Json, JsonObject } from '../../src/index.ts';
 import { isObject } from './decode.ts';
-import type { AhpEvent } from './translate.ts';
+import { type AhpEvent, hashOf } from './translate.ts';
 
 /** The question to put to a harness; undefined for what it has no word for, on which it then has no opinion. */
 export function toWireQuestion(action: Action, hop: string, now: string): AhpEvent | undefined {
@@ -85,20 +85,10 @@ function textOf({ arguments: args }: Action): string | undefined {
   return texts.length > 0 ? texts.join('\n') : undefined;
 }
 
-export interface Reading {
-  readonly engine: string;
-  readonly deferMeans: 'retry' | 'approval';
-}
-
 /** A later look is never put off longer than this. */
 const LONGEST_DEFER_MS = 60_000;
 
-export function toCoreDecision(
-  action: Action,
-  event: AhpEvent,
-  said: JsonObject,
-  { engine, deferMeans }: Reading,
-): Decision {
+export function toCoreDecision(action: Action, event: AhpEvent, said: JsonObject, engine: string): Decision {
   const family: Family = eventRow(event.event_type).answer ?? 'generic';
   const words: Readonly<Record<string, Decision['verdict']>> = heard[family];
   const word = String(said.decision);
@@ -116,7 +106,6 @@ export function toCoreDecision(
     };
   }
   if (verdict === 'defer') {
-    if (deferMeans === 'approval') return { verdict: 'escalate', reason, engine };
     const ms = typeof said.retry_after_ms === 'number' ? said.retry_after_ms : LONGEST_DEFER_MS;
     return { verdict: 'defer', reason, engine, retry_after_ms: Math.min(ms, LONGEST_DEFER_MS) };
   }
@@ -206,11 +195,23 @@ function tellingOf({ event, payload, task_id, session_id, created_at }: CoreEven
     case 'tool.completed':
     case 'tool.failed': {
       const tool = payload.name as Json;
-      const result = { status: event === 'tool.completed' ? 'success' : 'error', output: payload.output ?? null };
+      // What a call brought is not ours to hand on; whoever has it too can compare.
+      const result = {
+        status: event === 'tool.completed' ? 'success' : 'error',
+        output_hash: `sha256:${hashOf(payload.output ?? null)}`,
+      };
       return {
         event_type: 'post_action' as const,
         payload: { action_type: 'tool_call', tool_name: tool, tool, result },
       };
+    }
+    case 'agent.message': {
+      const { parts } = (payload.message ?? {}) as { parts?: readonly JsonObject[] };
+      const shown = (parts ?? []).flatMap(({ type, text, visibility }) =>
+        type === 'text' && visibility === 'public' && typeof text === 'string' ? [text] : [],
+      );
+      if (shown.length === 0) return undefined;
+      return { event_type: 'post_response' as const, payload: { response_text: shown.join('\n') } };
     }
     case 'vendor.tollbridge.plan': {
       const entries = (Array.isArray(payload.entries) ? payload.entries : []) as readonly JsonObject[];
