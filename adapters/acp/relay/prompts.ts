@@ -113,6 +113,7 @@ export function createPrompts(deps: PromptsDeps): Prompts {
   }
 
   async function close(turn: Turn, message: JsonObject): Promise<void> {
+    turns.leave(turn);
     const { scribe } = await turn.begun;
     ending(turn);
     const result = (message.result ?? null) as Json;

@@ -63,6 +63,8 @@ export interface Turns {
   open(place: Place, opening: Opening): Promise<Turn>;
   /** Of a session of the agent's: the turn that runs in it. */
   running(wireId: string): Turn | undefined;
+  /** The agent has said its last word; what comes now is not of this turn, though its end is still being written. */
+  leave(turn: Turn): void;
   all(): readonly Turn[];
 }
 
@@ -79,6 +81,7 @@ const ENDS = ['task.completed', 'task.failed', 'task.canceled'];
 export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Turns {
   const tickets = new Map<string, { begin(begun: Omit<Begun, 'scribe'>): Promise<End>; stop(): void }>();
   const current = new Map<string, Turn>();
+  const unended = new Set<Turn>();
 
   const backend: AgentBackend = {
     name,
@@ -151,9 +154,11 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
       },
     });
     current.set(place.wireId, turn);
-    const leave = () => {
+    unended.add(turn);
+    const forget = () => {
       tickets.delete(ticket);
-      if (current.get(place.wireId) === turn) current.delete(place.wireId);
+      unended.delete(turn);
+      leave(turn);
     };
     try {
       const { resource } = await bridge().submit({
@@ -168,15 +173,20 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
       });
       accept(resource.id);
       watch(turn, resource.id, opening).then((last) => {
-        leave();
+        forget();
         never(new Fault('policy_violation', String(last?.payload.reason ?? 'the work ended before it began')));
         close(last);
       });
       return turn;
     } catch (cause) {
-      leave();
+      forget();
       throw cause;
     }
+  }
+
+  function leave(turn: Turn): void {
+    const { wireId } = turn.place;
+    if (current.get(wireId) === turn) current.delete(wireId);
   }
 
   /** What becomes of it is read from the log, wherever it was decided. */
@@ -203,6 +213,7 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
     backend,
     open,
     running: (wireId) => current.get(wireId),
-    all: () => [...current.values()],
+    leave,
+    all: () => [...unended],
   };
 }

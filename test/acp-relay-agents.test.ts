@@ -1,0 +1,247 @@
+/** Agents as they are: they do not ask, ask late, ask with an id, tell things twice, and go on talking. Each is on record as it was. */
+import { expect, test } from 'vitest';
+import * as agents from './support/acp-agents.ts';
+import { openStage, picks, type Stage, text } from './support/acp-relay.ts';
+import { of } from './support/house.ts';
+
+const ALLOW_WRITES = '[{ id: edits, when: { effect: write }, then: allow, say: edits are fine }]';
+
+async function receipt({ home, task }: Stage) {
+  const [only] = await home.receipts((await task()).id);
+  return only;
+}
+
+test('one that never asks is on record as observed, and no more is claimed', async () => {
+  const stage = await openStage({ rules: '[{ id: no-shell, when: { effect: execute }, then: block, say: no }]' });
+  await stage.greeted();
+  agents.neverAsks(stage.agent);
+  await stage.prompt();
+  expect((await receipt(stage))?.side_effects.tool_calls).toMatchObject([
+    { call_id: 'c1', tool: 'execute', status: 'succeeded', metadata: { evidence: 'observed' } },
+  ]);
+});
+
+test('one that asks before it tells is asked about what it asks', async () => {
+  const stage = await openStage();
+  await stage.greeted();
+  const answers: unknown[] = [];
+  agents.asksFirst(stage.agent, answers);
+  stage.editor.on('session/request_permission', picks('reject_once'));
+  await stage.prompt();
+  expect(answers).toEqual(['no']);
+  expect(stage.editor.frames.at(-2)?.params?.update).toMatchObject({
+    sessionUpdate: 'tool_call_update',
+    toolCallId: 'g1',
+    status: 'failed',
+  });
+  expect((await receipt(stage))?.approvals).toMatchObject([
+    { action: 'tool:edit', decision: 'denied', actor: 'local:ana' },
+  ]);
+});
+
+test('one that asks with only an id is decided by what is known of the call', async () => {
+  const rules =
+    '[{ id: make, when: { effect: execute, arguments: { command: make } }, then: allow, say: building is fine }]';
+  const stage = await openStage({ rules });
+  await stage.greeted();
+  const answers: unknown[] = [];
+  agents.asksById(stage.agent, answers);
+  await stage.prompt();
+  expect(answers).toEqual(['once']);
+  expect((await receipt(stage))?.side_effects.tool_calls).toMatchObject([
+    { call_id: 'o1', tool: 'bash', status: 'succeeded', metadata: { evidence: 'asked', rule_id: 'make' } },
+  ]);
+});
+
+test('a lasting permission is never chosen for someone, and is honoured and noted when a person chooses it', async () => {
+  const byRule = await openStage({ rules: ALLOW_WRITES });
+  await byRule.greeted();
+  const answers: unknown[] = [];
+  agents.offersAlways(byRule.agent, answers);
+  await byRule.prompt();
+  expect(answers).toEqual(['once']);
+
+  const byPerson = await openStage();
+  await byPerson.greeted();
+  agents.offersAlways(byPerson.agent, answers);
+  byPerson.editor.on('session/request_permission', picks('allow_always'));
+  await byPerson.prompt();
+  expect(answers).toEqual(['once', 'always-tool']);
+  const events = await byPerson.home.events((await byPerson.task()).id);
+  expect(of(events, 'vendor.acp.standing_grant').map(({ payload }) => payload)).toEqual([
+    { tool_call_id: 'q1', by: 'local:ana' },
+  ]);
+});
+
+test('where lasting permissions are hidden the editor is not offered any, and the log says so', async () => {
+  const stage = await openStage({ relay: { standingGrants: 'hide' } });
+  await stage.greeted();
+  const answers: unknown[] = [];
+  agents.offersAlways(stage.agent, answers);
+  stage.editor.on('session/request_permission', picks('allow_once'));
+  await stage.prompt();
+  const question = stage.editor.frames.find(({ method }) => method === 'session/request_permission');
+  expect(question?.params?.options).toEqual([
+    { optionId: 'once', name: 'Allow', kind: 'allow_once' },
+    { optionId: 'no', name: 'Reject', kind: 'reject_once' },
+  ]);
+  expect(answers).toEqual(['once']);
+  expect(of(await stage.home.events((await stage.task()).id), 'vendor.acp.options_hidden')).toHaveLength(1);
+});
+
+test('when only a lasting permission is offered a rule cannot give it, and a person is asked', async () => {
+  const stage = await openStage({ rules: ALLOW_WRITES });
+  await stage.greeted();
+  const answers: unknown[] = [];
+  agents.offersAlways(stage.agent, answers, true);
+  stage.editor.on('session/request_permission', picks('allow_always'));
+  await stage.prompt();
+  stage.editor.on('session/request_permission', picks('reject_once'));
+  await stage.prompt();
+  expect(answers).toEqual(['always-tool', 'no']);
+});
+
+test.each([
+  { name: 'before it reports it', options: { first: true } },
+  { name: 'after it reported it', options: { first: false } },
+  { name: 'and reports it with a relative path', options: { first: true, reported: 'a.txt' } },
+])('a write that goes through the editor $name is one write, and held', async ({ options }) => {
+  const stage = await openStage();
+  await stage.greeted();
+  agents.writesTwice(stage.agent, options);
+  stage.editor.on('session/request_permission', picks('allow_once'));
+  stage.editor.on('fs/write_text_file', () => null);
+  await stage.prompt();
+  const { fs_writes = [], tool_calls = [] } = (await receipt(stage))?.side_effects ?? {};
+  expect(fs_writes).toEqual([
+    {
+      path: 'a.txt',
+      operation: 'modify',
+      before_sha256: null,
+      after_sha256: 'sha256:7aa7a5359173d05b63cfd682e3c38487f3cb4f7f1d60659fe59fab1505977d4c',
+    },
+  ]);
+  expect(tool_calls.map(({ tool, metadata }) => [tool, metadata?.evidence])).toEqual([
+    ['Write', 'asked'],
+    ['fs.write', 'held'],
+  ]);
+  // One yes to the call covers the file it was about.
+  const asked = stage.editor.frames.filter(({ method }) => method === 'session/request_permission');
+  expect(asked).toHaveLength(options.first ? 1 : 2);
+});
+
+test('one that writes to the disk itself is on record with what it told', async () => {
+  const stage = await openStage({ rules: ALLOW_WRITES });
+  await stage.greeted();
+  agents.writesItself(stage.agent);
+  await stage.prompt();
+  expect((await receipt(stage))?.side_effects.fs_writes).toMatchObject([{ path: 'b.txt', operation: 'modify' }]);
+});
+
+test.each(['result', 'quota', 'chunk'] as const)('what a turn used is found in its %s', async (where) => {
+  const stage = await openStage();
+  await stage.greeted();
+  agents.saysUsage(stage.agent, where);
+  await stage.prompt();
+  const [usage] = of(await stage.home.events((await stage.task()).id), 'vendor.tollbridge.usage');
+  expect(usage?.payload).toMatchObject({ input_tokens: 12, output_tokens: 3 });
+});
+
+test('what is said after the end arrives, and stands beside the receipt', async () => {
+  const stage = await openStage();
+  await stage.greeted();
+  agents.talksLate(stage.agent);
+  await stage.prompt();
+  await stage.editor.heard(({ params }) => JSON.stringify(params ?? {}).includes('and another'));
+  await stage.relay.agentGone('done');
+  const notes = of(await stage.home.all(), 'vendor.tollbridge.passthrough').filter(({ ext }) => ext);
+  expect(notes.map(({ ext }) => ext)).toEqual([{ acp: { late: true, count: 2 } }]);
+  expect((await stage.task()).status).toBe('COMPLETED');
+});
+
+test('a question after the end has a turn of its own', async () => {
+  const stage = await openStage();
+  await stage.greeted();
+  const answers: unknown[] = [];
+  agents.asksLate(stage.agent, answers);
+  stage.editor.on('session/request_permission', picks('allow_once'));
+  await stage.prompt();
+  await stage.agent.heard(({ result }) => JSON.stringify(result ?? {}).includes('once'));
+  const [late, first] = await stage.tasks();
+  expect(first?.status).toBe('COMPLETED');
+  expect((await stage.home.until(String(late?.id))).status).toBe('COMPLETED');
+  expect(late?.input).toEqual({ kind: 'agent_initiated', method: 'session/request_permission' });
+});
+
+test('two calls under one name are two calls', async () => {
+  const stage = await openStage({ rules: ALLOW_WRITES });
+  await stage.greeted();
+  const answers: unknown[] = [];
+  agents.reusesIds(stage.agent, answers);
+  await stage.prompt();
+  expect(answers).toEqual(['once', 'once']);
+  const calls = (await receipt(stage))?.side_effects.tool_calls ?? [];
+  expect(calls.map(({ call_id, status }) => [call_id, status])).toEqual([
+    ['same', 'succeeded'],
+    ['same#2', 'succeeded'],
+  ]);
+});
+
+test('history told again on loading arrives and is not written down again', async () => {
+  const stage = await openStage();
+  await stage.greeted();
+  agents.replays(stage.agent);
+  await stage.editor.ask('session/load', { sessionId: 's1', cwd: '/work/project', mcpServers: [] });
+  expect(stage.editor.frames.filter(({ method }) => method === 'session/update')).toHaveLength(2);
+  await stage.relay.agentGone('done');
+  const log = JSON.stringify(await stage.home.all());
+  expect(log).not.toContain('said long ago');
+});
+
+test('a question the agent takes back is closed everywhere', async () => {
+  const stage = await openStage();
+  await stage.greeted();
+  const answers: unknown[] = [];
+  agents.takesBack(stage.agent, answers);
+  const done = stage.prompt();
+  await stage.editor.heard(({ method }) => method === 'session/request_permission');
+  stage.editor.notify('test/now', {});
+  await done;
+  expect(answers).toEqual(['no']);
+  expect(
+    stage.editor.frames.some(({ method, params }) => method === '$/cancel_request' && params?.requestId === 'mine'),
+  ).toBe(true);
+});
+
+test('an option of a kind nobody knows is not a yes', async () => {
+  const stage = await openStage();
+  await stage.greeted();
+  const answers: unknown[] = [];
+  stage.agent.on('session/prompt', async () => {
+    const options = [
+      { optionId: 'maybe', name: 'Perhaps', kind: 'allow_sometimes' },
+      { optionId: 'no', name: 'No', kind: 'reject_once' },
+    ];
+    const { result } = await stage.agent.ask('session/request_permission', {
+      sessionId: 's1',
+      toolCall: { toolCallId: 'x', kind: 'edit' },
+      options,
+    });
+    answers.push(result);
+    return { stopReason: 'end_turn' };
+  });
+  stage.editor.on('session/request_permission', picks('allow_sometimes'));
+  await stage.prompt();
+  expect(answers).toEqual([{ outcome: { outcome: 'selected', optionId: 'no' } }]);
+});
+
+test('a turn that stops for a reason nobody knows has not succeeded', async () => {
+  const stage = await openStage();
+  await stage.greeted();
+  stage.agent.on('session/prompt', () => {
+    stage.agent.notify('session/update', text('hm'));
+    return { stopReason: 'bored' };
+  });
+  expect((await stage.prompt()).result).toEqual({ stopReason: 'bored' });
+  expect(await stage.task()).toMatchObject({ status: 'FAILED', failure: { code: 'unknown_stop_reason' } });
+});
