@@ -1,7 +1,16 @@
 /** What can be said about this protocol in a configuration, and what holds when nothing is said. */
 import { isAbsolute } from 'node:path';
-import { type Static, Type } from 'typebox';
-import { ClosedWord, type Deps, Fault, Id, type JsonObject, NonEmpty, OpenObject } from '../../src/index.ts';
+import {
+  ClosedWord,
+  type Deps,
+  Fault,
+  Id,
+  type JsonObject,
+  NonEmpty,
+  OpenObject,
+  type Static,
+  Type,
+} from '../../src/index.ts';
 
 const Optional = Type.Optional;
 const Ms = Type.Integer({ minimum: 1 });

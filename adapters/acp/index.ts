@@ -2,14 +2,18 @@
 import { PROTOCOL } from '../../mappings/acp.ts';
 import type { Adapter } from '../../src/index.ts';
 import { acpBackend } from './client.ts';
-import { type AcpBackendConfig, type AcpConfig, backendSchema, configSchema } from './config.ts';
+import { type AcpBackendConfig, type AcpConfig, backendSchema, configSchema, settingsOf } from './config.ts';
+import { acpDoor } from './server.ts';
 
 export const acp: Adapter<AcpConfig> = {
   name: 'acp',
   revision: String(PROTOCOL),
   configSchema,
+  door: (config, deps) => acpDoor(settingsOf(config), deps),
   backend: {
     configSchema: backendSchema,
     open: (name, config: AcpBackendConfig, deps) => acpBackend(name, config, deps),
   },
 };
+
+export { type ServeOptions, serveAcp } from './serve-lines.ts';

@@ -15,6 +15,7 @@ import {
   type JsonObject,
   type Logger,
   type Row,
+  type Stream,
 } from '../../src/index.ts';
 import type { ClientProfile } from './client-profile.ts';
 import { type Fetched, isText } from './content.ts';
@@ -111,11 +112,11 @@ export function createViewer(deps: ViewerDeps): Viewer {
       for await (const { payload } of bridge.events(actor, { stream, kinds: ['session.truncated'] })) {
         for (const id of (payload.removed ?? []) as readonly string[]) removed.add(id);
       }
+      if (after) await recall(stream, after);
       for await (const event of bridge.events(actor, { stream, ...(after && { after }) })) {
         cursor = event.id;
         const message = within(event.payload, 'message', 'id') ?? event.payload.message_id;
-        if (removed.has(String(message))) continue;
-        await show(event, true);
+        if (!removed.has(String(message))) await show(event, after ? 'again' : 'replay');
       }
       for (const told of telling.catchUp()) await send(told, undefined, true);
     },
@@ -134,7 +135,7 @@ export function createViewer(deps: ViewerDeps): Viewer {
         for await (const event of bridge.follow(actor, start, gone.signal)) {
           await giving;
           cursor = event.id;
-          await show(event, false);
+          await show(event, 'live');
         }
       })().catch((cause) => {
         if (!gone.signal.aborted) log.error({ err: cause, session: sessionId }, 'a session can no longer be followed');
@@ -195,10 +196,22 @@ export function createViewer(deps: ViewerDeps): Viewer {
     waiter?.(outcome);
   }
 
-  async function show(event: CoreEvent, replay: boolean): Promise<void> {
+  /** Whoever comes back has seen what came before its place: that is gone through without a word. */
+  async function recall(stream: Stream, upTo: Cursor): Promise<void> {
+    for await (const event of bridge.events(actor, { stream, upTo })) {
+      if (event.replayed) continue;
+      await telling.tell(event);
+      questions.see(event, true);
+    }
+    cursor = upTo;
+  }
+
+  /** `again`: piece by piece as it was live, for someone who missed it; `replay`: whole, as it came out. */
+  async function show(event: CoreEvent, how: 'live' | 'again' | 'replay'): Promise<void> {
     // A replay of a task lives through it again; whoever watches the session saw it the first time.
     if (event.replayed) return;
-    for (const told of await telling.tell(event, replay)) await send(told, event, replay);
+    const replay = how !== 'live';
+    for (const told of await telling.tell(event, how === 'replay')) await send(told, event, replay);
     questions.see(event, replay);
     if (event.event === 'vendor.tollbridge.ask_closed' && asked?.id === event.payload.ask_id) asked = undefined;
     if (!replay && event.event.startsWith('task.') && isTerminal(String(event.payload.to))) end(event);

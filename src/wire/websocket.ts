@@ -20,6 +20,8 @@ export interface SocketOptions {
   readonly binary?: 'close' | 'ignore';
   /** The subprotocol to agree on, out of those the client offers. */
   readonly choose?: (offered: ReadonlySet<string>) => string | false;
+  /** Lines for the answer that opens a connection: `Name: value`. */
+  readonly headers?: (request: IncomingMessage) => readonly string[];
 }
 
 export const CLOSE = {
@@ -63,6 +65,9 @@ export function createSocketServer(options: SocketOptions = {}): SocketServer {
     maxPayload: frameLimit,
     perMessageDeflate: false,
     handleProtocols: (offered) => choose?.(offered) ?? false,
+  });
+  server.on('headers', (lines, request) => {
+    lines.push(...(options.headers?.(request) ?? []));
   });
 
   function serve(peer: WebSocket, open: TextHandler): void {

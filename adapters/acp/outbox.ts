@@ -1,0 +1,85 @@
+/**
+ * What waits to be read on one stream of a connection. A reader may go away and come back: what it has not read is kept, and
+ * what it may have lost on the way is kept for a while too. Bounded; a reader that never comes is given up.
+ */
+import { Fault } from '../../src/index.ts';
+import { type SseStream, sseFrame } from '../../src/wire/sse.ts';
+
+export interface Outbox {
+  /** Resolves when there is room for more. */
+  put(text: string): Promise<void>;
+  /** Reads on after a place, or from the first frame nobody has been sent. A fault when that is no longer kept. */
+  attach(open: () => SseStream, after: number | undefined): SseStream;
+  readonly read: boolean;
+  close(): void;
+}
+
+interface Frame {
+  readonly at: number;
+  readonly text: string;
+}
+
+/** Of what was sent, in characters. */
+const REMEMBERED = 1024 * 1024;
+
+export function createOutbox(limit: number, overflow: () => void): Outbox {
+  let frames: Frame[] = [];
+  let next = 1;
+  let sent = 0;
+  let unsent = 0;
+  let kept = 0;
+  let stream: SseStream | undefined;
+
+  function forget(): void {
+    while (kept > REMEMBERED && frames[0] && frames[0].at <= sent) kept -= (frames.shift() as Frame).text.length;
+  }
+
+  function write({ at, text }: Frame, to: SseStream): boolean {
+    const room = to.write(sseFrame({ id: String(at), data: text }));
+    if (at > sent) {
+      sent = at;
+      unsent -= text.length;
+    }
+    return room;
+  }
+
+  return {
+    get read() {
+      return stream !== undefined;
+    },
+    async put(text) {
+      const frame = { at: next++, text };
+      frames.push(frame);
+      kept += text.length;
+      unsent += text.length;
+      const reader = stream;
+      if (reader) {
+        if (!write(frame, reader) && !(await reader.room())) reader.close();
+        forget();
+      } else if (unsent > limit) overflow();
+    },
+    attach(open, after) {
+      if (stream) throw new Fault('conflict', 'this stream has a reader already');
+      const from = after ?? sent;
+      const first = frames[0]?.at ?? next;
+      if (from + 1 < first || from >= next)
+        throw new Fault('cursor_expired', 'that place is not kept: load the session');
+      const reader = open();
+      stream = reader;
+      reader.signal.addEventListener(
+        'abort',
+        () => {
+          if (stream === reader) stream = undefined;
+        },
+        { once: true },
+      );
+      for (const frame of frames) if (frame.at > from) write(frame, reader);
+      forget();
+      return reader;
+    },
+    close() {
+      stream?.close();
+      frames = [];
+    },
+  };
+}

@@ -1,0 +1,124 @@
+/**
+ * A connection without a line of its own: messages come in one by one, what we say waits on streams to be read. Each belongs
+ * to whoever opened it, and to nobody else.
+ */
+import type { Actor, Bridge, Logger } from '../../src/index.ts';
+import type { SseStream } from '../../src/wire/sse.ts';
+import type { AcpSettings } from './config.ts';
+import { type Connection, createConnection } from './connection.ts';
+import { createOutbox, type Outbox } from './outbox.ts';
+import { objectOf, textOf, within } from './shapes.ts';
+
+export interface Remote {
+  readonly id: string;
+  readonly owner: string;
+  /** One message of the client's; resolves when the next may come. */
+  post(text: string): Promise<void>;
+  /** The first message and its answer. */
+  greet(text: string): Promise<string>;
+  read(sessionId: string | undefined, open: () => SseStream, after: number | undefined): void;
+  /** When nobody reads and nothing was said for so long. */
+  forgotten(now: number): boolean;
+  close(): Promise<void>;
+}
+
+export interface RemoteOptions {
+  readonly id: string;
+  readonly bridge: Bridge;
+  readonly actor: Actor;
+  readonly settings: AcpSettings;
+  readonly log: Logger;
+  /** Called when it ends by itself. */
+  ended(): void;
+}
+
+const MOST_STREAMS = 256;
+const MOST_WAITING = 64 * 1024 * 1024;
+
+/** Tenants have actors of the same name. */
+export function ownerOf({ id, kind, tenant_id }: Actor): string {
+  return JSON.stringify([tenant_id ?? null, kind, id]);
+}
+
+export function createRemote({ id, bridge, actor, settings, log, ended }: RemoteOptions): Remote {
+  const streams = new Map<string, Outbox>();
+  /** Calls that named a session are answered where its updates are: their order means something. */
+  const routes = new Map<string, string>();
+  let greeted: { key: string; answer(text: string): void } | undefined;
+  let turn: Promise<void> = Promise.resolve();
+  let spokenAt = performance.now();
+  let closed = false;
+
+  function streamOf(sessionId: string): Outbox {
+    const known = streams.get(sessionId);
+    if (known) return known;
+    const made = createOutbox(MOST_WAITING, () => {
+      log.warn({ connection: id }, 'nobody reads what is said on a connection; it is given up');
+      close().catch((cause) => log.warn({ err: cause }, 'a connection did not close well'));
+    });
+    streams.set(sessionId, made);
+    return made;
+  }
+
+  async function send(text: string): Promise<void> {
+    if (closed) return;
+    const frame = objectOf(JSON.parse(text)) ?? {};
+    if (frame.method === undefined) {
+      const key = JSON.stringify(frame.id);
+      if (greeted?.key === key) {
+        greeted.answer(text);
+        greeted = undefined;
+        return;
+      }
+      const route = routes.get(key) ?? '';
+      routes.delete(key);
+      return await streamOf(route).put(text);
+    }
+    await streamOf(textOf(within(frame, 'params', 'sessionId')) ?? '').put(text);
+  }
+
+  const connection: Connection = createConnection({ bridge, actor, settings, log, send });
+
+  async function close(): Promise<void> {
+    if (closed) return;
+    closed = true;
+    ended();
+    await connection.close(settings.onDisconnect ?? 'continue');
+    for (const stream of streams.values()) stream.close();
+  }
+
+  function post(text: string): Promise<void> {
+    spokenAt = performance.now();
+    const { id: requestId, method, params } = objectOf(JSON.parse(text)) ?? {};
+    const session = textOf(within(params, 'sessionId'));
+    if (method !== undefined && requestId !== undefined && session) routes.set(JSON.stringify(requestId), session);
+    // In the order they came, as on a line.
+    turn = turn.then(() => connection.hear(text));
+    return turn;
+  }
+
+  return {
+    id,
+    owner: ownerOf(actor),
+    post,
+    greet(text) {
+      const key = JSON.stringify(objectOf(JSON.parse(text))?.id);
+      return new Promise((resolve, reject) => {
+        greeted = { key, answer: resolve };
+        post(text).catch(reject);
+      });
+    },
+    read(sessionId, open, after) {
+      spokenAt = performance.now();
+      if (sessionId && !streams.has(sessionId) && streams.size >= MOST_STREAMS)
+        streams.delete(streams.keys().next().value as string);
+      streamOf(sessionId ?? '')
+        .attach(open, after)
+        .signal.addEventListener('abort', () => {
+          spokenAt = performance.now();
+        });
+    },
+    forgotten: (now) => now - spokenAt > settings.lingerMs && ![...streams.values()].some(({ read }) => read),
+    close,
+  };
+}

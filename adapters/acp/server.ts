@@ -1,0 +1,267 @@
+/**
+ * The door to editors elsewhere: one address, spoken to over WebSocket or as messages and event streams. Who is there is
+ * proven with every request; names and origins were checked before a byte came here. A connection's id is a name, no key.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { faults } from '../../mappings/acp.ts';
+import {
+  type Actor,
+  asFault,
+  type Bridge,
+  type Closable,
+  type Deps,
+  Fault,
+  type FaultKind,
+  type FrontDoor,
+} from '../../src/index.ts';
+import { bearerOf } from '../../src/wire/bearer.ts';
+import { parseJson, readBytes } from '../../src/wire/body.ts';
+import { requestIdOf } from '../../src/wire/http.ts';
+import { refuseSocket } from '../../src/wire/refusal.ts';
+import { openSse } from '../../src/wire/sse.ts';
+import { createSocketServer } from '../../src/wire/websocket.ts';
+import type { AcpSettings } from './config.ts';
+import { createConnection } from './connection.ts';
+import { createRemote, ownerOf, type Remote } from './remote.ts';
+import { objectOf, textOf, within } from './shapes.ts';
+
+export const CONNECTION = 'acp-connection-id';
+export const SESSION = 'acp-session-id';
+
+export function acpDoor(settings: AcpSettings, deps: Deps): FrontDoor {
+  return {
+    name: 'acp',
+    carries: ['approval', 'input'],
+    async open(bridge) {
+      return openDoor(settings, deps, bridge);
+    },
+  };
+}
+
+/** HTTP's words for what goes wrong before a message is a message. */
+const STATUS: Readonly<Partial<Record<FaultKind, number>>> = {
+  unauthenticated: 401,
+  permission_denied: 403,
+  not_found: 404,
+  conflict: 409,
+  cursor_expired: 410,
+  payload_too_large: 413,
+  rate_limited: 429,
+  internal: 500,
+  unavailable: 503,
+};
+
+function openDoor(settings: AcpSettings, deps: Deps, bridge: Bridge): Closable {
+  const { log } = deps;
+  const remotes = new Map<string, Remote>();
+  const lines = new Set<() => Promise<void>>();
+  const names = new WeakMap<IncomingMessage, string>();
+  const sockets = createSocketServer({
+    frameLimit: settings.lineLimit,
+    bufferLimit: settings.lineLimit,
+    binary: 'ignore',
+    headers: (request) => [`Acp-Connection-Id: ${names.get(request) ?? ''}`],
+  });
+
+  async function admit(request: IncomingMessage): Promise<Actor> {
+    return { ...(await deps.authenticate(bearerOf(request))), door: 'acp' };
+  }
+
+  function requireRoom(actor: Actor): void {
+    const owner = ownerOf(actor);
+    const held = [...remotes.values()].filter((remote) => remote.owner === owner).length;
+    if (held >= settings.connections) throw new Fault('rate_limited', 'too many connections are open already');
+  }
+
+  /** Someone else's is not there. */
+  function remoteOf(request: IncomingMessage, actor: Actor): Remote {
+    const id = single(request, CONNECTION);
+    if (!id) throw new Fault('invalid_request', 'say which connection: Acp-Connection-Id');
+    const found = remotes.get(id);
+    if (found?.owner !== ownerOf(actor)) throw new Fault('not_found', 'there is no such connection');
+    return found;
+  }
+
+  async function post(request: IncomingMessage, response: ServerResponse, actor: Actor): Promise<void> {
+    if (!/^application\/json\s*(;|$)/i.test(request.headers['content-type'] ?? '')) {
+      return answer(response, 415, new Fault('invalid_request', 'the body must be application/json'));
+    }
+    const bytes = await readBytes(request, settings.lineLimit);
+    const message = objectOf(parseJson(bytes, { bytes: settings.lineLimit, depth: 64, values: 200_000 }));
+    if (!message) throw new Fault('invalid_request', 'one JSON-RPC object at a time');
+    const text = Buffer.from(bytes).toString('utf8');
+    if (single(request, CONNECTION) === undefined) {
+      if (message.method !== 'initialize' || message.id === undefined) {
+        throw new Fault('invalid_request', 'initialize opens a connection; everything else names one');
+      }
+      return await greet(response, actor, text);
+    }
+    const remote = remoteOf(request, actor);
+    const session = textOf(within(message, 'params', 'sessionId'));
+    if (session !== undefined && single(request, SESSION) !== session) {
+      throw new Fault('invalid_request', 'Acp-Session-Id must be the session the message names');
+    }
+    // Taken is all that is said here; what comes of it is said on a stream.
+    remote.post(text).catch((cause) => log.warn({ err: cause, connection: remote.id }, 'a message failed'));
+    response.writeHead(202, { 'content-length': 0 });
+    response.end();
+  }
+
+  async function greet(response: ServerResponse, actor: Actor, text: string): Promise<void> {
+    requireRoom(actor);
+    const id = deps.ids.next('conn');
+    const ended = () => remotes.delete(id);
+    const remote = createRemote({ id, bridge, actor, settings, log, ended: () => void ended() });
+    remotes.set(id, remote);
+    const said = await remote.greet(text);
+    if ('error' in (objectOf(JSON.parse(said)) ?? {})) await remote.close();
+    response.writeHead(200, {
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(said),
+      'Acp-Connection-Id': id,
+      'cache-control': 'no-store',
+    });
+    response.end(said);
+  }
+
+  function read(request: IncomingMessage, response: ServerResponse, actor: Actor): void {
+    if (!/text\/event-stream|\*\/\*/i.test(request.headers.accept ?? '')) {
+      answer(response, 406, new Fault('invalid_request', 'this is read as text/event-stream'));
+      return;
+    }
+    const remote = remoteOf(request, actor);
+    const session = single(request, SESSION);
+    const last = single(request, 'last-event-id');
+    const after = last === undefined || !/^\d{1,15}$/.test(last) ? undefined : Number(last);
+    const headers = { 'Acp-Connection-Id': remote.id, ...(session && { 'Acp-Session-Id': session }) };
+    remote.read(session, () => openSse(response, { headers }), after);
+  }
+
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      const actor = await admit(request);
+      switch (request.method) {
+        case 'POST':
+          return await post(request, response, actor);
+        case 'GET':
+          return read(request, response, actor);
+        case 'DELETE':
+          await remoteOf(request, actor).close();
+          response.writeHead(202, { 'content-length': 0 });
+          response.end();
+          return;
+        default:
+          response.writeHead(405, { allow: 'GET, POST, DELETE', 'content-length': 0 });
+          response.end();
+      }
+    } catch (thrown) {
+      const fault = asFault(thrown);
+      if (fault.kind === 'internal')
+        log.error({ err: fault.cause, request_id: requestIdOf(request) }, 'a request failed');
+      answer(response, STATUS[fault.kind] ?? 400, fault);
+    }
+  }
+
+  async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    let actor: Actor;
+    try {
+      actor = await admit(request);
+      if (lines.size >= settings.connections * 16) throw new Fault('rate_limited', 'too many connections are open');
+    } catch (thrown) {
+      const { kind, message } = asFault(thrown);
+      const status = STATUS[kind] ?? 503;
+      const type = status === 401 ? 'auth_error' : 'server_error';
+      return refuseSocket(socket, { status, code: faults[kind].word, type, message }, requestIdOf(request));
+    }
+    if (socket.destroyed) return;
+    const id = deps.ids.next('conn');
+    names.set(request, id);
+    sockets.accept(request, socket, head, (peer) => {
+      const connection = createConnection({
+        bridge,
+        actor,
+        settings,
+        log,
+        async send(text) {
+          if (!peer.send(text)) await peer.room();
+        },
+        // Harn's own sockets say beside each frame where it stands.
+        stamp: (client) => (client.harn ? (at) => ({ _harn: { ...at } }) : undefined),
+      });
+      const end = async () => {
+        lines.delete(end);
+        await connection.close(settings.onDisconnect ?? 'continue');
+      };
+      lines.add(end);
+      peer.signal.addEventListener('abort', () => {
+        end().catch((cause) => log.warn({ err: cause, connection: id }, 'a connection did not close well'));
+      });
+      let turn: Promise<void> = Promise.resolve();
+      return {
+        message(text) {
+          turn = turn
+            .then(() => connection.hear(text))
+            .catch((cause) => log.warn({ err: cause, connection: id }, 'a message failed'));
+        },
+      };
+    });
+  }
+
+  deps.http.mount('/', (request, response, next) => {
+    if ((request.url ?? '/').split('?', 1)[0] !== settings.path) return next();
+    serve(request, response).catch(next);
+  });
+  deps.http.upgrade(
+    (path) => path === settings.path,
+    (request, socket, head) => {
+      upgrade(request, socket, head).catch((cause) => {
+        log.error({ err: cause }, 'an upgrade failed');
+        socket.destroy();
+      });
+    },
+  );
+
+  const sweep = setInterval(
+    () => {
+      const now = performance.now();
+      for (const remote of remotes.values()) {
+        if (remote.forgotten(now))
+          remote.close().catch((cause) => log.warn({ err: cause }, 'a connection did not close well'));
+      }
+    },
+    Math.min(settings.lingerMs, 30_000),
+  ).unref();
+
+  return {
+    async close() {
+      clearInterval(sweep);
+      await Promise.allSettled([...remotes.values()].map((remote) => remote.close()));
+      await Promise.allSettled([...lines].map((end) => end()));
+      sockets.close();
+    },
+  };
+}
+
+/** Two of one header are none: whichever were chosen, someone meant the other. */
+function single(request: IncomingMessage, name: string): string | undefined {
+  const given = request.headersDistinct[name] ?? [];
+  if (given.length > 1) throw new Fault('invalid_request', `more than one ${name} header`);
+  return given[0] || undefined;
+}
+
+function answer(response: ServerResponse, status: number, { kind, message }: Fault): void {
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  const { code, word } = faults[kind];
+  const body = JSON.stringify({ jsonrpc: '2.0', id: null, error: { code, message, data: { code: word } } });
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+    ...(status === 401 && { 'www-authenticate': 'Bearer' }),
+    ...(!response.req.complete && { connection: 'close' }),
+  });
+  response.end(body);
+}
