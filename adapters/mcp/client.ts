@@ -63,7 +63,11 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
 
   function sharedWire(): Promise<Wire> {
     if (shared) return shared;
-    const opening = openWire({ revision: undefined }, (frame) => 'id' in frame || noted(frame));
+    const opening = openWire({ revision: undefined }, (frame) => {
+      if ('id' in frame) return;
+      noted(frame);
+      if (frame.method === 'notifications/message') modern.message(frame);
+    });
     shared = opening;
     const forget = () => {
       if (shared === opening) shared = undefined;

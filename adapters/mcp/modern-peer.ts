@@ -13,6 +13,8 @@ import { restored, withToken } from './tokens.ts';
 
 export interface ModernPeer {
   call(method: string, params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome>;
+  /** A message that came without the name of a request, as on a line shared by all of them. */
+  message(frame: Notice): void;
 }
 
 /** `wire` is opened anew when the last one is gone; `level` is what a session of the legacy era wants to hear. */
@@ -21,7 +23,16 @@ export function createModernPeer(
   level: (line: McpLine) => string | undefined,
   nextId: () => string,
 ): ModernPeer {
+  /** Calls under way whose callers want to hear messages: a server may send them for no other. */
+  const listening = new Map<string, McpLine>();
+
   return {
+    message(frame) {
+      const lines = [...listening.values()];
+      const newest = lines.at(-1);
+      // Where it could be somebody else's it is nobody's.
+      if (newest && lines.every(({ principal }) => principal === newest.principal)) newest.notify(frame);
+    },
     async call(method, params, line, patience) {
       const envelope = line.era === 'modern' ? { [META.version]: MODERN } : envelopeFor(line, level(line));
       let sent: JsonObject = { ...params, _meta: { ...metaOf(params), ...envelope } };
@@ -33,7 +44,10 @@ export function createModernPeer(
           if (isNotice(frame)) line.notify(asTheirs(restored(frame, token?.theirs), line));
         };
         const sending = { signal: patience.signal, heard, ...(line.headers && { headers: line.headers }) };
-        const outcome = await (await wire()).request(id, method, token?.params ?? sent, sending);
+        const open = await wire();
+        if (metaOf(sent)[META.level] !== undefined) listening.set(id, line);
+        const asked = open.request(id, method, token?.params ?? sent, sending);
+        const outcome = await asked.finally(() => listening.delete(id));
         if ('error' in outcome || outcome.result.resultType !== 'input_required') return ended(outcome, line);
         const { inputRequests, requestState } = outcome.result;
         const questions = (isObject(inputRequests) ? inputRequests : {}) as Inputs;

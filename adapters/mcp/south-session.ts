@@ -72,8 +72,10 @@ export async function openSession(
     if (isChange(frame)) for (const heard of changes) heard(frame);
     const token = frame.method === 'notifications/progress' ? String(frame.params?.progressToken) : '';
     const told = restored(frame, lasting.get(token));
-    if (owner) owner.hear(told);
-    else if (!isChange(frame)) newest?.line.notify(told);
+    // On one line for everything a message names no request: it belongs to what is being done. A stream of its own says so.
+    const spoken = newest && !isChange(frame) && (!owner || !wire.listen);
+    if (spoken) newest.line.notify(told);
+    else owner?.hear(told);
   }
 
   /** Only what the client said it can be asked is asked. */
