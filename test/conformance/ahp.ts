@@ -153,6 +153,10 @@ function* captures(dir: string, peer: Peer): Generator<Check> {
       name: `session over stdio, frame ${index}: ${frame.method} ${frame.params?.event_type ?? ''}`,
       run: async () => answered(frame, await peer.line(JSON.stringify(frame))),
     };
+    yield {
+      name: `the same session over WebSocket, frame ${index}: ${frame.method} ${frame.params?.event_type ?? ''}`,
+      run: async () => answered(frame, await peer.frame(JSON.stringify(frame))),
+    };
   }
   for (const [who, session] of Object.entries<Recorded>(read(`${dir}captures/rust-client-http.json`) ?? {})) {
     for (const [index, { body }] of (Array.isArray(session) ? session : []).entries()) {
@@ -170,10 +174,19 @@ function* captures(dir: string, peer: Peer): Generator<Check> {
       };
     }
   }
-  for (const [index, { text }] of (read(`${dir}captures/rust-client-websocket.json`)?.first_frames ?? []).entries()) {
+  const sockets = read(`${dir}captures/rust-client-websocket.json`);
+  for (const [index, { text }] of (sockets?.first_frames ?? []).entries()) {
     yield {
       name: `session over WebSocket, frame ${index}`,
-      run: async () => answered(JSON.parse(text), await peer.line(text)),
+      run: async () => answered(JSON.parse(text), await peer.frame(text)),
+    };
+  }
+  for (const [who, head] of Object.entries<Recorded>(sockets?.upgrade_requests ?? {})) {
+    const credential = /'(.*)'/.exec(who)?.[1];
+    yield {
+      name: `upgrade with ${who}`,
+      // Whoever brings nothing is nobody here; the recorded server let everyone in.
+      run: async () => equal(await peer.upgrade(head, credential), credential === undefined ? 401 : 101),
     };
   }
 }

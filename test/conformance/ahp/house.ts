@@ -1,8 +1,10 @@
 /** A house that decides as the recorded server's handler did: allows, blocks `rm`, and breaks when told to. */
 import { mkdtemp, rm } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
+import { WebSocket } from 'ws';
 import { type AhpConfig, settingsOf } from '../../../adapters/ahp/config.ts';
 import { createHarness } from '../../../adapters/ahp/harness.ts';
 import { ahp } from '../../../adapters/ahp/index.ts';
@@ -11,6 +13,7 @@ import { serveLines } from '../../../adapters/ahp/streams.ts';
 import { openHouse } from '../../../src/compose.ts';
 import { createIds, systemClock } from '../../../src/core/clock.ts';
 import type { Actor } from '../../../src/model/actions.ts';
+import { Fault } from '../../../src/model/faults.ts';
 import type { Json } from '../../../src/model/schema.ts';
 import type { Adapter, Deps, PolicyEngine } from '../../../src/ports.ts';
 import { createHttpHost } from '../../../src/wire/http.ts';
@@ -37,6 +40,10 @@ export interface Peer {
   readonly url: string;
   /** Sends one line and hands over what comes back, if anything does. */
   line(text: string): Promise<Json | undefined>;
+  /** The same over a WebSocket. */
+  frame(text: string): Promise<Json | undefined>;
+  /** The status that an upgrade with exactly this head is answered with, when this credential holds. */
+  upgrade(head: readonly string[], credential: string | undefined): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -50,13 +57,16 @@ export async function openPeer(config: AhpConfig = {}): Promise<Peer> {
   await house.bridge.submit({ kind: 'resource.create', actor: OWNER, body: home });
 
   const http = createHttpHost({ requestId: () => ids.next('req'), log: QUIET, graceMs: 100 });
+  /** A second credential that holds for the moment. */
+  let also: string | undefined;
   const deps: Deps = {
     log: QUIET,
     clock: systemClock,
     ids,
     http,
     authenticate: async (bearer) => {
-      if (bearer !== KEY) throw new Error('unexpected credential');
+      if (bearer !== KEY && (also === undefined || bearer !== also))
+        throw new Fault('unauthenticated', 'the token is not valid');
       return { id: 'agent:remote', kind: 'agent', scopes: ['*'] };
     },
     jwks: () => ({}),
@@ -70,36 +80,43 @@ export async function openPeer(config: AhpConfig = {}): Promise<Peer> {
   const input = new PassThrough();
   const output = new PassThrough();
   const serving = serveLines(harness, { input, output }, { actor: LOCAL_AGENT, log: QUIET, limit: settings.lineLimit });
-  const heard: Json[] = [];
-  let wake = () => {};
+  const answers = createAnswers();
   const reading = (async () => {
-    for await (const line of readLines(output, { limit: settings.lineLimit })) {
-      heard.push(JSON.parse(line) as Json);
-      wake();
-    }
+    for await (const line of readLines(output, { limit: settings.lineLimit })) answers.add(JSON.parse(line) as Json);
   })();
-
-  async function answer(ms: number): Promise<Json | undefined> {
-    const deadline = Date.now() + ms;
-    while (heard.length === 0 && Date.now() < deadline) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, Math.max(1, deadline - Date.now()));
-        wake = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-    }
-    return heard.shift();
-  }
+  const framed = createAnswers();
+  const socket = new WebSocket(`${url.replace('http', 'ws')}/ahp?existing=1&api_key=${KEY}`);
+  socket.on('message', (data) => framed.add(JSON.parse(String(data)) as Json));
+  await new Promise<void>((resolve, reject) => {
+    socket.once('open', () => resolve());
+    socket.once('error', reject);
+  });
 
   return {
     url,
     async line(text) {
       input.write(`${text}\n`);
-      return await answer(mayBeAnswered(text) ? PATIENCE_MS : QUIET_MS);
+      return await answers.next(mayBeAnswered(text) ? PATIENCE_MS : QUIET_MS);
+    },
+    async frame(text) {
+      socket.send(text);
+      return await framed.next(mayBeAnswered(text) ? PATIENCE_MS : QUIET_MS);
+    },
+    async upgrade(head, credential) {
+      also = credential;
+      const { hostname, port } = new URL(url);
+      const raw = connect(Number(port), hostname);
+      const own = head.map((line) => (/^host:/i.test(line) ? `Host: ${hostname}:${port}` : line));
+      raw.write(`${own.join('\r\n')}\r\n\r\n`);
+      const status = await new Promise<number>((resolve, reject) => {
+        raw.once('data', (chunk) => resolve(Number(/^HTTP\/1\.1 (\d+)/.exec(String(chunk))?.[1])));
+        raw.once('error', reject);
+      });
+      raw.destroy();
+      return status;
     },
     async close() {
+      socket.terminate();
       input.end();
       await serving;
       output.end();
@@ -109,6 +126,31 @@ export async function openPeer(config: AhpConfig = {}): Promise<Peer> {
       await http.close();
       await house.close();
       await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** What came, in order, for whoever waits for it. */
+function createAnswers() {
+  const heard: Json[] = [];
+  let wake = () => {};
+  return {
+    add(one: Json): void {
+      heard.push(one);
+      wake();
+    },
+    async next(ms: number): Promise<Json | undefined> {
+      const deadline = Date.now() + ms;
+      while (heard.length === 0 && Date.now() < deadline) {
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, Math.max(1, deadline - Date.now()));
+          wake = () => {
+            clearTimeout(timer);
+            resolve();
+          };
+        });
+      }
+      return heard.shift();
     },
   };
 }
