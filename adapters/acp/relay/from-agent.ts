@@ -87,6 +87,7 @@ export function createFromAgent(deps: FromAgentDeps) {
     const running = turns.running(wireId);
     if (running) return await work(request, running);
     const own = await turns.open(await places.find(wireId), {
+      kind: 'own',
       actor: KEEPER,
       input: { kind: 'agent_initiated', method: request.method },
       about: { method: request.method, request_id: idOf(request) },

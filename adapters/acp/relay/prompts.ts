@@ -52,6 +52,7 @@ export function createPrompts(deps: PromptsDeps): Prompts {
       if (running) return await join(request, running);
       const input = await toMessage(paramsOf(request).prompt, place);
       const turn = await turns.open(place, {
+        kind: 'prompt',
         actor: person,
         input,
         about: { request_id: id, method: request.method },

@@ -161,6 +161,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
 
   function openOwn(request: Request, place: Place, to: string): Promise<Turn> {
     return turns.open(place, {
+      kind: 'own',
       actor: person,
       input: { kind: 'configure', method: request.method, to },
       about: { method: request.method },

@@ -22,6 +22,8 @@ import type { Place } from './places.ts';
 import { createScribe, type Scribe } from './scribe.ts';
 
 export interface Turn {
+  /** Others may join what a prompt began; what was begun for one thing ends with it. */
+  readonly kind: 'prompt' | 'own';
   readonly place: Place;
   /** Its task, once it was accepted. */
   readonly task: Promise<string>;
@@ -47,6 +49,7 @@ export interface Begun {
 }
 
 export interface Opening {
+  readonly kind: Turn['kind'];
   readonly actor: Actor;
   readonly input: JsonObject;
   readonly about: JsonObject;
@@ -61,7 +64,7 @@ export interface Turns {
   readonly backend: AgentBackend;
   /** Accepted by the gate, or a fault that says why not. */
   open(place: Place, opening: Opening): Promise<Turn>;
-  /** Of a session of the agent's: the turn that runs in it. */
+  /** Of a session of the agent's: the turn its last prompt began, if that still runs. */
   running(wireId: string): Turn | undefined;
   /** The agent has said its last word; what comes now is not of this turn, though its end is still being written. */
   leave(turn: Turn): void;
@@ -112,6 +115,7 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
     begun.catch(() => {});
     const state = { live: undefined as Begun | undefined, finished: false };
     const turn: Turn = {
+      kind: opening.kind,
       place,
       task: new Promise((resolve) => {
         accept = resolve;
@@ -125,6 +129,7 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
       cards: createCards(),
       finish(how) {
         state.finished = true;
+        leave(turn);
         end(how);
       },
       get live() {
@@ -153,7 +158,7 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
         if (!state.finished) opening.stopped(turn);
       },
     });
-    current.set(place.wireId, turn);
+    if (opening.kind === 'prompt') current.set(place.wireId, turn);
     unended.add(turn);
     const forget = () => {
       tickets.delete(ticket);
