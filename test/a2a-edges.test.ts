@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { openPeer, type Peer, wire } from './support/a2a.ts';
 import { latch, scriptedAgent } from './support/agents.ts';
+import type { Body } from './support/door.ts';
 
 const idle = scriptedAgent(async () => undefined);
 const REASONS = (answer: { body: { error: { data?: { reason: string }[]; details?: { reason: string }[] } } }) =>
@@ -113,7 +114,7 @@ describe('messages', () => {
   test('bytes become a file with a hash, and text, data and links stay what they are', async () => {
     const seen = latch<unknown>();
     const agent = scriptedAgent(async (_, { task }) => {
-      seen.open(task.input);
+      seen.open(task);
       return undefined;
     });
     const peer = await openPeer({ agents: [agent] });
@@ -124,10 +125,10 @@ describe('messages', () => {
       { raw: Buffer.from('bytes').toString('base64'), mediaType: 'text/plain', filename: 'b.txt' },
     ];
     await peer.rpc('SendMessage', wire('', { parts, metadata: { mine: 1 } }));
-    const input = (await seen.promise) as { parts: { type: string; artifact_id?: string }[]; metadata: object };
-    expect(input.parts.map(({ type }) => type)).toEqual(['text', 'json', 'file_ref', 'artifact_ref']);
-    expect(input.metadata).toMatchObject({
-      a2a: { metadata: { mine: 1 }, parts: [{}, {}, {}, { filename: 'b.txt' }] },
+    const { input, metadata } = (await seen.promise) as Body;
+    expect(input.parts.map(({ type }: Body) => type)).toEqual(['text', 'json', 'file_ref', 'artifact_ref']);
+    expect(metadata).toMatchObject({
+      a2a: { message_metadata: { mine: 1 }, parts: [{}, {}, {}, { filename: 'b.txt' }] },
     });
     const file = await peer.call('GET', `/a2a/agent/artifacts/${input.parts[3]?.artifact_id}`);
     expect([file.status, file.body]).toEqual([200, 'bytes']);

@@ -27,7 +27,7 @@ import type { Projection, Update } from './projection.ts';
 import type { Push } from './push.ts';
 import type { Owned, Reader } from './reader.ts';
 import { Refusal } from './refusal.ts';
-import { artifactKind, toCoreMessage } from './translate.ts';
+import { aboutMessage, artifactKind, toCoreMessage } from './translate.ts';
 
 export interface HandlerDeps {
   readonly bridge: Bridge;
@@ -100,7 +100,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
         metadata: {
           a2a: {
             context_id: contextId,
-            message_id: message.messageId,
+            ...aboutMessage(message),
             version,
             binding: call.binding,
             ...(params.metadata && { metadata: params.metadata }),
@@ -133,7 +133,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
       await bridge.submit({ kind: 'ask.answer', actor, body });
     } else {
       if (!deps.steers) throw new Refusal('UNSUPPORTED_OPERATION', 'this agent takes no messages while it works');
-      const said = await toCoreMessage(message, keepFor(call));
+      const said = { ...(await toCoreMessage(message, keepFor(call))), metadata: { a2a: aboutMessage(message) } };
       const body = { task_id: task.id, kind: 'interrupt' as const, message: said };
       await bridge.submit({ kind: 'task.message', actor, body });
     }

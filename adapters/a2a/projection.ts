@@ -2,7 +2,15 @@
  * A task as a peer sees it, folded from its events: the same fold gives the snapshot and what a stream says next, so
  * the two cannot disagree. Private things (persona, workspace, decisions, calls) are not in it unless they were asked for.
  */
-import type { Artifact, Message, Part, StreamResponse, Task, TaskStatus } from '@a2a-js/sdk';
+import {
+  type Artifact,
+  type Message,
+  type Part,
+  Role,
+  type StreamResponse,
+  type Task,
+  type TaskStatus,
+} from '@a2a-js/sdk';
 import { ACTIVITY, EXTENSIONS } from '../../mappings/a2a.ts';
 import {
   type ArtifactPayload,
@@ -90,6 +98,7 @@ export function createProjection({ contextId, activity = false, link }: Projecti
     task = payload.task;
     switch (event.event) {
       case 'task.submitted':
+        opened(payload.task);
         moveTo(event);
         return [{ $case: 'task', value: snapshot() }];
       case 'task.input_required':
@@ -105,6 +114,19 @@ export function createProjection({ contextId, activity = false, link }: Projecti
       default:
         return [moveTo(event)];
     }
+  }
+
+  /** The message that opened the task came before the task: now it is known what its sender calls it. */
+  function opened({ id, metadata }: OurTask): void {
+    const first = history.at(-1);
+    const { a2a } = metadata as { a2a?: { message_id?: string; message_metadata?: JsonObject } };
+    if (!first || first.role !== Role.ROLE_USER) return;
+    history[history.length - 1] = {
+      ...first,
+      taskId: id,
+      messageId: a2a?.message_id ?? first.messageId,
+      metadata: a2a?.message_metadata ?? first.metadata,
+    };
   }
 
   function end(event: CoreEvent): readonly Update[] {
@@ -142,8 +164,8 @@ export function createProjection({ contextId, activity = false, link }: Projecti
     const parts = toWireParts(said.parts, fileOf);
     if (parts.length === 0) return NONE;
     const theirs = said.role === 'user';
-    const { a2a } = said.metadata as { a2a?: { message_id?: string; metadata?: JsonObject } };
-    const ids = { messageId: a2a?.message_id ?? said.id, metadata: a2a?.metadata, ...place() };
+    const { a2a } = said.metadata as { a2a?: { message_id?: string; message_metadata?: JsonObject } };
+    const ids = { messageId: a2a?.message_id ?? said.id, metadata: a2a?.message_metadata, ...place() };
     history.push(wireMessage({ ...ids, taskId: said.task_id ?? ids.taskId, parts }, theirs ? 'user' : 'agent'));
     return theirs ? NONE : whole(said.id, parts);
   }

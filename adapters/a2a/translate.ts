@@ -91,27 +91,25 @@ export function wireMessage(
 /** Keeps bytes that came inside a message and says under which name. */
 export type Keep = (file: { bytes: Uint8Array; mime_type: string; name: string }) => Promise<string>;
 
-/** A message of a peer as ours. What we have no member for rides along in `metadata.a2a`. */
+/** A message of a peer as ours. What we have no member for is `aboutMessage`'s to keep. */
 export async function toCoreMessage(message: Message, keep: Keep): Promise<MessageInput> {
   const parts: OurPart[] = [];
   for (const part of message.parts) parts.push(await toCorePart(part, keep));
-  const { messageId, extensions, referenceTaskIds, metadata } = message;
-  const named = message.parts.map(({ filename, metadata: about }) => ({
+  return { role: 'user', parts };
+}
+
+/** What a message says about itself beside its parts, to be kept where it was said. */
+export function aboutMessage({ messageId, extensions, referenceTaskIds, metadata, parts }: Message): JsonObject {
+  const named = parts.map(({ filename, metadata: about }) => ({
     ...(filename && { filename }),
     ...(about && { metadata: about as JsonObject }),
   }));
   return {
-    role: 'user',
-    parts,
-    metadata: {
-      a2a: {
-        message_id: messageId,
-        ...(metadata && { metadata: metadata as JsonObject }),
-        ...(extensions.length > 0 && { extensions }),
-        ...(referenceTaskIds.length > 0 && { reference_task_ids: referenceTaskIds }),
-        ...(named.some((each) => Object.keys(each).length > 0) && { parts: named }),
-      },
-    },
+    message_id: messageId,
+    ...(metadata && { message_metadata: metadata as JsonObject }),
+    ...(extensions.length > 0 && { extensions }),
+    ...(referenceTaskIds.length > 0 && { reference_task_ids: referenceTaskIds }),
+    ...(named.some((each) => Object.keys(each).length > 0) && { parts: named }),
   };
 }
 
