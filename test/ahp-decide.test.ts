@@ -276,8 +276,19 @@ test('queries get a yes, a no, or the word of a person', async () => {
   expect(await query('should_i_proceed')).toMatchObject({ answer: 'yes' });
   expect(await query('may_i_delete')).toEqual({ answer: 'no', reason: 'never' });
   const asked = query('may_i_send');
-  await answering(agent, { approved: true });
-  expect(await asked).toMatchObject({ answer: 'yes' });
+  await expect.poll(async () => (await agent.task()).status).toBe('INPUT_REQUIRED');
+  await answering(agent, { value: { to: 'bo', not: 'everyone' } });
+  expect(await asked).toEqual({ answer: { to: 'bo', not: 'everyone' }, reason: 'who knows' });
+  const again = query('may_i_send');
+  await answering(agent, { approved: false, reason: 'ask me tomorrow' });
+  expect(await again).toEqual({ answer: 'no', reason: 'ask me tomorrow' });
+  const told = (await agent.t.all()).map(({ event: kind }) => kind);
+  expect(told.filter((kind) => /input|auth_required|approval/.test(kind))).toEqual([
+    'task.input_required',
+    'user.input_submitted',
+    'task.input_required',
+    'user.input_submitted',
+  ]);
 });
 
 test('an older peer may tell that it is idle; a newer one has to ask', async () => {

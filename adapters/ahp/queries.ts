@@ -1,4 +1,4 @@
-/** Questions an agent asks in its own words. Yes and no are what a harness can say; a person says them when a rule asks one. */
+/** Questions an agent asks in its own words. Rules say yes or no; a person, when a rule asks one, may say anything. */
 import { type Actor, asFault, type Json, type JsonObject } from '../../src/index.ts';
 import { openingOf } from './decide.ts';
 import { isObject } from './decode.ts';
@@ -37,7 +37,7 @@ export function createQueries({ runs, rulings }: { readonly runs: Runs; readonly
     await runs.caughtUp(actor, place);
     const first = { ...place, event_type: 'query', timestamp: '', payload } as AhpEvent;
     const run = await runs.open(actor, place, openingOf(first, undefined));
-    const { ruled } = await rulings.ask(
+    const { ruled, value } = await rulings.ask(
       actor,
       run,
       {
@@ -53,6 +53,7 @@ export function createQueries({ runs, rulings }: { readonly runs: Runs; readonly
       },
       patience,
     );
+    if (value !== undefined) return { answer: value, reason: ruled.reason };
     switch (ruled.verdict) {
       case 'allow':
         return { answer: 'yes', reason: ruled.reason };

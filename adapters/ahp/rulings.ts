@@ -5,11 +5,13 @@
 import {
   type Accepted,
   type Actor,
+  type Answer,
   type AskRecord,
   asFault,
   type Bridge,
   type Decision,
   type Ids,
+  type Json,
   type JsonObject,
   type ProposedAction,
   type Row,
@@ -36,6 +38,8 @@ export interface Question {
 export interface Answered {
   readonly ruled: Ruled;
   readonly call_id: string | undefined;
+  /** What a person said, when it was a word that was wanted. */
+  readonly value?: Json;
 }
 
 export interface Rulings {
@@ -85,7 +89,7 @@ export function createRulings(bridge: Bridge, ids: Ids): Rulings {
       if (!askId) {
         // Ruled without people, or with an answer that was waiting to be taken.
         if (fingerprint && run.asked.get(fingerprint) === before) run.asked.delete(fingerprint);
-        return { ruled: ruledBy(first.decision), call_id: callId };
+        return { ruled: ruledBy(first.decision), call_id: callId, ...valueIn(first.answer) };
       }
       const asked = before ?? { call_id: callId ?? '', ask_id: askId, taken: false };
       if (fingerprint && !before) run.asked.set(fingerprint, asked);
@@ -98,7 +102,7 @@ export function createRulings(bridge: Bridge, ids: Ids): Rulings {
       if (fingerprint && run.asked.get(fingerprint) === asked) run.asked.delete(fingerprint);
       if (mine) {
         const taken = await propose(actor, run, question, callId);
-        return { ruled: ruledBy(taken.decision), call_id: callId };
+        return { ruled: ruledBy(taken.decision), call_id: callId, ...valueIn(taken.answer) };
       }
       // The same no is a no for everyone who asked; a yes was for one of them, and the others ask anew.
       if (closed.state !== 'approved') {
@@ -121,4 +125,8 @@ export function createRulings(bridge: Bridge, ids: Ids): Rulings {
   }
 
   return { ask };
+}
+
+function valueIn(answer: Answer | undefined): { value?: Json } {
+  return answer?.kind === 'value' ? { value: answer.value as Json } : {};
 }

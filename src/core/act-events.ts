@@ -61,6 +61,7 @@ function rulingEvent(event: string, task: Task, action: Action, decision: Decisi
 }
 
 export function questionOf(action: Action): string {
+  if (action.kind === 'query' && typeof action.arguments.question === 'string') return action.arguments.question;
   const what = action.tool ?? action.kind;
   return action.target
     ? `May ${action.actor.id} use ${what} on ${action.target}?`

@@ -150,7 +150,8 @@ export function createRulings(deps: RulingDeps): Rulings {
         if (decision.verdict === 'escalate') {
           const digest = asks.digest(effective);
           raised = asks.raise(at, now, run, {
-            kind: 'approval',
+            // An agent that asks for a word wants the word, not leave to have asked.
+            kind: action.kind === 'query' ? 'input' : 'approval',
             key: action.tool_call_id ?? digest,
             digest,
             question: options.question ?? questionOf(action),
@@ -198,7 +199,7 @@ export function createRulings(deps: RulingDeps): Rulings {
     options.asked?.(raised.ask_id);
     const answer = await waitFor(raised.ask_id, task.id, options);
     if (!answer) return { kind: 'open', ask_id: raised.ask_id, decision };
-    if (answer.kind !== 'approved') {
+    if (answer.kind !== 'approved' && answer.kind !== 'value') {
       if (answer.kind !== 'canceled') await spend(task, raised.ask_id, []).catch(ignoreConflict);
       const refused = notApproved(decision, answer);
       return { kind: 'no', reason: refused.reason, decision: refused, answer };
