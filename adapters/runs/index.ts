@@ -1,6 +1,8 @@
 /** Agent Harness v1: the runs API, for services that start runs here and for harnesses that do our work. */
 import { REVISION } from '../../mappings/runs.ts';
 import type { Adapter } from '../../src/index.ts';
+import { runsBackend } from './client.ts';
+import { backendSchema, type RunsBackendConfig } from './client-config.ts';
 import { configSchema, type RunsConfig, settingsOf } from './config.ts';
 import { runsDoor } from './server.ts';
 
@@ -9,4 +11,8 @@ export const runs: Adapter<RunsConfig> = {
   revision: REVISION,
   configSchema,
   door: (config, deps) => runsDoor(settingsOf(config), deps),
+  backend: {
+    configSchema: backendSchema,
+    open: (name, config: RunsBackendConfig, deps) => runsBackend(name, config, deps),
+  },
 };

@@ -1,0 +1,95 @@
+/** What can be said about a remote Agent Harness in a configuration, and what holds when nothing is said. */
+import { type Static, Type } from 'typebox';
+import { ROUTING_HINTS, RUN_CLASSES } from '../../mappings/runs.ts';
+import { ClosedWord, type Deps, NonEmpty, OpenObject } from '../../src/index.ts';
+import { remoteBase } from '../../src/wire/remote.ts';
+
+const Optional = Type.Optional;
+const Ms = Type.Integer({ minimum: 1 });
+
+export const backendSchema = Type.Object(
+  {
+    /** Where it is: the part before `/v1`. */
+    url: NonEmpty,
+    /** The secret that holds its key, as `key_id:secret`. Sent to `url` and nowhere else. */
+    secret: Optional(NonEmpty),
+    /** Attribution, as the remote knows it. */
+    workspace_id: Optional(NonEmpty),
+    subject_id: Optional(NonEmpty),
+    run_class: Optional(ClosedWord(RUN_CLASSES)),
+    routing_hint: Optional(ClosedWord(ROUTING_HINTS)),
+    /** The member of `input` that what is said goes into: `user_query` unless named otherwise. */
+    input_member: Optional(NonEmpty),
+    /** Goes with every run. */
+    metadata: Optional(OpenObject),
+    /** `resume`: a run that stalls is told to go on, once each time. `wait`: it is left to whoever looks after it. */
+    on_stalled: Optional(ClosedWord(['resume', 'wait'])),
+    /** Plain http to another machine, where anyone on the way can read the key. */
+    insecure: Optional(Type.Boolean()),
+    timeouts: Optional(
+      Type.Object(
+        {
+          /** One exchange. */
+          request_ms: Optional(Ms),
+          /** Between two looks at a run that says nothing. */
+          poll_ms: Optional(Ms),
+          /** A stream on which nothing moves for so long is opened again. */
+          idle_ms: Optional(Ms),
+          /** How long it may be out of reach before the task has failed. */
+          silence_ms: Optional(Ms),
+          /** How long it may take to stop after it was told to. */
+          cancel_ms: Optional(Ms),
+        },
+        { additionalProperties: false },
+      ),
+    ),
+  },
+  { additionalProperties: false },
+);
+export type RunsBackendConfig = Static<typeof backendSchema>;
+
+export type BackendDeps = Pick<Deps, 'log' | 'secret'>;
+
+export interface BackendSettings {
+  readonly name: string;
+  readonly base: URL;
+  readonly secret: string | undefined;
+  /** Members of every new run. */
+  readonly body: {
+    readonly workspace_id?: string;
+    readonly subject_id?: string;
+    readonly run_class?: string;
+    readonly routing_hint?: string;
+  };
+  readonly metadata: NonNullable<RunsBackendConfig['metadata']>;
+  readonly inputMember: string;
+  readonly resumes: boolean;
+  readonly requestMs: number;
+  readonly pollMs: number;
+  readonly idleMs: number;
+  readonly silenceMs: number;
+  readonly cancelMs: number;
+}
+
+export function backendSettingsOf(name: string, config: RunsBackendConfig): BackendSettings {
+  const { timeouts = {}, workspace_id, subject_id, run_class, routing_hint } = config;
+  return {
+    name,
+    base: remoteBase(config.url, config.insecure),
+    secret: config.secret,
+    body: {
+      ...(workspace_id && { workspace_id }),
+      ...(subject_id && { subject_id }),
+      ...(run_class && { run_class }),
+      ...(routing_hint && { routing_hint }),
+    },
+    metadata: config.metadata ?? {},
+    inputMember: config.input_member ?? 'user_query',
+    resumes: config.on_stalled !== 'wait',
+    requestMs: timeouts.request_ms ?? 30_000,
+    pollMs: timeouts.poll_ms ?? 1_000,
+    idleMs: timeouts.idle_ms ?? 45_000,
+    silenceMs: timeouts.silence_ms ?? 10 * 60_000,
+    cancelMs: timeouts.cancel_ms ?? 5_000,
+  };
+}
