@@ -265,7 +265,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     'session/set_config_option': setOption,
     'session/prompt': async ({ params, signal }) => {
       const viewer = viewerOf(params);
-      return await givePrompt({ bridge, actor, settings, viewer, log }, params, signal);
+      return await givePrompt({ bridge, actor, settings, viewer, log, over: peer.over }, params, signal);
     },
     ...(settings.catalog && { [PROVIDER_CATALOG]: async () => settings.catalog as Json }),
   };

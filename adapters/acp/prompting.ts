@@ -24,6 +24,8 @@ export interface PromptDesk {
   readonly settings: Pick<AcpSettings, 'agent'>;
   readonly viewer: Viewer;
   readonly log: Logger;
+  /** Fires when the line is cut, which is not the same as being called off. */
+  readonly over: AbortSignal;
 }
 
 export async function givePrompt(desk: PromptDesk, params: JsonObject, signal: AbortSignal): Promise<JsonObject> {
@@ -36,6 +38,7 @@ export async function givePrompt(desk: PromptDesk, params: JsonObject, signal: A
   const taskId = asked ? await answerAsked(asked, blocks) : await submit();
   if (taskId === undefined) return { stopReason: 'refusal' };
   const withdraw = () => {
+    if (desk.over.aborted) return;
     cancelTasks(bridge, actor, viewer, 'the prompt was withdrawn').catch((cause) =>
       desk.log.warn({ err: cause, task: taskId }, 'a prompt could not be withdrawn'),
     );
