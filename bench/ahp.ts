@@ -1,25 +1,25 @@
 /**
  * What a decision costs an agent: `pre_action` to our harness, durable log and all, against a null harness that answers a
  * constant over the same transport and the same reading and writing code. One agent asks, one question after the other
- * for the median, then many at once for the rate; the harnesses take turns in one process. A third one answers the same
- * constant after a bare write and sync of one line: what durability alone costs on this machine.
+ * for the median, then many at once for the rate; the harnesses take turns. A third one answers the same constant after a
+ * bare write and sync of one line: what durability alone costs on this machine, and so what ours cannot be quicker than.
+ * Over stdio each harness is a program of its own; elsewhere all are in this process.
  */
-import { type FileHandle, mkdtemp, open as openFile, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
+import { fileURLToPath } from 'node:url';
 import { type Asking, createAsking } from '../adapters/ahp/asking.ts';
 import { settingsOf } from '../adapters/ahp/config.ts';
-import { createHarness, type Harness } from '../adapters/ahp/harness.ts';
-import { type Link, lineLink, openLink } from '../adapters/ahp/links.ts';
+import type { Harness } from '../adapters/ahp/harness.ts';
+import { type Link, openLink, type Where } from '../adapters/ahp/links.ts';
 import { LOCAL_AGENT, openHarnessDoor, serveUnix } from '../adapters/ahp/server.ts';
-import { serveLines } from '../adapters/ahp/streams.ts';
 import type { AhpEvent } from '../adapters/ahp/translate.ts';
-import { openHouse, SERVING_ROOM } from '../src/compose.ts';
 import { createIds, systemClock } from '../src/core/clock.ts';
-import type { Actor } from '../src/model/actions.ts';
 import type { Closable, Deps } from '../src/ports.ts';
 import { createHttpHost } from '../src/wire/http.ts';
+import { openSide, QUIET, SIDES, type Side } from './native/ahp-sides.ts';
+import { median } from './native/side.ts';
 import type { Measured } from './run.ts';
 
 export const names = ['ahp-stdio', 'ahp-unix', 'ahp-http', 'ahp-ws'] as const;
@@ -27,10 +27,8 @@ export const name = 'ahp';
 
 const SECONDS = 4;
 const ROUND = 50;
-const AT_ONCE = 64;
-const QUIET = { info() {}, warn() {}, error() {} };
-const OWNER: Actor = { id: 'owner', kind: 'person', scopes: ['*'] };
-const RULES = '- { id: tools, when: { kind: tool }, then: allow }';
+const AT_ONCE = 256;
+const CHILD = fileURLToPath(new URL('native/ahp-child.ts', import.meta.url));
 
 export async function run(wanted: string = 'ahp'): Promise<readonly Measured[]> {
   const figures: Measured[] = [];
@@ -39,35 +37,19 @@ export async function run(wanted: string = 'ahp'): Promise<readonly Measured[]> 
 }
 
 async function measure(bench: (typeof names)[number]): Promise<Measured> {
-  const dir = await mkdtemp(join(tmpdir(), 'tollbridge-bench-'));
-  const ids = createIds();
-  const house = await openHouse({
-    dataDir: dir,
-    roomBytes: SERVING_ROOM,
-    ids,
-    policy: { load: async () => ({ rules: RULES, files: [] }) },
-  });
+  const home = await mkdtemp(join(tmpdir(), 'tollbridge-bench-'));
   const closing: Closable[] = [];
+  let count = 0;
   try {
-    const body = { object: 'workspace' as const, body: { name: 'w', root: 'file:///w' } };
-    await house.bridge.submit({ kind: 'resource.create', actor: OWNER, body });
-    const settings = settingsOf({});
-    const ours = createHarness(house.bridge, settings, { log: QUIET, ids, clock: systemClock });
-    closing.push(ours);
-    const open = async (harness: Harness, part: string) => {
-      const link = await LINKS[bench](harness, join(dir, part), closing);
-      const asking = createAsking(link, () => ids.next('q'), 10_000);
+    const open = async (side: Side) => {
+      const dir = join(home, side);
+      await mkdir(dir);
+      const asking = createAsking(await connect(bench, side, dir, closing), () => `q${++count}`, 10_000);
       closing.unshift(asking);
       await asking.handshake({ session_id: 's', agent_id: 'a' });
       return asking;
     };
-    const file = await openFile(join(dir, 'floor.log'), 'a');
-    closing.push(file as unknown as Closable);
-    const contenders = {
-      ours: await open(ours, 'ours.sock'),
-      theirs: await open(constant(), 'null.sock'),
-      floor: await open(constant(file), 'floor.sock'),
-    };
+    const contenders = { ours: await open('ours'), theirs: await open('theirs'), synced: await open('synced') };
     const medians = await oneByOne(contenders);
     const rates = await manyAtOnce(contenders);
     const round = (value: number) => Number(value.toFixed(3));
@@ -77,50 +59,41 @@ async function measure(bench: (typeof names)[number]): Promise<Measured> {
       against: 'a harness that answers a constant on the same transport; p50 of one question after the other',
       ours_p50_ms: round(medians.ours),
       theirs_p50_ms: round(medians.theirs),
-      synced_p50_ms: round(medians.floor),
-      ratio_to_synced: round(medians.ours / medians.floor),
+      synced_p50_ms: round(medians.synced),
+      ratio_to_synced: round(medians.ours / medians.synced),
       ours_per_second: Math.round(rates.ours),
       theirs_per_second: Math.round(rates.theirs),
-      synced_per_second: Math.round(rates.floor),
+      synced_per_second: Math.round(rates.synced),
       ratio_at_once: round(rates.theirs / rates.ours),
     };
   } finally {
     for (const part of closing) await part.close();
-    await house.close();
-    await rm(dir, { recursive: true, force: true });
+    await rm(home, { recursive: true, force: true });
   }
 }
 
-/** Answers without looking; with a file, after what it was asked is safe on disk. */
-const constant = (file?: FileHandle): Harness => ({
-  async receive(message) {
-    const { id, method } = message as { id: string; method: string };
-    await file?.write(`${JSON.stringify(message)}\n`);
-    await file?.datasync();
-    const result = method === 'ahp/handshake' ? HELLO : { decision: 'allow' };
-    return id === undefined ? { kind: 'taken' } : { kind: 'reply', response: { jsonrpc: '2.0', id, result } };
-  },
-  async left() {},
-  async close() {},
-});
-const HELLO = { protocol_version: '2.4', harness_info: { name: 'null', version: '0', capabilities: [] } };
+async function connect(bench: (typeof names)[number], side: Side, dir: string, closing: Closable[]): Promise<Link> {
+  if (bench === 'ahp-stdio') {
+    return await openLink({ command: [process.execPath, '--import', 'tsx', CHILD, side, dir] }, undefined, QUIET);
+  }
+  const harness = await openSide(side, dir);
+  const where = await PLACES[bench](harness, dir, closing);
+  // The door closes the harness behind it; a socket alone does not.
+  if (bench === 'ahp-unix') closing.push(harness);
+  return await openLink(where, where.url ? { kind: 'token', value: 't' } : undefined, QUIET);
+}
 
-const LINKS: Record<(typeof names)[number], (harness: Harness, path: string, closing: Closable[]) => Promise<Link>> = {
-  async 'ahp-stdio'(harness) {
-    const [input, output] = [new PassThrough(), new PassThrough()];
-    serveLines(harness, { input, output }, { actor: LOCAL_AGENT, log: QUIET, limit: 4 << 20 }).catch(() => {});
-    return lineLink(output, input, () => input.end());
+const PLACES = {
+  async 'ahp-unix'(harness: Harness, dir: string, closing: Closable[]): Promise<Where> {
+    const socket = join(dir, 's');
+    closing.push(await serveUnix(socket, harness, { lineLimit: 4 << 20 }, { log: QUIET }));
+    return { socket };
   },
-  async 'ahp-unix'(harness, path, closing) {
-    closing.push(await serveUnix(path, harness, { lineLimit: 4 << 20 }, { log: QUIET }));
-    return await openLink({ socket: path }, undefined, QUIET);
+  async 'ahp-http'(harness: Harness, _dir: string, closing: Closable[]): Promise<Where> {
+    return { url: `${await served(harness, closing)}/ahp` };
   },
-  async 'ahp-http'(harness, _path, closing) {
-    return await openLink({ url: `${await served(harness, closing)}/ahp` }, { kind: 'token', value: 't' }, QUIET);
-  },
-  async 'ahp-ws'(harness, _path, closing) {
-    const url = (await served(harness, closing)).replace(/^http/, 'ws');
-    return await openLink({ url: `${url}/ahp` }, { kind: 'token', value: 't' }, QUIET);
+  async 'ahp-ws'(harness: Harness, _dir: string, closing: Closable[]): Promise<Where> {
+    return { url: `${(await served(harness, closing)).replace(/^http/, 'ws')}/ahp` };
   },
 };
 
@@ -151,15 +124,15 @@ function question(count: number): AhpEvent {
   };
 }
 
-type Who = 'ours' | 'theirs' | 'floor';
-type Contenders = Readonly<Record<Who, Asking>>;
+type Contenders = Readonly<Record<Side, Asking>>;
 
-async function oneByOne(contenders: Contenders): Promise<Record<Who, number>> {
-  const times: Record<Who, number[]> = { ours: [], theirs: [], floor: [] };
+async function oneByOne(contenders: Contenders): Promise<Record<Side, number>> {
+  const times: Record<Side, number[]> = { ours: [], theirs: [], synced: [] };
   const end = performance.now() + SECONDS * 1_000;
   let count = 0;
   for (let round = 0; performance.now() < end || round < 4; round += 1) {
-    for (const [who, asking] of Object.entries(contenders) as [Who, Asking][]) {
+    for (const who of SIDES) {
+      const asking = contenders[who];
       for (let index = 0; index < ROUND; index += 1) {
         const start = performance.now();
         await asking.event(question(++count));
@@ -168,26 +141,23 @@ async function oneByOne(contenders: Contenders): Promise<Record<Who, number>> {
       }
     }
   }
-  return { ours: median(times.ours), theirs: median(times.theirs), floor: median(times.floor) };
+  return { ours: median(times.ours), theirs: median(times.theirs), synced: median(times.synced) };
 }
 
-async function manyAtOnce(contenders: Contenders): Promise<Record<Who, number>> {
-  const spent = { ours: 0, theirs: 0, floor: 0 };
-  const asked = { ours: 0, theirs: 0, floor: 0 };
+async function manyAtOnce(contenders: Contenders): Promise<Record<Side, number>> {
+  const spent = { ours: 0, theirs: 0, synced: 0 };
+  const asked = { ours: 0, theirs: 0, synced: 0 };
   let count = 1_000_000;
   for (let round = 0; round < 6; round += 1) {
-    for (const [who, asking] of Object.entries(contenders) as [Who, Asking][]) {
+    for (const who of SIDES) {
+      const asking = contenders[who];
       const start = performance.now();
-      await Promise.all(Array.from({ length: AT_ONCE * 4 }, () => asking.event(question(++count))));
+      await Promise.all(Array.from({ length: AT_ONCE }, () => asking.event(question(++count))));
       if (round === 0) continue;
       spent[who] += performance.now() - start;
-      asked[who] += AT_ONCE * 4;
+      asked[who] += AT_ONCE;
     }
   }
-  const rate = (who: Who) => (asked[who] / spent[who]) * 1_000;
-  return { ours: rate('ours'), theirs: rate('theirs'), floor: rate('floor') };
-}
-
-function median(times: readonly number[]): number {
-  return times.toSorted((a, b) => a - b)[times.length >> 1] ?? Number.NaN;
+  const rate = (who: Side) => (asked[who] / spent[who]) * 1_000;
+  return { ours: rate('ours'), theirs: rate('theirs'), synced: rate('synced') };
 }
