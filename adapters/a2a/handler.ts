@@ -194,7 +194,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
       if (!params.configuration?.returnImmediately && !(done() && !fresh)) {
         for await (const _ of reader.follow(call.actor, owned.task.id, projection, call.signal)) if (done()) break;
       }
-      return projection.snapshot(view);
+      return projection.reply ?? projection.snapshot(view);
     },
 
     async *sendMessageStream(params, context) {

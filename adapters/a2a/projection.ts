@@ -51,8 +51,8 @@ export interface Projection {
   /** Somebody has to answer before it goes on. */
   readonly waiting: boolean;
   readonly cursor: string | undefined;
-  /** When it came to be where it is. */
-  readonly since: string | undefined;
+  /** The whole answer, when the agent says that it was a word and no work. */
+  readonly reply: Message | undefined;
 }
 
 /** Artifacts larger than this are linked to. */
@@ -64,6 +64,7 @@ export function createProjection({ contextId, activity = false, link }: Projecti
   let status: TaskStatus | undefined;
   let cursor: string | undefined;
   let answered = false;
+  let reply: Message | undefined;
   const asks = new Map<string, AskRecord>();
   const history: Message[] = [];
   const artifacts = new Map<string, Artifact>();
@@ -135,6 +136,7 @@ export function createProjection({ contextId, activity = false, link }: Projecti
     writing.clear();
     if (ended.receipt_id) record.receipt_id = ended.receipt_id;
     if (ended.outcome_id) record.outcome_id = ended.outcome_id;
+    if (outcome?.metrics?.reply === 'message') reply = history.findLast(({ role }) => role === Role.ROLE_AGENT);
     const words = ended.failure?.message || outcome?.summary;
     const about = ended.failure ? { [EXTENSIONS.record]: { code: ended.failure.code } } : undefined;
     const message = words
@@ -283,8 +285,8 @@ export function createProjection({ contextId, activity = false, link }: Projecti
     get cursor() {
       return cursor;
     },
-    get since() {
-      return status?.timestamp;
+    get reply() {
+      return reply;
     },
   };
 }

@@ -1,0 +1,99 @@
+/**
+ * `npm run sut:a2a`: that agent behind the A2A door at the root of a port, for a test kit. Nobody is asked who they are,
+ * because the kits bring no credentials: for a loopback port only, and only here.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { type A2aConfig, settingsOf } from '../../../adapters/a2a/config.ts';
+import { a2aDoor } from '../../../adapters/a2a/server.ts';
+import { openHouse } from '../../../src/compose.ts';
+import { createIds, systemClock } from '../../../src/core/clock.ts';
+import type { Actor } from '../../../src/model/actions.ts';
+import { Fault } from '../../../src/model/faults.ts';
+import type { AgentBackend, Closable } from '../../../src/ports.ts';
+import { createHttpHost } from '../../../src/wire/http.ts';
+import { tckAgent } from './agent.ts';
+
+export interface Sut extends Closable {
+  readonly url: string;
+  readonly grpc: number | undefined;
+}
+export interface SutOptions {
+  readonly port?: number;
+  readonly config?: A2aConfig;
+  readonly agent?: AgentBackend;
+  /** Who holds which token. Without any, whoever comes without one is the kit. */
+  readonly people?: Readonly<Record<string, Actor>>;
+}
+
+const KIT: Actor = { id: 'kit', kind: 'person', scopes: ['*'] };
+const RULES = '- id: publishing\n  when: { tool: publish }\n  then: ask\n  say: a person decides what is published\n';
+
+export async function startSut({ port = 0, config = {}, agent = tckAgent(), people }: SutOptions = {}): Promise<Sut> {
+  const dir = await mkdtemp(join(tmpdir(), 'tollbridge-sut-'));
+  const ids = createIds();
+  const log = { info() {}, warn() {}, error: (fields: object, message: string) => console.error(message, fields) };
+  const policy = { load: async () => ({ rules: RULES, files: [] }) };
+  const house = await openHouse({ dataDir: dir, ids, logger: log, backends: [agent], policy });
+  await house.start();
+  const home = { object: 'workspace' as const, body: { name: 'sut', root: 'tollbridge://sut' } };
+  await house.bridge.submit({ kind: 'resource.create', actor: KIT, body: home });
+  const http = createHttpHost({ port, requestId: () => ids.next('req'), log, authenticated: true, graceMs: 200 });
+  const door = await a2aDoor(settingsOf(config), {
+    log,
+    clock: systemClock,
+    ids,
+    http,
+    authenticate: async (bearer) => {
+      const known = people ? people[bearer ?? ''] : bearer === undefined ? KIT : undefined;
+      if (!known) throw new Fault('unauthenticated', 'the token is not valid');
+      return known;
+    },
+    jwks: () => house.keyring.jwks(),
+    sign: (text) => house.keyring.signer().sign(text),
+    secret: async (name) => {
+      throw new Fault('not_found', `no secret ${name}`);
+    },
+  }).open(house.bridge);
+  const { url } = await http.listen();
+  return {
+    url,
+    grpc: config.grpc?.port,
+    async close() {
+      await door.close();
+      await http.close();
+      await house.close();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { values } = parseArgs({
+    options: {
+      port: { type: 'string', default: '9999' },
+      'grpc-port': { type: 'string' },
+      /** Which kit is coming: 1.0 wants a card without older members, 0.3 an agent that always asks. */
+      kit: { type: 'string', default: '1.0' },
+      legacy: { type: 'boolean' },
+    },
+  });
+  const kit = values.kit === '0.3' ? '0.3' : '1.0';
+  const grpc = values['grpc-port'] ? { grpc: { port: Number(values['grpc-port']) } } : {};
+  // The kits listen for webhooks on this machine.
+  const push = { allow: ['localhost', '127.0.0.1'], insecure: true };
+  const legacy = kit === '0.3' || values.legacy === true;
+  const sut = await startSut({
+    port: Number(values.port),
+    config: { legacy, push, ...grpc },
+    agent: tckAgent({ kit }),
+  });
+  console.log(`an agent for the ${kit} kit is at ${sut.url}`);
+  await new Promise<void>((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve());
+  });
+  await sut.close();
+}
