@@ -100,7 +100,7 @@ test('what a rule allows is allowed once, never for good, and nobody is asked', 
     { update: { sessionUpdate: 'tool_call_update', toolCallId: 'sh', status: 'completed' } },
   ]);
   expect(at.notes('answer').map((line) => JSON.parse(line))).toEqual([
-    { outcome: { outcome: 'selected', optionId: 'go' } },
+    { outcome: { outcome: 'selected', optionId: 'go' }, _meta: { tollbridge: { reason: 'shells are fine' } } },
   ]);
   const events = await at.t.events(task.id);
   expect(of(events, 'tool.requested').map(({ payload }) => [payload.name, payload.evidence])).toEqual([
@@ -114,7 +114,8 @@ test('what a rule blocks is rejected, and an agent that never mentions it again 
   const rules = '- { id: shell, when: { effect: execute }, then: block, say: no shells here }';
   const at = await openAgentHouse({ rules });
   const task = await at.run([ask(shell)]);
-  expect(at.notes('answer')).toEqual(['{"outcome":{"outcome":"selected","optionId":"no"}}']);
+  const said = '{"outcome":{"outcome":"selected","optionId":"no"},"_meta":{"tollbridge":{"reason":"no shells here"}}}';
+  expect(at.notes('answer')).toEqual([said]);
   const events = await at.t.events(task.id);
   expect(of(events, 'tool.denied').map(({ payload }) => payload.reason)).toEqual(['no shells here']);
   expect(of(events, 'tool.failed')).toEqual([]);
@@ -150,9 +151,9 @@ test('a no of a person is a rejection; without an option for it, the question is
     await at.t.answer(question!.id, { approved: false, reason: 'not today' });
   }
   await at.t.until(task.id);
-  expect(at.notes('answer')).toEqual([
-    '{"outcome":{"outcome":"selected","optionId":"no"}}',
-    '{"outcome":{"outcome":"cancelled"}}',
+  expect(at.notes('answer').map((line) => JSON.parse(line).outcome)).toEqual([
+    { outcome: 'selected', optionId: 'no' },
+    { outcome: 'cancelled' },
   ]);
 });
 

@@ -7,7 +7,7 @@ import { type AgentBackend, Fault, type Work } from '../../src/index.ts';
 import { type AcpBackendConfig, type BackendDeps, backendSettingsOf } from './config.ts';
 import { rememberedSession } from './prompt.ts';
 import { runTask } from './run.ts';
-import { openSeat, type Seat } from './seat.ts';
+import { openSeat, type Seat, type SeatOptions } from './seat.ts';
 
 interface Place {
   seat: Promise<Seat>;
@@ -15,7 +15,12 @@ interface Place {
   busy: number;
 }
 
-export function acpBackend(name: string, config: AcpBackendConfig, deps: BackendDeps): AgentBackend {
+export function acpBackend(
+  name: string,
+  config: AcpBackendConfig,
+  deps: BackendDeps,
+  start?: SeatOptions['start'],
+): AgentBackend {
   const settings = backendSettingsOf(name, config);
   const places = new Map<string, Place>();
   const ending = new Set<Promise<void>>();
@@ -27,7 +32,7 @@ export function acpBackend(name: string, config: AcpBackendConfig, deps: Backend
     if (known) return known;
     const seat = (async () => {
       const before = await rememberedSession(work, name);
-      return await openSeat({ settings, deps, cwd: directoryOf(work), before, signal });
+      return await openSeat({ settings, deps, cwd: directoryOf(work), before, signal, ...(start && { start }) });
     })();
     const place: Place = { seat, idle: undefined, busy: 0 };
     places.set(work.session.id, place);

@@ -7,10 +7,10 @@ import { harnPayload } from './harn.ts';
 import { type Asked, RpcError } from './peer.ts';
 import type { Reading } from './reading.ts';
 import type { Seat } from './seat.ts';
-import { listOf, objectOf, textOf, within } from './shapes.ts';
+import { objectOf, textOf, within } from './shapes.ts';
 import type { Step } from './step.ts';
 import type { Terminals } from './terminals.ts';
-import { inputOf, onlyLasting, optionsOf, toAction, toolNameOf, toWireOutcome } from './translate.ts';
+import { inputOf, OURS, onlyLasting, optionsOf, toAction, toolNameOf, toWireOutcome, withMeta } from './translate.ts';
 
 export interface RequestsDeps {
   readonly settings: BackendSettings;
@@ -75,7 +75,7 @@ export function createRequests(deps: RequestsDeps): Requests {
       ext: { acp: { permission: asked } },
     });
     if (answer.kind !== 'approved') reading.denied(call);
-    return bare ? bareOutcome(answer) : toWireOutcome(options, answer);
+    return bare ? bareOutcome(answer) : withReason(toWireOutcome(options, answer), answer);
   }
 
   async function elicitation(params: JsonObject): Promise<JsonObject> {
@@ -84,11 +84,12 @@ export function createRequests(deps: RequestsDeps): Requests {
     }
     count += 1;
     const schema = objectOf(params.requestedSchema);
+    const wanted = onlyProperty(schema)?.schema ?? schema;
     const answer = await sink.ask({
       kind: 'input',
       key: `elicitation-${count}`,
       question: textOf(params.message) ?? 'The agent asks for a value.',
-      ...(schema && { schema: schema as JsonObject }),
+      ...(wanted && { schema: wanted }),
     });
     if (answer.kind === 'value') return { action: 'accept', content: asContent(answer.value as Json, schema) };
     return { action: answer.kind === 'denied' ? 'decline' : 'cancel' };
@@ -190,17 +191,27 @@ export function createRequests(deps: RequestsDeps): Requests {
   };
 }
 
+/** Why, for an agent that reads it: the protocol itself has no word for it. */
+function withReason(outcome: JsonObject, answer: Answer): JsonObject {
+  const reason = 'reason' in answer ? answer.reason : undefined;
+  return reason ? withMeta(outcome, OURS, { reason }) : outcome;
+}
+
 /** Harn agents before options: a bare yes, or a no with its reason. */
 function bareOutcome(answer: Answer): JsonObject {
   if (answer.kind === 'approved') return { outcome: { outcome: 'selected' }, granted: true };
   return { granted: false, reason: 'reason' in answer ? (answer.reason ?? answer.kind) : answer.kind };
 }
 
-/** A single wanted value may be given as itself. */
+/** A form with one field asks for one value, and people may give it as itself at any door. */
+function onlyProperty(schema: JsonObject | undefined): { name: string; schema: JsonObject } | undefined {
+  const [first, ...more] = Object.entries(objectOf(schema?.properties) ?? {});
+  const about = first && more.length === 0 ? objectOf(first[1]) : undefined;
+  return first && about ? { name: first[0], schema: about } : undefined;
+}
+
 function asContent(value: Json, schema: JsonObject | undefined): JsonObject {
-  const given = objectOf(value);
-  if (given) return given;
-  const names = Object.keys(objectOf(schema?.properties) ?? {});
-  const [only = 'value'] = names.length > 0 ? names : listOf(schema?.required).map(String);
-  return { [only]: value };
+  const only = onlyProperty(schema);
+  if (only) return { [only.name]: value };
+  return objectOf(value) ?? { value };
 }

@@ -51,6 +51,8 @@ export interface SeatOptions {
   /** The session it had before it was started anew. */
   readonly before: string | undefined;
   readonly signal: AbortSignal;
+  /** How a program is started; another way stands for the program. */
+  readonly start?: typeof startChild;
 }
 
 const MOST_LATE = 50;
@@ -58,9 +60,9 @@ const MOST_LATE = 50;
 const LAST_WORDS_MS = 500;
 
 export async function openSeat(options: SeatOptions): Promise<Seat> {
-  const { settings, deps, cwd } = options;
+  const { settings, deps, cwd, start = startChild } = options;
   const env = await environmentOf(settings, deps);
-  const child = await startChild({
+  const child = await start({
     command: settings.command,
     cwd,
     env,
