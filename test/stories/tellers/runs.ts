@@ -1,0 +1,106 @@
+/**
+ * Stories told in the runs API: a service that starts a run, reads its stream and signals it. A `person` is someone at
+ * another door, for what a run has no word for: a no that only denies the act.
+ */
+import { settingsOf } from '../../../adapters/runs/config.ts';
+import { runsDoor } from '../../../adapters/runs/server.ts';
+import type { AskRecord } from '../../../src/model/asks.ts';
+import { Fault } from '../../../src/model/faults.ts';
+import type { Json, JsonObject } from '../../../src/model/schema.ts';
+import type { Row } from '../../../src/ports.ts';
+import { createHttpHost } from '../../../src/wire/http.ts';
+import { type OpenWire, play } from '../playing.ts';
+import type { Teller } from '../teller.ts';
+
+export const teller: Teller = {
+  protocol: 'runs',
+  shares: 'log',
+  effects: 'here',
+  tell: (world, lines, record) => play(world, lines, open, record),
+};
+
+const SECRET = 'a-secret-for-ana';
+/** Nobody here is silent for longer than a story lasts. */
+const CONFIG = { stalled: { after_ms: 2_000_000_000 }, stream: { linger_ms: 1 } };
+
+const open: OpenWire = async ({ house, ana, clock, logger, personaId }, hear) => {
+  let count = 0;
+  const http = createHttpHost({ requestId: () => `req_${++count}`, log: logger, graceMs: 200 });
+  const config = { ...CONFIG, ...(personaId && { persona_id: personaId }) };
+  const door = await runsDoor(settingsOf(config), {
+    log: logger,
+    clock,
+    ids: { next: (prefix) => `${prefix}_door${++count}` },
+    http,
+    authenticate: async (bearer) => {
+      if (bearer !== SECRET) throw new Fault('unauthenticated', 'nobody has this token');
+      return ana;
+    },
+    jwks: () => house.keyring.jwks(),
+    sign: (text) => house.keyring.signer().sign(text),
+    secret: async (name) => {
+      throw new Fault('not_found', `no secret ${name}`);
+    },
+  }).open(house.bridge);
+  const { url } = await http.listen();
+  const talking = new Set<Promise<void>>();
+  let line = new AbortController();
+
+  async function ask({ method, path, headers, body }: JsonObject, signal?: AbortSignal): Promise<Response> {
+    return await fetch(`${url}${path}`, {
+      method: String(method),
+      headers: {
+        authorization: `Bearer ana:${SECRET}`,
+        ...(headers as Record<string, string> | undefined),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...(signal && { signal }),
+    });
+  }
+
+  async function streamed(frame: JsonObject, on: string, signal: AbortSignal): Promise<void> {
+    const response = await ask(frame, signal);
+    let rest = '';
+    for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) {
+      rest += chunk;
+      const frames = rest.split('\n\n');
+      rest = frames.pop() ?? '';
+      for (const told of frames) {
+        const data = /^id: \d+\nevent: run_event\ndata: (.*)$/.exec(told)?.[1];
+        hear(data === undefined ? { frame: told } : (JSON.parse(data) as Json), { on });
+      }
+    }
+    hear({ end: true }, { on });
+  }
+
+  /** Someone at another door answers the question that is open. */
+  async function answer(given: JsonObject): Promise<void> {
+    const { data } = await house.bridge.list<AskRecord & Row>(ana, { object: 'ask', where: { state: 'open' } });
+    const body = { ask_id: data[0]?.id ?? '', ...given } as { ask_id: string };
+    await house.bridge.submit({ kind: 'ask.answer', actor: ana, body });
+  }
+
+  return {
+    async say(frame, { from, on }) {
+      const said = frame as JsonObject;
+      if (from === 'person') return await answer(said.answer as JsonObject);
+      if (said.hang_up) return line.abort();
+      if (on) {
+        line = new AbortController();
+        const talk = streamed(said, on, line.signal);
+        talking.add(talk);
+        talk.catch(() => {}).finally(() => talking.delete(talk));
+        return;
+      }
+      const response = await ask(said);
+      hear({ status: response.status, body: (await response.json()) as Json });
+    },
+    async close() {
+      line.abort();
+      await Promise.allSettled(talking);
+      await door.close();
+      await http.close();
+    },
+  };
+};
