@@ -17,7 +17,7 @@ import {
   Server,
   WebStandardStreamableHTTPServerTransport as SessionTransport,
 } from '@modelcontextprotocol/server';
-import { serveStdio } from '@modelcontextprotocol/server/stdio';
+import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
 import { anything, type Call, type Era, type Loose, rpcError, TASKS, Unanswered } from './mcp-fixture-asking.ts';
 import { complete, getPrompt, listPrompts, listResources, listTemplates, readResource } from './mcp-fixture-shelf.ts';
 import { tendTask } from './mcp-fixture-tasks.ts';
@@ -209,7 +209,8 @@ function serveLines(era: Era | undefined): void {
     live.add(server);
     return server;
   };
-  serveStdio(factory, { legacy: era === 'modern' ? 'reject' : 'serve' });
+  if (era === 'legacy') void factory({ era }).connect(new StdioServerTransport());
+  else serveStdio(factory, { legacy: era === 'modern' ? 'reject' : 'serve' });
 }
 
 /** The command that starts this server on standard input and output. */
