@@ -166,15 +166,19 @@ async function watch(house: House, actor: Actor, taskId: string, how: Watching):
     });
   };
 
+  const asked: string[] = [];
+  const past = (await house.store.tip({ of: 'task', id: taskId })) ?? '';
   try {
     for await (const event of house.bridge.follow(actor, { stream: { of: 'task', id: taskId } }, stop.signal)) {
       if (event.event === 'vendor.tollbridge.ask_closed') open.get(String(event.payload.ask_id))?.abort();
       how.telling.event(event);
       if (event.event === 'vendor.tollbridge.ask_opened') {
-        const { ask } = event.payload as unknown as AskOpenedPayload;
-        // What is told may be long past: a question is put only while it is one.
-        const now = await house.bridge.view<AskRecord & Row>(actor, 'ask', ask.id);
-        if (now.state === 'open') put(now);
+        asked.push((event.payload as unknown as AskOpenedPayload).ask.id);
+      }
+      // What is past is told first, and a question in it is put only if it is still one.
+      for (const id of event.id >= past ? asked.splice(0) : []) {
+        const ask = await house.bridge.view<AskRecord & Row>(actor, 'ask', id);
+        if (ask.state === 'open') put(ask);
       }
       if (ENDS.includes(event.event)) return event;
     }

@@ -9,18 +9,20 @@ import type { Readable, Writable } from 'node:stream';
 export type Said = 'yes' | 'no' | 'gone' | 'withdrawn' | 'interrupted';
 
 export interface Terminal {
-  readonly input: Readable & { readonly isTTY?: boolean };
+  readonly input: Readable & { readonly isTTY?: boolean; ref?(): unknown; unref?(): unknown };
   readonly output: Writable;
 }
 
 export function askYesOrNo({ input, output }: Terminal, prompt: string, signal: AbortSignal): Promise<Said> {
+  input.ref?.();
   const lines = createInterface({ input, output, terminal: input.isTTY === true });
   return new Promise((resolve) => {
     const end = (said: Said) => {
       signal.removeEventListener('abort', withdraw);
-      lines.removeAllListeners();
+      resolve(said); // the first word counts: closing is told as being gone, and comes too late
       lines.close();
-      resolve(said);
+      // A pipe that somebody holds open must not hold us: there is nothing more to ask.
+      input.unref?.();
     };
     const withdraw = () => end('withdrawn');
     if (signal.aborted) return withdraw();
