@@ -2,14 +2,11 @@
  * Stories told in the runs API: a service that starts a run, reads its stream and signals it. A `person` is someone at
  * another door, for what a run has no word for: a no that only denies the act.
  */
-import { settingsOf } from '../../../adapters/runs/config.ts';
-import { runsDoor } from '../../../adapters/runs/server.ts';
 import type { AskRecord } from '../../../src/model/asks.ts';
-import { Fault } from '../../../src/model/faults.ts';
 import type { Json, JsonObject } from '../../../src/model/schema.ts';
 import type { Row } from '../../../src/ports.ts';
-import { createHttpHost } from '../../../src/wire/http.ts';
 import { type OpenWire, play } from '../playing.ts';
+import { openRunsDoor, PAIR } from '../runs-door.ts';
 import type { Teller } from '../teller.ts';
 
 export const teller: Teller = {
@@ -19,38 +16,17 @@ export const teller: Teller = {
   tell: (world, lines, record) => play(world, lines, open, record),
 };
 
-const SECRET = 'a-secret-for-ana';
-/** Nobody here is silent for longer than a story lasts. */
-const CONFIG = { stalled: { after_ms: 2_000_000_000 }, stream: { linger_ms: 1 } };
-
-const open: OpenWire = async ({ house, ana, clock, logger, personaId }, hear) => {
-  let count = 0;
-  const http = createHttpHost({ requestId: () => `req_${++count}`, log: logger, graceMs: 200 });
-  const config = { ...CONFIG, ...(personaId && { persona_id: personaId }) };
-  const door = await runsDoor(settingsOf(config), {
-    log: logger,
-    clock,
-    ids: { next: (prefix) => `${prefix}_door${++count}` },
-    http,
-    authenticate: async (bearer) => {
-      if (bearer !== SECRET) throw new Fault('unauthenticated', 'nobody has this token');
-      return ana;
-    },
-    jwks: () => house.keyring.jwks(),
-    sign: (text) => house.keyring.signer().sign(text),
-    secret: async (name) => {
-      throw new Fault('not_found', `no secret ${name}`);
-    },
-  }).open(house.bridge);
-  const { url } = await http.listen();
+const open: OpenWire = async (world, hear) => {
+  const { house, ana } = world;
+  const door = await openRunsDoor(world);
   const talking = new Set<Promise<void>>();
   let line = new AbortController();
 
   async function ask({ method, path, headers, body }: JsonObject, signal?: AbortSignal): Promise<Response> {
-    return await fetch(`${url}${path}`, {
+    return await fetch(`${door.url}${path}`, {
       method: String(method),
       headers: {
-        authorization: `Bearer ana:${SECRET}`,
+        authorization: `Bearer ${PAIR}`,
         ...(headers as Record<string, string> | undefined),
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
@@ -100,7 +76,6 @@ const open: OpenWire = async ({ house, ana, clock, logger, personaId }, hear) =>
       line.abort();
       await Promise.allSettled(talking);
       await door.close();
-      await http.close();
     },
   };
 };
