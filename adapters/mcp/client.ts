@@ -222,6 +222,8 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     },
     async close() {
       closed = true;
+      // One that is still being asked about its era is a child as well.
+      await verdict?.found.catch(() => {});
       await legacy.close();
       const left = [await shared?.catch(() => undefined), spare?.wire];
       await Promise.all(left.map((wire) => wire?.close()));

@@ -77,6 +77,8 @@ function asTheirs(frame: Notice, line: McpLine): Notice {
     return { ...frame, params: { ...frame.params, _meta: { ...meta, [META.subscription]: line.id } } };
   }
   const { [META.subscription]: _, ...rest } = meta;
-  const { _meta: _m, ...params } = frame.params ?? {};
-  return { ...frame, params: Object.keys(rest).length > 0 ? { ...params, _meta: rest } : params };
+  const { _meta: _m, ...others } = frame.params ?? {};
+  const params = Object.keys(rest).length > 0 ? { ...others, _meta: rest } : others;
+  const { params: _p, ...bare } = frame;
+  return Object.keys(params).length > 0 ? { ...bare, params } : bare;
 }

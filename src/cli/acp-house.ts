@@ -1,5 +1,4 @@
 /** The heavy half of `tollbridge acp`: the house, and the relay in it. Loaded while the agent starts. */
-import { basename } from 'node:path';
 import type { Link } from '../../adapters/acp/relay/link.ts';
 import { createRelay, type Relay } from '../../adapters/acp/relay/relay.ts';
 import { PLAIN_SETTINGS, type RelaySettings } from '../../adapters/acp/relay/settings.ts';
@@ -11,6 +10,7 @@ import { Fault } from '../model/faults.ts';
 import type { JsonObject } from '../model/schema.ts';
 import type { Bridge } from '../ports.ts';
 import type { AcpOptions } from './acp.ts';
+import { commandName } from './command-name.ts';
 import { configFrom, localActor, open } from './context.ts';
 import { createLogger } from './logger.ts';
 
@@ -25,7 +25,7 @@ export async function openRelay(command: readonly string[], options: AcpOptions,
   const redactor = createRedactor();
   const log = createLogger(redactor);
   const ids = createIds();
-  const name = options.name ?? nameOf(command);
+  const name = options.name ?? commandName(command, 'agent');
   let bridge: Bridge | undefined;
   const turns = createTurns({ bridge: () => bridge as Bridge, name, ids, log, thoughts: 'drop' });
   const house = await open(config, {
@@ -35,6 +35,7 @@ export async function openRelay(command: readonly string[], options: AcpOptions,
     backends: [turns.backend],
     settings: {
       graceMs: STOP_MS,
+      keeper: false,
       ...(config.autonomy && { defaultTier: config.autonomy }),
       ...(config.askExpiresMs && { askExpiresMs: config.askExpiresMs }),
     },
@@ -68,31 +69,4 @@ function toServer(given: string): JsonObject {
   if (/^https?:\/\//.test(given)) return { type: 'http', name: 'tollbridge', url: given, headers: [] };
   const [command = '', ...args] = given.split(' ').filter(Boolean);
   return { name: 'tollbridge', command, args, env: [] };
-}
-
-const STARTERS = new Set([
-  'node',
-  'npx',
-  'bunx',
-  'bun',
-  'uvx',
-  'uv',
-  'python',
-  'python3',
-  'deno',
-  'pnpm',
-  'tsx',
-  'env',
-]);
-
-/** The program, or what a program that starts others was told to start. */
-function nameOf(command: readonly string[]): string {
-  const plain = (text: string) =>
-    basename(text)
-      .replace(/\.(js|mjs|cjs|ts|exe|cmd|py)$/i, '')
-      .replace(/@.*$/, '');
-  const [program = 'agent', ...args] = command;
-  const started = STARTERS.has(plain(program)) ? args.find((arg) => !arg.startsWith('-')) : undefined;
-  const words = plain(started ?? program).replace(/[^A-Za-z0-9_.-]+/g, '-');
-  return words || 'agent';
 }

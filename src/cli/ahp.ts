@@ -7,7 +7,7 @@ import { settingsOf } from '../../adapters/ahp/config.ts';
 import { createHarness, type Harness } from '../../adapters/ahp/harness.ts';
 import { LOCAL_AGENT, serveUnix } from '../../adapters/ahp/server.ts';
 import { serveLines } from '../../adapters/ahp/streams.ts';
-import { type House, SERVING_ROOM } from '../compose.ts';
+import { SERVING_ROOM } from '../compose.ts';
 import { createIds, systemClock } from '../core/clock.ts';
 import { createRedactor } from '../core/redact.ts';
 import type { Actor } from '../model/actions.ts';
@@ -15,6 +15,7 @@ import { Fault } from '../model/faults.ts';
 import type { Logger } from '../ports.ts';
 import { type CommonOptions, configFrom, open } from './context.ts';
 import { createLogger } from './logger.ts';
+import { haveWorkspace } from './workspace.ts';
 
 export interface AhpOptions extends CommonOptions {
   readonly stdio?: boolean;
@@ -44,7 +45,7 @@ export async function ahp(options: AhpOptions): Promise<void> {
   const settings = settingsOf({});
   const harness = createHarness(house.bridge, settings, { log, ids, clock: systemClock });
   try {
-    await haveWorkspace(house);
+    await haveWorkspace(house.bridge, KEEPER);
     if (options.socket) await untilStopped(options.socket, harness, settings, log);
     else {
       const actor = LOCAL_AGENT;
@@ -65,16 +66,4 @@ async function untilStopped(path: string, harness: Harness, settings: Parameters
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve());
   });
   await listening.close();
-}
-
-/** An agent has to work somewhere, and nobody should have to know that. */
-async function haveWorkspace({ bridge }: House): Promise<void> {
-  const any = await bridge.list(KEEPER, { object: 'workspace', limit: 1 });
-  if (any.data.length > 0) return;
-  const body = { name: 'default', root: 'tollbridge://default' };
-  await bridge.submit({
-    kind: 'resource.create',
-    actor: KEEPER,
-    body: { object: 'workspace', id: 'workspace_default', body },
-  });
 }

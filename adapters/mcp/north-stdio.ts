@@ -1,0 +1,114 @@
+/**
+ * One client over standard input and output, a frame to a line, in either era: a request with an envelope is of the modern
+ * one, everything else belongs to the one session there is. Nothing but the protocol is written.
+ */
+import { randomBytes } from 'node:crypto';
+import type { Readable, Writable } from 'node:stream';
+import { CODES, META, MODERN } from '../../mappings/mcp.ts';
+import { type Actor, asFault, type JsonObject, type Logger } from '../../src/index.ts';
+import { parseJson } from '../../src/wire/body.ts';
+import { lineWriter, readLines } from '../../src/wire/ndjson.ts';
+import { type Caller, personOf } from './caller.ts';
+import type { Desk } from './desk.ts';
+import { type Frame, failed, type Id, isObject, isRequest, metaOf, type Request, readFrame } from './frames.ts';
+import { createNorthSession } from './north-session.ts';
+
+export interface StdioOptions {
+  readonly actor: Actor;
+  /** Who answers approvals at this client. */
+  readonly person?: Actor;
+  readonly desk: Desk;
+  readonly log: Logger;
+  readonly lineLimit: number;
+}
+
+const LIMITS = { depth: 100, values: 200_000 };
+
+/** Resolves when the input has ended and everything under way has been given up. */
+export async function serveStdio(
+  { input, output }: { readonly input: Readable; readonly output: Writable },
+  { actor, person, desk, log, lineLimit }: StdioOptions,
+): Promise<void> {
+  const write = lineWriter(output);
+  const send = (frame: object) => void write(JSON.stringify(frame));
+  const id = randomBytes(18).toString('base64url');
+  const session = createNorthSession({ id, actor, ...(person && { person }), desk, standalone: { send }, log });
+  const flights = new Map<Id, AbortController>();
+  const talking = new Set<Promise<void>>();
+  const skipped = (why: string) => send({ jsonrpc: '2.0', id: null, ...failed(CODES.parse, why) });
+
+  async function take(frame: Frame): Promise<void> {
+    if (isRequest(frame) && META.version in metaOf(frame.params)) return await modern(frame);
+    if ('method' in frame && frame.method === 'notifications/cancelled') {
+      flights.get(frame.params?.requestId as Id)?.abort();
+    }
+    const outcome = await session.receive(frame, { send });
+    if (isRequest(frame) && outcome) send({ jsonrpc: '2.0', id: frame.id, ...outcome });
+  }
+
+  async function modern(frame: Request): Promise<void> {
+    const trouble = envelopeTrouble(metaOf(frame.params));
+    if (trouble) return send({ jsonrpc: '2.0', id: frame.id, ...trouble });
+    const flight = new AbortController();
+    flights.set(frame.id, flight);
+    try {
+      const outcome = await desk.receive(frame, callerOf(frame, AbortSignal.any([flight.signal, session.ended])));
+      // Whoever gave it up expects no answer, but for the end of what it listened to.
+      if (!flight.signal.aborted || frame.method === 'subscriptions/listen') {
+        send({ jsonrpc: '2.0', id: frame.id, ...outcome });
+      }
+    } finally {
+      flights.delete(frame.id);
+    }
+  }
+
+  function callerOf({ params }: Request, signal: AbortSignal): Caller {
+    const meta = metaOf(params);
+    const client = meta[META.client];
+    return {
+      actor,
+      person: person ?? personOf(actor),
+      era: 'modern',
+      capabilities: meta[META.capabilities] as JsonObject,
+      client: isObject(client) ? client : {},
+      headers: undefined,
+      signal,
+      notify: send,
+    };
+  }
+
+  try {
+    for await (const line of readLines(input, { limit: lineLimit, skipped })) {
+      const frame = frameOf(line, lineLimit);
+      if (!frame) skipped('Parse error: this is not a JSON-RPC message');
+      else {
+        const talk = take(frame).catch((cause) => log.error({ err: cause }, 'a message failed'));
+        talking.add(talk);
+        talk.finally(() => talking.delete(talk));
+      }
+    }
+  } finally {
+    session.end();
+    await Promise.allSettled(talking);
+  }
+}
+
+function frameOf(line: string, bytes: number): Frame | undefined {
+  try {
+    return readFrame(parseJson(Buffer.from(line), { ...LIMITS, bytes }));
+  } catch (thrown) {
+    if (asFault(thrown).kind === 'internal') throw thrown;
+    return undefined;
+  }
+}
+
+function envelopeTrouble(meta: JsonObject) {
+  const version = meta[META.version];
+  if (version !== MODERN) {
+    const data = { supported: [MODERN], requested: typeof version === 'string' ? version : '' };
+    return failed(CODES.unsupportedVersion, 'Unsupported protocol version', data);
+  }
+  return isObject(meta[META.capabilities])
+    ? undefined
+    : failed(CODES.invalidParams, `_meta lacks ${META.capabilities}`);
+}

@@ -1,0 +1,127 @@
+/**
+ * `tollbridge mcp -- <server command>`: a server of tools with the gate in front of it, for a client that starts its servers
+ * itself. It shares the log with whatever else runs in the same data directory, so its questions are answered at the client,
+ * with `tollbridge approve`, or at any door of a running gateway. Nothing but the protocol goes to standard output.
+ */
+import { createUpstream } from '../../adapters/mcp/client.ts';
+import { settingsOf, type UpstreamConfig, upstreamSchema } from '../../adapters/mcp/config.ts';
+import { createDesk } from '../../adapters/mcp/desk.ts';
+import { serveStdio } from '../../adapters/mcp/north-stdio.ts';
+import { createStints } from '../../adapters/mcp/stints.ts';
+import { createSecrets } from '../auth/vaults.ts';
+import type { House } from '../compose.ts';
+import type { Config } from '../config.ts';
+import { createIds, systemClock } from '../core/clock.ts';
+import { createRedactor } from '../core/redact.ts';
+import type { Actor } from '../model/actions.ts';
+import { Fault } from '../model/faults.ts';
+import type { Skill } from '../model/resources.ts';
+import type { JsonObject } from '../model/schema.ts';
+import { check } from '../model/validate.ts';
+import type { Row } from '../ports.ts';
+import { commandName } from './command-name.ts';
+import { type CommonOptions, configFrom, localActor, open, visit } from './context.ts';
+import { createLogger } from './logger.ts';
+import { haveWorkspace } from './workspace.ts';
+
+export interface McpOptions extends CommonOptions {
+  readonly name?: string;
+  readonly url?: string;
+  readonly server?: string;
+}
+
+const KEEPER: Actor = { id: 'system:mcp', kind: 'system', scopes: ['*'] };
+/** Whoever started us is an agent of this machine's owner; what a person says at its client is the owner's word. */
+const LOCAL_AGENT: Actor = { id: 'agent:local', kind: 'agent', scopes: ['*'], door: 'mcp' };
+const LINE_LIMIT = 16 * 1024 * 1024;
+
+export async function mcp(command: readonly string[], options: McpOptions): Promise<void> {
+  const config = await configFrom(options);
+  const { name, upstream } = upstreamFor(config, command, options);
+  const redactor = createRedactor();
+  const log = createLogger(redactor);
+  const ids = createIds();
+  const secret = createSecrets({ vaults: config.vaults, env: process.env, learn: redactor.learn });
+  const deps = { log, ids, clock: systemClock, secret };
+  const tools = createUpstream(name, upstream, deps);
+  const house = await open(config, {
+    logger: log,
+    redactor,
+    ids,
+    tools: [tools],
+    settings: {
+      ...(config.autonomy && { defaultTier: config.autonomy }),
+      ...(config.askExpiresMs && { askExpiresMs: config.askExpiresMs }),
+    },
+  });
+  const settings = settingsOf({});
+  const stints = createStints(house.bridge, settings, deps);
+  const desk = createDesk(name, { bridge: house.bridge, stints, settings, deps });
+  const streams = { input: process.stdin, output: process.stdout };
+  const stop = () => process.stdin.destroy();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop);
+  try {
+    await haveWorkspace(house.bridge, KEEPER);
+    const person = { ...localActor(), door: 'mcp' };
+    await serveStdio(streams, { actor: LOCAL_AGENT, person, desk, log, lineLimit: LINE_LIMIT });
+  } finally {
+    desk.close();
+    await stints.close();
+    await tools.close?.();
+    await house.close();
+  }
+}
+
+/** Tools whose definitions changed since they were first seen, and what is different. */
+export async function listPins(options: CommonOptions & { readonly json?: boolean }): Promise<void> {
+  const { differences } = await import('../core/pins.ts');
+  await visit(options, async ({ bridge }) => {
+    for (const pin of await changedPins(bridge)) {
+      const { pending } = pin.metadata as { pending: Pick<Skill, 'metadata'> };
+      const what = differences(pin, pending);
+      const told = { id: pin.id, server: pin.source ?? '', tool: pin.name, differences: what };
+      process.stdout.write(
+        options.json
+          ? `${JSON.stringify(told)}\n`
+          : `${told.server} ${told.tool}\n${what.map((line) => `  ${line}\n`).join('')}`,
+      );
+    }
+  });
+}
+
+/** From now on this tool is what it says it is now. */
+export async function acceptPin(server: string, tool: string, options: CommonOptions): Promise<void> {
+  await visit(options, async ({ bridge }) => {
+    const pin = (await changedPins(bridge)).find(({ source, name }) => source === server && name === tool);
+    if (!pin) throw new Fault('not_found', `no changed definition of ${tool} of ${server} waits to be accepted`);
+    const { metadata, ...body } = (pin.metadata as { pending: JsonObject }).pending;
+    const accepted = { object: 'skill' as const, id: pin.id, body, metadata: metadata as JsonObject };
+    await bridge.submit({ kind: 'resource.update', actor: localActor(), body: accepted });
+    process.stdout.write(`${tool} of ${server} may be used as it is now\n`);
+  });
+}
+
+async function changedPins(bridge: House['bridge']): Promise<(Skill & Row)[]> {
+  const found: (Skill & Row)[] = [];
+  for (let after: string | undefined; ; ) {
+    const page = await bridge.list<Skill & Row>(localActor(), { object: 'skill', limit: 200, ...(after && { after }) });
+    found.push(...page.data.filter(({ metadata }) => metadata.pinned === true && metadata.pending !== undefined));
+    if (!page.next) return found;
+    after = page.next;
+  }
+}
+
+/** The command as given, an address, or a server the configuration has under a name. */
+function upstreamFor(config: Config, command: readonly string[], { name, url, server }: McpOptions) {
+  const ways = [command.length > 0, url !== undefined, server !== undefined].filter(Boolean).length;
+  if (ways !== 1) {
+    throw new Fault('invalid_request', 'say which server: a command after --, or --url <address>, or --server <name>');
+  }
+  if (server !== undefined) {
+    const section = config.tools[server]?.mcp;
+    if (!section) throw new Fault('not_found', `the configuration has no tools.${server}.mcp`);
+    return { name: server, upstream: check(upstreamSchema, section, `tools.${server}.mcp`) as UpstreamConfig };
+  }
+  const upstream: UpstreamConfig = url === undefined ? { command: [...command] } : { url };
+  return { name: name ?? commandName(url === undefined ? command : [new URL(url).hostname], 'server'), upstream };
+}
