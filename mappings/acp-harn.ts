@@ -31,8 +31,8 @@ export interface HarnRow {
 export const HARN_UPDATES = [
   { wire: 'fs_watch', dir: '<->', facts: ['vendor.harn.fs_watch'], fields: ['subscriptionId', 'events'], plain: 'nothing' },
   { wire: 'handoff', dir: '<->', facts: ['agent.handoff'], fields: ['handoffId', 'artifactId', 'handoff'], plain: 'message' },
-  { wire: 'hitl_request', dir: '->', facts: ['task.input_required', 'tool.approval_required'], fields: ['requestId', 'kind', 'payload'], plain: 'question', why: 'becomes a question of ours, and every client is asked it in the words of its own protocol' },
-  { wire: 'hitl_resolved', dir: '->', facts: ['vendor.harn.hitl_resolved'], fields: ['requestId', 'kind', 'outcome'], plain: 'nothing', why: 'answers go the other way; one that was given elsewhere is noted' },
+  { wire: 'hitl_request', dir: '<->', facts: ['task.input_required', 'tool.approval_required'], fields: ['requestId', 'kind', 'payload'], plain: 'question', why: 'becomes a question of ours; a client that has no forms is asked for values this way' },
+  { wire: 'hitl_resolved', dir: '<->', facts: ['vendor.harn.hitl_resolved'], fields: ['requestId', 'kind', 'outcome'], plain: 'nothing' },
   { wire: 'log', dir: '<->', facts: ['vendor.harn.log'], fields: ['level', 'message', 'fields'], plain: 'nothing' },
   { wire: 'progress', dir: '<->', facts: ['span.updated'], fields: ['phase', 'message', 'progress', 'total', 'data'], plain: 'notice' },
   { wire: 'skill_activated', dir: '<->', facts: ['vendor.harn.skill_activated'], fields: ['skillName', 'iteration', 'reason'], plain: 'nothing' },

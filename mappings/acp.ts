@@ -62,6 +62,7 @@ export const AGENT_CALLS = [
   { wire: 'elicitation/create', dir: '<->', facts: ['task.input_required', 'user.input_submitted'], gate: 'elicit' },
   { wire: 'elicitation/complete', dir: '->', facts: [], why: 'a hint; the answer to the request is what counts' },
   { wire: 'mcp/message', dir: 'none', facts: [], why: 'we offer agents no server over this connection' },
+  { wire: 'auth/status_update', dir: 'none', facts: [], why: 'as auth/status' },
   { wire: '$/cancel_request', dir: '<->', facts: [], why: 'withdraws a question' },
 ] as const satisfies readonly WireRow[];
 

@@ -3,7 +3,7 @@
  * bridge or a look at the log; nothing is decided here and nothing is kept but who watches what.
  */
 import { PROTOCOL } from '../../mappings/acp.ts';
-import { PROVIDER_CATALOG } from '../../mappings/acp-harn.ts';
+import { HITL_RESPOND, PROVIDER_CATALOG } from '../../mappings/acp-harn.ts';
 import {
   type Actor,
   type Bridge,
@@ -238,6 +238,22 @@ export function createConnection(options: ConnectionOptions): Connection {
     return { configOptions: (await choices(session, viewer)).configOptions ?? [] };
   }
 
+  /** The Harn profile's way to answer any question that is open. */
+  async function respond({ params }: Asked): Promise<JsonObject> {
+    const ask_id = textOf(params.request_id);
+    if (!ask_id) throw new Fault('invalid_request', 'request_id must be a text', { param: '/request_id' });
+    const yes = params.approved ?? params.accepted;
+    const reason = textOf(params.reason);
+    const body = {
+      ask_id,
+      ...(typeof yes === 'boolean' && { approved: yes }),
+      ...(params.answer !== undefined && { value: params.answer }),
+      ...(reason && { reason }),
+    };
+    await bridge.submit({ kind: 'ask.answer', actor, body });
+    return { ok: true };
+  }
+
   const CALLS: Readonly<Record<string, Call>> = {
     initialize: async ({ params }) => initialize(params),
     authenticate: async () => {
@@ -267,6 +283,7 @@ export function createConnection(options: ConnectionOptions): Connection {
       const viewer = viewerOf(params);
       return await givePrompt({ bridge, actor, settings, viewer, log, over: peer.over }, params, signal);
     },
+    ...(settings.harn !== 'off' && { [HITL_RESPOND]: respond }),
     ...(settings.catalog && { [PROVIDER_CATALOG]: async () => settings.catalog as Json }),
   };
 

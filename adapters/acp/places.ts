@@ -147,7 +147,8 @@ function agentOption(agents: readonly AgentFace[], chosen: string | undefined): 
       id: AGENT_OPTION,
       name: 'Agent',
       description: 'Who does the work.',
-      category: 'other',
+      // Words without an underscore are the protocol's own.
+      category: '_agent',
       type: 'select',
       currentValue: current?.name ?? '',
       options: agents.map(({ name, about }) => compact({ value: name, name, description: about.description })),

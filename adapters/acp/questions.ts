@@ -13,6 +13,7 @@ import {
   type Logger,
 } from '../../src/index.ts';
 import type { ClientProfile } from './client-profile.ts';
+import { harnUpdate } from './harn.ts';
 import { type Peer, RpcError } from './peer.ts';
 import { compact, objectOf, textOf, within } from './shapes.ts';
 import { kindOf, titleOf } from './tool-telling.ts';
@@ -29,6 +30,7 @@ export interface QuestionsDeps {
   canceling(): boolean;
   /** A value is wanted and there is no form: it is asked for in words, and the next prompt is the answer. */
   askInWords(ask: AskRecord): void;
+  tell(update: JsonObject): void;
 }
 
 export interface Questions {
@@ -43,11 +45,20 @@ export function createQuestions(deps: QuestionsDeps): Questions {
   const { bridge, actor, peer, client, sessionId, log } = deps;
   const seen = new Map<string, AskRecord>();
   const shown = new Map<string, AbortController>();
+  /** Put in the way of the Harn profile: answered by a call, not by an answer. */
+  const requested = new Set<string>();
 
   function put(ask: AskRecord): void {
     if (!mayAnswer(actor, ask) || shown.has(ask.id)) return;
     if (ask.kind === 'input' && !client.form) {
-      deps.askInWords(ask);
+      if (!client.harn) {
+        deps.askInWords(ask);
+        return;
+      }
+      requested.add(ask.id);
+      const { id: requestId, question, schema } = ask;
+      const payload = compact({ question, schema: schema ?? undefined });
+      deps.tell(harnUpdate('hitl_request', { requestId, kind: 'question', payload }));
       return;
     }
     const withdrawn = new AbortController();
@@ -104,6 +115,10 @@ export function createQuestions(deps: QuestionsDeps): Questions {
         const id = String(payload.ask_id);
         seen.delete(id);
         shown.get(id)?.abort();
+        if (requested.delete(id)) {
+          const outcome = String(payload.state);
+          deps.tell(harnUpdate('hitl_resolved', { requestId: id, kind: 'question', outcome }));
+        }
       }
     },
     known: (ask) => {

@@ -181,6 +181,9 @@ export function createViewer(deps: ViewerDeps): Viewer {
   const questions = createQuestions({
     ...deps,
     canceling: () => viewer.canceling,
+    tell(update) {
+      send({ update }, undefined, false).catch((cause) => log.warn({ err: cause }, 'a question could not be shown'));
+    },
     askInWords(ask) {
       asked = ask;
       viewer
