@@ -34,3 +34,13 @@ export function untilAborted(signal: AbortSignal): Promise<void> {
     else signal.addEventListener('abort', () => resolve(), { once: true });
   });
 }
+
+/** Done as soon as it has begun. */
+export const quick = (): AgentBackend => scriptedAgent(async () => undefined);
+
+/** At work until it is told to stop. */
+export const patient = (): AgentBackend =>
+  scriptedAgent(async (_sink, _work, signal) => {
+    await untilAborted(signal);
+    return { state: 'CANCELED' };
+  });

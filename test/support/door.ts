@@ -1,5 +1,5 @@
 /** A real house behind a real door on a real port, and a client that speaks to it in as few words as possible. */
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { type HarnConfig, settingsOf } from '../../adapters/harn/config.ts';
 import type { Hosts } from '../../adapters/harn/hosts.ts';
 import { harn } from '../../adapters/harn/index.ts';
@@ -140,4 +140,15 @@ export async function openDoor(options: DoorOptions = {}): Promise<Door> {
     },
     close,
   };
+}
+
+/** The one envelope every refusal comes in. */
+export function expectFault(answer: Answer, status: number, code: string, type: string): void {
+  expect([answer.status, answer.body.error?.code]).toEqual([status, code]);
+  const { error } = answer.body;
+  expect(error).toMatchObject({ code, type });
+  expect(typeof error.message).toBe('string');
+  expect(error.request_id).toBe(answer.headers.get('x-request-id'));
+  expect(error.details).toBeTypeOf('object');
+  expect('param' in error).toBe(true);
 }
