@@ -5,6 +5,7 @@
 import { asFault, type Fact, type Json, type JsonObject, type Logger, type Sink } from '../../../src/index.ts';
 import type { Call } from '../calls.ts';
 import { createReading, type Reading, type ReadingOptions } from '../reading.ts';
+import { objectOf, within } from '../shapes.ts';
 import type { Step } from '../step.ts';
 
 export interface Scribe {
@@ -29,7 +30,7 @@ export interface ScribeOptions extends ReadingOptions {
 
 /** How long streamed text may wait to be written down, and how much of it. */
 const GATHER_MS = 60;
-const GATHER_CHARS = 16 * 1024;
+const GATHER_CHARS = 48 * 1024;
 /** So much may be told ahead of the log before whoever tells it has to wait. */
 const MOST_AHEAD = 64;
 
@@ -85,7 +86,7 @@ export function createScribe({ sink, log, ...options }: ScribeOptions): Scribe {
   function record(steps: readonly Step[]): Promise<void> | undefined {
     const now: Step[] = [];
     for (const step of steps) {
-      if ('event' in step && step.event === 'vendor.tollbridge.message_delta' && !step.ext) {
+      if ('event' in step && step.event === 'vendor.tollbridge.message_delta' && isWords(step)) {
         if (now.length > 0) void write(now.splice(0));
         gather(step.payload as unknown as Delta);
       } else if (
@@ -126,4 +127,15 @@ export function createScribe({ sink, log, ...options }: ScribeOptions): Scribe {
       return summary;
     },
   };
+}
+
+const OF_WORDS = new Set(['sessionUpdate', 'messageId', 'content', 'type', 'text']);
+
+/** Text and the name of its message, which the message itself keeps. Anything more is told whole. */
+function isWords({ ext }: Fact): boolean {
+  const update = objectOf(within(ext, 'acp', 'update'));
+  if (!update) return ext === undefined;
+  for (const name in update) if (!OF_WORDS.has(name)) return false;
+  for (const name in objectOf(update.content)) if (!OF_WORDS.has(name)) return false;
+  return true;
 }
