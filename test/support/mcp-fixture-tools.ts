@@ -79,7 +79,7 @@ export const TOOLS: Readonly<Record<string, Tool>> = {
         if (progressToken !== undefined) await context.mcpReq.notify({ method: 'notifications/progress', params });
         await pause(50);
       }
-      return shows({ progressToken });
+      return says('all of it is done');
     },
   },
   test_sampling: {
@@ -316,9 +316,10 @@ async function twoRounds(call: Call): Promise<Loose> {
     await ask(call, first, {});
     throw rpcError(-32602, 'the request state is missing');
   }
-  const name = memory.name ?? call.context.mcpReq.inputResponses?.step1;
+  const told = call.context.mcpReq.inputResponses?.step1 as Loose | undefined;
+  const name = memory.name ?? told?.content?.name;
   const { step2 } = await ask(call, second, { name });
-  return says(`${JSON.stringify(name)} likes ${step2.content?.color}`);
+  return says(`${name} likes ${step2.content?.color}`);
 }
 
 function task(work: (working: Parameters<Parameters<typeof startTask>[0]>[0], call: Call) => Promise<Loose>): Tool {

@@ -137,9 +137,26 @@ export const REWRITES: readonly Rewrite[] = [
     rewrite: inFrames((frame) => (frame.method && 'id' in frame ? { ...frame, id: '<id>' } : frame)),
   },
   {
+    what: 'words about a tool that is not there',
+    why: 'a gateway that holds every tool refuses a strange one itself, with the same code',
+    rewrite: (said) =>
+      said.step.includes('"nowhere"') && said.step.startsWith('tools/call')
+        ? inFrames((frame) => ({ ...frame, error: { ...frame.error, message: '<words>' } }))(said)
+        : said,
+  },
+  {
+    what: 'words about headers that do not say what the body says',
+    why: 'they are refused where they are first read, with the same code and status',
+    rewrite: inFrames((frame) => (frame.error?.code === -32020 ? { ...frame, error: { code: -32020 } } : frame)),
+  },
+  {
     what: 'requestState',
-    why: 'it is opaque, and sealed with a key of the process that made it',
-    rewrite: inFrames(members(['requestState'])),
+    why: 'it is opaque and whoever asks decides whether it needs one; a gateway knows by it which call waits for the answer',
+    rewrite: inFrames(({ result, ...frame }) => {
+      if (result?.resultType !== 'input_required') return { ...frame, ...(result && { result }) };
+      const { requestState: _, ...rest } = result;
+      return { ...frame, result: rest };
+    }),
   },
   {
     what: 'taskId, createdAt, lastUpdatedAt',
