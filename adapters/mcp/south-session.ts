@@ -43,7 +43,12 @@ export async function openSession(
   const wire = await open(opened, unasked);
   let count = 0;
 
-  const first = await wire.request(nextId(), 'initialize', opening, { signal: patience.signal, heard: unasked });
+  const first = await wire
+    .request(nextId(), 'initialize', opening, { signal: patience.signal, heard: unasked })
+    .catch(async (cause) => {
+      await wire.close();
+      throw cause;
+    });
   if ('error' in first) {
     await wire.close();
     throw new Fault('upstream_unavailable', `the server does not open a session: ${first.error.message}`);
