@@ -1,25 +1,12 @@
 /** The demo with a person's keystrokes: the commands it prints are the commands that are typed. */
-import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { aDirectory, PROGRAM } from './support/cli.ts';
+import { aShell } from './support/cli.ts';
 import { hasTmux, inTmux, openTerminal } from './support/terminal.ts';
-
-/** As npm would install it: a command called tollbridge. */
-async function aDesk() {
-  const cwd = await aDirectory();
-  await mkdir(join(cwd, 'bin'));
-  const script = `#!/bin/sh\nexec '${process.execPath}' '${PROGRAM}' "$@"\n`;
-  await writeFile(join(cwd, 'bin', 'tollbridge'), script, { mode: 0o755 });
-  const { npm_command: _, TMUX: __, ...rest } = process.env;
-  const env = { ...rest, PATH: `${join(cwd, 'bin')}:${process.env.PATH}`, PS1: '$ ', HOME: cwd, TERM: 'xterm' };
-  return { cwd, env };
-}
 
 test.each([...(hasTmux ? (['tmux'] as const) : []), 'pipes' as const])(
   'asked in %s, a person says yes, checks the proof, breaks it, and is told which record',
   async (kind) => {
-    const terminal = await openTerminal(kind, await aDesk());
+    const terminal = await openTerminal(kind, await aShell());
     await terminal.command('tollbridge demo --data d');
     await terminal.shows(/Allow it\? \[y\/n\] $/);
     await terminal.type('what?');
@@ -42,7 +29,7 @@ test.each([...(hasTmux ? (['tmux'] as const) : []), 'pipes' as const])(
 // The key becomes a signal in a real terminal only; where there is none, test/cli-demo.test.ts sends the signal itself.
 for (const open of hasTmux ? [inTmux] : []) {
   test('Ctrl-C at the question loses nothing: the command it prints goes on', async () => {
-    const terminal = await open(await aDesk());
+    const terminal = await open(await aShell());
     await terminal.command('tollbridge demo --data d; echo "ended $?"');
     await terminal.shows(/Allow it\? \[y\/n\] $/);
     await terminal.interrupt();

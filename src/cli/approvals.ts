@@ -16,11 +16,13 @@ export interface ApprovalsOptions extends CommonOptions {
 
 export async function listApprovals(options: ApprovalsOptions): Promise<void> {
   await lookInto(options, async ({ store }) => {
-    // Taken first: what is opened while the list is read is then shown twice rather than never.
-    const from = await store.tip({ of: 'all' });
-    const shown = await showOpen(store, options);
-    if (shown.size === 0 && !options.json) process.stdout.write('Nothing is waiting for an answer.\n');
-    if (options.watch) await watchAsks(store, options, shown, from);
+    await untilStopped(async (signal) => {
+      // Taken first: what is opened while the list is read must not be missed.
+      const from = await store.tip({ of: 'all' });
+      const shown = await showOpen(store, options);
+      if (shown.size === 0 && !options.json) process.stdout.write('Nothing is waiting for an answer.\n');
+      if (options.watch) await watchAsks(store, options, { shown, from, signal });
+    });
   });
 }
 
@@ -42,27 +44,30 @@ async function showOpen(store: Store, { json }: ApprovalsOptions): Promise<Set<s
   }
 }
 
+interface Watching {
+  readonly shown: ReadonlySet<string>;
+  readonly from: string | undefined;
+  readonly signal: AbortSignal;
+}
+
 /** Questions as they come, and how each was answered, until somebody stops it. */
-async function watchAsks(store: Store, { json }: ApprovalsOptions, shown: Set<string>, from: string | undefined) {
-  const stream = { of: 'all' } as const;
-  await untilStopped(async (signal) => {
-    for await (const event of store.follow({ stream, ...(from && { after: from }) }, signal)) {
-      if (event.replayed) continue;
-      if (event.event === 'vendor.tollbridge.ask_opened') {
-        const { ask } = event.payload as unknown as AskOpenedPayload;
-        if (shown.has(ask.id)) continue;
-        process.stdout.write(json ? `${JSON.stringify(ask)}\n` : lines(ask));
-      } else if (event.event === 'vendor.tollbridge.ask_closed') {
-        const { ask_id, state, by, reason } = event.payload as unknown as AskClosedPayload;
-        const why = reason ? `: ${brief(reason)}` : '';
-        process.stdout.write(
-          json
-            ? `${JSON.stringify(await store.get<Ask>('ask', ask_id))}\n`
-            : `${shortId(ask_id)}  ${state} by ${brief(by)}${why}\n`,
-        );
-      }
+async function watchAsks(store: Store, { json }: ApprovalsOptions, { shown, from, signal }: Watching): Promise<void> {
+  for await (const event of store.follow({ stream: { of: 'all' }, ...(from && { after: from }) }, signal)) {
+    if (event.replayed) continue;
+    if (event.event === 'vendor.tollbridge.ask_opened') {
+      const { ask } = event.payload as unknown as AskOpenedPayload;
+      if (shown.has(ask.id)) continue;
+      process.stdout.write(json ? `${JSON.stringify(ask)}\n` : lines(ask));
+    } else if (event.event === 'vendor.tollbridge.ask_closed') {
+      const { ask_id, state, by, reason } = event.payload as unknown as AskClosedPayload;
+      const why = reason ? `: ${brief(reason)}` : '';
+      process.stdout.write(
+        json
+          ? `${JSON.stringify(await store.get<Ask>('ask', ask_id))}\n`
+          : `${shortId(ask_id)}  ${state} by ${brief(by)}${why}\n`,
+      );
     }
-  });
+  }
 }
 
 export async function answer(

@@ -3,7 +3,7 @@
  * for what only a process can show: signals, pipes, exit codes of the whole. Logs to look into are made by the demo's agent.
  */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { onTestFinished, vi } from 'vitest';
@@ -110,6 +110,16 @@ export async function ran(args: readonly string[], input = '', options?: Paramet
   const { child, ended } = program(args, options);
   child.stdin.end(input);
   return await ended;
+}
+
+/** A directory to work in, with a command called tollbridge, as npm would install it. */
+export async function aShell(): Promise<{ readonly cwd: string; readonly env: Record<string, string | undefined> }> {
+  const cwd = await aDirectory();
+  await mkdir(join(cwd, 'bin'));
+  const script = `#!/bin/sh\nexec '${process.execPath}' '${PROGRAM}' "$@"\n`;
+  await writeFile(join(cwd, 'bin', 'tollbridge'), script, { mode: 0o755 });
+  const { npm_command: _, TMUX: __, ...rest } = process.env;
+  return { cwd, env: { ...rest, PATH: `${join(cwd, 'bin')}:${process.env.PATH}`, HOME: cwd, TERM: 'xterm' } };
 }
 
 const ANA: Actor = { id: 'local:ana', kind: 'person', scopes: ['*'], door: 'cli' };

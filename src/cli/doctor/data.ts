@@ -88,8 +88,7 @@ async function expiredKeys(dir: string): Promise<readonly Finding[]> {
     );
 }
 
-export async function lookAtClock(dir: string): Promise<readonly Finding[]> {
-  const now = Date.now();
+export async function lookAtClock(dir: string, now = Date.now()): Promise<readonly Finding[]> {
   const newest = await newestTime(dir);
   if (newest !== undefined && newest - now > APART_MS) {
     return [
