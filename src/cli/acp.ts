@@ -54,7 +54,7 @@ function whenOver(link: Link, child: Child): Promise<Over> {
   const agent = Promise.race([drained.then(() => undefined), link.agentEnded]).then(async (cause): Promise<Over> => {
     if (cause) return { who: 'agent', why: `the agent was cut off: ${cause.message}` };
     const exit = await Promise.race([child.exited, pause(DRAIN_MS)]);
-    const how = exit ? (exit.signal ? `killed by ${exit.signal}` : `exited with ${exit.code}`) : 'closed its output';
+    const how = exit ? (exit.signal ? `was killed by ${exit.signal}` : `exited with ${exit.code}`) : 'closed its output';
     return { who: 'agent', why: `the agent ${how}` };
   });
   const told = new Promise<Over>((resolve) => {
