@@ -51,8 +51,8 @@ describe.each(CLIENTS)('a client of SDK %s over %s', (_, binding, open) => {
       if (state !== 'AUTH_REQUIRED') continue;
       expect(data).toMatchObject({ kind: 'approval', action: { tool: 'pay', arguments: { sum: 7 } } });
       expect(tools.calls).toEqual([]);
-      const { ask_id } = data as { ask_id: string };
-      await all(client.stream('', { taskId, data: { ask_id, approved: true } }));
+      const { askId } = data as { askId: string };
+      await all(client.stream('', { taskId, data: { askId, approved: true } }));
     }
     expect(states).toEqual(['WORKING', 'AUTH_REQUIRED', 'WORKING', 'COMPLETED']);
     expect(tools.calls.map(({ tool }) => tool)).toEqual(['pay']);

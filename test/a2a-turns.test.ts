@@ -33,7 +33,7 @@ describe('a question', () => {
     const [words, data] = task.status.message.parts;
     expect(words.text).toBe('Which colour?');
     expect(data.data.kind).toBe('input');
-    expect(data.data.answer).toEqual({ ask_id: data.data.ask_id, value: null });
+    expect(data.data.answer).toEqual({ askId: data.data.askId, value: null });
     const { body } = await peer.rpc('SendMessage', wire('blue', { taskId: task.id }));
     expect(body.result.task.id).toBe(task.id);
     expect(body.result.task.status.state).toBe('TASK_STATE_COMPLETED');
@@ -73,7 +73,7 @@ describe('an approval', () => {
     const { data } = task.status.message.parts[1];
     expect(data.action).toEqual({ tool: 'pay', server: 'box', effect: 'pay', arguments: { sum: 7 } });
     expect(tools.calls).toEqual([]);
-    const parts = [{ data: { ask_id: data.ask_id, approved: true, reason: 'fine' } }];
+    const parts = [{ data: { askId: data.askId, approved: true, reason: 'fine' } }];
     const { body } = await peer.rpc('SendMessage', wire('', { taskId: task.id, parts }));
     expect(body.result.task.status.state).toBe('TASK_STATE_COMPLETED');
     expect(tools.calls.map(({ tool, arguments: args }) => [tool, args])).toEqual([['pay', { sum: 7 }]]);

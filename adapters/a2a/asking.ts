@@ -19,19 +19,19 @@ export function toWireQuestion(
 
 function described(ask: AskRecord): JsonObject {
   const about = {
-    ask_id: ask.id,
+    askId: ask.id,
     kind: ask.kind,
     question: ask.question,
-    expires_at: ask.expires_at,
+    expiresAt: ask.expires_at,
     ...(ask.reason && { reason: ask.reason }),
   };
   if (ask.kind === 'approval') {
     const { tool, server, target, effect, arguments: args } = ask.action as JsonObject;
     const action = { tool, server, target, effect, arguments: args };
     const known = Object.entries(action).filter(([, value]) => value !== undefined);
-    return { ...about, action: Object.fromEntries(known) as JsonObject, answer: { ask_id: ask.id, approved: true } };
+    return { ...about, action: Object.fromEntries(known) as JsonObject, answer: { askId: ask.id, approved: true } };
   }
-  return { ...about, ...(ask.schema && { schema: ask.schema as JsonObject }), answer: { ask_id: ask.id, value: null } };
+  return { ...about, ...(ask.schema && { schema: ask.schema as JsonObject }), answer: { askId: ask.id, value: null } };
 }
 
 export function toWireAnswer(
@@ -43,7 +43,7 @@ export function toWireAnswer(
   const part: Part =
     'approved' in payload
       ? dataPart({
-          ask_id: askId,
+          askId,
           approved: payload.approved ?? false,
           ...(typeof payload.reason === 'string' && { reason: payload.reason }),
         })
@@ -70,7 +70,8 @@ export function toCoreAnswer(
     .join('\n')
     .trim();
   const said = data.map(objectOf).find((value) => value !== undefined);
-  const named = said && typeof said.ask_id === 'string' ? said.ask_id : undefined;
+  const id = said?.askId ?? said?.ask_id;
+  const named = typeof id === 'string' ? id : undefined;
   const ask = chosen(open, named, said);
   if (ask.kind === 'approval') return { ask_id: ask.id, ...verdictOf(said, textApprovals ? text : '') };
   if (said && typeof said.approved === 'boolean' && !said.approved) {
@@ -89,7 +90,7 @@ function chosen(open: readonly AskRecord[], named: string | undefined, said: Jso
   // A yes or no can only be meant for a question that wants one.
   const wants = typeof said?.approved === 'boolean' ? open.filter(({ kind }) => kind === 'approval') : open;
   const [only, more] = wants.length > 0 ? wants : open;
-  if (!only || more) throw new Refusal('REQUEST_MALFORMED', 'several questions are open; name one as ask_id');
+  if (!only || more) throw new Refusal('REQUEST_MALFORMED', 'several questions are open; name one as askId');
   return only;
 }
 
@@ -102,7 +103,7 @@ function verdictOf(said: JsonObject | undefined, text: string): { approved: bool
   if (NO.test(text)) return { approved: false };
   throw new Refusal(
     'REQUEST_MALFORMED',
-    'this task waits for an approval: answer with a data part {"ask_id": ..., "approved": true or false}',
+    'this task waits for an approval: answer with a data part {"askId": ..., "approved": true or false}',
   );
 }
 

@@ -15,7 +15,7 @@ export type Next =
   | { readonly do: 'stop'; readonly reason: string };
 
 interface Asked {
-  readonly ask_id: string;
+  readonly askId: string;
   readonly kind: string;
   readonly question?: string;
   readonly action?: JsonObject;
@@ -26,7 +26,7 @@ export async function settle(standing: Standing, peer: string, sink: Pick<Sink, 
   const asked = structured(standing);
   if (asked?.kind === 'approval') {
     const answer = await sink.ask(approval(asked, standing, peer));
-    return { do: 'reply', parts: [dataPart(toReply(asked.ask_id, answer))] };
+    return { do: 'reply', parts: [dataPart(toReply(asked.askId, answer))] };
   }
   const words = wordsOf(standing.message);
   if (standing.state === 'AUTH_REQUIRED' && !asked) {
@@ -47,11 +47,11 @@ export async function settle(standing: Standing, peer: string, sink: Pick<Sink, 
     const why = `no answer: ${'reason' in answer ? (answer.reason ?? answer.kind) : answer.kind}`;
     return {
       do: 'reply',
-      parts: [asked ? dataPart({ ask_id: asked.ask_id, approved: false, reason: why }) : textPart(why)],
+      parts: [asked ? dataPart({ askId: asked.askId, approved: false, reason: why }) : textPart(why)],
     };
   }
   const value = answer.value as Json;
-  if (asked) return { do: 'reply', parts: [dataPart({ ask_id: asked.ask_id, value })] };
+  if (asked) return { do: 'reply', parts: [dataPart({ askId: asked.askId, value })] };
   return { do: 'reply', parts: [typeof value === 'string' ? textPart(value) : dataPart(value)] };
 }
 
@@ -64,19 +64,19 @@ function structured({ message }: Standing): Asked | undefined {
   for (const { content } of message?.parts ?? []) {
     if (content?.$case !== 'data') continue;
     const value = content.value as Partial<Asked> | null;
-    if (typeof value?.ask_id === 'string' && (value.kind === 'approval' || value.kind === 'input'))
+    if (typeof value?.askId === 'string' && (value.kind === 'approval' || value.kind === 'input'))
       return value as Asked;
   }
   return undefined;
 }
 
-function approval({ ask_id, action = {}, question }: Asked, standing: Standing, peer: string): Question {
+function approval({ askId, action = {}, question }: Asked, standing: Standing, peer: string): Question {
   const { tool, target, effect, arguments: args } = action;
   return {
     kind: 'approval',
     action: {
       kind: 'tool',
-      tool_call_id: `${standing.taskId}.${ask_id}`,
+      tool_call_id: `${standing.taskId}.${askId}`,
       tool: typeof tool === 'string' && tool ? tool : 'unknown',
       server: peer,
       ...(typeof target === 'string' && target && { target }),
@@ -85,7 +85,7 @@ function approval({ ask_id, action = {}, question }: Asked, standing: Standing, 
       evidence: 'asked',
     },
     ...(question && { question }),
-    ext: { a2a: { peer, task_id: standing.taskId, ask_id } },
+    ext: { a2a: { peer, task_id: standing.taskId, ask_id: askId } },
   };
 }
 
@@ -107,5 +107,5 @@ function clearance(standing: Standing, peer: string, words: string | undefined):
 
 function toReply(askId: string, answer: Answer): JsonObject {
   const reason = 'reason' in answer && answer.reason ? { reason: answer.reason } : {};
-  return { ask_id: askId, approved: answer.kind === 'approved', ...reason };
+  return { askId, approved: answer.kind === 'approved', ...reason };
 }

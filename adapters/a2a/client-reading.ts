@@ -161,8 +161,8 @@ export function createReading({ taskId, peer, deltas }: ReadingOptions): Reading
   }
 
   function learn(metadata: Record<string, unknown> | undefined): void {
-    const record = metadata?.[EXTENSIONS.record] as { receipt_id?: unknown } | undefined;
-    if (typeof record?.receipt_id === 'string') receiptId = record.receipt_id;
+    const record = metadata?.[EXTENSIONS.record] as { receiptId?: unknown } | undefined;
+    if (typeof record?.receiptId === 'string') receiptId = record.receiptId;
   }
 
   return {

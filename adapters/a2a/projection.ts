@@ -134,8 +134,8 @@ export function createProjection({ contextId, activity = false, link }: Projecti
     const { task: ended, outcome } = event.payload as unknown as EndPayload;
     const closing = [...writing.keys()].map((id) => close(id));
     writing.clear();
-    if (ended.receipt_id) record.receipt_id = ended.receipt_id;
-    if (ended.outcome_id) record.outcome_id = ended.outcome_id;
+    if (ended.receipt_id) record.receiptId = ended.receipt_id;
+    if (ended.outcome_id) record.outcomeId = ended.outcome_id;
     if (outcome?.metrics?.reply === 'message') reply = history.findLast(({ role }) => role === Role.ROLE_AGENT);
     const words = ended.failure?.message || outcome?.summary;
     const about = ended.failure ? { [EXTENSIONS.record]: { code: ended.failure.code } } : undefined;
@@ -257,7 +257,7 @@ export function createProjection({ contextId, activity = false, link }: Projecti
       status,
       artifacts: shown ? [...artifacts.values()] : [],
       history: [...kept],
-      metadata: { [EXTENSIONS.record]: { session_id: task?.session_id ?? null, ...record } },
+      metadata: { [EXTENSIONS.record]: { sessionId: task?.session_id ?? null, ...record } },
     };
   }
 

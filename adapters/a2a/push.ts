@@ -160,7 +160,9 @@ export function createPush({ bridge, settings, deps, readerOf, resolve }: PushDe
       return (await configs.of(task)).map(shown);
     },
     async remove(task, id) {
-      const config = await find(task, id);
+      // Removing what is not there is what was wanted.
+      const config = (await configs.of(task)).find((each) => each.id === id);
+      if (!config) return;
       await stop(config.rowId);
       await configs.remove(config);
     },

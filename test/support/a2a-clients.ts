@@ -7,7 +7,7 @@ import {
   DefaultAgentCardResolver as OldResolver,
   RestTransportFactory as OldRest,
 } from 'a2a-sdk-v03/client';
-import { sdkClient, sending, withToken } from './a2a.ts';
+import { sdkClient, sending, withToken } from './a2a-sdk.ts';
 
 /** What a stream said, in as few words as possible. States are spelled as 1.0 spells them, without the prefix. */
 export interface Heard {
@@ -27,8 +27,8 @@ export interface AnyClient {
 }
 export type Binding = 'JSONRPC' | 'HTTP+JSON';
 
-export async function newClient(url: string, binding: Binding): Promise<AnyClient> {
-  const client = await sdkClient(url, binding, 'ana');
+export async function newClient(url: string, binding: Binding, token = 'ana'): Promise<AnyClient> {
+  const client = await sdkClient(url, binding, token);
   const word = (state: TaskState | undefined) => taskStateToJSON(state ?? 0).replace('TASK_STATE_', '');
 
   async function* heard(events: AsyncGenerator<StreamResponse>): AsyncGenerator<Heard> {
@@ -61,8 +61,8 @@ export async function newClient(url: string, binding: Binding): Promise<AnyClien
   };
 }
 
-export async function oldClient(url: string, binding: Binding): Promise<AnyClient> {
-  const fetchImpl = withToken('ana');
+export async function oldClient(url: string, binding: Binding, token = 'ana'): Promise<AnyClient> {
+  const fetchImpl = withToken(token);
   const factory = new OldFactory(
     OldOptions.createFrom(OldOptions.default, {
       cardResolver: new OldResolver({ fetchImpl }),

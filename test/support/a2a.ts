@@ -1,14 +1,6 @@
 /** A real house behind the A2A door on a real port, and clients that speak to it: the SDK's own, and bare requests. */
 
-import { Role, type SendMessageRequest } from '@a2a-js/sdk';
-import {
-  type Client,
-  ClientFactory,
-  ClientFactoryOptions,
-  DefaultAgentCardResolver,
-  JsonRpcTransportFactory,
-  RestTransportFactory,
-} from '@a2a-js/sdk/client';
+import type { Client } from '@a2a-js/sdk/client';
 import { onTestFinished } from 'vitest';
 import { type A2aConfig, settingsOf } from '../../adapters/a2a/config.ts';
 import { a2aDoor } from '../../adapters/a2a/server.ts';
@@ -17,9 +9,12 @@ import { Fault } from '../../src/model/faults.ts';
 import type { Deps } from '../../src/ports.ts';
 import { createHttpHost } from '../../src/wire/http.ts';
 import type { Resolve } from '../../src/wire/outbound.ts';
+import { sdkClient } from './a2a-sdk.ts';
 import { ana } from './actors.ts';
 import { type Body, PEOPLE } from './door.ts';
 import { openTestHouse, type TestHouse, type TestHouseOptions } from './house.ts';
+
+export { sdkClient, sending, speech, wire, withToken } from './a2a-sdk.ts';
 
 export interface Peer {
   readonly at: TestHouse;
@@ -131,75 +126,4 @@ export async function openPeerOn(at: TestHouse, options: PeerOptions = {}): Prom
     client: (binding = 'JSONRPC', token = 'ana') => sdkClient(`${base()}/`, binding, token),
     close,
   };
-}
-
-/** An unmodified client of the SDK; only its fetch adds the token. */
-export async function sdkClient(url: string, binding: 'JSONRPC' | 'HTTP+JSON', token: string): Promise<Client> {
-  const fetchImpl = withToken(token);
-  const factory = new ClientFactory(
-    ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
-      cardResolver: new DefaultAgentCardResolver({ fetchImpl }),
-      transports: [new JsonRpcTransportFactory({ fetchImpl }), new RestTransportFactory({ fetchImpl })],
-      preferredTransports: [binding],
-    }),
-  );
-  return await factory.createFromUrl(url);
-}
-
-export function withToken(token: string): typeof fetch {
-  return (input, init) => {
-    const headers = new Headers(init?.headers);
-    headers.set('authorization', `Bearer ${token}`);
-    return fetch(input, { ...init, headers });
-  };
-}
-
-let sent = 0;
-
-/** A request to send one text, or the parts given. */
-export function sending(text: string, more: Partial<NonNullable<SendMessageRequest['message']>> = {}, config = {}) {
-  sent += 1;
-  const request: SendMessageRequest = {
-    tenant: '',
-    metadata: undefined,
-    configuration: {
-      returnImmediately: false,
-      acceptedOutputModes: [],
-      taskPushNotificationConfig: undefined,
-      ...config,
-    },
-    message: {
-      messageId: `m-${sent}`,
-      role: Role.ROLE_USER,
-      contextId: '',
-      taskId: '',
-      parts: [{ content: { $case: 'text', value: text }, mediaType: '', filename: '', metadata: undefined }],
-      metadata: undefined,
-      extensions: [],
-      referenceTaskIds: [],
-      ...more,
-    },
-  };
-  return request;
-}
-
-/** The wire form of a message with one text. */
-export function wire(text: string, more: object = {}) {
-  sent += 1;
-  return { message: { messageId: `w-${sent}`, role: 'ROLE_USER', parts: [{ text }], ...more } };
-}
-
-/** An agent's message as it streams it: pieces, then the whole. */
-export function speech(id: string, pieces: readonly string[]) {
-  const whole = pieces.join('');
-  return [
-    ...pieces.map((text) => ({
-      event: 'vendor.tollbridge.message_delta',
-      payload: { message_id: id, role: 'assistant', text },
-    })),
-    {
-      event: 'agent.message',
-      payload: { message: { id, role: 'assistant', parts: [{ type: 'text', text: whole, visibility: 'public' }] } },
-    },
-  ];
 }
