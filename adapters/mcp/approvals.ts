@@ -22,7 +22,7 @@ export function createApprovals(bridge: Bridge, { log }: { readonly log: Logger 
       try {
         const ask = await bridge.view<AskRecord & Row>(person, 'ask', askId);
         const key = `${APPROVAL_KEY}_${askId}`;
-        const { inputResponses } = await input({ [key]: { method: 'elicitation/create', params: form(ask) } });
+        const { inputResponses } = await input({ [key]: { method: 'elicitation/create', params: approvalForm(ask) } });
         const answer = answerIn(inputResponses[key] as JsonObject | undefined);
         if (!answer) return;
         await bridge.submit({ kind: 'ask.answer', actor: person, body: { ask_id: askId, ...answer } });
@@ -35,7 +35,7 @@ export function createApprovals(bridge: Bridge, { log }: { readonly log: Logger 
   };
 }
 
-function form({ question, reason, action }: AskRecord): JsonObject {
+export function approvalForm({ question, reason, action }: AskRecord): JsonObject {
   const { server, tool, effect, arguments: args } = action as JsonObject;
   const shown = JSON.stringify(args ?? {});
   const lines = [
@@ -59,7 +59,7 @@ function form({ question, reason, action }: AskRecord): JsonObject {
 const LONGEST = 2000;
 
 /** Only a word for yes is a yes. A form that was put away is a no that says so. */
-function answerIn(result: JsonObject | undefined): { approved: boolean; reason?: string } | undefined {
+export function answerIn(result: JsonObject | undefined): { approved: boolean; reason?: string } | undefined {
   if (!result) return undefined;
   const content = isObject(result.content) ? result.content : {};
   const reason = typeof content.reason === 'string' && content.reason !== '' ? content.reason : undefined;

@@ -209,7 +209,7 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
   };
 }
 
-function runningFor({ signal, notify, input }: Caller): Running {
+export function runningFor({ signal, notify, input }: Caller): Running {
   const nobody = () => Promise.reject(new Fault('not_implemented', 'this client cannot be asked'));
   return { signal, notify, input: input ?? nobody };
 }

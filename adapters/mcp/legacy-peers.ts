@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { LATEST_LEGACY } from '../../mappings/mcp.ts';
-import { canonicalJson, Fault, type JsonObject } from '../../src/index.ts';
+import { canonicalJson, type JsonObject } from '../../src/index.ts';
 import type { Notice, Outcome } from './frames.ts';
 import type { McpLine, SessionLine } from './line.ts';
 import type { Patience } from './patience.ts';
@@ -35,8 +35,17 @@ export function createLegacyPeers(way: OpenWire, client: JsonObject, idleMs: num
   const kept = new Map<string, Kept>();
   const listeners = new Set<(notice: Notice) => void>();
 
-  function open(key: string, opening: JsonObject, owner: SessionLine | undefined, patience: Patience): Kept {
-    const session = openSession(way, opening, owner, patience);
+  function open(
+    key: string,
+    opening: JsonObject,
+    owner: SessionLine | undefined,
+    patience: Patience,
+    ready = false,
+  ): Kept {
+    const session = openSession(way, opening, owner, patience).then(async (made) => {
+      if (ready && owner) await made.notify(READY);
+      return made;
+    });
     const entry: Kept = { session, opening, owner, idle: undefined };
     kept.set(key, entry);
     session.then(
@@ -67,12 +76,10 @@ export function createLegacyPeers(way: OpenWire, client: JsonObject, idleMs: num
     const known = kept.get(key);
     if (known) return [key, known];
     const opening = session && openings.get(session);
-    if (session && !opening) throw new Fault('conflict', 'the session was not opened with this server');
-    const pooled = { protocolVersion: LATEST_LEGACY, capabilities: shareable(line.capabilities), clientInfo: client };
-    const entry = open(key, opening ?? pooled, session, patience);
-    // Its client has long since said that it is ready.
-    if (session) entry.session.then((made) => made.notify(READY)).catch(() => {});
-    return [key, entry];
+    const clientInfo = session ? line.client : client;
+    const own = { protocolVersion: LATEST_LEGACY, capabilities: shareable(line.capabilities), clientInfo };
+    // Its client has long since said that it is ready, here or at an address that stands for more than this server.
+    return [key, open(key, opening ?? own, session, patience, true)];
   }
 
   function rest(key: string, entry: Kept): void {

@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Bridge, type Closable, type Deps, Fault, type FrontDoor } from '../../src/index.ts';
+import { createCommonDesk } from './common-desk.ts';
 import type { McpSettings } from './config.ts';
 import { createDesk, type Desk } from './desk.ts';
 import { createNorthAuth } from './north-auth.ts';
@@ -47,9 +48,12 @@ function openMcpDoor(bridge: Bridge, settings: McpSettings, deps: Deps): Closabl
     return known;
   }
 
+  const common = createCommonDesk({ ...parts, deskOf, servers: settings.servers, agents: settings.agents });
+
   async function serve(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
     const actor = await auth.admit(request, response, path);
     if (!actor) return;
+    if (path === settings.path) return await http.handle(request, response, { actor, endpoint: '', desk: common });
     const server = path.slice(settings.path.length + 1);
     if (!NAME.test(server)) throw new Fault('not_found', 'there is no such server');
     await http.handle(request, response, { actor, endpoint: server, desk: deskOf(server) });
@@ -69,7 +73,7 @@ function openMcpDoor(bridge: Bridge, settings: McpSettings, deps: Deps): Closabl
   return {
     async close() {
       http.close();
-      for (const desk of desks.values()) desk.close();
+      for (const desk of [common, ...desks.values()]) desk.close();
       await stints.close();
     },
   };

@@ -25,6 +25,8 @@ export interface Stints {
   /** The session of ours, and no task. */
   session(caller: Caller, endpoint: string): Promise<string>;
   workspace(caller: Caller): Promise<string>;
+  /** What a new session of ours is opened with. */
+  home(caller: Caller): Promise<{ workspace_id: string; persona_id?: string }>;
   /** This caller comes no more. */
   end(key: string): Promise<void>;
   close(): Promise<void>;
@@ -67,12 +69,12 @@ export function createStints(
     return memo(workspaces, scopeOf(caller.actor), () => findWorkspace(caller));
   }
 
+  async function home(caller: Caller) {
+    return { workspace_id: await workspace(caller), ...(settings.persona && { persona_id: settings.persona }) };
+  }
+
   async function openSession(caller: Caller, endpoint: string): Promise<string> {
-    const body = {
-      workspace_id: await workspace(caller),
-      ...(settings.persona && { persona_id: settings.persona }),
-      metadata: { mcp: { endpoint, client: caller.client } },
-    };
+    const body = { ...(await home(caller)), metadata: { mcp: { endpoint, client: caller.client } } };
     return (await bridge.submit({ kind: 'session.create', actor: caller.actor, body })).resource.id;
   }
 
@@ -145,6 +147,7 @@ export function createStints(
 
   return {
     workspace,
+    home,
     session: (caller, endpoint) => keep(caller, endpoint).session,
     async within(caller, endpoint, what) {
       const entry = keep(caller, endpoint);

@@ -41,7 +41,7 @@ export function toSkill(server: string, { name, tool }: Told, now: string): Skil
     object: 'skill',
     created_at: now,
     updated_at: now,
-    metadata: { annotations: hints, mcp: { server, tool: name } },
+    metadata: { annotations: hints, mcp: { server, tool: name, raw: tool } },
     name,
     description: typeof description === 'string' ? description : typeof title === 'string' ? title : name,
     input_schema: isObject(inputSchema) ? inputSchema : null,
@@ -107,8 +107,21 @@ export function toWireOutcome(act: ActResult, structured: boolean): Outcome {
   const { result } = act;
   const error = (result.ext?.mcp as { error?: Outcome & { code: number; message: string } } | undefined)?.error;
   if (error) return { error };
-  if (isObject(result.output)) return { result: result.output };
+  if (isWireResult(result.output)) return { result: result.output };
+  if (result.status === 'ok') return { result: toContent(result.output) };
   return refused(result.error ?? 'the tool failed', structured && { code: result.code ?? 'upstream_unavailable' });
+}
+
+/** What a server of this protocol answered; a tool of another kind answers in its own way. */
+function isWireResult(output: Json): output is JsonObject {
+  return (
+    isObject(output) && (Array.isArray(output.content) || isObject(output.task) || output.resultType !== undefined)
+  );
+}
+
+function toContent(output: Json): JsonObject {
+  const text = typeof output === 'string' ? output : JSON.stringify(output);
+  return { content: [{ type: 'text', text }], ...(isObject(output) && { structuredContent: output }) };
 }
 
 export function refused(reason: string, details: JsonObject | false): Outcome {

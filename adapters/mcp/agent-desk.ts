@@ -1,0 +1,100 @@
+/** Calls of tools that stand for agents: work is given, and its result is the call's; or a task, where the client knows tasks. */
+import { CODES, TASKS_EXTENSION } from '../../mappings/mcp.ts';
+import type { Bridge, CoreEvent, JsonObject, Task } from '../../src/index.ts';
+import { AGENT_PREFIX, toExtensionTask, toLegacyTask } from './agent-result.ts';
+import type { Work } from './agent-work.ts';
+import type { Caller } from './caller.ts';
+import { failed, isObject, metaOf, notice, type Outcome } from './frames.ts';
+import type { Running } from './parked.ts';
+
+export interface AgentDesk {
+  /** Undefined when the tool is nobody's here. */
+  call(params: JsonObject, caller: Caller, running: Running): Promise<Outcome | undefined>;
+}
+
+export function createAgentDesk(bridge: Bridge, work: Work): AgentDesk {
+  async function give(agent: string, params: JsonObject, caller: Caller, running: Running): Promise<Outcome> {
+    const { message, session_id: session } = args(params);
+    if (typeof message !== 'string' || message === '') return failed(CODES.invalidParams, 'message must be a text');
+    const task = await work.give(agent, message, typeof session === 'string' ? session : undefined, caller);
+    if (caller.era === 'legacy' && isObject(params.task)) return { result: { task: toLegacyTask(task) } };
+    if (caller.era === 'modern' && knowsTasks(caller)) {
+      return { result: { resultType: 'task', ...toExtensionTask(task) } };
+    }
+    const stop = () => void work.cancel(task, 'the caller gave up', caller).catch(() => {});
+    running.signal.addEventListener('abort', stop, { once: true });
+    try {
+      return complete(await work.follow(task, caller, running, progress(params, running)), caller);
+    } finally {
+      running.signal.removeEventListener('abort', stop);
+    }
+  }
+
+  async function status(task: Task, caller: Caller): Promise<Outcome> {
+    const result = await work.result(task, caller);
+    const open = await work.questions(task, caller);
+    const asks = open.map(({ id, kind, question }) => ({ ask_id: id, kind, question }));
+    const structured = { ...(result.structuredContent as JsonObject), questions: asks };
+    const text =
+      asks.length > 0 ? asks.map(({ ask_id, question }) => `${ask_id}: ${question}`).join('\n') : task.status;
+    const { isError: _, ...plain } = result;
+    const content = asks.length > 0 ? [{ type: 'text', text }] : (plain.content ?? []);
+    return complete({ ...plain, content, structuredContent: structured }, caller);
+  }
+
+  async function answer({ ask_id, value, approved, reason }: JsonObject, task: Task, caller: Caller): Promise<Outcome> {
+    const open = await work.questions(task, caller);
+    const ask = open.find(({ id }) => ask_id === undefined || id === ask_id);
+    if (!ask) return complete({ content: [{ type: 'text', text: 'the task asks nothing' }], isError: true }, caller);
+    const said = {
+      ...(value !== undefined && { value }),
+      ...(typeof approved === 'boolean' && { approved }),
+      ...(typeof reason === 'string' && { reason }),
+    };
+    await work.answer(ask, said, caller);
+    return complete({ content: [{ type: 'text', text: `${ask.id} is answered` }] }, caller);
+  }
+
+  return {
+    async call(params, caller, running) {
+      const { name } = params;
+      if (typeof name !== 'string') return undefined;
+      if (name.startsWith(AGENT_PREFIX)) {
+        const agent = name.slice(AGENT_PREFIX.length);
+        const known = (await bridge.agents(caller.actor)).some((each) => each.name === agent);
+        return known ? await give(agent, params, caller, running) : undefined;
+      }
+      if (name !== 'task__status' && name !== 'task__answer' && name !== 'task__cancel') return undefined;
+      const given = args(params);
+      const task = await work.find(given.task_id, caller);
+      if (name === 'task__status') return await status(task, caller);
+      if (name === 'task__answer') return await answer(given, task, caller);
+      await work.cancel(task, typeof given.reason === 'string' ? given.reason : 'canceled at the client', caller);
+      return complete({ content: [{ type: 'text', text: `${task.id} was told to stop` }] }, caller);
+    },
+  };
+}
+
+function args({ arguments: given }: JsonObject): JsonObject {
+  return isObject(given) ? given : {};
+}
+
+function complete(result: JsonObject, { era }: Caller): Outcome {
+  return { result: era === 'modern' ? { resultType: 'complete', ...result } : result };
+}
+
+function knowsTasks({ capabilities }: Caller): boolean {
+  return isObject(capabilities.extensions) && capabilities.extensions[TASKS_EXTENSION] !== undefined;
+}
+
+/** What the work says on its way, for callers who want to hear it. */
+function progress(params: JsonObject, running: Running): (event: CoreEvent) => void {
+  const { progressToken } = metaOf(params);
+  let count = 0;
+  return ({ event, payload }) => {
+    const text = event === 'vendor.tollbridge.message_delta' ? payload.text : undefined;
+    if (progressToken === undefined || typeof text !== 'string') return;
+    count += 1;
+    running.notify(notice('notifications/progress', { progressToken, progress: count, message: text }));
+  };
+}

@@ -1,0 +1,96 @@
+/** Tasks as clients of either era look at them, for work that was given to agents. */
+import { CODES } from '../../mappings/mcp.ts';
+import { asFault, isTerminal, type JsonObject, type Task } from '../../src/index.ts';
+import { fromForm, toExtensionTask, toForm, toLegacyTask } from './agent-result.ts';
+import type { Work } from './agent-work.ts';
+import { answerIn, approvalForm } from './approvals.ts';
+import type { Caller } from './caller.ts';
+import { failed, isObject, type Outcome } from './frames.ts';
+import type { Running } from './parked.ts';
+
+const RELATED = 'io.modelcontextprotocol/related-task';
+
+/** Undefined for what is not about tasks. */
+export async function answerTasks(
+  method: string,
+  params: JsonObject,
+  caller: Caller,
+  running: Running,
+  work: Work,
+): Promise<Outcome | undefined> {
+  if (!method.startsWith('tasks/')) return undefined;
+  if (method === 'tasks/list') {
+    const { data, next } = await work.list(caller, typeof params.cursor === 'string' ? params.cursor : undefined);
+    return { result: { tasks: data.map(toLegacyTask), ...(next && { nextCursor: next }) } };
+  }
+  const task = await work.find(params.taskId, caller).catch((cause) => {
+    if (asFault(cause).kind === 'not_found') return undefined;
+    throw cause;
+  });
+  if (!task) return failed(CODES.invalidParams, 'Task not found');
+  return caller.era === 'legacy'
+    ? await legacy(method, task, caller, running, work)
+    : await modern(method, params, task, caller, work);
+}
+
+async function legacy(method: string, task: Task, caller: Caller, running: Running, work: Work): Promise<Outcome> {
+  switch (method) {
+    case 'tasks/get':
+      return { result: toLegacyTask(task) };
+    case 'tasks/result': {
+      const result = await work.follow(task, caller, running, () => {});
+      return { result: { ...result, _meta: { [RELATED]: { taskId: task.id } } } };
+    }
+    case 'tasks/cancel': {
+      if (isTerminal(task.status)) return failed(CODES.invalidParams, `the task has ended as ${task.status}`);
+      await work.cancel(task, 'canceled at the client', caller);
+      return { result: toLegacyTask(await ended(task, caller, running, work)) };
+    }
+    default:
+      return failed(CODES.methodNotFound, 'Method not found');
+  }
+}
+
+/** Whoever cancels hears that it is over, not that it will be. */
+async function ended(task: Task, caller: Caller, running: Running, work: Work): Promise<Task> {
+  await work.follow(task, { ...caller, capabilities: {} }, running, () => {});
+  return await work.find(task.id, caller);
+}
+
+async function modern(method: string, params: JsonObject, task: Task, caller: Caller, work: Work): Promise<Outcome> {
+  switch (method) {
+    case 'tasks/get': {
+      const told = { resultType: 'complete', ...toExtensionTask(task) };
+      if (task.status === 'COMPLETED' || task.status === 'FAILED') {
+        return { result: { ...told, result: await work.result(task, caller) } };
+      }
+      const open = isTerminal(task.status) ? [] : await work.questions(task, caller);
+      if (open.length === 0) return { result: told };
+      const inputRequests = Object.fromEntries(
+        open.map((ask) => [
+          ask.id,
+          { method: 'elicitation/create', params: ask.kind === 'approval' ? approvalForm(ask) : toForm(ask) },
+        ]),
+      );
+      return { result: { ...told, inputRequests: inputRequests as JsonObject } };
+    }
+    case 'tasks/update': {
+      const given = isObject(params.inputResponses) ? params.inputResponses : {};
+      for (const ask of await work.questions(task, caller)) {
+        const said = given[ask.id];
+        if (!isObject(said)) continue;
+        const content = isObject(said.content) ? said.content : {};
+        const accepted = said.action === 'accept';
+        if (ask.kind === 'approval') await work.answer(ask, answerIn(said) ?? { approved: false }, caller);
+        else if (accepted) await work.answer(ask, { value: fromForm(ask, content) }, caller);
+        else await work.answer(ask, { approved: false, reason: 'declined at the client' }, caller);
+      }
+      return { result: { resultType: 'complete' } };
+    }
+    case 'tasks/cancel':
+      await work.cancel(task, 'canceled at the client', caller);
+      return { result: { resultType: 'complete' } };
+    default:
+      return failed(CODES.methodNotFound, 'Method not found');
+  }
+}

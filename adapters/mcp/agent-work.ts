@@ -1,0 +1,154 @@
+/**
+ * Work given to agents by clients of this protocol: given, followed to its end, its questions put to whoever can answer them.
+ * All of it is the log's; a client that was away finds the work where it is.
+ */
+import {
+  type AskRecord,
+  asFault,
+  type Bridge,
+  type CoreEvent,
+  Fault,
+  type JsonObject,
+  type Logger,
+  type Message,
+  type Row,
+  type Task,
+  type Outcome as WorkOutcome,
+} from '../../src/index.ts';
+import { fromForm, isEnd, related, stateOf, toForm, toResult } from './agent-result.ts';
+import { createApprovals } from './approvals.ts';
+import { type Caller, canFillForms, scopeOf } from './caller.ts';
+import { isObject } from './frames.ts';
+import type { Running } from './parked.ts';
+import type { Stints } from './stints.ts';
+
+export interface Work {
+  give(agent: string, message: string, sessionId: string | undefined, caller: Caller): Promise<Task>;
+  /** Somebody else's work is not there. */
+  find(taskId: unknown, caller: Caller): Promise<Task>;
+  list(caller: Caller, after: string | undefined): Promise<{ data: readonly Task[]; next: string | undefined }>;
+  /** Until it has ended; told of everything on the way, and asked what can be asked. */
+  follow(task: Task, caller: Caller, running: Running, heard: (event: CoreEvent) => void): Promise<JsonObject>;
+  result(task: Task, caller: Caller): Promise<JsonObject>;
+  questions(task: Task, caller: Caller): Promise<readonly AskRecord[]>;
+  answer(ask: AskRecord, said: { value?: unknown; approved?: boolean; reason?: string }, caller: Caller): Promise<void>;
+  cancel(task: Task, reason: string, caller: Caller): Promise<void>;
+}
+
+export function createWork(bridge: Bridge, stints: Stints, deps: { readonly log: Logger }): Work {
+  const approvals = createApprovals(bridge, deps);
+
+  async function find(taskId: unknown, { actor }: Caller): Promise<Task> {
+    const absent = new Fault('not_found', 'Task not found');
+    if (typeof taskId !== 'string') throw absent;
+    const task = await bridge.view<Task & Row>(actor, 'task', taskId).catch((cause) => {
+      throw asFault(cause).kind === 'not_found' ? absent : cause;
+    });
+    // In the same workspace, but another's: a name one knows is no right to it.
+    if (task.created_by !== actor.id || !task.assigned_agent_id) throw absent;
+    return task;
+  }
+
+  async function questions(task: Task, { actor }: Caller): Promise<readonly AskRecord[]> {
+    const where = { task_id: task.id, state: 'open' };
+    return (await bridge.list<AskRecord & Row>(actor, { object: 'ask', where, limit: 50 })).data;
+  }
+
+  async function result({ id }: Task, caller: Caller): Promise<JsonObject> {
+    const { actor } = caller;
+    const task = await bridge.view<Task & Row>(actor, 'task', id);
+    const outcome = task.outcome_id
+      ? await bridge.view<WorkOutcome & Row>(actor, 'outcome', task.outcome_id).catch(() => undefined)
+      : undefined;
+    const said: Message[] = [];
+    for await (const { event, payload } of bridge.events(actor, { stream: { of: 'task', id } })) {
+      if (event === 'agent.message') said.push((payload as unknown as { message: Message }).message);
+    }
+    return toResult(task, said, outcome);
+  }
+
+  /** One question, put to the client while its work is followed. */
+  async function put(askId: string, task: Task, caller: Caller, running: Running): Promise<void> {
+    const ask = await bridge.view<AskRecord & Row>(caller.actor, 'ask', askId);
+    if (ask.state !== 'open') return;
+    const input: Running['input'] = (requests) =>
+      running.input(
+        Object.fromEntries(
+          Object.entries(requests).map(([key, { method, params = {} }]) => [
+            key,
+            { method, params: caller.era === 'legacy' ? related(params, task.id) : params },
+          ]),
+        ),
+      );
+    if (ask.kind === 'approval') return await approvals.ask(caller, ask.id, input);
+    if (!canFillForms(caller.capabilities)) return;
+    const key = `tollbridge_input_${ask.id}`;
+    const { inputResponses } = await input({ [key]: { method: 'elicitation/create', params: toForm(ask) } });
+    const said = inputResponses[key];
+    if (!isObject(said)) return;
+    if (said.action === 'accept' && isObject(said.content))
+      return await answer(ask, { value: fromForm(ask, said.content) }, caller);
+    await answer(ask, { approved: false, reason: 'declined at the client' }, caller);
+  }
+
+  async function answer(...[ask, said, { actor, person }]: Parameters<Work['answer']>): Promise<void> {
+    const { value, approved, reason } = said;
+    const body = {
+      ask_id: ask.id,
+      ...(value !== undefined && { value: value as never }),
+      ...(approved !== undefined && { approved }),
+      ...(reason !== undefined && { reason }),
+    };
+    await bridge.submit({ kind: 'ask.answer', actor: person ?? actor, body });
+  }
+
+  return {
+    find,
+    questions,
+    result,
+    answer,
+    async give(agent, message, sessionId, caller) {
+      const { actor } = caller;
+      const home = sessionId ?? (await openSession(caller));
+      const input = { role: 'user', parts: [{ type: 'text', text: message, visibility: 'public' }] };
+      const body = { session_id: home, input, agent };
+      const { resource } = await bridge.submit({ kind: 'task.submit', actor, body });
+      return resource as unknown as Task;
+    },
+    async list({ actor }, after) {
+      const query = { object: 'task', newestFirst: true, limit: 50, ...(after && { after }) };
+      const { data, next } = await bridge.list<Task & Row>(actor, query);
+      return { data: data.filter((task) => task.created_by === actor.id && task.assigned_agent_id), next };
+    },
+    async follow(task, caller, running, heard) {
+      const asking = new Set<Promise<void>>();
+      for await (const event of bridge.follow(caller.actor, { stream: { of: 'task', id: task.id } }, running.signal)) {
+        heard(event);
+        if (event.event === 'vendor.tollbridge.ask_opened') {
+          const { ask } = event.payload as unknown as { ask: AskRecord };
+          const put1 = put(ask.id, task, caller, running).catch((cause) => {
+            deps.log.info(
+              { err: cause, ask: ask.id, by: scopeOf(caller.actor) },
+              'a question was not answered at a client',
+            );
+          });
+          asking.add(put1);
+          put1.finally(() => asking.delete(put1));
+        }
+        if (isEnd(event)) return await result(task, caller);
+      }
+      throw new Fault('client_closed', 'nobody follows the work any more');
+    },
+    async cancel(task, reason, { actor }) {
+      if (['COMPLETED', 'FAILED', 'CANCELED'].includes(stateOf(task))) return;
+      await bridge.submit({ kind: 'task.cancel', actor, body: { task_id: task.id, reason } }).catch((cause) => {
+        if (asFault(cause).kind !== 'conflict') throw cause;
+      });
+    },
+  };
+
+  async function openSession(caller: Caller): Promise<string> {
+    const body = await stints.home(caller);
+    return (await bridge.submit({ kind: 'session.create', actor: caller.actor, body })).resource.id;
+  }
+}
