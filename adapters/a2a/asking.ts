@@ -38,7 +38,7 @@ export function toWireAnswer(
   ask: AskRecord | undefined,
   payload: JsonObject,
   place: { taskId: string; contextId: string },
-) {
+): Message {
   const askId = String(payload.ask_id);
   const part: Part =
     'approved' in payload
