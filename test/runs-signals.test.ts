@@ -5,7 +5,7 @@ import { createDemoTools } from '../src/demo/tools.ts';
 import { scriptedAgent } from './support/agents.ts';
 import { pulledDisk } from './support/failing-store.ts';
 import { of } from './support/house.ts';
-import { openRuns, type RunsDoor } from './support/runs.ts';
+import { openRuns, pair, type RunsDoor } from './support/runs.ts';
 
 const demo = () => createDemoAgent({ pause: async () => {} });
 const signal = (runs: RunsDoor, id: string, body: unknown) => runs.call('POST', `/v1/runs/${id}/signal`, body);
@@ -203,4 +203,19 @@ describe('a signal', () => {
     expect((await signal(runs, body.id, { action: 'approve' })).status).toBe(200);
     await runs.until(body.id, 'succeeded');
   });
+});
+
+test('the scopes the page names are enough for a whole run', async () => {
+  const runs = await openRuns({ agents: [demo()], tools: [createDemoTools()] });
+  await runs.at.send('resource.create', { object: 'workspace', body: { name: 'w', root: 'file:///w' } });
+  const as = { authorization: pair('modest') };
+  const { status, body } = await runs.create('send the plan to bo', {}, as);
+  expect(status).toBe(201);
+  await runs.seen(body.id, 'run.awaiting_input');
+  const answer = { action: 'reject', idempotency_key: 'k' };
+  expect((await runs.call('POST', `/v1/runs/${body.id}/signal`, answer, as)).status).toBe(200);
+  await runs.until(body.id, 'failed');
+  expect((await runs.call('POST', `/v1/runs/${body.id}/retry`, undefined, as)).status).toBe(200);
+  expect((await runs.call('POST', `/v1/runs/${body.id}/cancel`, undefined, as)).body.status).toBe('cancelled');
+  expect((await runs.call('GET', `/v1/runs/${body.id}/events`, undefined, as)).status).toBe(200);
 });

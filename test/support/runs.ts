@@ -24,6 +24,11 @@ export const HOLDERS: Readonly<Record<string, Actor>> = {
   acme: { id: 'acme', kind: 'service', tenant_id: 'acme', scopes: ['*'] },
   colleague: { id: 'colleague', kind: 'service', tenant_id: 'acme', scopes: ['*'] },
   reader: { id: 'reader', kind: 'service', scopes: ['tasks:read', 'events:read'] },
+  modest: {
+    id: 'modest',
+    kind: 'service',
+    scopes: ['sessions:*', 'tasks:*', 'events:read', 'workspaces:read', 'approvals:write'],
+  },
   nothing: { id: 'nothing', kind: 'service', scopes: [] },
 };
 
