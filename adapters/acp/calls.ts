@@ -5,7 +5,7 @@
 import { effectOf, toolStatus } from '../../mappings/acp.ts';
 import { CANCELLED_CATEGORY, DENIED_CATEGORY } from '../../mappings/acp-harn.ts';
 import type { Fact, Json, JsonObject } from '../../src/index.ts';
-import { effectsOf } from './effects.ts';
+import { effectsOf, sha256 } from './effects.ts';
 import { toolFields } from './harn.ts';
 import { listOf, textOf, within } from './shapes.ts';
 import { heard, type Step } from './step.ts';
@@ -35,6 +35,8 @@ export interface Calls {
   unfinished(): Step[];
 }
 
+const LONGEST_NAME = 200;
+
 export function createCalls({ cwd }: { readonly cwd: string }): Calls {
   const calls = new Map<string, Open>();
   const uses = new Map<string, number>();
@@ -52,8 +54,10 @@ export function createCalls({ cwd }: { readonly cwd: string }): Calls {
     }
     const count = (uses.get(wire) ?? 0) + 1;
     uses.set(wire, count);
+    // A name longer than anyone means is still told apart from others.
+    const name = wire.length > LONGEST_NAME ? sha256(wire) : wire;
     const call: Open = {
-      id: count === 1 ? wire : `${wire}#${count}`,
+      id: count === 1 ? name : `${name}#${count}`,
       told: merged(undefined, update),
       requested: false,
       asked: false,

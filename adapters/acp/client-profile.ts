@@ -12,8 +12,8 @@ export interface ClientProfile {
   readonly compaction: boolean;
   /** Forms can be shown, so a question for a value can be one. */
   readonly form: boolean;
-  /** Wants to know where in the log an update stands, to go on from there later. */
-  readonly cursors: boolean;
+  /** Knows us: is told where in the log an update stands, and is shown kinds of updates nobody has a row for. */
+  readonly ours: boolean;
 }
 
 export function profileOf(params: JsonObject, { harn }: Pick<AcpSettings, 'harn'>): ClientProfile {
@@ -24,6 +24,6 @@ export function profileOf(params: JsonObject, { harn }: Pick<AcpSettings, 'harn'
     notices: objectOf(within(can, 'session', 'notices')) !== undefined,
     compaction: objectOf(within(can, 'session', 'compaction')) !== undefined,
     form: objectOf(within(can, 'elicitation', 'form')) !== undefined,
-    cursors: objectOf(within(can, '_meta', OURS)) !== undefined,
+    ours: objectOf(within(can, '_meta', OURS)) !== undefined,
   };
 }

@@ -21,7 +21,7 @@ import { harnCapabilities } from './harn.ts';
 import { type Asked, createPeer, type Peer, RpcError } from './peer.ts';
 import { AGENT_OPTION, createPlaces, DEFAULT_MODE, type Places, requireDirectory } from './places.ts';
 import { cancelTasks, givePrompt } from './prompting.ts';
-import { listOf, objectOf, textOf, within } from './shapes.ts';
+import { listOf, lookup, objectOf, textOf, within } from './shapes.ts';
 import { OURS } from './translate.ts';
 import { createViewer, type Viewer, type ViewerDeps } from './viewer.ts';
 
@@ -54,7 +54,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     log,
     strict: true,
     async request(asked) {
-      const serve = CALLS[asked.method];
+      const serve = lookup(CALLS, asked.method);
       if (!serve) throw new RpcError({ code: -32601, message: `there is no method ${asked.method.slice(0, 100)}` });
       if (!client && asked.method !== 'initialize')
         throw new RpcError({ code: -32600, message: 'initialize comes first' });

@@ -2,7 +2,7 @@
 import { harnRow, WORKER_EVENTS } from '../../mappings/acp-harn.ts';
 import type { Fact, JsonObject } from '../../src/index.ts';
 import { harnPayload, workerEvent } from './harn.ts';
-import { compact, numberOf, objectOf, textOf, within } from './shapes.ts';
+import { compact, lookup, numberOf, objectOf, textOf, within } from './shapes.ts';
 
 export function harnSteps(update: JsonObject, taskId: string): Fact[] {
   const kind = String(update.sessionUpdate);
@@ -60,7 +60,7 @@ function reference(told: JsonObject): Fact {
   const spec = objectOf(told.spec) ?? {};
   const hash = textOf(spec.sha256)?.replace(/^sha256:/, '');
   const artifact = {
-    kind: KINDS[String(told.kind)] ?? 'other',
+    kind: lookup(KINDS, told.kind) ?? 'other',
     mime_type: textOf(told.mimeType) ?? textOf(spec.mime_type) ?? 'application/octet-stream',
     uri: textOf(spec.uri) ?? null,
     visibility: 'public',

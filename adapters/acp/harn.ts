@@ -107,5 +107,5 @@ export function workerEvent(word: unknown): WorkerEvent | undefined {
     ?.split('_')
     .map((piece) => piece.charAt(0).toUpperCase() + piece.slice(1))
     .join('');
-  return spelled !== undefined && spelled in WORKER_EVENTS ? (spelled as WorkerEvent) : undefined;
+  return spelled !== undefined && Object.hasOwn(WORKER_EVENTS, spelled) ? (spelled as WorkerEvent) : undefined;
 }

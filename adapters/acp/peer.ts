@@ -4,6 +4,7 @@
  */
 import { asFault, type Json, type JsonObject, type Logger } from '../../src/index.ts';
 import { createPending } from '../../src/wire/json-rpc.ts';
+import { parseFrame } from './frame.ts';
 import { rawIdOf } from './raw-id.ts';
 import { objectOf } from './shapes.ts';
 import { toWireError, type WireError } from './translate.ts';
@@ -55,6 +56,7 @@ export interface Peer {
 }
 
 const NEVER = new AbortController().signal;
+const MOST_AT_ONCE = 256;
 
 export function createPeer(options: PeerOptions): Peer {
   const { log, strict, prefix = 'tb-' } = options;
@@ -101,12 +103,8 @@ export function createPeer(options: PeerOptions): Peer {
   return {
     over: over.signal,
     async hear(text) {
-      let message: unknown;
-      try {
-        message = JSON.parse(text);
-      } catch {
-        return await complain(-32700, 'this is not JSON');
-      }
+      const message = parseFrame(text);
+      if (message === undefined) return await complain(-32700, 'this is not JSON, or too much of it');
       const frame = objectOf(message);
       if (!frame) return await complain(-32600, 'one JSON-RPC object at a time');
       const { method, id } = frame;
@@ -133,9 +131,12 @@ export function createPeer(options: PeerOptions): Peer {
       }
       const named = id === null || typeof id === 'string' || typeof id === 'number';
       if (!named) return await complain(-32600, 'an id is a string or a number');
-      answer(rawIdOf(text, id), method, params).catch((cause) =>
-        log.warn({ err: cause, method }, 'no answer was sent'),
-      );
+      const raw = rawIdOf(text, id);
+      if (running.size >= MOST_AT_ONCE) {
+        const error = { code: 1429, message: 'too many calls at once', data: { code: 'rate_limited' } };
+        return await options.send(`{"jsonrpc":"2.0","id":${raw},"error":${JSON.stringify(error)}}`);
+      }
+      answer(raw, method, params).catch((cause) => log.warn({ err: cause, method }, 'no answer was sent'));
     },
 
     async request(method, params, signal = NEVER) {

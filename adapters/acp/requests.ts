@@ -7,7 +7,7 @@ import { harnPayload } from './harn.ts';
 import { type Asked, RpcError } from './peer.ts';
 import type { Reading } from './reading.ts';
 import type { Seat } from './seat.ts';
-import { objectOf, textOf, within } from './shapes.ts';
+import { lookup, objectOf, textOf, within } from './shapes.ts';
 import type { Step } from './step.ts';
 import type { Terminals } from './terminals.ts';
 import { inputOf, OURS, onlyLasting, optionsOf, toAction, toolNameOf, toWireOutcome, withMeta } from './translate.ts';
@@ -68,12 +68,18 @@ export function createRequests(deps: RequestsDeps): Requests {
     }
     const { sessionId: _, ...asked } = params;
     const title = textOf(within(params, 'toolCall', 'title'));
-    const answer = await sink.ask({
-      kind: 'approval',
-      action: toAction(call.told, call.id),
-      ...(title && { question: `May ${settings.name} do this: ${title.slice(0, 500)}?` }),
-      ext: { acp: { permission: asked } },
-    });
+    const answer: Answer = await sink
+      .ask({
+        kind: 'approval',
+        action: toAction(call.told, call.id),
+        ...(title && { question: `May ${settings.name} do this: ${title.slice(0, 500)}?` }),
+        ext: { acp: { permission: asked } },
+      })
+      .catch((cause) => {
+        // Told to stop, it asks no more; the protocol has a word for that.
+        if (signal.aborted) return { kind: 'canceled', reason: 'the work was told to stop' } as const;
+        throw cause;
+      });
     if (answer.kind !== 'approved') reading.denied(call);
     return bare ? bareOutcome(answer) : withReason(toWireOutcome(options, answer), answer);
   }
@@ -127,7 +133,7 @@ export function createRequests(deps: RequestsDeps): Requests {
     const payload = objectOf(told.payload) ?? {};
     const question =
       textOf(payload.question) ?? textOf(payload.prompt) ?? textOf(payload.message) ?? textOf(payload.action);
-    const wants = HITL_KINDS[String(told.kind)] ?? 'approval';
+    const wants = lookup(HITL_KINDS, told.kind) ?? 'approval';
     const ext = { acp: { hitl: told } };
     const request = objectOf(payload.approvalRequest) ?? payload;
     const answer = await sink.ask(
@@ -178,7 +184,7 @@ export function createRequests(deps: RequestsDeps): Requests {
     },
     async answer(asked) {
       const { method } = asked;
-      const serve = SERVED[method];
+      const serve = lookup(SERVED, method);
       if (!serve) throw new RpcError({ code: -32601, message: `there is no method ${method.slice(0, 100)} here` });
       if (method.startsWith('fs/') || method === 'terminal/create') held = true;
       return await settle(() => serve(asked));

@@ -11,7 +11,7 @@ import { type Asked, RpcError } from './peer.ts';
 import { historyBlock, promptBlocks } from './prompt.ts';
 import { createReading } from './reading.ts';
 import { createRequests } from './requests.ts';
-import type { Seat } from './seat.ts';
+import { isStanding, type Seat } from './seat.ts';
 import { compact, textOf } from './shapes.ts';
 import type { Step } from './step.ts';
 import { createTerminals } from './terminals.ts';
@@ -73,6 +73,7 @@ export async function runTask({ settings, deps, work, sink, signal, seat }: RunO
 
   try {
     await write(introduction(seat, settings));
+    await write(beforehand());
     const blocks = await promptBlocks(work, seat.can);
     const history = seat.remembers ? undefined : await historyBlock(work);
     const prompt = history ? [history, ...blocks] : blocks;
@@ -82,6 +83,16 @@ export async function runTask({ settings, deps, work, sink, signal, seat }: RunO
     sitting.leave();
     await terminals.close();
     await inbox;
+  }
+
+  /** What was heard of it when nobody listened: how it stands is told, the rest is only mentioned. */
+  function beforehand(): Step[] {
+    const heard = seat.late.splice(0);
+    const late = heard.flatMap(({ sessionUpdate: kind }) => (isStanding(kind) ? [] : [String(kind).slice(0, 100)]));
+    const steps = heard
+      .filter(({ sessionUpdate: kind }) => isStanding(kind))
+      .flatMap((update) => reading.update(update));
+    return late.length > 0 ? [...steps, { event: 'vendor.acp.late', payload: { updates: late } }] : steps;
   }
 
   async function converse(params: { sessionId: string; prompt: readonly JsonObject[] }): Promise<End> {
@@ -157,7 +168,7 @@ async function writeStep(sink: Sink, step: Step): Promise<void> {
   if (step.fact) await sink.emit(step.fact(id));
 }
 
-/** Who does the work, once for each process; and what was heard of it when nobody listened. */
+/** Who does the work, once for each process. */
 function introduction(seat: Seat, { name }: BackendSettings): Step[] {
   const steps: Step[] = [];
   if (!seat.told) {
@@ -176,9 +187,6 @@ function introduction(seat: Seat, { name }: BackendSettings): Step[] {
     if (seat.catalog !== undefined) {
       steps.push({ event: 'vendor.harn.provider_catalog', payload: { catalog: seat.catalog } });
     }
-  }
-  if (seat.late.length > 0) {
-    steps.push({ event: 'vendor.acp.late', payload: { updates: seat.late.splice(0) } });
   }
   return steps;
 }

@@ -37,8 +37,8 @@ export interface Seat {
   readonly heardAt: number;
   spent: Spent;
   told: boolean;
-  /** Kinds of updates that came when nobody worked. */
-  late: string[];
+  /** Updates that came when nobody worked. */
+  late: JsonObject[];
   sit(sitter: Sitter): { leave(): void };
   /** Whoever waits for it hears why. */
   close(why?: Fault): Promise<void>;
@@ -81,7 +81,7 @@ async function greet(child: Child, options: SeatOptions): Promise<Seat> {
   const write = lineWriter(child.stdin);
   let sitter: Sitter | undefined;
   let heardAt = performance.now();
-  const late: string[] = [];
+  const late: JsonObject[] = [];
 
   const peer = createPeer({
     send: write,
@@ -92,7 +92,7 @@ async function greet(child: Child, options: SeatOptions): Promise<Seat> {
         const update = objectOf(params.update);
         if (!update) return;
         if (sitter) await sitter.update(update);
-        else if (late.length < MOST_LATE) late.push(String(update.sessionUpdate).slice(0, 100));
+        else if (late.length < MOST_LATE) late.push(update);
       } else await sitter?.notification(method, params);
     },
     async request(asked) {
@@ -121,8 +121,9 @@ async function greet(child: Child, options: SeatOptions): Promise<Seat> {
     if (!patience.aborted || options.signal.aborted) throw cause;
     throw new Fault('upstream_unavailable', `the agent ${settings.name} did not open a session in time`);
   });
-  // What it replayed while it loaded was written down when it was said.
-  late.length = 0;
+  // What it replayed while it loaded was written down when it was said; how it stands now is news.
+  const standing = late.filter(({ sessionUpdate }) => isStanding(sessionUpdate));
+  late.splice(0, late.length, ...standing);
   const catalog = offersCatalog(opened.can)
     ? await peer.request(PROVIDER_CATALOG, {}, patience).catch(() => undefined)
     : undefined;
@@ -154,4 +155,16 @@ async function greet(child: Child, options: SeatOptions): Promise<Seat> {
       return closing;
     },
   };
+}
+
+const STANDING = new Set([
+  'available_commands_update',
+  'current_mode_update',
+  'config_option_update',
+  'session_info_update',
+]);
+
+/** Tells how things are rather than what was done, so it is true whenever it is heard. */
+export function isStanding(kind: unknown): boolean {
+  return STANDING.has(String(kind));
 }

@@ -34,3 +34,8 @@ export function within(value: unknown, ...path: readonly string[]): Json | undef
 export function lastPath(path: string): string {
   return path.replace(/\/+$/, '').split('/').at(-1) ?? '';
 }
+
+/** A member by a name that came from outside; what every object has from birth is not meant. */
+export function lookup<T>(record: Readonly<Record<string, T>>, name: unknown): T | undefined {
+  return typeof name === 'string' && Object.hasOwn(record, name) ? record[name] : undefined;
+}

@@ -9,7 +9,7 @@ import type { ClientProfile } from './client-profile.ts';
 import { type Fetched, toArtifactBlock, toBlock } from './content.ts';
 import { harnUpdate } from './harn.ts';
 import { harnForms } from './harn-telling.ts';
-import { compact, objectOf, textOf, within } from './shapes.ts';
+import { compact, lookup, objectOf, textOf, within } from './shapes.ts';
 import { cameAs } from './step.ts';
 import { createToolTelling } from './tool-telling.ts';
 import { toWirePlan } from './translate.ts';
@@ -181,11 +181,12 @@ export function createTelling({ client, own, artifact }: TellingOptions): Tellin
     const profile = harnForms(event, client);
     if (profile) return profile.map((update) => ({ update }));
     const came = cameAs(event);
-    if (!came || !STANDARD.has(String(came.sessionUpdate))) return [];
+    if (!came) return [];
+    // A client of the first version drops a kind it does not know, or worse; one that knows us has asked for it.
+    if (!STANDARD.has(String(came.sessionUpdate))) return client.ours ? [{ update: came }] : [];
     switch (came.sessionUpdate) {
       case 'available_commands_update':
       case 'usage_update':
-        return [{ update: came }];
       case 'session_info_update':
         return [{ update: came }];
       case 'notice':
@@ -213,7 +214,7 @@ export function createTelling({ client, own, artifact }: TellingOptions): Tellin
       failed: 'gave the work back, not done.',
       rejected: 'was not given the work.',
     };
-    const said = words[String(status)];
+    const said = lookup(words, status);
     return said ? [line(`${String(target_agent)} ${said}\n`, `${event.task_id}.handoff.${String(task_id)}`)] : [];
   }
 

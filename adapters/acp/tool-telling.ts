@@ -1,16 +1,9 @@
 /** The life of a call as an editor is shown it: opened once, begun when it may run, ended once. Pure but for what was shown. */
 import { ACT_KINDS, toolKind } from '../../mappings/acp.ts';
 import { CANCELLED_CATEGORY, DENIED_CATEGORY } from '../../mappings/acp-harn.ts';
-import {
-  type ActionKind,
-  type CoreEvent,
-  EFFECTS,
-  type Effect,
-  isSideEffect,
-  type JsonObject,
-} from '../../src/index.ts';
+import { type CoreEvent, EFFECTS, type Effect, isSideEffect, type JsonObject } from '../../src/index.ts';
 import type { ClientProfile } from './client-profile.ts';
-import { compact, objectOf, textOf, within } from './shapes.ts';
+import { compact, lookup, objectOf, textOf, within } from './shapes.ts';
 import { cameAs } from './step.ts';
 import { withMeta } from './translate.ts';
 
@@ -144,7 +137,7 @@ export function createToolTelling(client: ClientProfile): ToolTelling {
 }
 
 export function kindOf(payload: JsonObject): string {
-  const own = ACT_KINDS[payload.kind as ActionKind];
+  const own = lookup(ACT_KINDS as Readonly<Record<string, string>>, payload.kind);
   if (own) return own;
   const effect = EFFECTS.find((word) => word === payload.effect) ?? ('unknown' as Effect);
   return toolKind.toWire(effect);

@@ -245,7 +245,7 @@ export function createViewer(deps: ViewerDeps): Viewer {
     if (replayed) update = withMeta(update, OURS, { replayed: true });
     if (replayed && client.harn) update = withMeta(update, 'harn', { replayed: true });
     const params: JsonObject = { sessionId, update };
-    const placed = client.cursors && event ? withMeta(params, OURS, { eventId: event.id }) : params;
+    const placed = client.ours && event ? withMeta(params, OURS, { eventId: event.id }) : params;
     await peer.notify('session/update', placed, stampOf(event, replayed));
   }
 
