@@ -3,7 +3,16 @@
  * rules would let them try, and nothing else. A call goes to the desk of its server and is held there like any other.
  */
 import { CODES, LATEST_LEGACY, LEGACY, META, MODERN, methodRow, TASKS_EXTENSION } from '../../mappings/mcp.ts';
-import { type AgentFace, asFault, type Json, type JsonObject, type Skill, VERSION } from '../../src/index.ts';
+import {
+  type AgentFace,
+  type Artifact,
+  asFault,
+  type Json,
+  type JsonObject,
+  type Row,
+  type Skill,
+  VERSION,
+} from '../../src/index.ts';
 import { createAgentDesk } from './agent-desk.ts';
 import { agentTools, artifactIn } from './agent-result.ts';
 import { answerTasks } from './agent-tasks.ts';
@@ -93,8 +102,7 @@ export function createCommonDesk(parts: CommonParts): Desk {
   async function readArtifact(uri: Json | undefined, caller: Caller): Promise<Outcome | undefined> {
     const id = artifactIn(uri);
     if (id === undefined) return undefined;
-    const row = await bridge.view<JsonObject & { id: string } & never>(caller.actor, 'artifact', id);
-    const mimeType = String((row as unknown as JsonObject).mime_type);
+    const { mime_type: mimeType } = await bridge.view<Artifact & Row>(caller.actor, 'artifact', id);
     const bytes = Buffer.from(await bridge.bytes(caller.actor, id));
     const text = /^text\/|json|xml|yaml/.test(mimeType);
     const body = text ? { text: bytes.toString('utf8') } : { blob: bytes.toString('base64') };

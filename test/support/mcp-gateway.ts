@@ -10,7 +10,7 @@ import { mcp } from '../../adapters/mcp/index.ts';
 import { type House, openHouse, SERVING_ROOM } from '../../src/compose.ts';
 import { createIds, systemClock } from '../../src/core/clock.ts';
 import type { Actor } from '../../src/model/actions.ts';
-import type { Authenticate, Closable, Deps, Logger, ToolBackend } from '../../src/ports.ts';
+import type { AgentBackend, Authenticate, Closable, Deps, Logger, ToolBackend } from '../../src/ports.ts';
 import { createHttpHost } from '../../src/wire/http.ts';
 
 export const VISITOR: Actor = { id: 'visitor', kind: 'person', scopes: ['*'] };
@@ -19,6 +19,7 @@ export const ALLOW_ALL = '- { id: everything, when: {}, then: allow }';
 export interface McpGatewayOptions {
   readonly upstreams: Readonly<Record<string, UpstreamConfig>>;
   readonly rules?: string;
+  readonly agents?: readonly AgentBackend[];
   readonly door?: object;
   readonly authenticate?: Authenticate;
   readonly log?: Logger;
@@ -60,6 +61,7 @@ export async function openMcpGateway(options: McpGatewayOptions): Promise<McpGat
     roomBytes: SERVING_ROOM,
     ids,
     tools,
+    backends: options.agents ?? [],
     logger: log,
     policy: { load: async () => ({ rules, files: [] }) },
     settings: { defaultTier: 'act_auto' },

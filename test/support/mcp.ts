@@ -40,12 +40,17 @@ export interface SceneOptions extends UpstreamOptions {
   readonly rules?: string;
   readonly config?: Loose;
   readonly gateway?: Partial<McpGatewayOptions>;
+  /** Further servers beside `u`. */
+  readonly others?: McpGatewayOptions['upstreams'];
+  /** The common address instead of the server's own. */
+  readonly common?: boolean;
 }
 
-export async function openScene({ rules, config, gateway: more, ...options }: SceneOptions = {}): Promise<Scene> {
+export async function openScene(given: SceneOptions = {}): Promise<Scene> {
+  const { rules, config, gateway: more, others, common, ...options } = given;
   const upstream = await openUpstream(options);
   const gateway = await openMcpGateway({
-    upstreams: { u: { url: upstream.url, ...config } },
+    upstreams: { u: { url: upstream.url, ...config }, ...others },
     ...(rules !== undefined && { rules }),
     ...more,
   });
@@ -53,7 +58,7 @@ export async function openScene({ rules, config, gateway: more, ...options }: Sc
     await gateway.close();
     await upstream.close();
   });
-  const url = gateway.at('u');
+  const url = common ? `${gateway.url}/mcp` : gateway.at('u');
   let count = 0;
 
   async function modern(method: string, params: Loose = {}, asking: ModernMore = {}): Promise<Heard> {
