@@ -80,7 +80,7 @@ test('the question can be answered from another terminal by the end of its name,
   const dir = await aDirectory();
   const { says, ended } = program(['demo', '--wait', '--data', dir]);
   const [, ask = ''] = await says(/approve (ask_\w+)/);
-  expect((await ran(['--data', dir, 'approvals'])).out).toContain(`tollbridge approve ${ask}\n`);
+  expect((await ran(['--data', dir, 'approvals'])).out).toContain(`--data ${dir} approve ${ask}\n`);
   expect(await ran(['--data', dir, 'approve', ask.slice(-6).toLowerCase()])).toMatchObject({
     code: 0,
     out: `Approved: ${ask}\n`,

@@ -4,6 +4,7 @@ import type { AskClosedPayload, AskOpenedPayload } from '../model/payloads.ts';
 import type { Row, Store } from '../ports.ts';
 import { type CommonOptions, localActor, lookInto, visit } from './context.ts';
 import { findAsk } from './find.ts';
+import { calledAgain } from './own-name.ts';
 import { brief, briefArguments, plain, shortId } from './plain.ts';
 import { untilStopped } from './stopping.ts';
 
@@ -26,7 +27,8 @@ export async function listApprovals(options: ApprovalsOptions): Promise<void> {
   });
 }
 
-async function showOpen(store: Store, { json }: ApprovalsOptions): Promise<Set<string>> {
+async function showOpen(store: Store, { json, ...options }: ApprovalsOptions): Promise<Set<string>> {
+  const again = calledAgain(options);
   const shown = new Set<string>();
   for (let after: string | undefined; ; ) {
     const page = await store.list<Ask>({
@@ -37,7 +39,7 @@ async function showOpen(store: Store, { json }: ApprovalsOptions): Promise<Set<s
     });
     for (const ask of page) {
       shown.add(ask.id);
-      process.stdout.write(json ? `${JSON.stringify(ask)}\n` : lines(ask));
+      process.stdout.write(json ? `${JSON.stringify(ask)}\n` : lines(ask, again));
     }
     after = page.at(-1)?.id;
     if (page.length < 200 || !after) return shown;
@@ -51,13 +53,18 @@ interface Watching {
 }
 
 /** Questions as they come, and how each was answered, until somebody stops it. */
-async function watchAsks(store: Store, { json }: ApprovalsOptions, { shown, from, signal }: Watching): Promise<void> {
+async function watchAsks(
+  store: Store,
+  { json, ...options }: ApprovalsOptions,
+  { shown, from, signal }: Watching,
+): Promise<void> {
+  const again = calledAgain(options);
   for await (const event of store.follow({ stream: { of: 'all' }, ...(from && { after: from }) }, signal)) {
     if (event.replayed) continue;
     if (event.event === 'vendor.tollbridge.ask_opened') {
       const { ask } = event.payload as unknown as AskOpenedPayload;
       if (shown.has(ask.id)) continue;
-      process.stdout.write(json ? `${JSON.stringify(ask)}\n` : lines(ask));
+      process.stdout.write(json ? `${JSON.stringify(ask)}\n` : lines(ask, again));
     } else if (event.event === 'vendor.tollbridge.ask_closed') {
       const { ask_id, state, by, reason } = event.payload as unknown as AskClosedPayload;
       const why = reason ? `: ${brief(reason)}` : '';
@@ -90,7 +97,7 @@ export async function answer(
 }
 
 /** The act comes first, as it would run: a question is only as good as what it shows. */
-function lines(ask: AskRecord): string {
+function lines(ask: AskRecord, again: string): string {
   const why = ask.reason
     ? `    why:   ${brief(ask.reason, 160)}${ask.rule_id ? `  [rule ${brief(ask.rule_id)}]` : ''}\n`
     : '';
@@ -101,7 +108,7 @@ function lines(ask: AskRecord): string {
     why,
     to,
     `    until: ${ask.expires_at}\n`,
-    `    tollbridge approve ${ask.id}\n`,
-    `    tollbridge deny ${ask.id} "reason"\n`,
+    `    ${again} approve ${ask.id}\n`,
+    `    ${again} deny ${ask.id} "reason"\n`,
   ].join('');
 }

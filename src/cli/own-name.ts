@@ -12,3 +12,9 @@ export function ownName({ argv, env, cwd }: { argv: readonly string[]; env: Node
 export function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
+
+/** This program, called again for the same log: what to put before a suggested command. */
+export function calledAgain({ data, config }: { readonly data?: string; readonly config?: string }): string {
+  const name = ownName({ argv: process.argv, env: process.env, cwd: process.cwd() });
+  return [name, ...(config ? ['--config', quoted(config)] : []), ...(data ? ['--data', quoted(data)] : [])].join(' ');
+}

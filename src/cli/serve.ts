@@ -1,5 +1,6 @@
 /** `tollbridge serve`: every door, one log. Says where it listens, where the log is, and how to answer approvals. */
 import { type CommonOptions, configFrom, requireUsable } from './context.ts';
+import { calledAgain } from './own-name.ts';
 import { portOf } from './port.ts';
 import { onStop } from './stopping.ts';
 import { refuseExpiredKeys } from './strangers.ts';
@@ -29,7 +30,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     [
       `tollbridge listens on ${gateway.url}  (${gateway.token ? `token ${gateway.token}` : 'API keys and OAuth2 tokens only'})`,
       `the log is in ${config.dataDir}${taken > 0 ? `; ${taken} tasks go on from where they were` : ''}`,
-      `${asks}; see them with: tollbridge approvals`,
+      `${asks}; see them with: ${calledAgain(options)} approvals`,
       '',
     ].join('\n'),
   );

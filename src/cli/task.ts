@@ -8,6 +8,7 @@ import { createStoredVerifier } from '../receipt/verify-stored.ts';
 import { type CommonOptions, type LogBook, lookInto } from './context.ts';
 import { findTask } from './find.ts';
 import { createNarrator } from './narrator.ts';
+import { calledAgain } from './own-name.ts';
 import { brief, briefArguments, eventNumber, plain } from './plain.ts';
 
 export async function showTask(id: string, options: CommonOptions & { readonly json?: boolean }): Promise<void> {
@@ -21,7 +22,15 @@ export async function showTask(id: string, options: CommonOptions & { readonly j
     process.stdout.write(
       options.json
         ? `${JSON.stringify({ task, events, asks, receipt: proof?.receipt ?? null, verification: proof?.report ?? null })}\n`
-        : [...heading(task), '', ...story(events), '', ...questions(asks), ...proven(task, proof), ''].join('\n'),
+        : [
+            ...heading(task),
+            '',
+            ...story(events),
+            '',
+            ...questions(asks, calledAgain(options)),
+            ...proven(task, proof),
+            '',
+          ].join('\n'),
     );
   });
 }
@@ -56,13 +65,13 @@ function story(events: readonly CoreEvent[]): readonly string[] {
   });
 }
 
-function questions(asks: readonly AskRecord[]): readonly string[] {
+function questions(asks: readonly AskRecord[], again: string): readonly string[] {
   if (asks.length === 0) return ['nobody was asked'];
   return asks.flatMap((ask) => [
     `question ${ask.id}: ${brief(ask.question, 200)}`,
     `  what:    ${brief(String(ask.action.tool ?? ask.kind))} (${briefArguments(ask.action.arguments ?? {}, 400)})`,
     ask.state === 'open'
-      ? `  answer:  none yet; tollbridge approve ${ask.id}`
+      ? `  answer:  none yet; ${again} approve ${ask.id}`
       : `  answer:  ${ask.state}${ask.answered_by ? ` by ${plain(ask.answered_by)} at ${ask.answered_at}` : ''}`,
   ]);
 }
