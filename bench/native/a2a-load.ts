@@ -1,0 +1,63 @@
+/** Peers in a process of their own, the same for both contenders: they post, and read the answer or the stream to its end. */
+import { Agent, request } from 'node:http';
+
+export interface A2aWanted {
+  readonly port: number;
+  readonly path: string;
+  readonly body: string;
+  readonly callers: number;
+  readonly requests: number;
+}
+export interface A2aTold {
+  readonly ms: number;
+  /** Answers that were not 200. */
+  readonly bad: number;
+  /** Events on streams, all together. */
+  readonly events: number;
+}
+
+process.on('message', (wanted: A2aWanted) => {
+  void load(wanted).then((told) => process.send?.(told));
+});
+
+async function load({ port, path, body, callers, requests }: A2aWanted): Promise<A2aTold> {
+  const agent = new Agent({ keepAlive: true, maxSockets: callers });
+  let left = requests;
+  let bad = 0;
+  let events = 0;
+  const headers = {
+    'content-type': 'application/json',
+    'a2a-version': '1.0',
+    authorization: 'Bearer token-of-the-measurement',
+    'content-length': Buffer.byteLength(body),
+  };
+  const once = () =>
+    new Promise<void>((resolve, reject) => {
+      const sent = request({ host: '127.0.0.1', port, path, method: 'POST', agent, headers }, (answer) => {
+        if (answer.statusCode !== 200) bad += 1;
+        let rest = '';
+        answer.setEncoding('latin1');
+        answer.on('data', (chunk: string) => {
+          rest += chunk;
+          const parts = rest.split('\n\n');
+          rest = parts.pop() ?? '';
+          events += parts.length;
+        });
+        answer.on('end', () => resolve());
+        answer.on('error', reject);
+      });
+      sent.on('error', reject);
+      sent.end(body);
+    });
+  const caller = async () => {
+    while (left > 0) {
+      left -= 1;
+      await once();
+    }
+  };
+  const began = performance.now();
+  await Promise.all(Array.from({ length: callers }, caller));
+  const ms = performance.now() - began;
+  agent.destroy();
+  return { ms, bad, events };
+}
