@@ -60,9 +60,10 @@ export async function submitTask(
     ...(agent && { agent }),
     ...(metadata && { metadata }),
   };
-  const { resource } = await bridge.submit({ kind: 'task.submit', actor, ...once, body });
+  const { resource, repeated } = await bridge.submit({ kind: 'task.submit', actor, ...once, body });
   const task = resource as unknown as Task & Row;
-  return { status: 202, body: task.status === 'SUBMITTED' ? await begun(bridge, task) : task };
+  // Whoever asks again has been kept waiting once.
+  return { status: 202, body: task.status === 'SUBMITTED' && !repeated ? await begun(bridge, task) : task };
 }
 
 /** How long the answer is held back for a turn that is about to come. */
