@@ -116,6 +116,10 @@ async function serve(method, params) {
       if (options.wantsLogin) return { error: { code: -32000, message: 'Authentication required' } };
       const sessionId = `s-${process.pid}-${++sessions}`;
       if (options.memory) appendFileSync(options.memory, `${sessionId}\n`);
+      if (options.opensWith) {
+        const params = { sessionId, update: options.opensWith };
+        setImmediate(write, { jsonrpc: '2.0', method: 'session/update', params });
+      }
       return { result: { sessionId, ...(options.modes && { modes: options.modes }) } };
     }
     case 'session/load':
