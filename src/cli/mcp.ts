@@ -76,7 +76,9 @@ export async function mcp(command: readonly string[], options: McpOptions): Prom
 export async function listPins(options: CommonOptions & { readonly json?: boolean }): Promise<void> {
   const { differences } = await import('../core/pins.ts');
   await visit(options, async ({ bridge }) => {
-    for (const pin of await changedPins(bridge)) {
+    const changed = await changedPins(bridge);
+    if (changed.length === 0 && !options.json) process.stdout.write('Every tool is what it was when first seen.\n');
+    for (const pin of changed) {
       const { pending } = pin.metadata as { pending: Pick<Skill, 'metadata'> };
       const what = differences(pin, pending);
       const told = { id: pin.id, server: pin.source ?? '', tool: pin.name, differences: what };

@@ -18,8 +18,13 @@ export async function serve(options: ServeOptions): Promise<void> {
   });
   await requireUsable(config.dataDir);
   await refuseExpiredKeys(config);
+  // Whoever wants us to end may say so as soon as we have said that we are there.
+  const stop = stopRequested();
   const { startGateway } = await import('../gateway.ts');
-  const gateway = await startGateway(config, options);
+  const gateway = await startGateway(config, options).catch((cause) => {
+    stop.letGo();
+    throw cause;
+  });
   const { waiting, recovered } = gateway;
   const asks =
     waiting === 0
@@ -29,21 +34,23 @@ export async function serve(options: ServeOptions): Promise<void> {
   process.stdout.write(
     [
       `tollbridge listens on ${gateway.url}  (${gateway.token ? `token ${gateway.token}` : 'API keys and OAuth2 tokens only'})`,
-      `the log is in ${config.dataDir}${taken > 0 ? `; ${taken} tasks go on from where they were` : ''}`,
+      `the log is in ${config.dataDir}${taken > 0 ? `; ${taken} ${taken === 1 ? 'task goes' : 'tasks go'} on from where ${taken === 1 ? 'it was' : 'they were'}` : ''}`,
       `${asks}; see them with: ${calledAgain(options)} approvals`,
       '',
     ].join('\n'),
   );
-  await stopRequested();
+  await stop.requested;
   process.stdout.write('\nstopping: what runs is brought to an end, what waits keeps waiting\n');
   await gateway.close();
 }
 
-function stopRequested(): Promise<void> {
-  return new Promise((resolve) => {
-    const letGo = onStop(() => {
+function stopRequested(): { readonly requested: Promise<void>; letGo(): void } {
+  let letGo = () => {};
+  const requested = new Promise<void>((resolve) => {
+    letGo = onStop(() => {
       letGo();
       resolve();
     });
   });
+  return { requested, letGo: () => letGo() };
 }
