@@ -74,15 +74,9 @@ function toolCall({ era }: Place, id: number, text: string): object {
 const PREFIX = 'io.modelcontextprotocol/';
 
 async function connected(place: Place): Promise<Client> {
-  const socket = connect(place.port, '127.0.0.1');
-  socket.setNoDelay(true);
-  await new Promise<void>((resolve, reject) => {
-    socket.once('connect', resolve);
-    socket.once('error', reject);
-  });
   let headers = `mcp-protocol-version: ${VERSIONS[place.era]}\r\n`;
   if (place.era === 'modern') headers += 'mcp-method: tools/call\r\nmcp-name: echo\r\n';
-  const post = poster(socket, place);
+  const post = poster(place);
   if (place.era === 'legacy') {
     const params = { protocolVersion: VERSIONS.legacy, capabilities: {}, clientInfo: INFO };
     const begun = await post({ jsonrpc: '2.0', id: 'i', method: 'initialize', params }, '');
@@ -99,26 +93,41 @@ async function connected(place: Place): Promise<Client> {
   };
 }
 
-/** One request at a time: resolves with the whole response, head and all. */
-function poster(socket: Socket, { port, path }: Place): (message: object, headers: string) => Promise<string> {
+/** One request at a time: resolves with the whole response, head and all. A connection that was let go is made anew. */
+function poster(place: Place): (message: object, headers: string) => Promise<string> {
+  const { port, path } = place;
   let held = '';
   let done: ((text: string) => void) | undefined;
   let failed: ((cause: Error) => void) | undefined;
-  socket.setEncoding('latin1');
-  socket.on('data', (chunk: string) => {
-    held += chunk;
-    if (!whole(held)) return;
-    const text = held;
+  let socket: Socket | undefined;
+
+  function connection(): Socket {
+    if (socket && !socket.destroyed && socket.writable) return socket;
+    const made = connect(port, '127.0.0.1');
+    socket = made;
     held = '';
-    done?.(text);
-  });
-  socket.on('close', () => failed?.(new Error(`hung up on after ${JSON.stringify(held)}`)));
-  socket.on('error', (cause) => failed?.(cause));
+    made.setNoDelay(true);
+    made.setEncoding('latin1');
+    made.on('data', (chunk: string) => {
+      held += chunk;
+      if (!whole(held)) return;
+      const text = held;
+      held = '';
+      const tell = done;
+      [done, failed] = [undefined, undefined];
+      tell?.(text);
+    });
+    made.on('error', (cause) => made === socket && failed?.(cause));
+    made.on('close', () => made === socket && failed?.(new Error(`hung up on after ${JSON.stringify(held)}`)));
+    return made;
+  }
+
   return (message, headers) =>
     new Promise((resolve, reject) => {
-      [done, failed] = [resolve, reject];
       const body = JSON.stringify(message);
-      socket.write(
+      const open = connection();
+      [done, failed] = [resolve, reject];
+      open.write(
         `POST ${path} HTTP/1.1\r\nhost: localhost:${port}\r\ncontent-type: application/json\r\n` +
           `accept: application/json, text/event-stream\r\n${headers}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
       );
