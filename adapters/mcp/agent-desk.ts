@@ -21,7 +21,10 @@ export function createAgentDesk(bridge: Bridge, work: Work): AgentDesk {
     if (caller.era === 'modern' && knowsTasks(caller)) {
       return { result: { resultType: 'task', ...toExtensionTask(task) } };
     }
-    const stop = () => void work.cancel(task, 'the caller gave up', caller).catch(() => {});
+    const stop = () => {
+      const { reason } = running.signal;
+      work.cancel(task, typeof reason === 'string' ? reason : 'the caller gave up', caller).catch(() => {});
+    };
     running.signal.addEventListener('abort', stop, { once: true });
     try {
       return complete(await work.follow(task, caller, running, progress(params, running)), caller);

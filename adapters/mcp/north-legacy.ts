@@ -158,7 +158,12 @@ async function exchange(
   const out = { send: (said: Frame) => streaming().send(said) };
   const outcome = await session.receive(frame, out);
   clearTimeout(timer);
-  const answer = { jsonrpc: '2.0' as const, id: frame.id, ...(outcome ?? { result: {} }) };
+  if (!outcome) {
+    if (stream) (stream as Stream).finish();
+    else response.writeHead(202).end();
+    return true;
+  }
+  const answer = { jsonrpc: '2.0' as const, id: frame.id, ...outcome };
   if (stream) {
     (stream as Stream).send(answer);
     (stream as Stream).finish();

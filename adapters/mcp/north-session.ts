@@ -30,7 +30,7 @@ export interface Out {
 
 export interface NorthSession extends SessionLine {
   readonly actor: Actor;
-  /** The outcome of a request; undefined for everything else. */
+  /** The outcome of a request that was not taken back; undefined for everything else. */
   receive(frame: Frame, out: Out, headers?: Caller['headers']): Promise<Outcome | undefined>;
   /** What the server answered the opening with. */
   readonly revision: string | undefined;
@@ -109,7 +109,8 @@ export function createNorthSession({ id, actor, person, desk, standalone, log }:
     };
   }
 
-  async function request(frame: Request, out: Out, headers?: Caller['headers']): Promise<Outcome> {
+  /** Undefined when the client has taken it back: it expects no answer. */
+  async function request(frame: Request, out: Out, headers?: Caller['headers']): Promise<Outcome | undefined> {
     // Two requests of one name cannot be told apart when one of them is canceled or answered.
     if (flights.has(frame.id)) return failed(CODES.invalidRequest, 'a request with this id is under way');
     if (frame.method === 'initialize') {
@@ -122,7 +123,7 @@ export function createNorthSession({ id, actor, person, desk, standalone, log }:
     try {
       const outcome = await desk.receive(frame, callerOn(out, signal, headers));
       if (frame.method === 'initialize' && 'result' in outcome) revision = String(outcome.result.protocolVersion);
-      return outcome;
+      return flight.signal.aborted ? undefined : outcome;
     } finally {
       flights.delete(frame.id);
       // What was asked for its sake is nobody's question any more.
@@ -141,7 +142,7 @@ export function createNorthSession({ id, actor, person, desk, standalone, log }:
   async function told(frame: Notice): Promise<void> {
     const { method, params = {} } = frame;
     if (method === 'notifications/cancelled') {
-      flights.get(params.requestId as Id)?.abort();
+      flights.get(params.requestId as Id)?.abort(params.reason);
       return;
     }
     await desk.tell(method, params, callerOn(standalone, ended.signal)).catch((cause) => {
