@@ -4,11 +4,15 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { createEnd, type End } from './acp-relay.ts';
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+const BUILT = process.env.TOLLBRIDGE_PROGRAM ?? here('../../dist/src/main.js');
+/** Built before the tests run; otherwise as it is written, which starts more slowly. */
+const PROGRAM = existsSync(BUILT) ? [BUILT] : ['--import', 'tsx', here('../../src/main.ts')];
 
 /** How an agent behaves: heeds the end of its input, ignores it, or leaves a command of its own running. */
 export type Manner = 'polite' | 'deaf' | 'leaves';
@@ -57,7 +61,7 @@ export function startRelay({ dir, manner = 'polite', mark = 'none', command, arg
   const agent = command ?? [process.execPath, '-e', AGENT, manner];
   const relay = spawn(
     process.execPath,
-    ['--import', 'tsx', MAIN, '--data', dir, 'acp', '--name', 'scripted', ...args, '--', ...agent],
+    [...PROGRAM, '--data', dir, 'acp', '--name', 'scripted', ...args, '--', ...agent],
     { stdio: ['pipe', 'pipe', 'pipe'], env: { ...process.env, [MARK]: mark } },
   );
   let said = '';
