@@ -52,7 +52,8 @@ async function openDoor(config: AhpConfig = {}) {
 
 async function connect(where: Where, credential?: Credential): Promise<Asking> {
   let count = 0;
-  const asking = createAsking(await openLink(where, credential, QUIET), () => `id-${++count}`, 10_000);
+  // A program has to be started first, on a machine that may have other things to do.
+  const asking = createAsking(await openLink(where, credential, QUIET), () => `id-${++count}`, 60_000);
   onTestFinished(() => asking.close());
   return asking;
 }
@@ -139,7 +140,7 @@ describe('our client and our harness', () => {
       config,
     ];
     await converse(await connect({ command }));
-  }, 30_000);
+  }, 90_000);
 });
 
 test('a socket that is in use, and a file that is no socket, are left alone', async () => {

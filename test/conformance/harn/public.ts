@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { among, equal, list, Skip, text, truth } from './expect.ts';
+import { EMPTY_SHA256, ENDS, NEXT, SECRET_WORDS, STATES } from './public-words.ts';
 import { eventOf, openStream } from './stream.ts';
 import { type Category, category } from './suite.ts';
 import type { Target } from './target.ts';
@@ -22,17 +23,6 @@ interface Known {
   receipt: string | undefined;
   outcome: string | undefined;
 }
-
-const STATES = ['SUBMITTED', 'WORKING', 'INPUT_REQUIRED', 'AUTH_REQUIRED', 'COMPLETED', 'FAILED', 'CANCELED'];
-const NEXT: Readonly<Record<string, readonly string[]>> = {
-  SUBMITTED: ['WORKING', 'CANCELED', 'FAILED'],
-  WORKING: ['INPUT_REQUIRED', 'AUTH_REQUIRED', 'COMPLETED', 'FAILED', 'CANCELED'],
-  INPUT_REQUIRED: ['WORKING', 'FAILED', 'CANCELED'],
-  AUTH_REQUIRED: ['WORKING', 'FAILED', 'CANCELED'],
-};
-const ENDS = ['COMPLETED', 'FAILED', 'CANCELED'];
-const EMPTY_SHA256 = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
-const SECRET_WORDS = ['access_token', 'refresh_token', 'client_secret', 'private_key'];
 
 export interface PublicOptions {
   readonly workspaceId?: string | undefined;
