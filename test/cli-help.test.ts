@@ -51,11 +51,20 @@ function tree(): Command {
   return program;
 }
 
-test('every command and every option says what it is', () => {
+test('every command says what it is to somebody new, and so do its options and arguments', () => {
   const all = (command: Command): readonly Command[] => [command, ...command.commands.flatMap(all)];
   for (const command of all(tree()).slice(1)) {
-    expect(command.description(), command.name()).not.toBe('');
-    for (const option of command.options) expect(option.description, `${command.name()} ${option.flags}`).not.toBe('');
+    const name = command.name();
+    expect(command.description(), name).not.toBe('');
+    for (const { description, flags } of command.options) expect(description, `${name} ${flags}`).not.toBe('');
+    for (const argument of command.registeredArguments) {
+      expect(argument.description, `${name} <${argument.name()}>`).not.toBe('');
+    }
+    if (command.commands.length > 0) continue;
+    let help = '';
+    command.configureOutput({ writeOut: (text) => (help += text) }).outputHelp();
+    const [, more = ''] = help.split(/-h, --help.*\n/);
+    expect(more.trim().length, `${name} explains itself`).toBeGreaterThan(60);
   }
 });
 

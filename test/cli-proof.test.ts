@@ -6,6 +6,7 @@ import Database from 'libsql';
 import { beforeAll, expect, test } from 'vitest';
 import { exportAll } from '../src/cli/export.ts';
 import { rotateKey } from '../src/cli/keys-rotate.ts';
+import { showLog } from '../src/cli/log.ts';
 import { verify } from '../src/cli/verify.ts';
 import { aDirectory, aLog, typed } from './support/cli.ts';
 
@@ -178,6 +179,8 @@ test('after a rotation old and new receipts can be checked, by the old keys only
   expect(retired).not.toBe(current);
   expect(keys.map(({ kid }: { kid: string }) => kid)).toEqual([retired, current]);
   expect((await checked('all', { data: dir })).code).toBe(0);
+  const [noted] = (await typed(() => showLog({ data: dir, json: true, last: '1' }))).out.split('\n');
+  expect(JSON.parse(noted ?? '')).toMatchObject({ event: 'vendor.tollbridge.note', payload: { retired, current } });
   const after = join(dir, 'after');
   await typed(() => exportAll(after, { data: dir, events: false }));
   expect((await checked(after)).code).toBe(0);

@@ -90,9 +90,13 @@ export async function requireUsable(dir: string): Promise<void> {
   }
 }
 
+export function hasLog(dataDir: string): boolean {
+  return existsSync(join(dataDir, 'log.db'));
+}
+
 /** A log that is not there is a wrong directory far more often than a wish for an empty one. */
 function requireLog({ dataDir }: Config): void {
-  if (existsSync(join(dataDir, 'log.db'))) return;
+  if (hasLog(dataDir)) return;
   throw trouble(
     'not_found',
     `there is no log in ${dataDir}`,

@@ -1,8 +1,9 @@
 /** `tollbridge keys rotate`: a new key for receipts. What the old one signed can be checked for good. */
 import { join } from 'node:path';
 import { systemClock } from '../core/clock.ts';
+import type { Store } from '../ports.ts';
 import { openKeyring } from '../receipt/keys.ts';
-import { type CommonOptions, configFrom, requireUsable } from './context.ts';
+import { type CommonOptions, configFrom, hasLog, localActor, lookInto, requireUsable } from './context.ts';
 
 export async function rotateKey(options: CommonOptions & { readonly json?: boolean }): Promise<void> {
   const { dataDir } = await configFrom(options);
@@ -11,9 +12,22 @@ export async function rotateKey(options: CommonOptions & { readonly json?: boole
   const retired = keyring.signer().keyId;
   await keyring.rotate();
   const current = keyring.signer().keyId;
+  if (hasLog(dataDir)) await lookInto(options, ({ store }) => note(store, retired, current));
   process.stdout.write(
     options.json
       ? `${JSON.stringify({ retired, current, keys: keyring.jwks().keys })}\n`
       : `Receipts are signed with ${current} from now on.\n${retired} is retired; what it signed can still be checked.\n`,
   );
+}
+
+/** Whoever reads the log later sees when the key changed, and by whose hand. */
+async function note(store: Store, retired: string, current: string): Promise<void> {
+  const text = `receipts are signed with ${current} from now on; ${retired} is retired`;
+  const event = {
+    event: 'vendor.tollbridge.note',
+    resource: { object: 'receipt_key', id: current },
+    actor: localActor().id,
+    payload: { text, retired, current },
+  };
+  await store.commit({ decide: () => ({ events: [event] }) });
 }

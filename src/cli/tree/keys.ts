@@ -18,17 +18,30 @@ export function addKeys(program: Command): void {
     .option('--scope <scope...>', "what it may do: tasks:write, receipts:read, ..., or '*'")
     .option('--expires <when>', '30d, 12h, or a date')
     .option('--json', 'one JSON object, the key in it')
+    .addHelpText(
+      'after',
+      `
+Whoever shows the key ("Authorization: Bearer ...") is that actor in the log, and may do what its scopes say and no more.
+Only a hash of it is kept, so it cannot be shown again. On this machine alone no key is needed: serve prints a token.
+
+  tollbridge keys create ci --scope tasks:write tasks:read --expires 30d`,
+    )
     .action(named(async (name, options) => (await import('../keys.ts')).createKey(name, options)));
   keys
     .command('list')
     .description('show what API keys there are, never the keys')
     .option('--json', 'one JSON object per line')
+    .addHelpText(
+      'after',
+      '\nEach line: its id, whether it is active, expired or revoked, whose it is, what it may do, until when.',
+    )
     .action(run(async (options) => (await import('../keys.ts')).listKeys(options)));
   keys
     .command('revoke')
     .description('from now on this API key is nobody')
     .argument('<id>', 'the first column of "tollbridge keys list"')
     .option('--json', 'one JSON object')
+    .addHelpText('after', '\nCounts at once, also for a gateway that runs. What its holder did stays in the log.')
     .action(named(async (id, options) => (await import('../keys.ts')).revokeKey(id, options)));
   keys
     .command('rotate')
@@ -46,19 +59,32 @@ dropped. A running gateway takes up the new key with its next receipt. API keys 
   vault
     .command('set')
     .description('keep a secret; its value is read from standard input')
-    .argument('<name>')
+    .argument('<name>', 'what the configuration calls it')
     .option('--vault <name>', 'which vault (default: the first that can be written)')
+    .addHelpText(
+      'after',
+      `
+Agents, tools and collectors elsewhere want tokens; the configuration names them and the vault holds them, encrypted. A
+secret that is looked up is taken out of everything that is written: log, receipts, errors.
+
+  tollbridge vault set far-token < token.txt`,
+    )
     .action(named(async (name, options) => (await import('../vault.ts')).vaultSet(name, options)));
   vault
     .command('list')
     .description('show names, never values')
     .option('--vault <name>', 'only this vault')
     .option('--json', 'one JSON object per line')
+    .addHelpText(
+      'after',
+      '\nEach line: the vault and the name, as the configuration may write them, and when it was set.',
+    )
     .action(run(async (options) => (await import('../vault.ts')).vaultList(options)));
   vault
     .command('remove')
     .description('forget a secret')
-    .argument('<name>')
+    .argument('<name>', 'as "tollbridge vault list" shows it')
     .option('--vault <name>', 'which vault (default: the first that can be written)')
+    .addHelpText('after', '\nWhoever still needs it is told that it is not there (exit 3 when it never was).')
     .action(named(async (name, options) => (await import('../vault.ts')).vaultRemove(name, options)));
 }

@@ -8,11 +8,21 @@ export function addRules(program: Command): void {
   policy
     .command('show')
     .description('print the rules as Cedar, exactly as they are evaluated')
+    .addHelpText(
+      'after',
+      `
+Rules decide what agents may do: allow, block, ask a person, change the arguments, or not now. They stand in
+tollbridge.yaml, in short or as Cedar files; without any, reading is allowed and what leaves the house asks. See docs/rules.md.`,
+    )
     .action(run(async (options) => (await import('../policy.ts')).policyShow(options)));
   policy
     .command('check')
     .description('say whether the rules can be loaded, and what is wrong with them')
     .option('--json', 'one JSON object')
+    .addHelpText(
+      'after',
+      '\nEvery mistake is named with its file, rule, line and column, and what to write instead (exit 2).',
+    )
     .action(run(async (options) => (await import('../policy.ts')).policyCheck(options)));
   policy
     .command('test')
