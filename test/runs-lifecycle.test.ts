@@ -172,4 +172,44 @@ test('work policy does not let begin is forbidden, and says by whom', async () =
   });
 });
 
+test('work that is put off is told to come later', async () => {
+  const rules = '- {id: later, when: {kind: prompt}, then: defer, retry_after: 30s, say: too busy}';
+  const runs = await openRuns({ agents: [demo()], rules });
+  expect(await runs.create('hello')).toMatchObject({
+    status: 429,
+    body: { error: 'rate_limited', reason_code: 'RATE_LIMITED' },
+  });
+});
+
+test('a run whose events are no longer kept still stands; only what was told is gone', async () => {
+  let tries = 0;
+  const agent = () =>
+    scriptedAgent(async () => {
+      tries += 1;
+      if (tries === 1) return { state: 'FAILED', failure: { code: 'no', message: 'no' } };
+      return undefined;
+    });
+  const runs = await openRuns({ agents: [agent()] });
+  const { body } = await runs.create('go', {}, { 'idempotency-key': 'k' });
+  await runs.until(body.id, 'failed');
+  await runs.call('POST', `/v1/runs/${body.id}/retry`);
+  await runs.until(body.id, 'succeeded');
+  runs.at.clock.advance(60_000);
+  expect((await runs.at.house.store.retain(runs.at.clock.now())).dropped).toBeGreaterThan(0);
+  await runs.close();
+  await runs.at.close();
+  const later = await openRuns({ agents: [agent()], dir: runs.at.dir, clock: runs.at.clock });
+  expect(await later.call('GET', `/v1/runs/${body.id}`)).toMatchObject({ status: 200, body: { status: 'succeeded' } });
+  expect((await later.create('go', {}, { 'idempotency-key': 'k' })).body).toMatchObject({
+    id: body.id,
+    replayed: true,
+  });
+  for (const path of ['events', 'events/stream']) {
+    expect(await later.call('GET', `/v1/runs/${body.id}/${path}`)).toMatchObject({
+      status: 404,
+      body: { error: 'not_found', reason_code: 'RUN_EVENTS_EXPIRED' },
+    });
+  }
+});
+
 const READS = '- {id: reads, when: {effect: read}, then: allow, say: reading changes nothing}';

@@ -2,9 +2,10 @@
  * Runs as the log has them: which tasks a run is made of, and everything told of it so far. What was read once is kept for
  * the next reader, because a log only grows; who may read is asked anew each time.
  */
-import { type Actor, type Bridge, Fault, type Row, type Task } from '../../src/index.ts';
+import { runState } from '../../mappings/runs.ts';
+import { type Actor, type Bridge, Fault, type Row, TASK_STATES, type Task } from '../../src/index.ts';
 import type { RunEvent } from './frames.ts';
-import { RunsRefusal, refusing } from './refusal.ts';
+import { isFault, RunsRefusal, refusing } from './refusal.ts';
 import { firstTaskOf, runMetadataOf } from './run-metadata.ts';
 import { createTelling, type Standing, type Telling } from './telling.ts';
 import { createTurns } from './turns.ts';
@@ -19,6 +20,8 @@ export interface OpenRun {
   readonly events: readonly RunEvent[];
   /** The last event of the log that went into it. */
   readonly upTo: string | undefined;
+  /** The log no longer has its beginning: how it stands is known, what was told is not. */
+  readonly expired: boolean;
 }
 
 export interface Book {
@@ -59,18 +62,19 @@ export function createBook(bridge: Pick<Bridge, 'view' | 'list' | 'events'>): Bo
     }
   }
 
+  async function childOf(actor: Actor, runId: string, parent: string, attempt: number): Promise<Task | undefined> {
+    const where = { parent_task_id: parent };
+    const { data } = await bridge.list<Task & Row>(actor, { object: 'task', where, limit: 200 });
+    return data.find((task) => {
+      const given = runMetadataOf(task);
+      return given?.run_id === runId && given.attempt === attempt + 1;
+    });
+  }
+
   /** The next attempt, once the last one has failed and someone has asked for another. */
   async function next(actor: Actor, runId: string, page: Page): Promise<boolean> {
     if (page.telling.standing().status !== 'failed') return false;
-    const { data } = await bridge.list<Task & Row>(actor, {
-      object: 'task',
-      where: { parent_task_id: page.current },
-      limit: 200,
-    });
-    const child = data.find((task) => {
-      const given = runMetadataOf(task);
-      return given?.run_id === runId && given.attempt === page.attempt + 1;
-    });
+    const child = await childOf(actor, runId, page.current, page.attempt);
     if (!child) return false;
     page.current = child.id;
     page.attempt += 1;
@@ -86,7 +90,12 @@ export function createBook(bridge: Pick<Bridge, 'view' | 'list' | 'events'>): Bo
     } catch (thrown) {
       // What broke off in the middle is read again from the beginning.
       pages.delete(runId);
+      if (isFault(thrown, 'cursor_expired')) return await fromTasks(actor, runId, first);
       throw thrown;
+    }
+    if (page.events.length === 0) {
+      pages.delete(runId);
+      return await fromTasks(actor, runId, first);
     }
     const current = page.current === first.id ? first : await bridge.view<Task & Row>(actor, 'task', page.current);
     return {
@@ -96,7 +105,23 @@ export function createBook(bridge: Pick<Bridge, 'view' | 'list' | 'events'>): Bo
       standing: page.telling.standing(),
       events: page.events,
       upTo: page.cursor,
+      expired: false,
     };
+  }
+
+  /** How a run stands when its events are no longer kept: as its last attempt does. */
+  async function fromTasks(actor: Actor, runId: string, first: Task): Promise<OpenRun> {
+    let current = first;
+    for (let attempt = 1; current.status === 'FAILED'; attempt += 1) {
+      const child = await childOf(actor, runId, current.id, attempt);
+      if (!child) break;
+      current = child;
+    }
+    const known = TASK_STATES.find((state) => state === current.status) ?? 'WORKING';
+    const { updated_at } = current;
+    const status = runState.toWire(known);
+    const standing = { status, seq: 0, questions: [], updated_at, heard_at: updated_at };
+    return { id: runId, first, current, standing, events: [], upTo: undefined, expired: true };
   }
 
   return {

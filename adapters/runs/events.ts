@@ -14,7 +14,7 @@ export function listEvents({ book }: Desk): (call: Call) => Promise<Reply> {
   return async (call) => {
     const cursor = numberIn(call, 'cursor', 0, Number.MAX_SAFE_INTEGER) ?? 0;
     const limit = numberIn(call, 'limit', 1, MOST) ?? 50;
-    const { events } = await book.open(call.actor, call.id);
+    const { events } = kept(await book.open(call.actor, call.id));
     const page = events.slice(cursor, cursor + limit);
     return { body: { events: page, next_cursor: page.at(-1)?.seq ?? cursor } };
   };
@@ -27,7 +27,7 @@ export function streamEvents(desk: Desk): (call: Call) => Promise<undefined> {
     const { actor, id, request, response } = call;
     let sent = numberIn(call, 'cursor', 0, Number.MAX_SAFE_INTEGER) ?? lastSeen(call);
     // Refused with a status while that is still possible.
-    let run = await book.open(actor, id);
+    let run = kept(await book.open(actor, id));
     const sse = openSse(response, { keepAliveMs: settings.keepAliveMs });
     const over = new AbortController();
     const signal = AbortSignal.any([sse.signal, desk.closing, over.signal]);
@@ -70,6 +70,11 @@ export function streamEvents(desk: Desk): (call: Call) => Promise<undefined> {
     }
     return undefined;
   };
+}
+
+function kept(run: OpenRun): OpenRun {
+  if (run.expired) throw new RunsRefusal('RUN_EVENTS_EXPIRED');
+  return run;
 }
 
 /** Events of its tasks that are news, and the beginning of another attempt. */
