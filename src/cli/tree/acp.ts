@@ -1,6 +1,7 @@
-/** The command that stands between an editor and its agent. */
+/** The command that stands between an editor and its agent, and the one that is an editor's agent. */
 import type { Command } from 'commander';
-import { finish } from '../acting.ts';
+import type { AcpAgentOptions } from '../acp-agent.ts';
+import { finish, run } from '../acting.ts';
 
 export function addAcp(program: Command): void {
   program
@@ -20,4 +21,11 @@ and from then on one set of rules decides, questions can be answered here or els
     .action((agent: string[], _: object, command: Command) =>
       finish(async () => (await import('../acp.ts')).acp(agent, command.optsWithGlobals())),
     );
+
+  program
+    .command('acp-agent')
+    .description("be an editor's ACP agent, whoever does the work here")
+    .option('--agent <name>', 'who does the work (default: the default agent)')
+    .option('--persona <id>', 'who it works as')
+    .action(run<AcpAgentOptions>(async (options) => (await import('../acp-agent.ts')).acpAgent(options)));
 }

@@ -1,0 +1,39 @@
+/**
+ * `tollbridge acp-agent`: an editor starts this as its agent, and whoever is configured here does the work, whatever protocol
+ * they speak. It shares the log with whatever else runs in the same data directory, and opens no door but the editor's own.
+ * Nothing but the protocol goes to standard output.
+ */
+import { serveAcp } from '../../adapters/acp/index.ts';
+import { adapters } from '../../adapters/index.ts';
+import { createRedactor } from '../core/redact.ts';
+import { startGateway } from '../gateway.ts';
+import { type CommonOptions, configFrom, localActor } from './context.ts';
+import { createLogger } from './logger.ts';
+
+export interface AcpAgentOptions extends CommonOptions {
+  readonly agent?: string;
+  readonly persona?: string;
+}
+
+export async function acpAgent({ agent, persona, ...common }: AcpAgentOptions): Promise<void> {
+  // An editor that stops reading has gone; that is an end like any other, and not to be left in the middle.
+  process.stdout.removeAllListeners('error');
+  const config = await configFrom(common, { host: '127.0.0.1', port: 0 });
+  const doors = Object.fromEntries(adapters.map(({ name }) => [name, false as const]));
+  const gateway = await startGateway({ ...config, doors });
+  const stop = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => stop.abort());
+  try {
+    await serveAcp({
+      bridge: gateway.house.bridge,
+      actor: localActor(),
+      input: process.stdin,
+      output: process.stdout,
+      log: createLogger(createRedactor()),
+      config: { ...(agent && { agent }), ...(persona && { persona }) },
+      signal: stop.signal,
+    });
+  } finally {
+    await gateway.close();
+  }
+}
