@@ -1,18 +1,21 @@
 /** Many clients at once that all count from one, on one server: everyone hears their own answers and nobody else's. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Fixture, fixtureCommand, serveFixture } from './support/mcp-fixture.ts';
+import { fixtureCommand } from './support/mcp-fixture.ts';
 import type { Loose } from './support/mcp-fixture-asking.ts';
+import { type FixtureProcess, startFixture } from './support/mcp-fixture-process.ts';
 import { type McpGateway, openMcpGateway } from './support/mcp-gateway.ts';
 import { exchange } from './support/mcp-wire-client.ts';
 
 const CROWD = 500;
+/** A crowd takes its time where there is not much of a machine. */
+const PATIENCE_MS = 180_000;
 const SAME_ID = 1;
 const SAME_TOKEN = 'p';
-let fixture: Fixture;
+let fixture: FixtureProcess;
 let gateway: McpGateway;
 
 beforeAll(async () => {
-  fixture = await serveFixture();
+  fixture = await startFixture();
   gateway = await openMcpGateway({
     upstreams: { http: { url: fixture.url }, stdio: { command: [...fixtureCommand()] } },
   });
@@ -50,29 +53,41 @@ async function crowd(one: (word: string) => Promise<readonly Loose[]>): Promise<
 }
 
 for (const upstream of ['http', 'stdio']) {
-  test(`${CROWD} modern clients with one id and one progress token, on one server over ${upstream}`, async () => {
-    const meta = {
-      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-      'io.modelcontextprotocol/clientCapabilities': {},
-    };
-    const headers = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': 'say_on_the_way' };
-    await crowd(async (word) => {
-      const { frames } = await exchange(gateway.at(upstream), { headers, body: call(word, meta) });
-      return frames;
-    });
-  });
+  test(
+    `${CROWD} modern clients with one id and one progress token, on one server over ${upstream}`,
+    async () => {
+      const meta = {
+        'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+        'io.modelcontextprotocol/clientCapabilities': {},
+      };
+      const headers = {
+        'mcp-protocol-version': '2026-07-28',
+        'mcp-method': 'tools/call',
+        'mcp-name': 'say_on_the_way',
+      };
+      await crowd(async (word) => {
+        const { frames } = await exchange(gateway.at(upstream), { headers, body: call(word, meta) });
+        return frames;
+      });
+    },
+    PATIENCE_MS,
+  );
 }
 
-test(`${CROWD} sessions of legacy clients with one id and one progress token, on one server over http`, async () => {
-  await crowd(async (word) => {
-    const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: word, version: '1' } };
-    const body = { jsonrpc: '2.0', id: SAME_ID, method: 'initialize', params };
-    const begun = await exchange(gateway.at('http'), { body });
-    const session = { 'mcp-session-id': begun.headers['mcp-session-id'] as string };
-    const headers = { ...session, 'mcp-protocol-version': '2025-11-25' };
-    await exchange(gateway.at('http'), { headers, body: { jsonrpc: '2.0', method: 'notifications/initialized' } });
-    const { frames } = await exchange(gateway.at('http'), { headers, body: call(word) });
-    await exchange(gateway.at('http'), { method: 'DELETE', headers });
-    return frames;
-  });
-});
+test(
+  `${CROWD} sessions of legacy clients with one id and one progress token, on one server over http`,
+  async () => {
+    await crowd(async (word) => {
+      const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: word, version: '1' } };
+      const body = { jsonrpc: '2.0', id: SAME_ID, method: 'initialize', params };
+      const begun = await exchange(gateway.at('http'), { body });
+      const session = { 'mcp-session-id': begun.headers['mcp-session-id'] as string };
+      const headers = { ...session, 'mcp-protocol-version': '2025-11-25' };
+      await exchange(gateway.at('http'), { headers, body: { jsonrpc: '2.0', method: 'notifications/initialized' } });
+      const { frames } = await exchange(gateway.at('http'), { headers, body: call(word) });
+      await exchange(gateway.at('http'), { method: 'DELETE', headers });
+      return frames;
+    });
+  },
+  PATIENCE_MS,
+);

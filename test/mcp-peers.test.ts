@@ -70,13 +70,26 @@ async function lookAtEverything(client: SdkClient): Promise<Loose> {
   };
 }
 
+/** Without what the modern era adds to every result: the server itself speaks the legacy one. */
+function plain(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(plain);
+  if (typeof value !== 'object' || value === null) return value;
+  const kept = Object.entries(value).filter(([name, each]) => name !== '_meta' || !(SERVER_INFO in (each as object)));
+  return Object.fromEntries(kept.map(([name, each]) => [name, plain(each)]));
+}
+const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
+
 for (const [name, open] of Object.entries(SDK_CLIENTS)) {
   test(`server-everything and a ${name}`, async () => {
     const through = await visit(open, { url: gateway.at('everything') }, lookAtEverything);
     const direct = await visit(open, { command: everything }, lookAtEverything);
     expect(through.echo.content).toEqual([{ type: 'text', text: 'Echo: to and fro' }]);
-    expect(through.progress).toHaveLength(2);
-    expect(through).toEqual(direct);
+    // What a client hears of progress next to the result is a matter of luck when it reads both at once.
+    expect(through.progress).toMatchObject([
+      { progress: 1, total: 2 },
+      { progress: 2, total: 2 },
+    ]);
+    expect(plain({ ...through, progress: [] })).toEqual(plain({ ...direct, progress: [] }));
   });
 
   test(`server-filesystem and a ${name}`, async () => {

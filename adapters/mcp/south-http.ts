@@ -35,13 +35,20 @@ interface Answer {
   readonly message: IncomingMessage;
 }
 
+const IDLE_MS = 3_000;
 const RETRIES = 5;
 const RETRY_MS = 1000;
 
 export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): HttpWire {
   const { url } = remote;
   const secure = url.protocol === 'https:';
-  const agent = new (secure ? HttpsAgent : HttpAgent)({ keepAlive: true, maxSockets: 256, scheduling: 'lifo' });
+  const agent = new (secure ? HttpsAgent : HttpAgent)({
+    keepAlive: true,
+    maxSockets: 256,
+    scheduling: 'lifo',
+    // Servers commonly let go of a connection after five idle seconds; a request that crosses with that would be lost.
+    timeout: IDLE_MS,
+  });
   const cut = new AbortController();
   let session: string | undefined;
   let settle = () => {};

@@ -29,6 +29,7 @@ interface Client {
 
 const VERSIONS = { legacy: '2025-11-25', modern: '2026-07-28' } as const;
 const INFO = { name: 'load', version: '1' };
+const IDLE_MS = 2_000;
 const places = new Map<string, { readonly place: Place; readonly clients: readonly Client[] }>();
 let count = 0;
 
@@ -100,9 +101,14 @@ function poster(place: Place): (message: object, headers: string) => Promise<str
   let done: ((text: string) => void) | undefined;
   let failed: ((cause: Error) => void) | undefined;
   let socket: Socket | undefined;
+  let used = 0;
 
   function connection(): Socket {
-    if (socket && !socket.destroyed && socket.writable) return socket;
+    // What has been idle for long may be hung up on while we speak.
+    const idle = performance.now() - used > IDLE_MS;
+    used = performance.now();
+    if (socket && !socket.destroyed && socket.writable && !idle) return socket;
+    socket?.destroy();
     const made = connect(port, '127.0.0.1');
     socket = made;
     held = '';
