@@ -11,7 +11,6 @@ import type { House } from '../compose.ts';
 import { type Config, readConfig } from '../config.ts';
 import type { Actor } from '../model/actions.ts';
 import type { AskRecord } from '../model/asks.ts';
-import { Fault } from '../model/faults.ts';
 import type { Closable, Row } from '../ports.ts';
 import { writeReceipts } from './archive.ts';
 import { trouble } from './complaint.ts';
@@ -21,6 +20,7 @@ import { type AnswerOptions, watch } from './demo-watch.ts';
 import { EXIT } from './exit-codes.ts';
 import { ownName } from './own-name.ts';
 import { portOf } from './port.ts';
+import { haveWorkspace } from './workspace.ts';
 
 export interface DemoOptions extends CommonOptions, AnswerOptions {
   readonly json?: boolean;
@@ -110,17 +110,9 @@ async function taskOf({ bridge }: House, actor: Actor): Promise<string> {
   const waiting = await bridge.list<AskRecord & Row>(actor, { object: 'ask', where: { state: 'open' }, limit: 1 });
   const [left] = waiting.data;
   if (left) return left.task_id;
-  const workspace_id = 'workspace_demo';
-  await bridge
-    .submit({
-      kind: 'resource.create',
-      actor,
-      body: { object: 'workspace', id: workspace_id, body: { name: 'demo', root: 'tollbridge://demo' } },
-    })
-    .catch((thrown) => {
-      if (!(thrown instanceof Fault && thrown.kind === 'conflict')) throw thrown;
-    });
-  const session = await bridge.submit({ kind: 'session.create', actor, body: { workspace_id } });
+  await haveWorkspace(bridge, actor);
+  const body = { workspace_id: 'workspace_default' };
+  const session = await bridge.submit({ kind: 'session.create', actor, body });
   const { resource } = await bridge.submit({
     kind: 'task.submit',
     actor,
