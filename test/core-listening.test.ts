@@ -54,7 +54,7 @@ function fakeLog() {
 
 test('many tasks share one look, each hears its own, and the last one to stop ends it', async () => {
   const log = fakeLog();
-  const listening = createListening(log, QUIET);
+  const listening = createListening(log, QUIET, ({ event: kind }) => kind === 'user.cancel_requested');
   const heard: string[] = [];
   const a = listening.to('task_a', 'evt_5', ({ id }) => heard.push(`a ${id}`));
   const b = listening.to('task_b', 'evt_9', ({ id }) => heard.push(`b ${id}`));
@@ -68,6 +68,7 @@ test('many tasks share one look, each hears its own, and the last one to stop en
     log.looks[0]?.say(one);
   }
   await vi.waitFor(() => expect(heard).toEqual(['b evt_6', 'a evt_10']));
+  log.looks[0]?.say({ ...event('evt_11', 'task_a'), event: 'vendor.tollbridge.note' });
   a.close();
   expect(log.looks[0]?.signal.aborted).toBe(false);
   b.close();
@@ -76,9 +77,50 @@ test('many tasks share one look, each hears its own, and the last one to stop en
   expect(log.looks.map(({ after }) => after)).toEqual(['evt_5', 'evt_20']);
 });
 
+test('what was said before a task began to listen is heard all the same', async () => {
+  const log = fakeLog();
+  const listening = createListening(log, QUIET, ({ event: kind }) => kind === 'user.cancel_requested');
+  const heard: string[] = [];
+  const first = listening.to('task_a', 'evt_005', ({ id }) => heard.push(`a ${id}`));
+  for (const one of [event('evt_006', 'task_b'), event('evt_007', 'task_b'), event('evt_008', 'task_a')]) {
+    log.looks[0]?.say(one);
+  }
+  await vi.waitFor(() => expect(heard).toEqual(['a evt_008']));
+  const second = listening.to('task_b', 'evt_006', ({ id }) => heard.push(`b ${id}`));
+  expect(heard).toEqual(['a evt_008', 'b evt_007']);
+  expect(log.looks.length).toBe(1);
+  first.close();
+  second.close();
+});
+
+test('a task that may have missed something looks for itself', async () => {
+  const log = fakeLog();
+  const listening = createListening(log, QUIET, ({ event: kind }) => kind === 'user.cancel_requested');
+  const first = listening.to('task_a', 'evt_00005', () => {});
+  // From before the shared look began.
+  const old = listening.to('task_b', 'evt_00003', () => {});
+  expect(log.looks.map(({ of, after }) => [of, after])).toEqual([
+    ['all', 'evt_00005'],
+    ['task', undefined],
+  ]);
+  // So much was said meanwhile that not all of it is kept.
+  const told: string[] = [];
+  for (let n = 6; n < 2060; n += 1) log.looks[0]?.say(event(`evt_${String(n).padStart(5, '0')}`, 'task_c'));
+  log.looks[0]?.say(event('evt_99999', 'task_a'));
+  const ear = listening.to('task_a', 'evt_00005', ({ id }) => told.push(id));
+  await vi.waitFor(() => expect(told).toEqual(['evt_99999']));
+  const late = listening.to('task_c', 'evt_00010', () => {});
+  expect(log.looks.length).toBe(3);
+  const recent: string[] = [];
+  const timely = listening.to('task_c', 'evt_02057', ({ id }) => recent.push(id));
+  expect(log.looks.length).toBe(3);
+  expect(recent).toEqual(['evt_02058', 'evt_02059']);
+  for (const one of [first, old, ear, late, timely]) one.close();
+});
+
 test('a look that fails goes on after what was heard last', async () => {
   const log = fakeLog();
-  const listening = createListening(log, QUIET);
+  const listening = createListening(log, QUIET, ({ event: kind }) => kind === 'user.cancel_requested');
   const heard: string[] = [];
   const ear = listening.to('task_a', 'evt_1', ({ id }) => heard.push(id));
   log.looks[0]?.say(event('evt_2', 'task_a'));
@@ -97,7 +139,11 @@ test('a look that fails goes on after what was heard last', async () => {
 test('a task that was running before is read from its beginning, with a look of its own', async () => {
   const log = fakeLog();
   const heard: string[] = [];
-  const ear = createListening(log, QUIET).to('task_a', undefined, ({ id }) => heard.push(id));
+  const ear = createListening(log, QUIET, ({ event: kind }) => kind === 'user.cancel_requested').to(
+    'task_a',
+    undefined,
+    ({ id }) => heard.push(id),
+  );
   expect(log.looks.map(({ of, after }) => [of, after])).toEqual([['task', undefined]]);
   log.looks[0]?.say(event('evt_1', 'task_a'));
   await vi.waitFor(() => expect(heard).toEqual(['evt_1']));

@@ -14,10 +14,32 @@ export interface Listening {
 }
 
 const AGAIN_MS = 250;
+/** Said to tasks nobody listens to here, yet: between a task's first commit and its first look others may have spoken. */
+const UNHEARD = 1024;
+/** Later than any place in the log. */
+const NEVER = '\uffff';
 
-export function createListening(store: Pick<Store, 'follow'>, logger: Logger): Listening {
+/** `matters`: what is worth a task's attention at all; nothing else is handed over or kept. */
+export function createListening(
+  store: Pick<Store, 'follow'>,
+  logger: Logger,
+  matters: (event: CoreEvent) => boolean,
+): Listening {
   const ears = new Map<string, Hear>();
   let shared: AbortController | undefined;
+  let unheard: CoreEvent[] = [];
+  /** Everything said after this place has been heard, or is among the unheard, or is still to come. */
+  let since: Cursor = NEVER;
+
+  function hear(event: CoreEvent): void {
+    if (!event.task_id || !matters(event)) return;
+    const ear = ears.get(event.task_id);
+    if (ear) ear(event);
+    else unheard.push(event);
+    if (unheard.length < 2 * UNHEARD) return;
+    since = unheard[UNHEARD - 1]!.id;
+    unheard = unheard.slice(UNHEARD);
+  }
 
   /** From the first task that listens until the last one stops. Whatever is missed on the way is read again. */
   async function listen(from: Cursor, over: AbortSignal): Promise<void> {
@@ -26,11 +48,14 @@ export function createListening(store: Pick<Store, 'follow'>, logger: Logger): L
       try {
         for await (const event of store.follow({ stream: { of: 'all' }, after }, over)) {
           after = event.id;
-          if (event.task_id) ears.get(event.task_id)?.(event);
+          hear(event);
         }
       } catch (cause) {
         logger.error({ err: cause }, 'the tasks that run here could not be listened for');
-        if (cause instanceof Fault && cause.kind === 'cursor_expired') after = 'now';
+        if (cause instanceof Fault && cause.kind === 'cursor_expired') {
+          after = 'now';
+          since = NEVER;
+        }
         await new Promise((resolve) => setTimeout(resolve, AGAIN_MS).unref());
       }
     }
@@ -38,24 +63,32 @@ export function createListening(store: Pick<Store, 'follow'>, logger: Logger): L
 
   async function alone(taskId: string, hear: Hear, over: AbortSignal): Promise<void> {
     try {
-      for await (const event of store.follow({ stream: { of: 'task', id: taskId } }, over)) hear(event);
+      for await (const event of store.follow({ stream: { of: 'task', id: taskId } }, over)) {
+        if (matters(event)) hear(event);
+      }
     } catch (cause) {
       if (!over.aborted) logger.error({ err: cause, task: taskId }, 'a running task lost its inbox');
     }
   }
 
   return {
-    to(taskId, since, hear) {
-      if (since === undefined) {
+    to(taskId, from, ear) {
+      // Whoever is not sure to have missed nothing looks for itself.
+      if (from === undefined || (shared && from < since)) {
         const own = new AbortController();
-        alone(taskId, hear, own.signal);
+        alone(taskId, ear, own.signal);
         return { close: () => own.abort() };
       }
-      ears.set(taskId, hear);
+      ears.set(taskId, ear);
       if (!shared) {
         shared = new AbortController();
-        listen(since, shared.signal);
+        unheard = [];
+        since = from;
+        listen(from, shared.signal);
       }
+      const mine = unheard.filter(({ task_id, id }) => task_id === taskId && id > from);
+      if (mine.length > 0) unheard = unheard.filter(({ task_id }) => task_id !== taskId);
+      for (const event of mine) ear(event);
       return {
         close() {
           ears.delete(taskId);

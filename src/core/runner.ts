@@ -82,7 +82,7 @@ export function createRunner(deps: RunnerDeps): Runner {
   const desks = new Map<string, Desk>();
   const queues = new Map<string, Queue>();
   const closing = new AbortController();
-  const listening = createListening(store, logger);
+  const listening = createListening(store, logger, concernsWork);
 
   function begin(task: Task, live?: Live): void {
     open(task, false, live);
@@ -437,6 +437,11 @@ async function* transcript(store: Store, sessionId: string): AsyncIterable<Messa
     if (page.length < 200) return;
     after = page.at(-1)?.id;
   }
+}
+
+/** What others want of running work, or do to it. */
+function concernsWork(event: CoreEvent): boolean {
+  return event.event === 'user.cancel_requested' || event.event === 'user.message' || endsTask(event);
 }
 
 function failed(thrown: unknown): End {
