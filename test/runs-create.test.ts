@@ -1,4 +1,5 @@
 /** What a new run may ask for: every check in its order, every reason code, and one run for each key. */
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { scriptedAgent } from './support/agents.ts';
 import { of } from './support/house.ts';
@@ -287,4 +288,29 @@ describe('what becomes of what was asked', () => {
     const closed = await runs.create('go', { metadata: { session_id: room.session } });
     expect(closed.status).toBe(201);
   });
+});
+
+test('whatever is sent, the answer is one of the page, and never our fault', async () => {
+  const runs = await openRuns({ agents: agents() });
+  const keys = [
+    'input',
+    'metadata',
+    'workspace_id',
+    'attachment_refs',
+    'sensitivity_tags',
+    'run_class',
+    'plan',
+  ] as const;
+  const nearly = fc.dictionary(fc.constantFrom(...keys), fc.oneof(fc.jsonValue(), fc.constant({}), fc.constant([{}])));
+  const signals = fc.record({ action: fc.oneof(fc.constant('approve'), fc.jsonValue()), payload: fc.jsonValue() });
+  const { body: run } = await runs.create('go');
+  await fc.assert(
+    fc.asyncProperty(fc.oneof(nearly, fc.jsonValue()), signals, async (body, signal) => {
+      const made = await runs.call('POST', '/v1/runs', body, { 'idempotency-key': crypto.randomUUID() });
+      expect([201, 400], JSON.stringify(body)).toContain(made.status);
+      const answered = await runs.call('POST', `/v1/runs/${run.id}/signal`, signal);
+      expect([400, 409], JSON.stringify(signal)).toContain(answered.status);
+    }),
+    { numRuns: 40 },
+  );
 });

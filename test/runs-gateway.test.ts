@@ -2,12 +2,13 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { openApiKeys } from '../src/auth/api-keys.ts';
 import { readConfig } from '../src/config.ts';
 import { systemClock } from '../src/core/clock.ts';
 import { startGateway } from '../src/gateway.ts';
 
+const OWNER = { id: 'owner', kind: 'person', scopes: ['*'] } as const;
 const VERSION = { 'harn-agents-protocol-version': 'agents-protocol-2026-04-25' };
 
 async function start(yaml = '') {
@@ -106,4 +107,29 @@ test('a shut door leaves its paths to nobody, and an open one alone answers for 
   expect(await alone.call('GET', '/health/deps')).toMatchObject({ status: 200, body: { dependencies: { log: 'ok' } } });
   expect((await alone.call('GET', '/openapi.json')).body.paths).toHaveProperty('/v1/runs');
   expect((await alone.call('GET', '/agent-harness/health/live')).status).toBe(404);
+});
+
+test('a chain of two gateways: a service speaks to one, the other does the work, and both speak runs', async () => {
+  const far = await start();
+  vi.stubEnv('TOLLBRIDGE_SECRET_far', far.pair.replace('Bearer ', ''));
+  onTestFinished(() => {
+    vi.unstubAllEnvs();
+  });
+  const near = await start(`agents: { elsewhere: { runs: { url: "${far.gateway.url}", secret: far } } }`);
+  const body = { input: { user_query: 'hello' }, metadata: {} };
+  const created = await near.call('POST', '/v1/runs', { authorization: near.pair, 'idempotency-key': 'k' }, body);
+  expect(created.status).toBe(201);
+  const { id } = created.body;
+  await near.gateway.house.idle();
+  const here = await near.call('GET', `/v1/runs/${id}/events`, { authorization: near.pair });
+  const runs = await far.gateway.house.bridge.list(OWNER, { object: 'task' });
+  const [there] = runs.data;
+  const path = `/v1/runs/run_${there?.id.slice(5)}/events`;
+  const told = await far.call('GET', path, { authorization: far.pair });
+  const steps = (events: { type: string; payload: unknown }[]) =>
+    events.flatMap(({ type, payload }) => (type.startsWith('step.') ? [payload] : []));
+  expect(steps(here.body.events)).toHaveLength(7);
+  // Frame by frame, as the far one said it.
+  expect(steps(here.body.events)).toEqual(steps(told.body.events));
+  expect(here.body.events.at(-1).type).toBe('run.worker.succeeded');
 });
