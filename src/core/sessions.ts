@@ -59,7 +59,8 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
       }
       const claim = once(deps, command, body.workspace_id, 'sessions');
       const admit = async () => {
-        await deps.admit(actor, body.workspace_id, { persona_id: body.persona_id ?? null });
+        // What a door says about it is there for rules to look at: a directory, servers it brings along.
+        await deps.admit(actor, body.workspace_id, { persona_id: body.persona_id ?? null, about: body.metadata ?? {} });
         return undefined;
       };
       const before = await orEarlier<Json | undefined>(deps, claim, admit, async (result) => result);
