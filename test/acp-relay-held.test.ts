@@ -240,6 +240,26 @@ test('a session a rule forbids is not opened', async () => {
   expect(stage.agent.frames.map(({ method }) => method)).toEqual(['initialize']);
 });
 
+test('where a session may be opened, and with which servers, is for rules to say', async () => {
+  const rules = `
+- { id: home, when: { kind: session.open, arguments: { about: { acp: { cwd: "/work/*" } } } }, then: allow, say: at home }
+- { id: away, when: { kind: session.open }, unless: { arguments: { about: { acp: { cwd: "/work/*" } } } }, then: block, say: only at home }`;
+  const stage = await openStage({ rules });
+  await stage.greeted();
+  const answer = await stage.editor.ask('session/new', { cwd: '/elsewhere', mcpServers: [] });
+  expect(answer.error).toMatchObject({ code: 1403, message: 'only at home' });
+});
+
+test('a prompt that waits to be allowed can be taken back by its id', async () => {
+  const stage = await openStage({ rules: '[{ id: ask-first, when: { kind: prompt }, then: ask, say: think again }]' });
+  await stage.greeted();
+  const asked = stage.editor.ask('session/prompt', { sessionId: 's1', prompt: [] }, 'mine');
+  await stage.editor.heard(({ method }) => method === 'session/request_permission');
+  stage.editor.notify('$/cancel_request', { requestId: 'mine' });
+  expect((await asked).result).toEqual({ stopReason: 'cancelled' });
+  expect(stage.agent.frames.some(({ method }) => method === 'session/prompt')).toBe(false);
+});
+
 test('a value is given by whoever is first, at the editor or elsewhere', async () => {
   const stage = await openStage();
   await stage.greeted();

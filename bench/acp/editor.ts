@@ -5,10 +5,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { PLAYERS } from './players.ts';
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const TSX = ['--import', 'tsx'];
-const AGENT = [process.execPath, ...TSX, here('./players.ts'), 'agent'];
+const AGENT = [process.execPath, ...TSX, PLAYERS, 'agent'];
 
 export interface Editor {
   /** Milliseconds until everything this prompt asked for has arrived. */
@@ -19,7 +20,7 @@ export interface Editor {
 }
 
 export async function throughPump(): Promise<Editor> {
-  return await greeted(start([...TSX, here('./players.ts'), 'pump', ...AGENT]));
+  return await greeted(start([...TSX, PLAYERS, 'pump', ...AGENT]));
 }
 
 /** The log is on, in a directory of its own. */

@@ -5,6 +5,7 @@
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
 
 const CHUNK = (at: number) =>
   `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"agent_message_chunk","messageId":"m1","content":{"type":"text","text":"word ${at} of what an agent streams "}}}}\n`;
@@ -59,6 +60,10 @@ function lines(source: Readable, sink: Writable): void {
   source.on('end', () => sink.end());
 }
 
-const [role, ...command] = process.argv.slice(2);
-if (role === 'agent') agent();
-if (role === 'pump') pump(command);
+export const PLAYERS = fileURLToPath(import.meta.url);
+
+if (process.argv[1] === PLAYERS) {
+  const [role, ...command] = process.argv.slice(2);
+  if (role === 'agent') agent();
+  if (role === 'pump') pump(command);
+}

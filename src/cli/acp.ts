@@ -38,8 +38,9 @@ export async function acp(command: readonly string[], options: AcpOptions): Prom
     }
   } finally {
     await child.close();
-    await link.editor.flushed();
+    await flushed(link);
     process.stdin.destroy();
+    process.stdout.destroy();
   }
 }
 
@@ -54,7 +55,11 @@ function whenOver(link: Link, child: Child): Promise<Over> {
   const agent = Promise.race([drained.then(() => undefined), link.agentEnded]).then(async (cause): Promise<Over> => {
     if (cause) return { who: 'agent', why: `the agent was cut off: ${cause.message}` };
     const exit = await Promise.race([child.exited, pause(DRAIN_MS)]);
-    const how = exit ? (exit.signal ? `was killed by ${exit.signal}` : `exited with ${exit.code}`) : 'closed its output';
+    const how = exit
+      ? exit.signal
+        ? `was killed by ${exit.signal}`
+        : `exited with ${exit.code}`
+      : 'closed its output';
     return { who: 'agent', why: `the agent ${how}` };
   });
   const told = new Promise<Over>((resolve) => {
@@ -71,16 +76,21 @@ async function conclude({ who, why }: Over, relay: Relay, link: Link, child: Chi
     return;
   }
   await relay.agentGone(why);
-  await link.editor.flushed();
+  await flushed(link);
   process.stderr.write(`tollbridge: ${why}\n`);
   const exit = await Promise.race([child.exited, pause(0)]);
   process.exitCode = exit?.code || 1;
 }
 
+/** An editor that does not read any more does not keep us from leaving. */
+async function flushed(link: Link): Promise<void> {
+  await Promise.race([link.editor.flushed(), pause(DRAIN_MS)]);
+}
+
 const DRAIN_MS = 1_000;
 
 function pause(ms: number): Promise<undefined> {
-  return new Promise((resolve) => setTimeout(() => resolve(undefined), ms).unref());
+  return new Promise((resolve) => setTimeout(() => resolve(undefined), ms));
 }
 
 async function inTerminal([program, ...args]: readonly string[]): Promise<void> {

@@ -62,6 +62,9 @@ export function createFromEditor(deps: FromEditorDeps) {
 
   function isOurs(frame: Request): boolean {
     const { method } = frame;
+    if (method === 'session/new') return true;
+    // Without a session it is no more than a call that the agent will not understand.
+    if (!textOf(paramsOf(frame).sessionId)) return false;
     return (
       method === 'session/prompt' || OPENS.includes(method) || CLOSES.includes(method) || sessions.switchesMode(frame)
     );
@@ -76,14 +79,20 @@ export function createFromEditor(deps: FromEditorDeps) {
   }
 
   function told(frame: Notification): void {
+    const { sessionId, requestId } = paramsOf(frame);
     if (frame.method === 'session/cancel') {
-      // Stopping needs nobody's leave: the agent hears it at once, and the log with it.
-      const turn = turns.running(String(paramsOf(frame).sessionId));
+      const turn = turns.running(String(sessionId));
       if (turn) turn.canceled = true;
-      wires.agent.send(frame.line);
-      if (turn) cancelTask(turn, 'canceled in the editor');
-    } else if (frame.method === '$/cancel_request') wires.agent.send(frame.line);
-    else wires.agent.sendAfter(passing.pass(frame, person), () => frame.line);
+      stopped(frame, turn);
+    } else if (frame.method === '$/cancel_request') {
+      stopped(frame, prompts.turnOf(JSON.stringify(requestId ?? null)));
+    } else wires.agent.sendAfter(passing.pass(frame, person), () => frame.line);
+  }
+
+  /** Stopping needs nobody's leave: the agent hears it at once, and the log with it. */
+  function stopped(frame: Notification, turn: Turn | undefined): void {
+    wires.agent.send(frame.line);
+    if (turn) cancelTask(turn, 'canceled in the editor');
   }
 
   return {

@@ -10,7 +10,8 @@ import type { Place } from './places.ts';
 
 export interface Late {
   told(place: Place, frame: Notification, update: JsonObject): void;
-  settled(): Promise<void>;
+  /** Everything noted so far is written down, and nothing is noted from now on. */
+  close(): Promise<void>;
 }
 
 /** What belongs to a turn; everything else may be told at any time. */
@@ -20,6 +21,7 @@ const BURST_MS = 1_000;
 export function createLate(passing: Pick<Passing, 'note'>): Late {
   const bursts = new Map<string, { frame: Notification; count: number; timer: NodeJS.Timeout }>();
   let writing: Promise<void> = Promise.resolve();
+  let closed = false;
 
   function write(wireId: string): void {
     const burst = bursts.get(wireId);
@@ -32,12 +34,13 @@ export function createLate(passing: Pick<Passing, 'note'>): Late {
 
   return {
     told({ wireId }, frame, update) {
-      if (!OF_A_TURN.test(String(update.sessionUpdate))) return;
+      if (closed || !OF_A_TURN.test(String(update.sessionUpdate))) return;
       const burst = bursts.get(wireId);
       if (burst) burst.count += 1;
       else bursts.set(wireId, { frame, count: 1, timer: setTimeout(() => write(wireId), BURST_MS) });
     },
-    async settled() {
+    async close() {
+      closed = true;
       for (const wireId of [...bursts.keys()]) write(wireId);
       await writing;
     },

@@ -14,7 +14,7 @@ import {
 import { fromBlock } from '../content.ts';
 import { listOf, objectOf, textOf, within } from '../shapes.ts';
 import { toCoreEnd, toCoreFailure, toWireStop, type WireError } from '../translate.ts';
-import { encodeError, encodeResult, idOf, paramsOf, type Request, type Response } from './frame.ts';
+import { encodeError, encodeResult, idOf, paramsOf, type Request, type Response, sameId } from './frame.ts';
 import type { Place } from './places.ts';
 import type { Questions } from './questions.ts';
 import { failedRequest, refusedPrompt } from './refusals.ts';
@@ -23,6 +23,8 @@ import type { Wires } from './wires.ts';
 
 export interface Prompts {
   prompt(request: Request, place: Place): Promise<void>;
+  /** The turn a prompt belongs to, by the id it was asked with, from the moment it was asked. */
+  turnOf(id: string): Turn | undefined;
   /** In the second version of the wire a turn ends with an update. */
   idle(turn: Turn, update: JsonObject, line: Buffer): void;
 }
@@ -44,6 +46,7 @@ export interface PromptsDeps {
 
 export function createPrompts(deps: PromptsDeps): Prompts {
   const { bridge, person, name, wires, turns, questions, stop, version, ending } = deps;
+  const asked = new Map<string, Turn>();
 
   async function prompt(request: Request, place: Place): Promise<void> {
     const id = idOf(request);
@@ -72,6 +75,8 @@ export function createPrompts(deps: PromptsDeps): Prompts {
   async function begin(request: Request, turn: Turn): Promise<void> {
     const { wireId } = turn.place;
     const id = idOf(request);
+    asked.set(sameId(id), turn);
+    void turn.over.then(() => asked.delete(sameId(id)));
     try {
       await turn.begun;
     } catch (thrown) {
@@ -162,6 +167,7 @@ export function createPrompts(deps: PromptsDeps): Prompts {
 
   return {
     prompt,
+    turnOf: (id) => asked.get(sameId(id)),
     idle(turn, update, line) {
       const stopReason = textOf(update.stopReason) ?? 'end_turn';
       const message = textOf(within(update.error, 'message')) ?? 'the agent failed';

@@ -106,7 +106,7 @@ export function createRelay(deps: RelayDeps): Relay {
       end(turn);
     }
     await Promise.all(open.map(({ over }) => over));
-    await late.settled();
+    await late.close();
   }
 
   return {

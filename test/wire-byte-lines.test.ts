@@ -1,0 +1,110 @@
+/** Lines as bytes: cut where they end and nowhere else, passed together where they may, held while told to. */
+import { PassThrough } from 'node:stream';
+import { expect, test } from 'vitest';
+import { type LineVerdict, readByteLines } from '../src/wire/byte-lines.ts';
+import { createOrderedWriter } from '../src/wire/ordered-writer.ts';
+
+function reading(line: (text: string) => LineVerdict = () => true, limit = 100) {
+  const stream = new PassThrough();
+  const passed: string[] = [];
+  const seen: string[] = [];
+  const ends: (string | undefined)[] = [];
+  const lines = readByteLines(stream, {
+    limit,
+    line(bytes) {
+      seen.push(bytes.toString());
+      return line(bytes.toString());
+    },
+    pass: (bytes) => passed.push(bytes.toString()),
+    end: (why) => ends.push(why?.message),
+  });
+  return { stream, passed, seen, ends, lines };
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+test('lines that arrive together leave together, and a line in pieces leaves whole', async () => {
+  const { stream, passed, seen } = reading();
+  stream.write('one\ntwo\r\n\nthr');
+  await turn();
+  stream.write('ee\nfour\n');
+  await turn();
+  expect(seen).toEqual(['one\n', 'two\r\n', '\n', 'three\n', 'four\n']);
+  expect(passed).toEqual(['one\ntwo\r\n\n', 'three\n', 'four\n']);
+});
+
+test('what stands before a line that is dealt with has left when it is', async () => {
+  const order: string[] = [];
+  const { stream, passed } = reading((text) => (text === 'stop\n' ? () => order.push(passed.join('')) : true));
+  stream.write('a\nb\nstop\nc\n');
+  await turn();
+  expect(order).toEqual(['a\nb\n']);
+  expect(passed).toEqual(['a\nb\n', 'c\n']);
+});
+
+test('nothing is looked at while told to wait, and nothing is lost', async () => {
+  const { stream, passed, seen, lines, ends } = reading((text) => (text === 'hold\n' ? () => lines.pause() : true));
+  stream.write('a\nhold\nb\nc\n');
+  await turn();
+  stream.write('d\n');
+  stream.end();
+  await turn();
+  expect(seen).toEqual(['a\n', 'hold\n']);
+  expect(ends).toEqual([]);
+  lines.resume();
+  await turn();
+  await turn();
+  expect(passed.join('')).toBe('a\nb\nc\nd\n');
+  expect(ends).toEqual([undefined]);
+});
+
+test('a last line without its end is a line, and stays without', async () => {
+  const { stream, passed, ends } = reading();
+  stream.end('a\nlast');
+  await turn();
+  await turn();
+  expect(passed).toEqual(['a\n', 'last']);
+  expect(ends).toEqual([undefined]);
+});
+
+test('a line without end is not waited for for ever', async () => {
+  const { stream, passed, ends } = reading(() => true, 10);
+  stream.write('ok\n');
+  for (let at = 0; at < 20; at += 1) stream.write('xxxx');
+  await turn();
+  expect(passed).toEqual(['ok\n']);
+  expect(ends).toEqual(['a line is longer than 10 bytes']);
+});
+
+test('bytes leave in the order of their places, whatever they wait for', async () => {
+  const out = new PassThrough();
+  const writer = createOrderedWriter(out, () => {});
+  let release: () => void = () => {};
+  const ready = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  writer.send(Buffer.from('1'));
+  writer.sendAfter(ready, () => Buffer.from('2'));
+  writer.send(Buffer.from('3'));
+  writer.sendAfter(Promise.reject(new Error('no')), () => Buffer.from('never'));
+  writer.send(Buffer.from('4'));
+  await turn();
+  expect(String(out.read())).toBe('1');
+  release();
+  await turn();
+  expect(String(out.read())).toBe('234');
+});
+
+test('a full sink is said to be full, and there is room again once it was read', async () => {
+  const out = new PassThrough({ highWaterMark: 4 });
+  let rooms = 0;
+  const writer = createOrderedWriter(out, () => {
+    rooms += 1;
+  });
+  writer.send(Buffer.alloc(100));
+  expect(writer.full).toBe(true);
+  out.resume();
+  await turn();
+  await turn();
+  expect({ full: writer.full, rooms: rooms > 0 }).toEqual({ full: false, rooms: true });
+});
