@@ -33,6 +33,8 @@ const ROUNDS = 4;
 const ANA: Actor = { id: 'ana', kind: 'person', scopes: ['*'] };
 const TOKEN = 'token-of-the-measurement';
 const quiet: Logger = { info() {}, warn() {}, error: (fields, message) => console.error(message, fields) };
+/** Pieces an agent may have on their way at a time. */
+const AT_ONCE = 8;
 const PIECE = 'a piece of an answer ';
 
 interface Shape {
@@ -42,7 +44,7 @@ interface Shape {
   readonly requests: number;
 }
 const SHAPES: Readonly<Record<(typeof names)[number], Shape>> = {
-  'a2a-send': { method: 'SendMessage', chunks: 3, callers: 64, requests: 512 },
+  'a2a-send': { method: 'SendMessage', chunks: 3, callers: 256, requests: 1024 },
   'a2a-stream': { method: 'SendStreamingMessage', chunks: 300, callers: 8, requests: 8 },
 };
 
@@ -108,11 +110,13 @@ async function openOurs(chunks: number): Promise<Side> {
     async start({ task }, sink) {
       const work = async () => {
         const message_id = `${task.id}.m`;
-        for (let count = 0; count < chunks; count += 1) {
-          await sink.emit({
-            event: 'vendor.tollbridge.message_delta',
-            payload: { message_id, role: 'assistant', text: PIECE },
-          });
+        const payload = { message_id, role: 'assistant', text: PIECE };
+        // As many as are ready leave together, as an agent's own inbox lets them.
+        for (let left = chunks; left > 0; left -= AT_ONCE) {
+          const ready = Array.from({ length: Math.min(left, AT_ONCE) }, () =>
+            sink.emit({ event: 'vendor.tollbridge.message_delta', payload }),
+          );
+          await Promise.all(ready);
         }
         const text = PIECE.repeat(chunks);
         const message = { id: message_id, role: 'assistant', parts: [{ type: 'text', text, visibility: 'public' }] };

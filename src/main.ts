@@ -3,6 +3,7 @@
 import { Command, CommanderError } from 'commander';
 import { finish, run } from './cli/acting.ts';
 import { EXIT } from './cli/exit-codes.ts';
+import { addA2a } from './cli/tree/a2a.ts';
 import { addAcp } from './cli/tree/acp.ts';
 import { addAnswers } from './cli/tree/answers.ts';
 import { addKeys } from './cli/tree/keys.ts';
@@ -98,6 +99,7 @@ questions, log and receipts are the same as everywhere else. See docs/ahp.md.`,
   .action(run(async (options) => (await import('./cli/ahp.ts')).ahp(options)));
 
 addAcp(program);
+addA2a(program);
 addMcp(program);
 addAnswers(program);
 addRecord(program);

@@ -20,8 +20,10 @@ import {
   type DeltaPayload,
   type EndPayload,
   isTerminal,
+  type Json,
   type JsonObject,
   type MessagePayload,
+  type Part as OurPart,
   type Task as OurTask,
   type TransitionPayload,
 } from '../../src/index.ts';
@@ -183,8 +185,9 @@ export function createProjection({ contextId, activity = false, link }: Projecti
     return parts.length === 1 ? [close(id)] : [artifactUpdate(response(id, parts.slice(1)), true, true)];
   }
 
-  function file({ artifact }: ArtifactPayload, content: Content): readonly Update[] {
-    if (artifact.visibility !== 'public') return NONE;
+  function file(event: CoreEvent, content: Content): readonly Update[] {
+    const { artifact } = event.payload as unknown as ArtifactPayload;
+    if (artifact.visibility !== 'public') return activity && isInside(artifact) ? [kept(event, content)] : NONE;
     const part = filePart(artifact, artifact.uri && !content.bytes ? { url: artifact.uri } : content);
     // What was only too long to stand in an event belongs to its message.
     if (artifact.metadata.spilled) {
@@ -224,7 +227,7 @@ export function createProjection({ contextId, activity = false, link }: Projecti
       case 'vendor.tollbridge.message_delta':
         return delta(payload as unknown as DeltaPayload);
       case 'artifact.created':
-        return file(payload as unknown as ArtifactPayload, content);
+        return file(event, content);
       case 'vendor.tollbridge.ask_opened': {
         const { ask } = payload as unknown as AskOpenedPayload;
         asks.set(ask.id, ask);
@@ -249,6 +252,15 @@ export function createProjection({ contextId, activity = false, link }: Projecti
     return statusUpdate({ [EXTENSIONS.activity]: { event, cursor: id, at: created_at, payload } });
   }
 
+  /** A file the agent kept for itself, such as a change it made: no result, but part of what it did. */
+  function kept(event: CoreEvent, { bytes }: Content): Update {
+    const { artifact } = event.payload as unknown as ArtifactPayload;
+    const { id, kind, mime_type, sha256, metadata } = artifact;
+    const about = { id, kind, mime_type, sha256, name: metadata.name ?? null } as JsonObject;
+    const inside = bytes && mime_type === 'application/json' ? jsonOf(bytes) : undefined;
+    return told({ ...event, payload: { artifact: about, ...(inside !== undefined && { content: inside }) } });
+  }
+
   function snapshot({ historyLength, artifacts: shown = true }: Parameters<Projection['snapshot']>[0] = {}): Task {
     const kept = historyLength === undefined ? history : historyLength === 0 ? [] : history.slice(-historyLength);
     return {
@@ -266,7 +278,8 @@ export function createProjection({ contextId, activity = false, link }: Projecti
       if (event !== 'artifact.created') return undefined;
       const { artifact } = payload as unknown as ArtifactPayload;
       const small = typeof artifact.metadata.bytes === 'number' && artifact.metadata.bytes <= INLINE_BYTES;
-      return artifact.visibility === 'public' && small ? artifact.id : undefined;
+      const shown = artifact.visibility === 'public' || (activity && isInside(artifact));
+      return shown && small ? artifact.id : undefined;
     },
     take: (event, content) => {
       const { artifact } = event.payload as { artifact?: { id?: string } };
@@ -291,11 +304,20 @@ export function createProjection({ contextId, activity = false, link }: Projecti
   };
 }
 
+/** What an agent made and did not mean to hand over. What was only too long for an event is no file of anyone's. */
+function isInside({ visibility, metadata }: ArtifactPayload['artifact']): boolean {
+  return visibility === 'internal' && !metadata.spilled;
+}
+
 /** A part of a message that was kept aside: its bytes are the part itself. */
 function spilledPart(bytes: Uint8Array): Part | undefined {
+  const part = jsonOf(bytes);
+  return part === undefined ? undefined : toWireParts([part as unknown as OurPart], () => undefined)[0];
+}
+
+function jsonOf(bytes: Uint8Array): Json | undefined {
   try {
-    const [part] = toWireParts([JSON.parse(Buffer.from(bytes).toString('utf8'))], () => undefined);
-    return part;
+    return JSON.parse(Buffer.from(bytes).toString('utf8')) as Json;
   } catch {
     return undefined;
   }

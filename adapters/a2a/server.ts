@@ -43,8 +43,9 @@ async function openDoor(
   bridge: Bridge,
   { resolve }: DoorOptions,
 ): Promise<Closable> {
-  const faces = (await bridge.agents(KEEPER)).filter(({ name }) => settings.agents?.includes(name) ?? true);
-  const standard = faces.find((face) => face.default) ?? faces[0];
+  /** Who can be called just now: agents come and go with the configuration. */
+  const faces = async () => (await bridge.agents(KEEPER)).filter(({ name }) => settings.agents?.includes(name) ?? true);
+  const standard = (all: readonly AgentFace[]) => all.find((face) => face.default) ?? all[0];
   const openedAt = deps.clock.now();
   const readers = new Map<string, Reader>();
   const baseOf = (name: string) => `${settings.publicUrl ?? deps.http.url}/a2a/${encodeURIComponent(name)}`;
@@ -57,7 +58,7 @@ async function openDoor(
     ? createPush({ bridge, settings, deps, readerOf, ...(resolve && { resolve }) })
     : undefined;
   const contexts = createContexts(bridge, settings.workspace);
-  const onGrpc = settings.grpc?.agent ?? standard?.name;
+  const onGrpc = settings.grpc?.agent ?? standard(await faces())?.name;
   let grpcAt: string | undefined;
 
   function createDesk(face: AgentFace) {
@@ -94,8 +95,21 @@ async function openDoor(
     return { face, card, handler, jsonRpc: createJsonRpc(binding), rest: createRest(binding) };
   }
 
-  const desks = new Map(faces.map((face) => [face.name, createDesk(face)]));
   type Desk = ReturnType<typeof createDesk>;
+  const desks = new Map<string, { readonly said: string; readonly desk: Desk }>();
+
+  /** The desk of an agent, or of the one that stands at the root; made anew when the agent is another one. */
+  async function deskOf(name: string | undefined): Promise<Desk | undefined> {
+    const all = await faces();
+    const face = name === undefined ? standard(all) : all.find((each) => each.name === name);
+    if (!face) return undefined;
+    const said = JSON.stringify(face);
+    const known = desks.get(face.name);
+    if (known?.said === said) return known.desk;
+    const desk = createDesk(face);
+    desks.set(face.name, { said, desk });
+    return desk;
+  }
 
   function showCard(incoming: Incoming, desk: Desk | undefined): void {
     try {
@@ -152,12 +166,14 @@ async function openDoor(
     const found = /^\/a2a\/([^/]+)(.*)$/.exec(path);
     const atRoot = WELL_KNOWN.includes(path) && request.method === 'GET';
     if (!found && !atRoot) return next();
-    const name = found ? decoded(found[1] as string) : standard?.name;
+    const name = found ? (decoded(found[1] as string) ?? '') : undefined;
     const incoming = incomingOf(request, response, found ? (found[2] ?? '') : path, search);
-    serve(incoming, name === undefined ? undefined : desks.get(name)).catch(next);
+    deskOf(name)
+      .then((desk) => serve(incoming, desk))
+      .catch(next);
   });
 
-  const chosen = onGrpc === undefined ? undefined : desks.get(onGrpc);
+  const chosen = settings.grpc && onGrpc !== undefined ? await deskOf(onGrpc) : undefined;
   const grpc = settings.grpc && chosen ? await serveGrpc(settings.grpc, chosen.handler, settings, deps) : undefined;
   grpcAt = grpc?.at;
   await push?.resume();

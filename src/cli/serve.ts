@@ -44,7 +44,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   await gateway.close();
 }
 
-function stopRequested(): { readonly requested: Promise<void>; letGo(): void } {
+/** Resolves when somebody wants us to end; `letGo` stops listening for that. */
+export function stopRequested(): { readonly requested: Promise<void>; letGo(): void } {
   let letGo = () => {};
   const requested = new Promise<void>((resolve) => {
     letGo = onStop(() => {
