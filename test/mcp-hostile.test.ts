@@ -158,6 +158,23 @@ describe('who is there', () => {
     expect(upstream.asked).toHaveLength(before);
   });
 
+  test('a task of a server is for whoever made it, also when the server would tell anyone', async () => {
+    const task = { taskId: 'guessable', status: 'working', createdAt: 't', lastUpdatedAt: 't', ttlMs: null };
+    const { modern, upstream } = await openScene({
+      tools: { long: { call: () => ({ resultType: 'task', ...task }) } },
+      answers: { 'tasks/update': () => ({}) },
+      gateway: { authenticate },
+    });
+    const able = { capabilities: { extensions: { 'io.modelcontextprotocol/tasks': {} } }, headers: bearer('ana') };
+    expect(outcome(await modern('tools/call', { name: 'long' }, able)).result).toMatchObject({ taskId: 'guessable' });
+    const update = { taskId: 'guessable', inputResponses: {} };
+    const foreign = await modern('tasks/update', update, { ...able, headers: bearer('bo') });
+    expect(outcome(foreign).error).toEqual({ code: -32602, message: 'Task not found' });
+    expect(upstream.count('tasks/update')).toBe(0);
+    expect(outcome(await modern('tasks/update', update, able)).result).toMatchObject({ resultType: 'complete' });
+    expect(upstream.count('tasks/update')).toBe(1);
+  });
+
   test('a parked call is for whoever made it', async () => {
     const rules = '- { id: ask, when: { kind: tool }, then: ask, say: a person decides }';
     const { modern, upstream } = await openScene({ rules, gateway: { authenticate } });

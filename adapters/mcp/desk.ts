@@ -21,6 +21,7 @@ import { paramTrouble } from './header-values.ts';
 import type { McpLine } from './line.ts';
 import { createParking, type Running } from './parked.ts';
 import type { Stints } from './stints.ts';
+import { createTaskOwners } from './task-owners.ts';
 import { isPlainName, refused, toWireOutcome } from './translate.ts';
 
 export interface Desk {
@@ -40,6 +41,7 @@ export interface DeskParts {
 export function createDesk(server: string, { bridge, stints, settings, deps }: DeskParts): Desk {
   const parking = createParking(settings.parkMs);
   const approvals = createApprovals(bridge, deps);
+  const owners = createTaskOwners(server, bridge);
 
   async function receive(request: Request, caller: Caller): Promise<Outcome> {
     const { method, params = {} } = request;
@@ -57,15 +59,13 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
   }
 
   async function serve(request: Request, caller: Caller, running: Running): Promise<Outcome> {
-    if (methodRow(request.method)?.via === 'call') return await act(request, caller, running);
-    const outcome = await pass(
-      request.method,
-      request.params ?? {},
-      caller,
-      lineFor(request, caller, running),
-      running.signal,
-    );
-    return request.method === 'tools/list' ? await offered(outcome, caller) : outcome;
+    const { method, params = {} } = request;
+    if (methodRow(method)?.via === 'call') return await act(request, caller, running);
+    const refusal = await owners.refusal(method, params, caller);
+    if (refusal) return refusal;
+    const outcome = await pass(method, params, caller, lineFor(request, caller, running), running.signal);
+    if (method === 'tasks/list') return await owners.listed(outcome, caller);
+    return method === 'tools/list' ? await offered(outcome, caller) : outcome;
   }
 
   async function pass(
@@ -140,7 +140,11 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
         },
       });
       if (!act) throw new Fault('internal', 'a call came back without a word');
-      if (act.kind !== 'refused') return toWireOutcome(act, false);
+      if (act.kind !== 'refused') {
+        const outcome = toWireOutcome(act, false);
+        await owners.made(outcome, caller, taskId);
+        return outcome;
+      }
       const structured = !(await hasSchema(tool, caller));
       const late = question !== undefined && act.decision.code === 'approval_timed_out';
       return toWireOutcome(
