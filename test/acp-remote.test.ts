@@ -130,6 +130,17 @@ describe('who may use a connection', () => {
     });
   });
 
+  test('a token that no longer holds ends what was opened with it, and nothing else', async () => {
+    const door = await openRemoteDoor(demo(), { recheck_ms: 20 });
+    const [mine, theirs] = [await door.socket('ana'), await door.socket('acme')];
+    const headers = { 'acp-connection-id': await connect(door), accept: 'text/event-stream' };
+    const stream = await door.ask('GET', { headers });
+    door.revoke('ana');
+    expect(await mine.closed).toBe(4401);
+    expect(await stream.text()).toBe('');
+    expect(await theirs.call('session/list')).toEqual({ sessions: [] });
+  });
+
   test('no more connections than the configuration allows', async () => {
     const door = await openRemoteDoor(demo(), { connections: 2 });
     await connect(door);

@@ -147,6 +147,8 @@ export const configSchema = Type.Object(
     linger_ms: Optional(Ms),
     /** How many connections one caller may hold. */
     connections: Optional(Type.Integer({ minimum: 1 })),
+    /** How often whoever holds a connection has to be still who they were. */
+    recheck_ms: Optional(Ms),
   },
   closed,
 );
@@ -163,6 +165,7 @@ export interface AcpSettings {
   readonly lineLimit: number;
   readonly lingerMs: number;
   readonly connections: number;
+  readonly recheckMs: number;
 }
 
 export function settingsOf(config: AcpConfig): AcpSettings {
@@ -177,5 +180,6 @@ export function settingsOf(config: AcpConfig): AcpSettings {
     lineLimit: config.line_limit ?? LINE_LIMIT,
     lingerMs: config.linger_ms ?? 5 * 60_000,
     connections: config.connections ?? 64,
+    recheckMs: config.recheck_ms ?? 15_000,
   };
 }

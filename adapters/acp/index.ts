@@ -16,4 +16,4 @@ export const acp: Adapter<AcpConfig> = {
   },
 };
 
-export { type ServeOptions, serveAcp } from './serve-lines.ts';
+export { serveAcp } from './serve-lines.ts';

@@ -17,6 +17,8 @@ export interface Remote {
   /** The first message and its answer. */
   greet(text: string): Promise<string>;
   read(sessionId: string | undefined, open: () => SseStream, after: number | undefined): void;
+  /** The proof it was last used with. */
+  bearer: string | undefined;
   /** When nobody reads and nothing was said for so long. */
   forgotten(now: number): boolean;
   close(): Promise<void>;
@@ -100,6 +102,7 @@ export function createRemote({ id, bridge, actor, settings, log, ended }: Remote
   return {
     id,
     owner: ownerOf(actor),
+    bearer: undefined,
     post,
     greet(text) {
       const key = JSON.stringify(objectOf(JSON.parse(text))?.id);

@@ -20,7 +20,7 @@ import { parseJson, readBytes } from '../../src/wire/body.ts';
 import { requestIdOf } from '../../src/wire/http.ts';
 import { refuseSocket } from '../../src/wire/refusal.ts';
 import { openSse } from '../../src/wire/sse.ts';
-import { createSocketServer } from '../../src/wire/websocket.ts';
+import { CLOSE, createSocketServer } from '../../src/wire/websocket.ts';
 import type { AcpSettings } from './config.ts';
 import { createConnection } from './connection.ts';
 import { createRemote, ownerOf, type Remote } from './remote.ts';
@@ -52,10 +52,18 @@ const STATUS: Readonly<Partial<Record<FaultKind, number>>> = {
   unavailable: 503,
 };
 
+/** A socket, whoever is at the other end of it. */
+interface OpenLine {
+  readonly bearer: string | undefined;
+  /** Tells the other end why, and hangs up. */
+  refuse(): void;
+  end(): Promise<void>;
+}
+
 function openDoor(settings: AcpSettings, deps: Deps, bridge: Bridge): Closable {
   const { log } = deps;
   const remotes = new Map<string, Remote>();
-  const lines = new Set<() => Promise<void>>();
+  const lines = new Set<OpenLine>();
   const names = new WeakMap<IncomingMessage, string>();
   const sockets = createSocketServer({
     frameLimit: settings.lineLimit,
@@ -80,6 +88,7 @@ function openDoor(settings: AcpSettings, deps: Deps, bridge: Bridge): Closable {
     if (!id) throw new Fault('invalid_request', 'say which connection: Acp-Connection-Id');
     const found = remotes.get(id);
     if (found?.owner !== ownerOf(actor)) throw new Fault('not_found', 'there is no such connection');
+    found.bearer = bearerOf(request);
     return found;
   }
 
@@ -95,7 +104,7 @@ function openDoor(settings: AcpSettings, deps: Deps, bridge: Bridge): Closable {
       if (message.method !== 'initialize' || message.id === undefined) {
         throw new Fault('invalid_request', 'initialize opens a connection; everything else names one');
       }
-      return await greet(response, actor, text);
+      return await greet(response, actor, text, bearerOf(request));
     }
     const remote = remoteOf(request, actor);
     const session = textOf(within(message, 'params', 'sessionId'));
@@ -108,11 +117,17 @@ function openDoor(settings: AcpSettings, deps: Deps, bridge: Bridge): Closable {
     response.end();
   }
 
-  async function greet(response: ServerResponse, actor: Actor, text: string): Promise<void> {
+  async function greet(
+    response: ServerResponse,
+    actor: Actor,
+    text: string,
+    bearer: string | undefined,
+  ): Promise<void> {
     requireRoom(actor);
     const id = deps.ids.next('conn');
     const ended = () => remotes.delete(id);
     const remote = createRemote({ id, bridge, actor, settings, log, ended: () => void ended() });
+    remote.bearer = bearer;
     remotes.set(id, remote);
     const said = await remote.greet(text);
     if ('error' in (objectOf(JSON.parse(said)) ?? {})) await remote.close();
@@ -189,13 +204,17 @@ function openDoor(settings: AcpSettings, deps: Deps, bridge: Bridge): Closable {
         // Harn's own sockets say beside each frame where it stands.
         stamp: (client) => (client.harn ? (at) => ({ _harn: { ...at } }) : undefined),
       });
-      const end = async () => {
-        lines.delete(end);
-        await connection.close(settings.onDisconnect ?? 'continue');
+      const line: OpenLine = {
+        bearer: bearerOf(request),
+        refuse: () => peer.close(CLOSE.unauthenticated, 'the token no longer holds'),
+        async end() {
+          lines.delete(line);
+          await connection.close(settings.onDisconnect ?? 'continue');
+        },
       };
-      lines.add(end);
+      lines.add(line);
       peer.signal.addEventListener('abort', () => {
-        end().catch((cause) => log.warn({ err: cause, connection: id }, 'a connection did not close well'));
+        line.end().catch((cause) => log.warn({ err: cause, connection: id }, 'a connection did not close well'));
       });
       let turn: Promise<void> = Promise.resolve();
       return {
@@ -222,22 +241,36 @@ function openDoor(settings: AcpSettings, deps: Deps, bridge: Bridge): Closable {
     },
   );
 
-  const sweep = setInterval(
+  /** Only a clear no ends a connection; whoever cannot be asked just now is asked again. */
+  async function holds(bearer: string | undefined): Promise<boolean> {
+    try {
+      await deps.authenticate(bearer);
+      return true;
+    } catch (thrown) {
+      return asFault(thrown).kind !== 'unauthenticated';
+    }
+  }
+
+  async function sweep(): Promise<void> {
+    const now = performance.now();
+    for (const remote of remotes.values()) {
+      if (remote.forgotten(now) || !(await holds(remote.bearer))) await remote.close();
+    }
+    for (const line of lines) if (!(await holds(line.bearer))) line.refuse();
+  }
+
+  const sweeping = setInterval(
     () => {
-      const now = performance.now();
-      for (const remote of remotes.values()) {
-        if (remote.forgotten(now))
-          remote.close().catch((cause) => log.warn({ err: cause }, 'a connection did not close well'));
-      }
+      sweep().catch((cause) => log.warn({ err: cause }, 'connections could not be looked after'));
     },
-    Math.min(settings.lingerMs, 30_000),
+    Math.min(settings.lingerMs, settings.recheckMs),
   ).unref();
 
   return {
     async close() {
-      clearInterval(sweep);
+      clearInterval(sweeping);
       await Promise.allSettled([...remotes.values()].map((remote) => remote.close()));
-      await Promise.allSettled([...lines].map((end) => end()));
+      await Promise.allSettled([...lines].map((line) => line.end()));
       sockets.close();
     },
   };

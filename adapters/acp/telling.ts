@@ -153,6 +153,7 @@ export function createTelling({ client, own, artifact }: TellingOptions): Tellin
       case 'task.completed':
       case 'task.failed':
       case 'task.canceled':
+        tools.forget(taskId);
         return await leftovers(taskId);
       case 'session.compacted':
         return client.compaction

@@ -20,6 +20,8 @@ interface Shown {
 export interface ToolTelling {
   /** Undefined when the event is not about a call. */
   tell(event: CoreEvent, replay: boolean): JsonObject[] | undefined;
+  /** The task has ended: nothing more is told of its calls. */
+  forget(taskId: string): void;
 }
 
 export function createToolTelling(client: ClientProfile): ToolTelling {
@@ -133,7 +135,12 @@ export function createToolTelling(client: ClientProfile): ToolTelling {
     }
   }
 
-  return { tell };
+  return {
+    tell,
+    forget(taskId) {
+      for (const key of calls.keys()) if (key.startsWith(`${taskId} `)) calls.delete(key);
+    },
+  };
 }
 
 export function kindOf(payload: JsonObject): string {

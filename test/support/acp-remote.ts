@@ -14,13 +14,19 @@ export interface RemoteDoor {
   /** `http://127.0.0.1:4321/acp` */
   readonly url: string;
   /** An editor on a socket. */
-  socket(token?: string, capabilities?: object): Promise<Editor & { readonly connectionId: string; drop(): void }>;
+  socket(
+    token?: string,
+    capabilities?: object,
+  ): Promise<Editor & { readonly connectionId: string; drop(): void; readonly closed: Promise<number> }>;
+  /** From now on this token is nobody's. */
+  revoke(token: string): void;
   /** One request, as somebody. */
   ask(method: string, more?: { headers?: Record<string, string>; body?: unknown; token?: string }): Promise<Response>;
 }
 
 export async function openRemoteDoor(house: TestHouseOptions = {}, config: AcpConfig = {}): Promise<RemoteDoor> {
   const at = await openTestHouse(house);
+  const people: Record<string, (typeof PEOPLE)[string] | undefined> = { ...PEOPLE };
   let count = 0;
   const log = { info() {}, warn() {}, error() {} };
   const http = createHttpHost({ requestId: () => `req_${++count}`, log, graceMs: 200 });
@@ -30,7 +36,7 @@ export async function openRemoteDoor(house: TestHouseOptions = {}, config: AcpCo
     ids: { next: (prefix) => `${prefix}_r${++count}` },
     http,
     authenticate: async (bearer) => {
-      const actor = bearer === undefined ? undefined : PEOPLE[bearer];
+      const actor = bearer === undefined ? undefined : people[bearer];
       if (!actor) throw new Fault('unauthenticated', 'the token is not valid');
       return actor;
     },
@@ -51,6 +57,7 @@ export async function openRemoteDoor(house: TestHouseOptions = {}, config: AcpCo
     async socket(token = 'ana', capabilities) {
       const socket = new WebSocket(url.replace(/^http/, 'ws'), { headers: { authorization: `Bearer ${token}` } });
       onTestFinished(() => socket.terminate());
+      const closed = new Promise<number>((resolve) => socket.once('close', resolve));
       let connectionId = '';
       socket.once('upgrade', ({ headers }) => {
         connectionId = String(headers['acp-connection-id']);
@@ -70,7 +77,10 @@ export async function openRemoteDoor(house: TestHouseOptions = {}, config: AcpCo
         },
         capabilities,
       );
-      return { ...editor, connectionId, drop: () => socket.terminate() };
+      return { ...editor, connectionId, closed, drop: () => socket.terminate() };
+    },
+    revoke(token) {
+      people[token] = undefined;
     },
     async ask(method, { headers = {}, body, token = 'ana' } = {}) {
       return await fetch(url, {
