@@ -57,8 +57,11 @@ async function take(step: Step, world: World, near: TestHouse, relay: Relay, id:
   else if ('pass_ms' in step) world.pass(step.pass_ms);
   else if ('release' in step) world.release();
   else if ('drop_reader_after' in step) relay.cut();
-  else if ('cancel' in step) await near.send('task.cancel', { task_id: id, ...step.cancel });
-  else if ('answer' in step) {
+  else if ('cancel' in step) {
+    // What is under way there has to be known here before it can be said to have been stopped.
+    await near.seen(id, 'tool.requested');
+    await near.send('task.cancel', { task_id: id, ...step.cancel });
+  } else if ('answer' in step) {
     const [ask] = await near.asks(id);
     await near.answer(ask!.id, step.answer);
   }
