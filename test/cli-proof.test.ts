@@ -128,6 +128,27 @@ test('one receipt by itself, and other keys than its own', async () => {
   });
 });
 
+test.each([
+  ['keys.json', 'null', 'the key file holds no "keys"'],
+  ['keys.json', '{"keys":[null]}', 'the key file holds no "keys"'],
+  ['keys.json', 'hello', 'is not JSON, so it holds no public keys'],
+  ['tree-head.json', 'null', 'holds no signed tree head'],
+])('%s that says %s is a mistake, and not a proof of anything', async (name, says, complaint) => {
+  const { code, out, err } = await checked(await copy({ [name]: says }));
+  expect({ code, out }).toEqual({ code: 2, out: '' });
+  expect(err).toContain(complaint);
+});
+
+test('a tree head that somebody made up is not believed, nor may a key put colours on the screen', async () => {
+  const head = { ...JSON.parse(text('tree-head.json')), size: 2 };
+  expect((await checked(await copy({ 'tree-head.json': JSON.stringify(head) }))).out).toMatch(
+    /^BAD {2}the tree head cannot be trusted/,
+  );
+  const [key] = JSON.parse(text('keys.json')).keys;
+  const keys = { keys: [key, { ...key, kid: '\u001b[2Jx' }] };
+  expect((await checked(await copy({ 'keys.json': JSON.stringify(keys) }))).out).toContain('\ufffd[2Jx');
+});
+
 test('without a signed end, that is said', async () => {
   const dir = await copy();
   await mkdir(join(dir, 'alone'));

@@ -13,7 +13,7 @@ import type {
   ToolRequestedPayload,
 } from '../model/payloads.ts';
 import type { JsonObject } from '../model/schema.ts';
-import { brief, briefArguments, eventNumber, shortId } from './plain.ts';
+import { brief, briefArguments, eventNumber, plain, shortId } from './plain.ts';
 
 export interface Line {
   /** One word for what happened, to be read down a column. */
@@ -119,7 +119,8 @@ export function createNarrator(): Narrator {
       if (calls.size > REMEMBERED) calls.delete(calls.keys().next().value as string);
       return undefined;
     }
-    return lines[event.event]?.(event.payload, event);
+    const line = lines[event.event]?.(event.payload, event);
+    return line && { word: plain(line.word), text: plain(line.text) };
   };
 }
 

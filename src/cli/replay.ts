@@ -16,7 +16,7 @@ import { trouble } from './complaint.ts';
 import { type CommonOptions, configFrom, localActor, lookInto, open } from './context.ts';
 import { EXIT } from './exit-codes.ts';
 import { findTask } from './find.ts';
-import { brief, eventNumber } from './plain.ts';
+import { brief, eventNumber, plain } from './plain.ts';
 import { type Change, differences } from './replay-differences.ts';
 
 export interface ReplayOptions extends CommonOptions {
@@ -34,7 +34,8 @@ export async function replayTask(id: string, options: ReplayOptions): Promise<nu
   });
   if (options.keys) {
     for (const { key, event_id } of dependenciesOf(before).values()) {
-      if (!key.startsWith('event:')) process.stdout.write(`${key}${event_id ? `  #${eventNumber(event_id)}` : ''}\n`);
+      if (!key.startsWith('event:'))
+        process.stdout.write(plain(`${key}${event_id ? `  #${eventNumber(event_id)}` : ''}\n`));
     }
     return EXIT.done;
   }
@@ -51,7 +52,7 @@ export async function replayTask(id: string, options: ReplayOptions): Promise<nu
       const { failure = null } = task;
       const receipt_id = receipt?.receipt_id ?? null;
       process.stdout.write(`${JSON.stringify({ ...report, failure, deltas, changes, receipt_id })}\n`);
-    } else process.stdout.write(said(source, task, deltas, changes, receipt));
+    } else process.stdout.write(plain(said(source, task, deltas, changes, receipt)));
     return failedAsReplay(task) || (deltas.length === 0 && !asRecorded) ? EXIT.no : EXIT.done;
   });
 }

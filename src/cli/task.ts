@@ -19,19 +19,14 @@ export async function showTask(id: string, options: CommonOptions & { readonly j
     for await (const event of store.read({ stream: { of: 'task', id: task.id } })) events.push(event);
     const asks = await asksOf(store, task.id);
     const proof = await proofOf(book, task.id);
-    process.stdout.write(
-      options.json
-        ? `${JSON.stringify({ task, events, asks, receipt: proof?.receipt ?? null, verification: proof?.report ?? null })}\n`
-        : [
-            ...heading(task),
-            '',
-            ...story(events),
-            '',
-            ...questions(asks, calledAgain(options)),
-            ...proven(task, proof),
-            '',
-          ].join('\n'),
-    );
+    if (options.json) {
+      const whole = { task, events, asks, receipt: proof?.receipt ?? null, verification: proof?.report ?? null };
+      process.stdout.write(`${JSON.stringify(whole)}\n`);
+      return;
+    }
+    const asked = questions(asks, calledAgain(options));
+    const lines = [...heading(task), '', ...story(events), '', ...asked, ...proven(task, proof)];
+    process.stdout.write(plain(`${lines.join('\n')}\n`));
   });
 }
 
@@ -51,7 +46,7 @@ function heading(task: Task): readonly string[] {
   const ended = task.completed_at ?? task.canceled_at;
   return [
     `${task.id}  ${task.status}${failure ? `  ${brief(failure.code)}: ${brief(failure.message, 200)}` : ''}`,
-    `  for ${plain(task.created_by)}, done by ${plain(task.assigned_agent_id ?? 'somebody outside')}`,
+    `  for ${task.created_by}, done by ${task.assigned_agent_id ?? 'somebody outside'}`,
     `  begun ${task.started_at ?? 'not yet'}${ended ? `, ended ${ended}` : ''}`,
     ...(task.parent_task_id ? [`  from task ${task.parent_task_id}`] : []),
   ];
@@ -72,7 +67,7 @@ function questions(asks: readonly AskRecord[], again: string): readonly string[]
     `  what:    ${brief(String(ask.action.tool ?? ask.kind))} (${briefArguments(ask.action.arguments ?? {}, 400)})`,
     ask.state === 'open'
       ? `  answer:  none yet; ${again} approve ${ask.id}`
-      : `  answer:  ${ask.state}${ask.answered_by ? ` by ${plain(ask.answered_by)} at ${ask.answered_at}` : ''}`,
+      : `  answer:  ${ask.state}${ask.answered_by ? ` by ${ask.answered_by} at ${ask.answered_at}` : ''}`,
   ]);
 }
 

@@ -18,7 +18,7 @@ export async function verifyFiles(path: string, options: VerifyOptions): Promise
   const dir = isDirectory ? path : dirname(path);
   const file = isDirectory ? receiptsIn(path) : path;
   const keys = await readJson<Jwks>(options.keys ?? join(dir, NAMES.keys), 'public keys', '--keys');
-  if (!Array.isArray(keys?.keys)) {
+  if (!Array.isArray(keys?.keys) || !keys.keys.every(isObject)) {
     throw trouble(
       'invalid_request',
       'the key file holds no "keys"',
@@ -86,7 +86,14 @@ function* archive(bytes: Uint8Array): Generator<unknown, void, undefined> {
 async function treeHead(dir: string, given: string | undefined): Promise<TreeHead | undefined> {
   const path = given ?? join(dir, NAMES.head);
   if (given === undefined && !existsSync(path)) return undefined;
-  return await readJson<TreeHead>(path, 'signed tree head', '--head');
+  const head = await readJson<TreeHead>(path, 'signed tree head', '--head');
+  // One that says nothing must not pass for one that is not there.
+  if (isObject(head)) return head;
+  throw trouble('invalid_request', `${path} holds no signed tree head`, 'name another file with --head FILE');
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
 }
 
 async function readJson<T>(path: string, what: string, option: string): Promise<T> {

@@ -30,12 +30,12 @@ export interface Verified {
 export async function verify(what: string, options: VerifyOptions): Promise<number> {
   const isFile = what !== 'all' && existsSync(what);
   const found = isFile ? await verifyFiles(what, options) : await verifyInLog(what, options);
-  process.stdout.write(options.json ? `${JSON.stringify(found)}\n` : said(found));
+  process.stdout.write(options.json ? `${JSON.stringify(found)}\n` : plain(said(found)));
   return found.valid ? EXIT.done : EXIT.no;
 }
 
 function said({ first_bad, records, end, keys }: Verified): string {
-  if (first_bad) return `BAD  ${plain(first_bad.message)}\n`;
+  if (first_bad) return `BAD  ${first_bad.message}\n`;
   const chain = end === undefined ? 'nothing changed' : 'nothing missing, nothing changed';
   const open = end === 'unknown' ? '; no tree head says where it ends, so a missing end would not be noticed' : '';
   return `ok   ${counted(records, 'receipt')}, ${chain}${open}\n     signed with ${keys.join(', ') || 'no key'}\n`;
