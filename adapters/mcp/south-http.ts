@@ -44,7 +44,8 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
   const secure = url.protocol === 'https:';
   const agent = new (secure ? HttpsAgent : HttpAgent)({
     keepAlive: true,
-    maxSockets: 256,
+    // Streams that listen and calls that wait for a person hold a connection each: a limit would have calls wait for them.
+    maxFreeSockets: 64,
     scheduling: 'lifo',
     // Servers commonly let go of a connection after five idle seconds; a request that crosses with that would be lost.
     timeout: IDLE_MS,
