@@ -98,3 +98,10 @@ test('the extended one is for those who say who they are, and shows what they ma
     expect((await peer.call(method, path, body, publicCard)).status).toBe(401);
   }
 });
+
+test('there is no extended one where the configuration says so', async () => {
+  const peer = await openPeer({ agents: [writer], config: { extended_card: false } });
+  expect((await peer.rpc('GetExtendedAgentCard', {})).body.error.code).toBe(-32004);
+  const { capabilities } = (await peer.call('GET', CARD, undefined, publicCard)).body;
+  expect(capabilities.extendedAgentCard ?? false).toBe(false);
+});

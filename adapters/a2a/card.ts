@@ -56,7 +56,7 @@ export function makeCard(
     capabilities: {
       streaming: true,
       pushNotifications: settings.push.enabled,
-      extendedAgentCard: true,
+      extendedAgentCard: settings.extendedCard,
       extensions: Object.entries(EXTENSIONS).map(([key, uri]) => ({
         uri,
         description: ABOUT[key as keyof typeof EXTENSIONS],

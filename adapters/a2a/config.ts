@@ -15,6 +15,8 @@ export const configSchema = Type.Object(
     provider: Optional(Type.Object({ organization: NonEmpty, url: NonEmpty }, { additionalProperties: false })),
     /** Older clients, which send no version. */
     legacy: Optional(Type.Boolean()),
+    /** A card with more in it for whoever says who it is. */
+    extended_card: Optional(Type.Boolean()),
     /** Media types taken in; everything when absent. */
     input_modes: Optional(Type.Array(NonEmpty)),
     /** Whether a plain "yes" approves. It does not unless this says so. */
@@ -64,6 +66,7 @@ export interface A2aSettings {
   readonly agents: readonly string[] | undefined;
   readonly provider: A2aConfig['provider'];
   readonly legacy: boolean;
+  readonly extendedCard: boolean;
   readonly inputModes: readonly string[] | undefined;
   readonly textApprovals: boolean;
   readonly jsonLimit: number;
@@ -87,6 +90,7 @@ export function settingsOf(config: A2aConfig): A2aSettings {
     agents: config.agents,
     provider: config.provider,
     legacy: config.legacy ?? true,
+    extendedCard: config.extended_card ?? true,
     inputModes: config.input_modes,
     textApprovals: config.text_approvals ?? false,
     jsonLimit: config.json_limit ?? 8 * 1024 * 1024,

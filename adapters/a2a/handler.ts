@@ -180,7 +180,9 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
     getAgentCard: () => deps.card(),
 
     async getAuthenticatedExtendedAgentCard(params, context) {
-      return await deps.extendedCard(enter(context, params.tenant));
+      const call = enter(context, params.tenant);
+      if (settings.extendedCard) return await deps.extendedCard(call);
+      throw new Refusal('UNSUPPORTED_OPERATION', 'this agent has no extended card');
     },
 
     async sendMessage(params, context) {

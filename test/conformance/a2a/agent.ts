@@ -85,11 +85,13 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
 };
 const LONGEST_FIRST = Object.keys(BEHAVIOURS).sort((a, b) => b.length - a.length);
 
-/** As the kit of 0.3 wants it: every task works for a while and then asks. */
+/** As the kit of 0.3 wants it: every task works for a while and then asks, again and again. */
 const older: Behaviour = async (sink, work, signal) => {
-  await sleep(2_000, undefined, { signal });
-  const answer = await sink.ask({ kind: 'input', key: `${work.task.id}.input`, question: 'What next?' });
-  return answer.kind === 'value' ? await say(sink, work, 'Thank you.') : DONE;
+  for (let turn = 1; ; turn += 1) {
+    await sleep(turn === 1 ? 2_000 : 100, undefined, { signal });
+    const answer = await sink.ask({ kind: 'input', key: `${work.task.id}.input${turn}`, question: 'What next?' });
+    if (answer.kind !== 'value') return DONE;
+  }
 };
 
 export function tckAgent({ kit = '1.0' }: { readonly kit?: '1.0' | '0.3' } = {}): AgentBackend {
