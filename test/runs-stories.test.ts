@@ -75,9 +75,9 @@ describe('told by our client to our server', () => {
     const door = await openRunsDoor(world);
     onTestFinished(() => door.close());
     const relay = await openRelay(door.url);
-    const config = { url: relay.url, secret: 'far', timeouts: { poll_ms: 50, silence_ms: 5000, cancel_ms: 2000 } };
+    const config = { url: relay.url, secret: 'far', timeouts: { poll_ms: 50, silence_ms: 5000, cancel_ms: 10_000 } };
     const agent = runsBackend('far', config, { log: quiet, secret: async () => PAIR });
-    const near = await openTestHouse({ agents: [agent], rules: RULES });
+    const near = await openTestHouse({ agents: [agent], rules: RULES, settings: { graceMs: 10_000 } });
     const room = await near.room();
     const { id } = await room.task({ input: says(story.world.says) });
     for (const step of story.steps) await take(step, world, near, relay, id);
