@@ -40,7 +40,8 @@ export async function acp(command: readonly string[], options: AcpOptions): Prom
     await child.close();
     await flushed(link);
     process.stdin.destroy();
-    process.stdout.destroy();
+    // What an editor does not read keeps the process alive; it is given up with everything else in order.
+    setTimeout(() => process.exit(), DRAIN_MS).unref();
   }
 }
 
