@@ -119,7 +119,8 @@ async function follow(desk: Desk, runId: string): Promise<End> {
       throw new Fault('upstream_unavailable', 'the remote has been out of reach for too long', { cause });
     }
     reached = performance.now();
-    await perform(reading.rest());
+    // A call that is about to be asked about is written down by the bridge.
+    if (!run?.awaiting_input) await perform(reading.rest());
     const status = String(run?.status);
     if (isOver(status)) return { status: status as RemoteEnd['status'] };
     if ((RUN_STATUSES as readonly string[]).includes(status)) stranger = undefined;
