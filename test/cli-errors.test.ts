@@ -7,12 +7,13 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createApiKeys } from '../src/auth/api-keys.ts';
 import { complaintOf, trouble } from '../src/cli/complaint.ts';
 import { EXIT, exitCodeOf } from '../src/cli/exit-codes.ts';
+import { exportAll } from '../src/cli/export.ts';
 import { showLog } from '../src/cli/log.ts';
 import { policyCheck } from '../src/cli/policy.ts';
 import { serve } from '../src/cli/serve.ts';
 import { FAULT_KINDS, Fault } from '../src/model/faults.ts';
 import { startChild } from '../src/wire/child.ts';
-import { aDirectory, ran, typed } from './support/cli.ts';
+import { aDirectory, aLog, ran, typed } from './support/cli.ts';
 
 test('a bad configuration: where, what, and nothing is started', async () => {
   const dir = await aDirectory();
@@ -57,6 +58,26 @@ test('a store that cannot be written: where, why, and where else it could be', a
       err: `tollbridge: the data directory ${data} cannot be used: ${why}\n  fix: name another with --data DIR, or make this one writable for you\n`,
     });
   }
+});
+
+test('a place to export to that cannot be written is not called the data directory', async () => {
+  const { dir } = await aLog([]);
+  await writeFile(join(dir, 'file'), '');
+  expect(await typed(() => exportAll(join(dir, 'file'), { data: dir }))).toEqual({
+    code: 6,
+    out: '',
+    err: `tollbridge: the directory ${join(dir, 'file')} cannot be used: it is a file\n  fix: name another, or make this one writable for you\n`,
+  });
+});
+
+test.each([
+  ['ENOSPC', 'the disk is full where /x is'],
+  ['EROFS', '/x cannot be used: it can only be read'],
+  ['EACCES', '/x cannot be used: this user may not use it'],
+])('%s from the system is no mistake of ours', (code, sentence) => {
+  const thrown = Object.assign(new Error(code), { code, path: '/x', syscall: 'write' });
+  expect(complaintOf(thrown)).toMatchObject({ sentence, code: 6, fix: expect.any(String) });
+  expect(complaintOf(new Fault('conflict', 'too late', { cause: thrown }))).toEqual({ sentence: 'too late', code: 4 });
 });
 
 test('a command that is not there: its name, and who looks closer', async () => {

@@ -22,7 +22,8 @@ export function complaintOf(thrown: unknown): Complaint {
   if (typeof fault.details?.fix === 'string') {
     return { sentence: fault.message, fix: fault.details.fix, code: exitCodeOf(fault.kind) };
   }
-  const system = systemErrorOf(thrown);
+  // A fault that was thought of says more than what the system said to begin with.
+  const system = fault.kind === 'internal' ? systemErrorOf(thrown) : undefined;
   const known = system && SYSTEM[system.code ?? '']?.(system);
   if (known) return known;
   const cause = fault.kind === 'internal' && fault.cause instanceof Error ? `: ${fault.cause.message}` : '';
@@ -70,8 +71,26 @@ const SYSTEM: Readonly<Record<string, (error: SystemError) => Complaint | undefi
           fix: 'take a port above 1023 with --port',
           code: EXIT.unusable,
         }
-      : undefined,
+      : unusable(error, 'this user may not use it'),
+  EPERM: (error) => unusable(error, 'this user may not use it'),
+  EROFS: (error) => unusable(error, 'it can only be read'),
+  ENOTDIR: (error) => unusable(error, 'a part of the path is a file'),
+  EISDIR: (error) => unusable(error, 'it is a directory'),
+  ENOSPC: (error) => ({
+    sentence: `the disk is full${error.path ? ` where ${error.path} is` : ''}`,
+    fix: 'make room, or name another directory',
+    code: EXIT.unusable,
+  }),
 };
+
+function unusable({ path }: SystemError, why: string): Complaint | undefined {
+  if (path === undefined) return undefined;
+  return {
+    sentence: `${path} cannot be used: ${why}`,
+    fix: 'name another, or change who may use it',
+    code: EXIT.unusable,
+  };
+}
 
 const FIXES: Partial<Record<FaultKind, string>> = {
   upstream_unavailable:

@@ -76,15 +76,15 @@ export async function open(config: Config, more: Partial<HouseOptions>): Promise
 }
 
 /** Said before anything is opened, because a key file that cannot be made says less than the directory it is in. */
-export async function requireUsable(dir: string): Promise<void> {
+export async function requireUsable(dir: string, called = 'the data directory', option = '--data DIR'): Promise<void> {
   try {
     await mkdir(dir, { recursive: true, mode: 0o700 });
     await access(dir, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (cause) {
     throw trouble(
       'unavailable',
-      `the data directory ${dir} cannot be used: ${whyNot(cause)}`,
-      'name another with --data DIR, or make this one writable for you',
+      `${called} ${dir} cannot be used: ${whyNot(cause)}`,
+      `name another${option && ` with ${option}`}, or make this one writable for you`,
       cause,
     );
   }

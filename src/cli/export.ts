@@ -19,7 +19,7 @@ export async function exportAll(dir: string, options: ExportOptions): Promise<vo
   await lookInto(options, async ({ store, config }) => {
     const now = () => new Date().toISOString();
     const stream: Stream = options.task ? { of: 'task', id: (await findTask(store, options.task)).id } : { of: 'all' };
-    await requireUsable(dir);
+    await requireUsable(dir, 'the directory', '');
     const keyring = await openKeyring({ dir: join(config.dataDir, 'keys'), now });
     const source = { store, keys: keyring.jwks(), signer: keyring.signer(), now: now() };
     const receipts = await writeReceipts(dir, source, options.cbor);
