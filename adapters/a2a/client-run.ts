@@ -4,10 +4,8 @@
  */
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Message, Part, SendMessageRequest, StreamResponse, Task } from '@a2a-js/sdk';
-import { ServiceParameters, withA2AExtensions } from '@a2a-js/sdk/client';
+import type { Part, StreamResponse, Task } from '@a2a-js/sdk';
 import { A2AError, TaskNotFoundError, UnsupportedOperationError } from '@a2a-js/sdk/errors';
-import { EXTENSIONS } from '../../mappings/a2a.ts';
 import {
   canonicalJson,
   type End,
@@ -19,9 +17,11 @@ import {
   type Work,
 } from '../../src/index.ts';
 import type { BackendDeps, PeerSettings } from './client-config.ts';
-import { type Connection, guardedFetch } from './client-connect.ts';
+import type { Connection } from './client-connect.ts';
+import { isPassing, unwrapped } from './client-faults.ts';
 import { settle } from './client-questions.ts';
 import { createReading, type Deed, type Reading, type Standing, wordsOf } from './client-reading.ts';
+import { findAgain, messageIdOf, optionsFor, requestOf, withBytes } from './client-sending.ts';
 import { toWireInput } from './client-translate.ts';
 import { wireMessage } from './translate.ts';
 
@@ -245,48 +245,6 @@ export async function hand(run: RunDeps): Promise<End> {
   }
 }
 
-/** Sent under the same id each time, so that a peer that keeps keys can tell a repeat. */
-export function messageIdOf({ task }: Work): string {
-  return `${task.id}.input`;
-}
-
-function requestOf(message: Message, returnImmediately: boolean): SendMessageRequest {
-  const configuration = { returnImmediately, acceptedOutputModes: [], taskPushNotificationConfig: undefined };
-  return { tenant: '', message, configuration, metadata: undefined };
-}
-
-/** A gateway like ours makes one task of one id when asked to, so sending again after a restart is safe. */
-function optionsFor({ extensions }: Connection) {
-  const wanted = [EXTENSIONS.once, EXTENSIONS.asks].filter((uri) => extensions.has(uri));
-  return wanted.length > 0 ? { serviceParameters: ServiceParameters.create(withA2AExtensions(...wanted)) } : {};
-}
-
-/** The task a peer was given before a restart of ours. Undefined: giving it again is safe. */
-async function findAgain({ connection, work, settings }: RunDeps): Promise<Task | undefined> {
-  if (connection.extensions.has(EXTENSIONS.once)) return undefined;
-  const wanted = messageIdOf(work);
-  const ask = {
-    tenant: '',
-    contextId: '',
-    status: 0,
-    pageSize: 100,
-    pageToken: '',
-    historyLength: 100,
-    includeArtifacts: false,
-    statusTimestampAfter: undefined,
-  };
-  const signal = AbortSignal.timeout(settings.requestMs);
-  const { tasks } = await connection.client.listTasks(ask, { signal }).catch((cause) => {
-    throw new Fault('upstream_unavailable', 'whether the peer was given this task before the restart is unknown', {
-      cause,
-    });
-  });
-  const found = tasks.find(({ history }) => history.some(({ messageId }) => messageId === wanted));
-  if (!found)
-    throw new Fault('upstream_unavailable', 'the peer no longer knows the task it was given before the restart');
-  return await connection.client.getTask({ id: found.id, tenant: '' }, { signal });
-}
-
 function isOver(standing: Standing | undefined): boolean {
   return standing?.state !== undefined && isTerminal(standing.state);
 }
@@ -306,21 +264,6 @@ function endOf({ standing, bare }: Reading): End {
     state: 'FAILED',
     failure: { code: rejected ? 'rejected' : 'peer_failed', message, details: { state: standing?.wire ?? null } },
   };
-}
-
-/** Bytes behind a link of the peer's own, when we may go there; otherwise the link is what is kept. */
-async function withBytes({ settings, deps }: RunDeps, { file, url }: Extract<Deed, { do: 'keep' }>) {
-  if (!url || !URL.canParse(url) || !settings.allowed.has(new URL(url).origin)) return file;
-  try {
-    const answer = await guardedFetch(settings, deps)(url, { signal: AbortSignal.timeout(settings.requestMs) });
-    const size = Number(answer.headers.get('content-length') ?? Number.POSITIVE_INFINITY);
-    if (!answer.ok || size > settings.artifactLimit) return file;
-    const { uri: _link, ...rest } = file;
-    return { ...rest, bytes: new Uint8Array(await answer.arrayBuffer()) };
-  } catch (cause) {
-    deps.log.warn({ err: cause, peer: settings.name }, 'a file of a peer stayed there');
-    return file;
-  }
 }
 
 /** A stop of ours stops the peer, and waits a little for it to say so. A restart of ours leaves it at work. */
@@ -343,35 +286,6 @@ function whenStopped({ connection, settings, signal, deps }: RunDeps, reading: R
   if (signal.aborted) stopped();
   else signal.addEventListener('abort', stopped, { once: true });
   return { close: () => signal.removeEventListener('abort', stopped) };
-}
-
-/** A line that was cut or a server in trouble: it may be better the next time. What it refused, it refused. */
-function isPassing(cause: unknown): boolean {
-  if (cause instanceof Fault) return false;
-  const { name, code, statusCode, envelopeCode } = cause as {
-    name?: string;
-    code?: string;
-    statusCode?: number;
-    envelopeCode?: number;
-  };
-  if (statusCode !== undefined) return statusCode >= 500 || statusCode === 429;
-  if (envelopeCode !== undefined) return envelopeCode === -32603;
-  return (
-    cause instanceof TypeError ||
-    name === 'TimeoutError' ||
-    name === 'AbortError' ||
-    code !== undefined ||
-    /HTTP error.*(5\d\d|429)|terminated/i.test(String(cause))
-  );
-}
-
-/** What the SDK says about a refusal, as a fault of ours. */
-function unwrapped(cause: unknown): unknown {
-  if (cause instanceof Fault) return cause;
-  const inner = cause instanceof Error && cause.cause instanceof Fault ? cause.cause : undefined;
-  if (inner) return inner;
-  const words = cause instanceof Error ? cause.message : 'something unplanned';
-  return new Fault('upstream_unavailable', `the peer said: ${words.slice(0, 300)}`, { cause });
 }
 
 function digest(text: string): string {

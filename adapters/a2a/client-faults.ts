@@ -1,0 +1,31 @@
+/** What went wrong with a peer: whether it may be better the next time, and how it is said here. */
+import { Fault } from '../../src/index.ts';
+
+/** A line that was cut or a server in trouble: it may be better the next time. What it refused, it refused. */
+export function isPassing(cause: unknown): boolean {
+  if (cause instanceof Fault) return false;
+  const { name, code, statusCode, envelopeCode } = cause as {
+    name?: string;
+    code?: string;
+    statusCode?: number;
+    envelopeCode?: number;
+  };
+  if (statusCode !== undefined) return statusCode >= 500 || statusCode === 429;
+  if (envelopeCode !== undefined) return envelopeCode === -32603;
+  return (
+    cause instanceof TypeError ||
+    name === 'TimeoutError' ||
+    name === 'AbortError' ||
+    code !== undefined ||
+    /HTTP error.*(5\d\d|429)|terminated/i.test(String(cause))
+  );
+}
+
+/** What the SDK says about a refusal, as a fault of ours. */
+export function unwrapped(cause: unknown): unknown {
+  if (cause instanceof Fault) return cause;
+  const inner = cause instanceof Error && cause.cause instanceof Fault ? cause.cause : undefined;
+  if (inner) return inner;
+  const words = cause instanceof Error ? cause.message : 'something unplanned';
+  return new Fault('upstream_unavailable', `the peer said: ${words.slice(0, 300)}`, { cause });
+}
