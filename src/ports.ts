@@ -448,6 +448,8 @@ export interface Deps {
   readonly ids: Ids;
   /** A secret by its name in a vault. The value is known to the redactor before it is handed out. */
   secret(name: string): Promise<string>;
+  /** Keeps a secret under its name, in the first vault that can be written. Absent: nothing can be kept. */
+  keep?(name: string, value: string): Promise<void>;
   readonly http: HttpHost;
   readonly authenticate: Authenticate;
   /** Public receipt keys, for doors that publish them. */

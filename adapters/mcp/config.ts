@@ -25,6 +25,24 @@ export const upstreamSchema = Type.Object(
     token: Optional(NonEmpty),
     /** A client of the server's authorization server; its secret is a name in a vault. */
     oauth: Optional(Type.Object({ client_id: NonEmpty, client_secret: NonEmpty, scope: Optional(NonEmpty) }, closed)),
+    /** A person signs in at the server for us. */
+    sign_in: Optional(
+      Type.Object(
+        {
+          /** What we are given is kept in a vault under this name. */
+          kept_as: NonEmpty,
+          scope: Optional(NonEmpty),
+          /** A registration made beforehand; its secret, if it has one, is a name in a vault. */
+          client_id: Optional(NonEmpty),
+          client_secret: Optional(NonEmpty),
+          /** A document about us that the authorization server can read instead of registering us. */
+          client_document: Optional(Type.Unsafe<string>({ type: 'string', pattern: '^https://[^\\s/]+/[^\\s]+$' })),
+          /** Where people are sent back to; a port of this machine when absent. */
+          redirect: Optional(Type.Unsafe<string>({ type: 'string', pattern: '^https?://[^\\s]+$' })),
+        },
+        closed,
+      ),
+    ),
     /** What its tools say about themselves is believed. */
     trusted: Optional(Type.Boolean()),
     /** What its tools do to the world, by name: this house knows better than the server. */

@@ -3,8 +3,9 @@
  * Nothing a caller sent is ever among them.
  */
 import { auth, ClientCredentialsProvider } from '@modelcontextprotocol/client';
-import type { Deps } from '../../src/index.ts';
+import { asFault, type Deps } from '../../src/index.ts';
 import type { UpstreamConfig } from './config.ts';
+import { createSignIn, type Visit } from './south-sign-in.ts';
 
 export interface SouthAuth {
   headers(): Promise<Readonly<Record<string, string>>>;
@@ -12,12 +13,18 @@ export interface SouthAuth {
   refused?(status: number, challenge: string | undefined): Promise<boolean>;
 }
 
-export function createSouthAuth(
-  url: URL,
-  config: UpstreamConfig,
-  { secret, log }: Pick<Deps, 'secret' | 'log'>,
-): SouthAuth {
+export interface SouthDeps extends Pick<Deps, 'secret' | 'keep' | 'log'> {
+  /** Somebody who can be sent to an authorization server now. */
+  readonly visit?: Visit;
+}
+
+/** Nothing has to listen there until somebody signs in. */
+export const REDIRECT = 'http://127.0.0.1:4320/mcp/signed-in';
+
+export function createSouthAuth(url: URL, config: UpstreamConfig, deps: SouthDeps): SouthAuth {
+  const { secret, log } = deps;
   const { token, oauth } = config;
+  if (config.sign_in) return signedIn(url, config.sign_in, deps);
   if (!oauth) {
     return {
       async headers() {
@@ -60,4 +67,30 @@ export function createSouthAuth(
       }
     },
   };
+}
+
+function signedIn(server: URL, config: NonNullable<UpstreamConfig['sign_in']>, deps: SouthDeps): SouthAuth {
+  const { secret, keep, visit, log } = deps;
+  const { kept_as, client_id, client_secret, client_document, scope, redirect = REDIRECT } = config;
+  return createSignIn({
+    server,
+    redirect,
+    log,
+    ...(scope && { scope }),
+    ...(client_document && { document: client_document }),
+    ...(client_id && { client: { id: client_id, ...(client_secret && { secret: () => secret(client_secret) }) } }),
+    ...(visit && { visit }),
+    keeping: {
+      async read() {
+        const text = await secret(kept_as).catch((cause) => {
+          if (asFault(cause).kind === 'not_found') return undefined;
+          throw cause;
+        });
+        return text === undefined ? undefined : JSON.parse(text);
+      },
+      async write(kept) {
+        await keep?.(kept_as, JSON.stringify(kept));
+      },
+    },
+  });
 }

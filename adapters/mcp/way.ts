@@ -1,7 +1,7 @@
 /** From what the configuration says to a wire: where the server is, what it is given, and never anything a caller sent. */
 import { type Deps, Fault, VERSION } from '../../src/index.ts';
 import type { UpstreamConfig } from './config.ts';
-import { createSouthAuth } from './south-auth.ts';
+import { createSouthAuth, type SouthDeps } from './south-auth.ts';
 import { openHttp, type Remote } from './south-http.ts';
 import type { OpenWire } from './south-session.ts';
 import { openStdio } from './south-stdio.ts';
@@ -20,7 +20,7 @@ export const CLIENT_INFO = { name: 'tollbridge', version: VERSION } as const;
 const INHERITED = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER', 'LANG', 'TMPDIR'];
 const MIB = 1024 * 1024;
 
-export function wayOf(config: UpstreamConfig, deps: Pick<Deps, 'secret' | 'log'>): Way {
+export function wayOf(config: UpstreamConfig, deps: SouthDeps): Way {
   if (Boolean(config.command) === Boolean(config.url)) {
     throw new Fault('invalid_request', 'say where the server is: either command or url');
   }

@@ -7,9 +7,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { UpstreamConfig } from '../../adapters/mcp/config.ts';
 import { mcp } from '../../adapters/mcp/index.ts';
+import type { Visit } from '../../adapters/mcp/south-sign-in.ts';
 import { type House, openHouse, SERVING_ROOM } from '../../src/compose.ts';
 import { createIds, systemClock } from '../../src/core/clock.ts';
 import type { Actor } from '../../src/model/actions.ts';
+import { Fault } from '../../src/model/faults.ts';
 import type { AgentBackend, Authenticate, Closable, Deps, Logger, ToolBackend } from '../../src/ports.ts';
 import { createHttpHost } from '../../src/wire/http.ts';
 
@@ -24,6 +26,8 @@ export interface McpGatewayOptions {
   readonly authenticate?: Authenticate;
   readonly log?: Logger;
   readonly secrets?: Readonly<Record<string, string>>;
+  /** Who goes to an authorization server when somebody has to. */
+  readonly visit?: Visit;
   /** Where it keeps everything; a directory of its own, gone when it is closed, when absent. */
   readonly dir?: string;
 }
@@ -40,16 +44,17 @@ export async function openMcpGateway(options: McpGatewayOptions): Promise<McpGat
   const dir = options.dir ?? (await mkdtemp(join(tmpdir(), 'tb-mcp-')));
   const ids = createIds();
   const http = createHttpHost({ requestId: () => ids.next('req'), log, graceMs: 200 });
-  const deps: Deps = {
+  const deps: Deps & { visit?: Visit } = {
     log,
     clock: systemClock,
     ids,
     http,
     authenticate: options.authenticate ?? (async () => VISITOR),
     jwks: () => ({}),
+    ...(options.visit && { visit: options.visit }),
     async secret(name) {
       const value = secrets[name];
-      if (value === undefined) throw new Error(`there is no secret called ${name}`);
+      if (value === undefined) throw new Fault('not_found', `there is no secret called ${name}`);
       return value;
     },
   };

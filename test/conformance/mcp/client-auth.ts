@@ -14,5 +14,27 @@ export function upstreamFor(url: string, scenario: string, context: Loose): Conf
       secrets: { given: context.client_secret },
     };
   }
-  return { upstream: { url }, secrets: {} };
+  if (!scenario.startsWith('auth/')) return { upstream: { url }, secrets: {} };
+  const { client_id, client_secret } = context;
+  const registered = client_id !== undefined;
+  return {
+    upstream: {
+      url,
+      sign_in: {
+        kept_as: 'signed-in',
+        redirect: 'http://localhost:3000/callback',
+        ...(registered ? { client_id } : { client_document: 'https://conformance-test.local/client-metadata.json' }),
+        ...(client_secret !== undefined && { client_secret: 'given' }),
+      },
+    },
+    secrets: client_secret === undefined ? {} : { given: client_secret },
+  };
+}
+
+/** A person who agrees to everything: follows the first step, and says where it would have led. */
+export async function agree(address: URL): Promise<URL> {
+  const answer = await fetch(address, { redirect: 'manual' });
+  const next = answer.headers.get('location');
+  if (next === null) throw new Error(`the authorization server sent nobody anywhere (${answer.status})`);
+  return new URL(next);
 }

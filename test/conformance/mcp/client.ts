@@ -5,7 +5,7 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import type { Loose } from '../../support/mcp-fixture-asking.ts';
 import { openMcpGateway } from '../../support/mcp-gateway.ts';
-import { upstreamFor } from './client-auth.ts';
+import { agree, upstreamFor } from './client-auth.ts';
 
 const url = process.argv.at(-1) as string;
 const scenario = process.env.MCP_CONFORMANCE_SCENARIO ?? '';
@@ -17,6 +17,7 @@ const { upstream, secrets } = upstreamFor(url, scenario, context);
 const gateway = await openMcpGateway({
   upstreams: { suite: upstream },
   secrets,
+  visit: agree,
   log: { info() {}, warn: error, error },
 });
 const client = new Client(
