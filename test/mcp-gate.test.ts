@@ -3,13 +3,14 @@ import { describe, expect, test } from 'vitest';
 import { openScene, outcome } from './support/mcp.ts';
 import { VISITOR } from './support/mcp-gateway.ts';
 import { type Loose, text } from './support/mcp-upstream.ts';
+import { exchange } from './support/mcp-wire-client.ts';
 
 const ASK_ALL = '- { id: ask, when: { kind: tool }, then: ask, say: a person decides }';
 const FORMS = { elicitation: { form: {} } };
 const approve = { action: 'accept', content: { decision: 'approve' } };
 
 test('an allowed call runs once, with what it was allowed with, and leaves hashes on a receipt', async () => {
-  const { legacy, upstream, events } = await openScene();
+  const { legacy, upstream, events, gateway } = await openScene();
   const client = await legacy();
   const heard = await client.request('tools/call', { name: 'echo', arguments: { text: 'hi', n: 1 } });
   expect(outcome(heard).result).toEqual({ content: [{ type: 'text', text: 'hi' }] });
@@ -23,6 +24,22 @@ test('an allowed call runs once, with what it was allowed with, and leaves hashe
     ['tool.requested', 'echo', 'held'],
     ['tool.completed', 'echo', 'ok'],
   ]);
+  await exchange(gateway.at('u'), { method: 'DELETE', headers: { 'mcp-session-id': client.session } });
+  const over = AbortSignal.timeout(10_000);
+  for await (const { event } of gateway.house.store.follow({ stream: { of: 'all' } }, over)) {
+    if (event === 'receipt.issued') break;
+  }
+  const [stored] = await gateway.house.store.receipts({});
+  expect(stored?.receipt.lifecycle.final_state).toBe('SUCCEEDED');
+  expect(stored?.receipt.side_effects.tool_calls).toMatchObject([
+    {
+      tool: 'echo',
+      status: 'succeeded',
+      input_hash: 'sha256:fdae9030065f798a4ab5431e8a45d75e4877accc80853d8119e8ad078832d0e1',
+      output_hash: 'sha256:8456690cec8f6b8d3d8f68e47bb94f2fc7cde2bbfbaf74e22a9dcf0ac6407aeb',
+    },
+  ]);
+  expect(stored?.receipt.side_effects.network_egress).toMatchObject([{ purpose: 'mcp tools/call echo' }]);
 });
 
 test('a blocked call is an error result with the reason, recorded, and never reaches the server', async () => {

@@ -162,17 +162,22 @@ describe('who is there', () => {
     const task = { taskId: 'guessable', status: 'working', createdAt: 't', lastUpdatedAt: 't', ttlMs: null };
     const { modern, upstream } = await openScene({
       tools: { long: { call: () => ({ resultType: 'task', ...task }) } },
-      answers: { 'tasks/update': () => ({}) },
+      answers: {
+        'tasks/update': ({ params }) => {
+          if (params.taskId === 'guessable') return {};
+          throw Object.assign(new Error(`no task ${params.taskId}`), { code: -32602 });
+        },
+      },
       gateway: { authenticate },
     });
     const able = { capabilities: { extensions: { 'io.modelcontextprotocol/tasks': {} } }, headers: bearer('ana') };
     expect(outcome(await modern('tools/call', { name: 'long' }, able)).result).toMatchObject({ taskId: 'guessable' });
     const update = { taskId: 'guessable', inputResponses: {} };
     const foreign = await modern('tasks/update', update, { ...able, headers: bearer('bo') });
-    expect(outcome(foreign).error).toEqual({ code: -32602, message: 'Task not found' });
-    expect(upstream.count('tasks/update')).toBe(0);
+    expect(outcome(foreign).error).toEqual({ code: -32602, message: 'no task guessable' });
+    expect(upstream.asked.at(-1)?.params.taskId).not.toBe('guessable');
     expect(outcome(await modern('tasks/update', update, able)).result).toMatchObject({ resultType: 'complete' });
-    expect(upstream.count('tasks/update')).toBe(1);
+    expect(upstream.asked.at(-1)?.params.taskId).toBe('guessable');
   });
 
   test('a parked call is for whoever made it', async () => {

@@ -20,7 +20,7 @@ import { createWork } from './agent-work.ts';
 import { type Caller, scopeOf } from './caller.ts';
 import { type Desk, type DeskParts, runningFor } from './desk.ts';
 import { failed, isObject, metaOf, type Outcome, outcomeOf, type Request } from './frames.ts';
-import { exposedName, exposedUri, namesOf, uriOf } from './names.ts';
+import { exposedPrompt, exposedUri, namesOf, promptOf, uriOf } from './names.ts';
 import { createParking, type Running } from './parked.ts';
 
 export interface CommonParts extends DeskParts {
@@ -85,18 +85,23 @@ export function createCommonDesk(parts: CommonParts): Desk {
   /** A request about one thing, at the server that has it. */
   async function forward(asked: Request, caller: Caller): Promise<Outcome | undefined> {
     const { method, params = {} } = asked;
+    const servers = await serversFor(caller);
+    const at = (server: string, given: JsonObject) =>
+      parts.deskOf(server).receive({ ...asked, params: { ...params, ...given } }, caller);
     if (method === 'prompts/get') {
-      for (const server of await serversFor(caller)) {
-        const prefix = `${server}__`;
-        if (typeof params.name === 'string' && params.name.startsWith(prefix)) {
-          const name = params.name.slice(prefix.length);
-          return await parts.deskOf(server).receive({ ...asked, params: { ...params, name } }, caller);
-        }
-      }
+      const prompt = promptOf(params.name, servers);
+      return prompt && (await at(prompt.server, { name: prompt.name }));
+    }
+    if (method === 'completion/complete' && isObject(params.ref)) {
+      const prompt = promptOf(params.ref.name, servers);
+      if (prompt) return await at(prompt.server, { ref: { ...params.ref, name: prompt.name } });
+      const resource = uriOf(params.ref.uri);
+      return resource && servers.includes(resource.server)
+        ? await at(resource.server, { ref: { ...params.ref, uri: resource.uri } })
+        : failed(CODES.invalidParams, 'there is nothing of this name to complete');
     }
     const place = uriOf(params.uri);
-    if (!place || !(await serversFor(caller)).includes(place.server)) return undefined;
-    return await parts.deskOf(place.server).receive({ ...asked, params: { ...params, uri: place.uri } }, caller);
+    return place && servers.includes(place.server) ? await at(place.server, { uri: place.uri }) : undefined;
   }
 
   async function readArtifact(uri: Json | undefined, caller: Caller): Promise<Outcome | undefined> {
@@ -226,7 +231,7 @@ function toTool(name: string, skill: Skill, { era }: Caller): JsonObject {
 
 function renamed(server: string, member: string, each: Json): Json {
   if (!isObject(each)) return each;
-  if (member === 'prompts') return { ...each, name: exposedName(server, String(each.name)) };
+  if (member === 'prompts') return { ...each, name: exposedPrompt(server, String(each.name)) };
   if (member === 'resources') return { ...each, uri: exposedUri(server, String(each.uri)) };
   return { ...each, uriTemplate: exposedUri(server, String(each.uriTemplate)) };
 }

@@ -61,9 +61,9 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
   async function serve(request: Request, caller: Caller, running: Running): Promise<Outcome> {
     const { method, params = {} } = request;
     if (methodRow(method)?.via === 'call') return await act(request, caller, running);
-    const refusal = await owners.refusal(method, params, caller);
-    if (refusal) return refusal;
-    const outcome = await pass(method, params, caller, lineFor(request, caller, running), running.signal);
+    const asked = await owners.about(method, params, caller);
+    const line = lineFor(request, caller, running);
+    const outcome = asked.heard(await pass(method, asked.params, caller, line, running.signal));
     if (method === 'tasks/list') return await owners.listed(outcome, caller);
     return method === 'tools/list' ? await offered(outcome, caller) : outcome;
   }

@@ -28,6 +28,18 @@ export function namesOf(skills: readonly Skill[]): ReadonlyMap<string, Skill> {
   return new Map(named.toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 
+/** Names of prompts may be anything, so nothing of them is changed. */
+export function exposedPrompt(server: string, name: string): string {
+  return `${server}__${name}`;
+}
+
+/** Undefined also when two servers could be meant. */
+export function promptOf(exposed: unknown, servers: readonly string[]): { server: string; name: string } | undefined {
+  if (typeof exposed !== 'string') return undefined;
+  const [server, ...more] = servers.filter((each) => exposed.startsWith(`${each}__`));
+  return server === undefined || more.length > 0 ? undefined : { server, name: exposed.slice(server.length + 2) };
+}
+
 const MARK = 'mcp+';
 
 /** A resource of one server, told apart from the same address at another. */

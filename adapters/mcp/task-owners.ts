@@ -2,18 +2,26 @@
  * Whose a server's task is. Servers know us and not our callers, so a task's name would be everyone's who learns it; here it is
  * its maker's, on record, and to anyone else it is not there.
  */
-import { CODES, TASKS_EXTENSION } from '../../mappings/mcp.ts';
+import { randomUUID } from 'node:crypto';
 import { asFault, type Bridge, type JsonObject } from '../../src/index.ts';
 import { type Caller, scopeOf } from './caller.ts';
-import { failed, isObject, type Outcome } from './frames.ts';
+import { isObject, type Outcome } from './frames.ts';
 
 export interface TaskOwners {
   /** Takes down that this call came to a task, if it did. */
   made(outcome: Outcome, caller: Caller, taskId: string): Promise<void>;
-  /** The answer to someone whose task this is not. Undefined: it is theirs, or the request is about none. */
-  refusal(method: string, params: JsonObject, caller: Caller): Promise<Outcome | undefined>;
+  /**
+   * The request as the server may hear it. One about a task that is not the caller's is about one that never was, so that the
+   * server itself says, in its own words, that there is none.
+   */
+  about(method: string, params: JsonObject, caller: Caller): Promise<Asked>;
   /** A list without what is somebody else's. */
   listed(outcome: Outcome, caller: Caller): Promise<Outcome>;
+}
+
+export interface Asked {
+  readonly params: JsonObject;
+  heard(outcome: Outcome): Outcome;
 }
 
 export function createTaskOwners(server: string, bridge: Bridge): TaskOwners {
@@ -35,13 +43,16 @@ export function createTaskOwners(server: string, bridge: Bridge): TaskOwners {
         if (asFault(cause).kind !== 'conflict') throw cause;
       });
     },
-    async refusal(method, { taskId }, caller) {
-      if (!method.startsWith('tasks/') || method === 'tasks/list' || (await owns(caller, taskId))) return undefined;
-      const { extensions } = caller.capabilities;
-      const able = caller.era === 'legacy' || (isObject(extensions) && extensions[TASKS_EXTENSION] !== undefined);
-      if (able) return failed(CODES.invalidParams, 'Task not found');
-      const requiredCapabilities = { extensions: { [TASKS_EXTENSION]: {} } };
-      return failed(CODES.missingCapability, 'Missing required client capability', { requiredCapabilities });
+    async about(method, params, caller) {
+      const { taskId } = params;
+      const named = method.startsWith('tasks/') && typeof taskId === 'string';
+      if (!named || (await owns(caller, taskId))) return { params, heard: (outcome) => outcome };
+      const nobodys = randomUUID();
+      return {
+        params: { ...params, taskId: nobodys },
+        heard: (outcome) =>
+          JSON.parse(JSON.stringify(outcome).replaceAll(nobodys, JSON.stringify(taskId).slice(1, -1))) as Outcome,
+      };
     },
     async listed(outcome, caller) {
       if ('error' in outcome || !Array.isArray(outcome.result.tasks)) return outcome;

@@ -46,6 +46,8 @@ export interface Upstream {
   /** Sessions of the legacy era that are open. */
   sessions(): number;
   changed(): void;
+  /** Knows no session any more, as after a restart. */
+  forget(): void;
   close(): Promise<void>;
 }
 
@@ -184,6 +186,7 @@ export async function openUpstream(options: UpstreamOptions = {}): Promise<Upstr
       modern.notify.toolsChanged();
       for (const each of sessions.values()) void each.server.sendToolListChanged().catch(() => {});
     },
+    forget: () => sessions.clear(),
     async close() {
       await modern.close();
       for (const each of sessions.values()) await each.transport.close();
