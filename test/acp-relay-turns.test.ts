@@ -1,5 +1,6 @@
 /** Turns through the relay: what is decided first, what is on record afterwards, and what the editor and the agent hear. */
 import { expect, test } from 'vitest';
+import { Fault } from '../src/model/faults.ts';
 import { CWD, editorPerson, OPTIONS, openStage, picks, text, update } from './support/acp-relay.ts';
 import { kinds, of } from './support/house.ts';
 
@@ -230,4 +231,50 @@ test('the session of the agent stands for one of ours, in the workspace of its d
   const bound = await home.bridge.bound('acp', 'relay:bot', 'session:s1');
   const session = await home.bridge.view<never>(editorPerson, 'session', String(bound?.id));
   expect(session).toMatchObject({ metadata: { acp: { agent: 'bot', cwd: CWD } } });
+});
+
+test('a question of the second version of the wire is decided by what it is about', async () => {
+  const rules =
+    '[{ id: ls, when: { tool: command, arguments: { command: "ls *" } }, then: allow, say: looking is fine }]';
+  const { agent, greeted, prompt, task, home } = await openStage({ rules });
+  await greeted();
+  const answers: unknown[] = [];
+  agent.on('session/prompt', async () => {
+    const subject = { type: 'command', command: 'ls -l', cwd: CWD };
+    const asked = { sessionId: 's1', title: 'Run ls', subject, options: OPTIONS };
+    answers.push((await agent.ask('session/request_permission', asked)).result);
+    const toolCall = { toolCallId: 't9', title: 'Fetch', kind: 'fetch' };
+    const other = { sessionId: 's1', title: 'Fetch it', subject: { type: 'tool_call', toolCall }, options: OPTIONS };
+    void agent.ask('session/request_permission', other);
+    return { stopReason: 'end_turn' };
+  });
+  await prompt();
+  expect(answers).toEqual([{ outcome: { outcome: 'selected', optionId: 'once' } }]);
+  const calls = (await home.receipts((await task()).id))[0]?.side_effects.tool_calls ?? [];
+  expect(calls[0]).toMatchObject({ tool: 'command', metadata: { verdict: 'allow', rule_id: 'ls' } });
+});
+
+test('when the log cannot be written nothing is permitted, and what is told still arrives', async () => {
+  let down = false;
+  const { editor, agent, greeted, prompt } = await openStage({
+    store: (store) => ({
+      ...store,
+      commit: (unit) => (down ? Promise.reject(new Fault('unavailable', 'the disk is full')) : store.commit(unit)),
+    }),
+  });
+  await greeted();
+  const answers: unknown[] = [];
+  agent.on('session/prompt', async () => {
+    down = true;
+    agent.notify('session/update', update('tool_call', { toolCallId: 't1', title: 'x', kind: 'edit' }));
+    const { error } = await agent.ask('fs/write_text_file', { sessionId: 's1', path: `${CWD}/a`, content: 'x' });
+    const asked = { sessionId: 's1', toolCall: { toolCallId: 't1' }, options: OPTIONS };
+    answers.push(error, (await agent.ask('session/request_permission', asked)).result);
+    down = false;
+    return { stopReason: 'end_turn' };
+  });
+  expect((await prompt()).result).toEqual({ stopReason: 'end_turn' });
+  expect(answers).toMatchObject([{ code: -32603 }, { outcome: { outcome: 'selected', optionId: 'no' } }]);
+  expect(editor.frames.some(({ params }) => JSON.stringify(params ?? {}).includes('"t1"'))).toBe(true);
+  expect(editor.frames.some(({ method }) => method === 'fs/write_text_file')).toBe(false);
 });
