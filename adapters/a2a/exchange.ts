@@ -108,6 +108,8 @@ export interface Streaming {
   readonly settings: A2aSettings;
   readonly context: ServerCallContext;
   readonly extensionHeader?: string;
+  /** A refusal is said on the stream, too, as resubscribing in 0.3 wants it. */
+  readonly always?: boolean;
   readonly log: Logger;
   /** One thing on the stream, as this binding wraps it. */
   wrap(event: Json): Json;
@@ -118,7 +120,12 @@ export interface Streaming {
 /** The first event is had before anything is sent, so that a refusal is an answer and not a broken stream. */
 export async function sendStream(incoming: Incoming, stream: AsyncGenerator<Json>, how: Streaming): Promise<void> {
   const { response } = incoming;
-  const first = await stream.next();
+  const first = await stream.next().catch((thrown: unknown) => {
+    if (!how.always) throw thrown;
+    refusing(incoming, thrown, how.log);
+    openSse(response).close(sseFrame({ event: 'error', data: JSON.stringify(how.failed(thrown)) }));
+  });
+  if (!first) return;
   showExtensions(response, how.context, how.extensionHeader);
   const { keepAliveMs, stallMs } = how.settings;
   const sse = openSse(response, { keepAliveMs, stallMs });

@@ -2,6 +2,7 @@
 import { LegacyJsonRpcTransportHandler } from '@a2a-js/sdk/compat/v0_3/server';
 import type { A2ARequestHandler, ServerCallContext } from '@a2a-js/sdk/server';
 import { OPERATIONS, type OperationId, PROTOCOL } from '../../mappings/a2a.ts';
+import { OPERATIONS as OLDER } from '../../mappings/a2a-0.3.ts';
 import type { Authenticate, Json, JsonObject, Logger } from '../../src/index.ts';
 import type { A2aSettings } from './config.ts';
 import {
@@ -28,6 +29,7 @@ export interface BindingDeps {
 }
 
 const METHODS: ReadonlyMap<string, OperationId> = new Map(OPERATIONS.map(({ rpc, id }) => [rpc, id]));
+const RESUBSCRIBE = OLDER.find(({ id }) => id === 'subscribe')?.rpc;
 const JSON_TYPE = 'application/json';
 type RpcId = string | number | null;
 
@@ -59,7 +61,8 @@ export function createJsonRpc(deps: BindingDeps): (incoming: Incoming) => Promis
       return;
     }
     const failed = (thrown: unknown): Json => ({ jsonrpc: '2.0', id: call.id, error: legacyError(thrown) });
-    const how = { settings, context, log, extensionHeader, wrap: (event: Json) => event, failed };
+    const always = call.method === RESUBSCRIBE;
+    const how = { settings, context, log, extensionHeader, always, wrap: (event: Json) => event, failed };
     await sendStream(incoming, came, how);
   }
 

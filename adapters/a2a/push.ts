@@ -141,14 +141,15 @@ export function createPush({ bridge, settings, deps, readerOf, resolve }: PushDe
       if (trouble) throw new Refusal('REQUEST_MALFORMED', `url: ${trouble}`);
       const before = await configs.of(task);
       if (before.length >= MOST) throw new Refusal('REQUEST_MALFORMED', `a task has at most ${MOST} of these`);
-      const known = before.find(({ id }) => id === config.id);
-      if (known) await stop(known.rowId);
       const agent = task.assigned_agent_id ?? '';
       const reader = readerOf(agent);
       const seen = inline
         ? undefined
         : (await reader.catchUp(actor, { task, contextId: reader.contextOf(task) })).cursor;
-      const id = config.id || ids.next('push');
+      // In 0.3 one is set: without a name it is the one there is.
+      const id = config.id || (version === PROTOCOL ? ids.next('push') : 'default');
+      const known = before.find((each) => each.id === id);
+      if (known) await stop(known.rowId);
       const saved = await configs.save(task, config, { id, agent, version, ...(seen && { cursor: seen }) });
       if (inline || !isTerminal(task.status)) begin(saved);
       return shown(saved);

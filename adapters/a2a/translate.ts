@@ -1,6 +1,6 @@
 /** Between the words of A2A and ours, without a wire and without a state. Visibility is kept: what is internal stays. */
 import { type Message, type Part, Role, type TaskState, taskStateFromJSON } from '@a2a-js/sdk';
-import { REJECTED, REJECTED_CODES, role, taskState } from '../../mappings/a2a.ts';
+import { REJECTED, REJECTED_CODES, taskState } from '../../mappings/a2a.ts';
 import {
   type Artifact,
   type Failure,
@@ -141,8 +141,4 @@ export function artifactKind(mimeType: string): string {
   if (mimeType === 'text/x-diff') return 'diff';
   if (mimeType === 'text/x-patch') return 'patch';
   return mimeType === 'application/json' ? 'dataset' : 'file';
-}
-
-export function isOurRole(word: string): boolean {
-  return role.toCore(word) === 'user';
 }

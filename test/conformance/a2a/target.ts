@@ -80,14 +80,16 @@ export function createTarget(base: string, token: string | undefined, other: str
     async call(way, operation, params, headers) {
       const answer = await send(way, operation, params, headers);
       const text = await answer.text();
-      const body = text === '' ? undefined : JSON.parse(text);
-      const { status, headers: said } = answer;
+      // Resubscribing in 0.3 is refused on the stream.
+      const said = /^data: (.*)$/m.exec(text)?.[1] ?? text;
+      const body = said === '' ? undefined : JSON.parse(said);
+      const { status, headers: came } = answer;
       if (way.binding === 'JSONRPC') {
         const { result, error } = body;
         const reason = error?.data?.[0]?.reason ?? error?.data?.reason;
         return {
           status,
-          headers: said,
+          headers: came,
           result: newer(way, operation, result),
           error: error && { ...error, reason },
           raw: body,
@@ -98,7 +100,7 @@ export function createTarget(base: string, token: string | undefined, other: str
       const reason = error?.details?.[0]?.reason ?? error?.data?.reason;
       return {
         status,
-        headers: said,
+        headers: came,
         result: failed ? undefined : newer(way, operation, body),
         error: error && { ...error, reason },
         raw: body,
