@@ -1,4 +1,5 @@
 /** The command itself: started, used, dropped and killed as editors do it. Nothing is left, and the log says how it ended. */
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -55,6 +56,27 @@ test('an agent killed in the middle fails its turn, and the editor hears of it',
   process.kill(agentPid, 'SIGKILL');
   expect((await done).error).toMatchObject({ code: -32603, message: 'the agent was killed by SIGKILL' });
   expect((await exited).code).toBe(1);
+  expect(await eventuallyNobody(dir)).toEqual([]);
+});
+
+test('an agent that says one line without end is cut off and ended', async () => {
+  const dir = await place();
+  const flood = `const more = () => process.stdout.write('x'.repeat(1 << 20), more); more();`;
+  const { exited, stderr } = startRelay({ dir, mark: dir, command: [process.execPath, '-e', flood] });
+  expect((await exited).code).toBe(1);
+  expect(stderr()).toContain('the agent was cut off: a line is longer than 67108864 bytes');
+  expect(await eventuallyNobody(dir)).toEqual([]);
+});
+
+test('an editor that stops reading holds the agent back, and we end when told to all the same', async () => {
+  const dir = await place();
+  const said = JSON.stringify({ jsonrpc: '2.0', method: '_vendor/told', params: { text: 'x'.repeat(1000) } });
+  const flood = `const more = () => process.stdout.write(${JSON.stringify(`${said}\n`)}.repeat(500), more); more();`;
+  const { relay, exited } = startRelay({ dir, mark: dir, command: [process.execPath, '-e', flood] });
+  await once(relay.stdout as NodeJS.ReadableStream, 'data');
+  relay.stdout?.pause();
+  relay.kill('SIGTERM');
+  expect((await exited).code).toBe(0);
   expect(await eventuallyNobody(dir)).toEqual([]);
 });
 
