@@ -173,6 +173,7 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
       }
       const session = body.session_id ? await access.see<Session & Row>(actor, 'session', body.session_id) : undefined;
       const task = body.task_id ? await access.see<Task & Row>(actor, 'task', body.task_id) : undefined;
+      if (body.server) deps.tools.requirePassing(body.server);
       const action: Action = {
         id: ids.next('action'),
         kind: 'extension',

@@ -23,6 +23,8 @@ export interface Tools {
   find(tool: string, server?: string, sessionId?: string): Promise<FoundTool | undefined>;
   /** A request of its own protocol, to one server. */
   pass(server: string, request: PassedRequest, signal: AbortSignal, line?: Line): Promise<JsonObject>;
+  /** Refuses a server that is not there, or takes nothing but calls. */
+  requirePassing(server: string): void;
 }
 
 export function createTools(backends: readonly ToolBackend[], hash: (value: Json) => string): Tools {
@@ -44,6 +46,12 @@ export function createTools(backends: readonly ToolBackend[], hash: (value: Json
     return fresh;
   }
 
+  function passing(server: string): NonNullable<ToolBackend['pass']> {
+    const backend = backends.find(({ name }) => name === server);
+    if (!backend?.pass) throw new Fault('not_found', `no server ${server} takes such requests`);
+    return backend.pass.bind(backend);
+  }
+
   return {
     backends,
     async list() {
@@ -56,10 +64,9 @@ export function createTools(backends: readonly ToolBackend[], hash: (value: Json
       return all.flat();
     },
     async pass(server, request, signal, line) {
-      const backend = backends.find(({ name }) => name === server);
-      if (!backend?.pass) throw new Fault('not_found', `no server ${server} takes such requests`);
-      return await backend.pass(request, signal, line);
+      return await passing(server)(request, signal, line);
     },
+    requirePassing: (server) => void passing(server),
     async find(tool, server, sessionId) {
       const found: { backend: ToolBackend; skill: Skill }[] = [];
       let silent: Fault | undefined;
