@@ -1,6 +1,7 @@
 /** What crosses the house from an editor to an agent of the same protocol and back, and what is kept of it on the way. */
 import { describe, expect, test } from 'vitest';
 import { fromBlock, toBlock } from '../adapters/acp/content.ts';
+import { effectsOf } from '../adapters/acp/effects.ts';
 import { createMeter, NOTHING_SPENT } from '../adapters/acp/meter.ts';
 import { createOutput } from '../adapters/acp/output.ts';
 import { merged, toolNameOf, toWireStop } from '../adapters/acp/translate.ts';
@@ -170,6 +171,19 @@ describe('what an agent says', () => {
     expect(editor.updates('available_commands_update')).toEqual([commands]);
   });
 
+  test('a mode it changes to is on record with what it means for being asked, and is not shown as a mode of ours', async () => {
+    const mode = (currentModeId: string) => ({ sessionUpdate: 'current_mode_update', currentModeId });
+    const { at, editor, give } = await crossing();
+    const { _meta } = await give(steps(mode('yolo'), mode('disco')));
+    expect(
+      of(await at.t.events(_meta.tollbridge.taskId), 'vendor.acp.config_changed').map(({ payload }) => payload),
+    ).toEqual([
+      { config: 'mode', to: 'yolo', tier: 'act_auto' },
+      { config: 'mode', to: 'disco', tier: 'act_with_approval', tier_unknown: true },
+    ]);
+    expect(editor.updates('current_mode_update')).toEqual([]);
+  });
+
   test('what a turn cost is its share of what the session cost', async () => {
     const usage = (amount: number) => ({
       sessionUpdate: 'usage_update',
@@ -234,6 +248,34 @@ describe('small things', () => {
       rawInput: { a: 1 },
       kind: 'edit',
     });
+  });
+
+  test('what a call did to files is told once, from the root of the workspace', () => {
+    const written = new Set<string>();
+    const at = { cwd: '/w', written, evidence: 'observed' };
+    const diff = (path: string) => ({ type: 'diff', path, oldText: null, newText: 'hi' });
+    const call = merged(undefined, {
+      toolCallId: 'c',
+      kind: 'edit',
+      content: [diff('a.txt'), diff('/w/a.txt'), diff('/etc/x')],
+    });
+    const after_sha256 = 'sha256:8f434346648f6b96df89dda901c5176b10a6d83961dd3c1ac88b59b2dc327aa4';
+    const create = { type: 'fs_write', operation: 'create', before_sha256: null, after_sha256 };
+    expect(effectsOf(call, at).effects).toEqual([
+      { ...create, path: 'a.txt' },
+      { ...create, path: '/etc/x' },
+    ]);
+    const gone = merged(undefined, { toolCallId: 'd', kind: 'delete', locations: [{ path: '/w/b' }] });
+    expect(effectsOf(gone, at).effects).toEqual([{ type: 'fs_write', path: 'b', operation: 'delete' }]);
+    const fetched = merged(undefined, {
+      toolCallId: 'e',
+      kind: 'fetch',
+      name: 'get',
+      rawInput: { url: 'https://a.example/x' },
+    });
+    expect(effectsOf(fetched, at).effects).toEqual([{ type: 'network', destination: 'a.example', purpose: 'get' }]);
+    const shell = merged(undefined, { toolCallId: 'f', kind: 'execute', rawInput: { command: 'rm b' } });
+    expect(effectsOf(shell, at).effects).toEqual([]);
   });
 
   test('every end of a task has a stop reason or an error', () => {

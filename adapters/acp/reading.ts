@@ -2,7 +2,7 @@
  * What an agent tells while it works, as facts: one reading per task, fed in the order things arrived. Holds the message
  * being written and the calls being made, and nothing else; does nothing itself.
  */
-import { planStatus, UNKNOWN_UPDATE } from '../../mappings/acp.ts';
+import { MODE_TIERS, planStatus, UNKNOWN_UPDATE } from '../../mappings/acp.ts';
 import { AGENT_EVENT, harnRow } from '../../mappings/acp-harn.ts';
 import type { Fact, Json, JsonObject } from '../../src/index.ts';
 import { type Call, createCalls } from './calls.ts';
@@ -10,7 +10,7 @@ import { fromBlock } from './content.ts';
 import { normalised, visibleText } from './harn.ts';
 import { harnSteps } from './harn-reading.ts';
 import { createMeter, type Meter, type Spent } from './meter.ts';
-import { compact, listOf, objectOf, textOf, within } from './shapes.ts';
+import { compact, listOf, lookup, objectOf, textOf, within } from './shapes.ts';
 import { heard, type Step } from './step.ts';
 
 export interface ReadingOptions {
@@ -142,12 +142,13 @@ export function createReading(options: ReadingOptions): Reading {
           return told('vendor.tollbridge.plan', update, compact({ entries: [], plan_id: update.planId }));
         case 'available_commands_update':
           return told('vendor.acp.commands', update, { commands: names(update.availableCommands) });
-        case 'current_mode_update':
-          return told(
-            'vendor.acp.config_changed',
-            update,
-            compact({ config: 'mode', to: textOf(update.currentModeId) }),
-          );
+        case 'current_mode_update': {
+          const to = textOf(update.currentModeId);
+          // Which modes ask is only known of some; of the others it is claimed that they do, and marked.
+          const tier = lookup(MODE_TIERS, to);
+          const asking = { tier: tier ?? 'act_with_approval', ...(!tier && { tier_unknown: true }) };
+          return told('vendor.acp.config_changed', update, compact({ config: 'mode', to, ...asking }));
+        }
         case 'config_option_update':
           return told('vendor.acp.config_changed', update, { config: 'options' });
         case 'session_info_update':
