@@ -44,7 +44,7 @@ interface Shape {
   readonly requests: number;
 }
 const SHAPES: Readonly<Record<(typeof names)[number], Shape>> = {
-  'a2a-send': { method: 'SendMessage', chunks: 3, callers: 256, requests: 1024 },
+  'a2a-send': { method: 'SendMessage', chunks: 3, callers: 128, requests: 512 },
   'a2a-stream': { method: 'SendStreamingMessage', chunks: 300, callers: 8, requests: 8 },
 };
 
@@ -69,12 +69,15 @@ async function measure(bench: (typeof names)[number]): Promise<Measured> {
   const parts = [{ text: 'look at the plan and say what is missing' }];
   const params = { message: { messageId: 'm', role: 'ROLE_USER', parts } };
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: shape.method, params });
-  const rate = async ({ port, path }: Side): Promise<number> => {
+  const rate = async ({ port, path }: Side): Promise<Rate> => {
+    const before = process.cpuUsage();
     const { ms, bad, events } = await ask({ port, path, body, callers: shape.callers, requests: shape.requests });
     if (bad > 0) throw new Error(`${bad} requests were refused`);
-    return ((bench === 'a2a-send' ? shape.requests : events) * 1000) / ms;
+    const { user, system } = process.cpuUsage(before);
+    const count = bench === 'a2a-send' ? shape.requests : events;
+    return { perSecond: (count * 1000) / ms, cpuMs: (user + system) / 1000 / count };
   };
-  const rounds: { ours: number; theirs: number }[] = [];
+  const rounds: { ours: Rate; theirs: Rate }[] = [];
   try {
     for (let round = 0; round <= ROUNDS; round += 1) {
       const one = { ours: await rate(ours), theirs: await rate(theirs) };
@@ -86,14 +89,23 @@ async function measure(bench: (typeof names)[number]): Promise<Measured> {
     await theirs.close();
     await ours.close();
   }
+  const of = (figure: (each: { ours: Rate; theirs: Rate }) => number) => Number(median(rounds.map(figure)).toFixed(3));
   const unit = bench === 'a2a-send' ? 'sends' : 'events';
   return {
     bench,
-    ratio: Number(median(rounds.map((each) => each.ours / each.theirs)).toFixed(3)),
+    ratio: of((each) => each.ours.perSecond / each.theirs.perSecond),
     against: "the SDK's in-memory DefaultRequestHandler with the same agent",
-    [`ours_${unit}_per_second`]: Math.round(median(rounds.map((each) => each.ours))),
-    [`theirs_${unit}_per_second`]: Math.round(median(rounds.map((each) => each.theirs))),
+    [`ours_${unit}_per_second`]: Math.round(of((each) => each.ours.perSecond)),
+    [`theirs_${unit}_per_second`]: Math.round(of((each) => each.theirs.perSecond)),
+    // Time of the processor alone, without what was spent waiting for the disk.
+    ours_cpu_ms_each: of((each) => each.ours.cpuMs),
+    theirs_cpu_ms_each: of((each) => each.theirs.cpuMs),
   };
+}
+
+interface Rate {
+  readonly perSecond: number;
+  readonly cpuMs: number;
 }
 
 interface Side {
