@@ -1,6 +1,7 @@
 /** The common address: tools of all servers, agents to give work to, and tasks in the design each client knows. */
 import { expect, onTestFinished, test } from 'vitest';
 import { createDemoAgent } from '../src/demo/agent.ts';
+import { createDemoTools } from '../src/demo/tools.ts';
 import { openScene, outcome, type Scene, type SceneOptions } from './support/mcp.ts';
 import { type Loose, openUpstream, text } from './support/mcp-upstream.ts';
 
@@ -41,6 +42,21 @@ test('what the rules would refuse somebody is not there for them', async () => {
   const names = outcome(await modern('tools/list')).result.tools.map(({ name }: Loose) => name);
   expect(names).not.toContain('u__echo');
   expect(outcome(await modern('tools/list')).result.cacheScope).toBe('private');
+});
+
+test('tools that know nothing of MCP are tools like any other, held at the same gate', async () => {
+  const rules =
+    '- { id: reads, when: { effect: read }, then: allow }\n- { id: no, when: { effect: delete }, then: block, say: kept }';
+  const { modern } = await openCommon({ rules, gateway: { tools: [createDemoTools()] } });
+  const call = async (name: string) =>
+    outcome(await modern('tools/call', { name, arguments: { name: 'plan' } })).result;
+  expect(await call('demo__read_note')).toEqual({
+    resultType: 'complete',
+    content: [{ type: 'text', text: '{"text":"plan says: First look, then leap."}' }],
+    structuredContent: { text: 'plan says: First look, then leap.' },
+  });
+  const { tools } = outcome(await modern('tools/list')).result;
+  expect(tools.map(({ name }: Loose) => name)).not.toContain('demo__delete_note');
 });
 
 test('work given to an agent answers when it is done', async () => {

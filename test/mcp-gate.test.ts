@@ -51,7 +51,10 @@ test('a blocked call is an error result with the reason, recorded, and never rea
     structuredContent: { error: { message: 'echoes are not for you', code: 'policy_violation', rule_id: 'no-echo' } },
     isError: true,
   };
-  expect(outcome(await modern('tools/call', { name: 'echo', arguments: { text: 'x' } })).result).toEqual(refusal);
+  expect(outcome(await modern('tools/call', { name: 'echo', arguments: { text: 'x' } })).result).toEqual({
+    resultType: 'complete',
+    ...refusal,
+  });
   const client = await legacy();
   expect(outcome(await client.request('tools/call', { name: 'echo', arguments: { text: 'x' } })).result).toEqual(
     refusal,

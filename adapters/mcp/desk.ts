@@ -51,8 +51,9 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
       if (row?.via === 'local') return { result: {} };
       if (caller.era === 'legacy') return await serve(request, caller, runningFor(caller));
       const asking = { who: scopeOf(caller.actor), method, params, signal: caller.signal, notify: caller.notify };
-      return await (parking.resume(asking) ??
+      const outcome = await (parking.resume(asking) ??
         parking.start(asking, (running) => serve(request, caller, running).catch(outcomeOf)));
+      return complete(outcome);
     } catch (thrown) {
       return outcomeOf(thrown);
     }
@@ -216,6 +217,12 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
 export function runningFor({ signal, notify, input }: Caller): Running {
   const nobody = () => Promise.reject(new Fault('not_implemented', 'this client cannot be asked'));
   return { signal, notify, input: input ?? nobody };
+}
+
+/** In the modern era a result says what kind it is; ours, and those of tools that know nothing of it, are whole. */
+function complete(outcome: Outcome): Outcome {
+  if ('error' in outcome || outcome.result.resultType !== undefined) return outcome;
+  return { result: { resultType: 'complete', ...outcome.result } };
 }
 
 /** Our own inability, where a model can read it; what is the caller's mistake stays an error. */

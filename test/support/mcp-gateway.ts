@@ -22,6 +22,8 @@ export interface McpGatewayOptions {
   readonly upstreams: Readonly<Record<string, UpstreamConfig>>;
   readonly rules?: string;
   readonly agents?: readonly AgentBackend[];
+  /** Tools of another kind beside the servers'. */
+  readonly tools?: readonly ToolBackend[];
   readonly door?: object;
   readonly authenticate?: Authenticate;
   readonly log?: Logger;
@@ -65,7 +67,7 @@ export async function openMcpGateway(options: McpGatewayOptions): Promise<McpGat
     dataDir: dir,
     roomBytes: SERVING_ROOM,
     ids,
-    tools,
+    tools: [...tools, ...(options.tools ?? [])],
     backends: options.agents ?? [],
     logger: log,
     policy: { load: async () => ({ rules, files: [] }) },
