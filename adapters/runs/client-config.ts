@@ -1,7 +1,7 @@
 /** What can be said about a remote Agent Harness in a configuration, and what holds when nothing is said. */
-import { type Static, Type } from 'typebox';
+
 import { ROUTING_HINTS, RUN_CLASSES } from '../../mappings/runs.ts';
-import { ClosedWord, type Deps, NonEmpty, OpenObject } from '../../src/index.ts';
+import { ClosedWord, type Deps, NonEmpty, OpenObject, type Static, Type } from '../../src/index.ts';
 import { remoteBase } from '../../src/wire/remote.ts';
 
 const Optional = Type.Optional;

@@ -11,6 +11,7 @@ const ajv = new Ajv2020({
   strict: false,
   validateSchema: false,
   removeAdditional: false,
+  verbose: true, // errors bring the schema along, to say what could have been written
   useDefaults: false,
 });
 formats.default(ajv);
@@ -47,14 +48,20 @@ function deepest(errors: readonly ErrorObject[]): ErrorObject | undefined {
 }
 
 function pointer(error: ErrorObject): string {
-  const missing = (error.params as { missingProperty?: string }).missingProperty;
-  return missing ? `${error.instancePath}/${missing}` : error.instancePath || '/';
+  const { missingProperty, additionalProperty } = error.params as Partial<Record<string, string>>;
+  const member = missingProperty ?? additionalProperty;
+  return member ? `${error.instancePath}/${member}` : error.instancePath || '/';
 }
 
 function sentence(error: ErrorObject): string {
   const where = error.instancePath ? `${error.instancePath} ` : '';
   if (error.keyword === 'enum') {
     return `${where}must be one of ${(error.params as { allowedValues: unknown[] }).allowedValues.join(', ')}`;
+  }
+  if (error.keyword === 'additionalProperties') {
+    const { additionalProperty } = error.params as { additionalProperty: string };
+    const known = Object.keys((error.parentSchema as { properties?: object } | undefined)?.properties ?? {});
+    return `${where}has no member ${JSON.stringify(additionalProperty)}; there are: ${known.join(', ') || 'none'}`;
   }
   return `${where}${error.message ?? 'is not valid'}`;
 }
