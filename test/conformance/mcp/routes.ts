@@ -54,7 +54,11 @@ export const routes: readonly Route[] = [
   },
   { name: 'legacy client, modern server', revisions: [LEGACY], open: () => throughHttp('modern') },
   { name: 'modern client, legacy server', revisions: [MODERN], open: () => throughHttp('legacy') },
-  { name: 'client', revisions: REVISIONS, open: async () => ({ target: { client: CLIENT }, close: async () => {} }) },
+  {
+    name: 'southbound',
+    revisions: REVISIONS,
+    open: async () => ({ target: { client: CLIENT }, close: async () => {} }),
+  },
 ];
 
 /** Empty for every route within one era. */
