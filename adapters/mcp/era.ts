@@ -33,7 +33,9 @@ export async function findEra(way: Way): Promise<Verdict> {
   try {
     const signal = AbortSignal.timeout(PATIENCE_MS);
     const outcome = await wire.request('probe', 'server/discover', DISCOVER, { signal, heard() {} });
-    const modern = 'result' in outcome || KNOWN.includes(outcome.error.code);
+    // Some older servers have an empty answer for whatever they do not know.
+    const modern =
+      'result' in outcome ? Array.isArray(outcome.result.supportedVersions) : KNOWN.includes(outcome.error.code);
     return await keep(modern ? 'modern' : 'legacy');
   } catch (thrown) {
     const fault = asFault(thrown);
