@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { openScene, outcome } from './support/mcp.ts';
+import { anything } from './support/mcp-fixture-asking.ts';
 import { openMcpGateway } from './support/mcp-gateway.ts';
 import { type Loose, openUpstream, text } from './support/mcp-upstream.ts';
 import { exchange } from './support/mcp-wire-client.ts';
@@ -93,7 +94,7 @@ test('a session the server has forgotten is opened again, and the call made ther
   expect(upstream.count('tools/call')).toBe(2);
 });
 
-test('progress keeps a call alive, and not for ever', async () => {
+test('progress keeps a call alive, and not for ever', { timeout: 30_000 }, async () => {
   const tick = async ({ params, notify }: Loose, times: number) => {
     const { progressToken } = params._meta ?? {};
     for (let progress = 1; progress <= times; progress += 1) {
@@ -104,8 +105,8 @@ test('progress keeps a call alive, and not for ever', async () => {
   };
   const { legacy } = await openScene({
     eras: ['legacy'],
-    tools: { long: { call: (ask) => tick(ask, 6) }, endless: { call: (ask) => tick(ask, 100) } },
-    config: { timeout_ms: 400, longest_ms: 2000 },
+    tools: { long: { call: (ask) => tick(ask, 30) }, endless: { call: (ask) => tick(ask, 200) } },
+    config: { timeout_ms: 2500, longest_ms: 5000 },
   });
   const client = await legacy();
   const call = (name: string) => client.request('tools/call', { name, _meta: { progressToken: 'p' } });
@@ -136,4 +137,22 @@ test('where a server is has to be said once', async () => {
   await expect(openMcpGateway({ upstreams: { both } })).rejects.toThrow(
     'say where the server is: either command or url',
   );
+});
+
+test('a question the server takes back is taken back from the client', async () => {
+  const withdraw = async ({ ctx }: Loose) => {
+    const stop = new AbortController();
+    const form = { message: 'sure?', requestedSchema: { type: 'object', properties: {} } };
+    const asking = ctx.mcpReq.send({ method: 'elicitation/create', params: form }, anything, { signal: stop.signal });
+    setTimeout(() => stop.abort(), 100);
+    await asking.catch(() => {});
+    return text('went on without');
+  };
+  const { legacy } = await openScene({ eras: ['legacy'], tools: { hasty: { call: withdraw } } });
+  const client = await legacy({ elicitation: {} });
+  const { frames } = await client.request('tools/call', { name: 'hasty' });
+  const [question, withdrawn, answer] = frames;
+  expect(question).toMatchObject({ method: 'elicitation/create', params: { message: 'sure?' } });
+  expect(withdrawn).toEqual({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: question?.id } });
+  expect(answer?.result.content[0].text).toBe('went on without');
 });

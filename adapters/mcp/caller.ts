@@ -2,7 +2,7 @@
 import type { Era } from '../../mappings/mcp.ts';
 import type { Actor, JsonObject } from '../../src/index.ts';
 import type { Notice } from './frames.ts';
-import type { Inputs, Inputted, SessionLine } from './line.ts';
+import type { Input, SessionLine } from './line.ts';
 
 export interface Caller {
   readonly actor: Actor;
@@ -18,7 +18,7 @@ export interface Caller {
   readonly trace?: string;
   notify(notice: Notice): void;
   /** Only where a server can ask while a request is open; otherwise the answer is to come back with the answers. */
-  input?(requests: Inputs): Promise<Inputted>;
+  readonly input?: Input;
 }
 
 /** Two with the same name in two tenants are two. */

@@ -16,6 +16,12 @@ export interface Inputted {
   readonly meta?: JsonObject;
 }
 
+/**
+ * Asks the client and waits. `whole` is the result the questions came in, where they came in one; `withdrawn` fires when
+ * whoever asked no longer wants to know.
+ */
+export type Input = (requests: Inputs, whole?: JsonObject, withdrawn?: AbortSignal) => Promise<Inputted>;
+
 export interface McpLine {
   readonly era: Era;
   /** The caller's own id of the request. */
@@ -35,15 +41,14 @@ export interface McpLine {
   readonly headers?: Readonly<Record<string, string>>;
   /** Something that belongs to this request. */
   notify(notice: Notice): void;
-  /** Asks the client and waits. `whole` is the result the questions came in, where they came in one. */
-  input(requests: Inputs, whole?: JsonObject): Promise<Inputted>;
+  readonly input: Input;
 }
 
 export interface SessionLine {
   readonly id: string;
   /** Something that belongs to no request in particular. */
   hear(notice: Notice): void;
-  input(requests: Inputs): Promise<Inputted>;
+  readonly input: Input;
   /** Fires when the session is over. */
   readonly ended: AbortSignal;
 }

@@ -105,7 +105,7 @@ export function createNorthSession({ id, actor, person, desk, standalone, log }:
       headers,
       signal,
       notify: (heard) => out.send(heard),
-      input: (requests) => inputOn(out, requests, signal),
+      input: (requests, _, withdrawn) => inputOn(out, requests, either(signal, withdrawn)),
     };
   }
 
@@ -154,7 +154,7 @@ export function createNorthSession({ id, actor, person, desk, standalone, log }:
     id,
     ended: ended.signal,
     hear: (heard) => standalone.send(heard),
-    input: (requests) => inputOn(standalone, requests, ended.signal),
+    input: (requests, _, withdrawn) => inputOn(standalone, requests, either(ended.signal, withdrawn)),
   };
 
   return {
@@ -174,4 +174,8 @@ export function createNorthSession({ id, actor, person, desk, standalone, log }:
       for (const waiting of asked.values()) waiting.refuse(new Fault('client_closed', 'the session is over'));
     },
   };
+}
+
+function either(signal: AbortSignal, other: AbortSignal | undefined): AbortSignal {
+  return other ? AbortSignal.any([signal, other]) : signal;
 }

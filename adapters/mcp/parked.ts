@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto';
 import { CODES } from '../../mappings/mcp.ts';
 import { canonicalJson, Fault, type JsonObject } from '../../src/index.ts';
 import { failed, isObject, metaOf, type Notice, type Outcome } from './frames.ts';
-import type { Inputs, Inputted } from './line.ts';
+import type { Input, Inputs, Inputted } from './line.ts';
 
 export interface Asking {
   /** Who asks, and for what: a request that comes back has to be the same. */
@@ -22,7 +22,7 @@ export interface Running {
   /** Stays open while the call is parked; fires when it is given up. */
   readonly signal: AbortSignal;
   notify(notice: Notice): void;
-  input(requests: Inputs, whole?: JsonObject): Promise<Inputted>;
+  readonly input: Input;
 }
 
 export interface Parking {
@@ -72,9 +72,18 @@ export function createParking(parkMs: number): Parking {
     const running: Running = {
       signal: stop.signal,
       notify: (notice) => call.notify(notice),
-      input: (requests, whole) =>
+      input: (requests, whole, withdrawn) =>
         new Promise((answer, refuse) => {
-          call.open.add({ requests, whole, answer, refuse });
+          const question: Question = { requests, whole, answer, refuse };
+          call.open.add(question);
+          withdrawn?.addEventListener(
+            'abort',
+            () => {
+              call.open.delete(question);
+              refuse(new Fault('client_closed', 'the question was withdrawn'));
+            },
+            { once: true },
+          );
           setTimeout(() => call.wake(), whole ? 0 : GATHER_MS);
         }),
     };

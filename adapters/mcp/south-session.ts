@@ -38,6 +38,8 @@ export async function openSession(
   const opened: Opened = { revision: undefined };
   const flights = new Map<string, Flight>();
   const changes = new Set<(notice: Notice) => void>();
+  /** What the server asked and may take back. */
+  const asked = new Map<string, AbortController>();
   /** Tokens of work that goes on after its request was answered. */
   const lasting = new Map<string, Json>();
   const wire = await open(opened, unasked);
@@ -74,6 +76,7 @@ export async function openSession(
       void answer(frame, newest);
       return;
     }
+    if (takenBack(frame)) return;
     if (isChange(frame)) for (const heard of changes) heard(frame);
     const token = frame.method === 'notifications/progress' ? String(frame.params?.progressToken) : '';
     const told = restored(frame, lasting.get(token));
@@ -83,9 +86,17 @@ export async function openSession(
     else owner?.hear(told);
   }
 
+  /** True when it was about a question of the server's, which nobody needs to answer any more. */
+  function takenBack({ method, params }: Notice): boolean {
+    const question = method === 'notifications/cancelled' ? asked.get(String(params?.requestId)) : undefined;
+    question?.abort();
+    return question !== undefined;
+  }
+
   /** Only what the client said it can be asked is asked. */
   async function answer(frame: Request, flight: Flight | undefined): Promise<void> {
     const { id, method, params } = frame;
+    const withdrawn = new AbortController();
     try {
       if (method === 'ping') return await wire.respond(id, { result: {} });
       const client = flight?.line ?? owner;
@@ -93,12 +104,15 @@ export async function openSession(
       if (!client || (declared && flight && flight.line.capabilities[declared] === undefined)) {
         return await wire.respond(id, failed(CODES.methodNotFound, `nobody here answers ${method}`));
       }
-      const asking = client.input({ [String(id)]: { method, ...(params && { params }) } });
+      asked.set(String(id), withdrawn);
+      const asking = client.input({ [String(id)]: { method, ...(params && { params }) } }, undefined, withdrawn.signal);
       const { inputResponses } = await (flight ? flight.patience.during(asking) : asking);
       const result = inputResponses[String(id)] as JsonObject | undefined;
       await wire.respond(id, result ? { result } : failed(CODES.internal, `${method} was not answered`));
     } catch (thrown) {
-      await wire.respond(id, outcomeOf(thrown)).catch(() => {});
+      if (!withdrawn.signal.aborted) await wire.respond(id, outcomeOf(thrown)).catch(() => {});
+    } finally {
+      asked.delete(String(id));
     }
   }
 
@@ -116,7 +130,7 @@ export async function openSession(
         waiting.moved();
         if (!isNotice(frame)) void answer(frame, { line, patience: waiting });
         else if (isChange(frame)) unasked(frame);
-        else line.notify(restored(frame, token?.theirs));
+        else if (!takenBack(frame)) line.notify(restored(frame, token?.theirs));
       };
       const sending = { signal: waiting.signal, heard, ...(line.headers && { headers: line.headers }) };
       try {
