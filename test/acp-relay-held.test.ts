@@ -206,6 +206,16 @@ test('without a rule a person is asked before an agent is told not to ask', asyn
   expect((await stage.home.until(id)).status).toBe('COMPLETED');
 });
 
+test.each(['constructor', 'full-auto-9000'])('a switch to %s, a mode that nobody knows, asks', async (modeId) => {
+  const stage = await openStage();
+  await stage.greeted({ session: modes('default') });
+  stage.agent.on('session/set_mode', () => ({}));
+  stage.editor.on('session/request_permission', picks('reject_once'));
+  const refused = await stage.editor.ask('session/set_mode', { sessionId: 's1', modeId });
+  expect(refused.error).toMatchObject({ code: 1403 });
+  expect(stage.agent.frames.some(({ method }) => method === 'session/set_mode')).toBe(false);
+});
+
 test('an option of the category mode is the same switch', async () => {
   const rules =
     '[{ id: no-yolo, when: { kind: session.configure, attributes: { tier: act_auto } }, then: block, say: no }]';

@@ -4,7 +4,7 @@
  */
 import { MODE_TIERS } from '../../../mappings/acp.ts';
 import { type Actor, Fault, type Ids, type JsonObject } from '../../../src/index.ts';
-import { compact, listOf, objectOf, textOf, within } from '../shapes.ts';
+import { compact, listOf, lookup, objectOf, textOf, within } from '../shapes.ts';
 import { encode, encodeError, idOf, paramsOf, type Request, type Response } from './frame.ts';
 import { withMember } from './members.ts';
 import { learnModes, type Place, type Places } from './places.ts';
@@ -109,13 +109,14 @@ export function createSessions(deps: SessionsDeps): Sessions {
     const { configId, sessionId, value } = paramsOf(request);
     const place = places.known(String(sessionId));
     const known = place?.modeOptions.includes(String(configId)) || configId === 'mode';
-    return known || MODE_TIERS[String(value)] === 'act_auto';
+    return known || lookup(MODE_TIERS, value) === 'act_auto';
   }
 
   async function configure(request: Request, place: Place): Promise<void> {
     const { modeId, value, configId } = paramsOf(request);
     const to = String(modeId ?? value ?? '');
-    const tier = MODE_TIERS[to] ?? 'act_with_approval';
+    const known = lookup(MODE_TIERS, to);
+    const tier = known ?? 'act_with_approval';
     const running = turns.running(place.wireId);
     let own: Turn | undefined;
     try {
@@ -135,10 +136,10 @@ export function createSessions(deps: SessionsDeps): Sessions {
           tool_call_id: callId,
           tool: request.method,
           target: to || 'nothing',
-          // An agent that no longer asks can do anything; every other mode only asks more or less often.
-          effect: tier === 'act_auto' ? 'unknown' : 'none',
+          // An agent that no longer asks can do anything, and what a mode means that nobody knows, nobody knows.
+          effect: known && tier !== 'act_auto' ? 'none' : 'unknown',
           arguments: compact({ from: place.mode, to, option: configId }),
-          attributes: { protocol: 'acp', tier, known_mode: to in MODE_TIERS },
+          attributes: { protocol: 'acp', tier, known_mode: known !== undefined },
         },
         async () => {
           response = await wires.askAgent(request);
