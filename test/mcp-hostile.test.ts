@@ -223,7 +223,7 @@ describe('frames nobody should send', () => {
 test('a server that says too much, or nothing, is an error result and no more', async () => {
   const { modern } = await openScene({
     tools: { slow: { call: () => new Promise(() => {}) }, ok: { call: () => text('fine') } },
-    config: { timeout_ms: 300 },
+    config: { timeout_ms: 1500 },
   });
   const { result } = outcome(await modern('tools/call', { name: 'slow' }));
   expect(result).toMatchObject({
