@@ -39,7 +39,10 @@ const TRIED: Readonly<Record<string, Try>> = {
   'tollbridge verify all': { until: /^ok / },
   'tollbridge mcp changes': { until: /./ },
   'tollbridge mcp accept files read_file': { until: /read_file/, code: 3 },
-  'tollbridge keys create partner --scope tasks:write --scope tasks:read': { until: /partner/ },
+  'tollbridge keys create partner --scope tasks:* --scope sessions:* --scope events:read --scope workspaces:read --scope artifacts:*':
+    {
+      until: /partner/,
+    },
 };
 
 function commandsIn(text: string): readonly string[] {
