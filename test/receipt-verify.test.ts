@@ -104,7 +104,7 @@ describe('one receipt', () => {
     const keys = keyring.jwks();
     expect(verifyReceipt({}, { keys })).toMatchObject({ valid: false, reason: 'schema_invalid' });
     expect(verifyReceipt('not json', { keys }).details.schema).toBe('this is not JSON');
-    expect(verifyReceipt({ ...issued(), extra: 1 }, { keys }).details.schema).toMatch(/additional properties/);
+    expect(verifyReceipt({ ...issued(), extra: 1 }, { keys }).details.schema).toMatch(/has no member "extra"/);
     const twice = JSON.stringify(issued()).replace('{', '{"schema":"receipt-2026-04-25",');
     expect(verifyReceipt(twice, { keys }).details.schema).toMatch(/"schema" appears twice/);
     const odd = { ...issued(), metadata: { half: '\ud800' } };
