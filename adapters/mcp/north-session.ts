@@ -48,6 +48,9 @@ export interface NorthOptions {
   readonly log: Logger;
 }
 
+/** Made once: a reason is made for every request otherwise, stack and all. */
+const OVER = new Error('the request is over');
+
 export function createNorthSession({ id, actor, person, desk, standalone, log }: NorthOptions): NorthSession {
   const ended = new AbortController();
   const flights = new Map<Id, AbortController>();
@@ -119,15 +122,14 @@ export function createNorthSession({ id, actor, person, desk, standalone, log }:
     }
     const flight = new AbortController();
     flights.set(frame.id, flight);
-    const signal = AbortSignal.any([flight.signal, ended.signal]);
     try {
-      const outcome = await desk.receive(frame, callerOn(out, signal, headers));
+      const outcome = await desk.receive(frame, callerOn(out, flight.signal, headers));
       if (frame.method === 'initialize' && 'result' in outcome) revision = String(outcome.result.protocolVersion);
-      return flight.signal.aborted ? undefined : outcome;
+      return flight.signal.aborted && !ended.signal.aborted ? undefined : outcome;
     } finally {
       flights.delete(frame.id);
       // What was asked for its sake is nobody's question any more.
-      flight.abort();
+      flight.abort(OVER);
     }
   }
 
@@ -171,6 +173,7 @@ export function createNorthSession({ id, actor, person, desk, standalone, log }:
     },
     end() {
       ended.abort();
+      for (const flight of flights.values()) flight.abort();
       for (const waiting of asked.values()) waiting.refuse(new Fault('client_closed', 'the session is over'));
     },
   };

@@ -6,6 +6,7 @@
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as plainRequest } from 'node:http';
 import { Agent as HttpsAgent, request as secureRequest } from 'node:https';
 import { setTimeout as pause } from 'node:timers/promises';
+import { urlToHttpOptions } from 'node:url';
 import { CODES, META, methodRow } from '../../mappings/mcp.ts';
 import { Fault, type Json, type JsonObject } from '../../src/index.ts';
 import { readSse } from '../../src/wire/sse-read.ts';
@@ -51,6 +52,9 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
     timeout: IDLE_MS,
   });
   const cut = new AbortController();
+  /** Cut with the wire; a joined signal for each would cost more. */
+  const live = new Set<ClientRequest>();
+  const where = urlToHttpOptions(url);
   let session: string | undefined;
   let settle = () => {};
   const gone = new Promise<void>((resolve) => {
@@ -65,7 +69,8 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
   ): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const make = secure ? secureRequest : plainRequest;
-      const out: ClientRequest = make(url, {
+      const out: ClientRequest = make({
+        ...where,
         method,
         agent,
         signal,
@@ -77,6 +82,9 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
         resolve({ status: message.statusCode ?? 0, type, message });
       });
       out.once('error', reject);
+      live.add(out);
+      out.once('close', () => live.delete(out));
+      if (cut.signal.aborted) out.destroy();
       out.end(body);
     });
   }
@@ -96,14 +104,13 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
     more?: Readonly<Record<string, string>>,
   ): Promise<Answer> {
     const body = JSON.stringify(frame);
-    const whole = AbortSignal.any([signal, cut.signal]);
     for (let again = false; ; again = true) {
       const headers = await common({ ...named(frame), ...more });
       const answer = await send(
         'POST',
         { ...headers, 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
         body,
-        whole,
+        signal,
       ).catch((cause) => {
         throw unreached(cause, signal);
       });
@@ -201,6 +208,7 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
         );
       }
       cut.abort();
+      for (const out of live) out.destroy();
       agent.destroy();
       settle();
     },

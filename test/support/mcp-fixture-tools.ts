@@ -286,13 +286,18 @@ export const TOOLS: Readonly<Record<string, Tool>> = {
     run: ({ context }) => shows({ authorization: context.http?.req?.headers.get('authorization') ?? null }),
   },
   wait_until_given_up: {
-    run: ({ context: { mcpReq } }) =>
-      new Promise((_, reject) => {
+    async run({ context: { mcpReq } }) {
+      const given = new Promise<never>((_, reject) => {
         mcpReq.signal.addEventListener('abort', () => {
           givenUp += 1;
           reject(rpcError(-32603, 'given up'));
         });
-      }),
+      });
+      // Says that it waits, so that nobody gives up before it does.
+      const params = { progressToken: mcpReq._meta?.progressToken, progress: 1 };
+      await mcpReq.notify({ method: 'notifications/progress', params });
+      return await given;
+    },
   },
   how_many_given_up: { run: () => shows({ givenUp }) },
 };

@@ -92,12 +92,17 @@ async function givenUp(
   const params = { name: 'wait_until_given_up', _meta: { progressToken: id } };
   const hangUp = new AbortController();
   const { signal } = hangUp;
-  void exchange(url, { headers, body: { jsonrpc: '2.0', id, method: 'tools/call', params }, signal }).catch(() => {});
+  const waits = new Promise<void>((resolve) => {
+    const body = { jsonrpc: '2.0', id, method: 'tools/call', params };
+    const frame = () => void resolve();
+    exchange(url, { headers, body, signal, frame }).catch(() => {});
+  });
+  await waits;
+  await post({ method: 'notifications/cancelled', params: { requestId: id, reason: 'enough' } });
   let now = before;
   await until(
     () => now > before,
     async () => {
-      await post({ method: 'notifications/cancelled', params: { requestId: id, reason: 'enough' } });
       now = await count();
     },
   );
