@@ -1,5 +1,6 @@
 /** What can be said about a remote Harness in a configuration, and what holds when nothing is said. */
-import { ClosedWord, type Deps, Fault, Id, NonEmpty, type Static, Type } from '../../src/index.ts';
+import { ClosedWord, type Deps, Id, NonEmpty, type Static, Type } from '../../src/index.ts';
+import { remoteBase } from '../../src/wire/remote.ts';
 
 const Optional = Type.Optional;
 const Ms = Type.Integer({ minimum: 1 });
@@ -64,15 +65,7 @@ export interface BackendSettings {
 
 export function backendSettingsOf(config: HarnBackendConfig): BackendSettings {
   const { timeouts = {} } = config;
-  const base = new URL(config.url.endsWith('/') ? config.url : `${config.url}/`);
-  if (base.protocol !== 'https:' && !(base.protocol === 'http:' && (isLoopback(base) || config.insecure))) {
-    throw new Fault('invalid_request', `${base.origin}: a remote has to be https, or on this machine`, {
-      param: '/url',
-    });
-  }
-  if (base.username || base.password || base.search || base.hash) {
-    throw new Fault('invalid_request', 'the address of a remote has no user, query or fragment', { param: '/url' });
-  }
+  const base = remoteBase(config.url, config.insecure);
   return {
     name: config.name ?? 'harn',
     base,
@@ -88,8 +81,4 @@ export function backendSettingsOf(config: HarnBackendConfig): BackendSettings {
     cancelMs: timeouts.cancel_ms ?? 5_000,
     artifactLimit: config.artifact_limit ?? 64 * 1024 * 1024,
   };
-}
-
-function isLoopback({ hostname }: URL): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
 }

@@ -1,7 +1,7 @@
 /** Files a remote produced: fetched, checked against their hash, kept here. What cannot be fetched stays a reference. */
 import { createHash } from 'node:crypto';
 import { Fault, type JsonObject, type Logger, type NewArtifact, type Sink } from '../../src/index.ts';
-import type { Remote } from './client-http.ts';
+import type { Remote } from '../../src/wire/remote.ts';
 import type { RemoteArtifact } from './client-translate.ts';
 
 export interface FilesDeps {

@@ -1,8 +1,8 @@
 /** One remote task from the moment it was taken to its end: what it says is written down, what it asks is answered. */
 import { type End, Fault, type JsonObject, type Sink, type Work } from '../../src/index.ts';
+import { isPassing, type Remote } from '../../src/wire/remote.ts';
 import type { BackendDeps, BackendSettings } from './client-config.ts';
 import { keepFile } from './client-files.ts';
-import { isPassing, type Remote } from './client-http.ts';
 import { createQuestions } from './client-questions.ts';
 import { type CheckedReceipt, checkReceipt } from './client-receipts.ts';
 import { createReading, type Deed, isKnownState, isWaiting, type RemoteTask, toCoreEnd } from './client-translate.ts';

@@ -3,8 +3,8 @@
  * of ours, and the task under a name that both sides can find again.
  */
 import { Fault, type JsonObject, type Logger, PROTOCOL_VERSION, type Work } from '../../src/index.ts';
+import { isPassing, Refusal, type Remote } from '../../src/wire/remote.ts';
 import type { BackendSettings } from './client-config.ts';
-import { isPassing, Refusal, type Remote } from './client-http.ts';
 import { type RemoteTask, toWireInput } from './client-translate.ts';
 import { readList } from './client-watch.ts';
 

@@ -13,7 +13,7 @@ import {
   type ProposedAction,
   type Sink,
 } from '../../src/index.ts';
-import { isPassing, Refusal, type Remote } from './client-http.ts';
+import { isPassing, Refusal, type Remote } from '../../src/wire/remote.ts';
 import type { Reading } from './client-translate.ts';
 import { readList } from './client-watch.ts';
 

@@ -1,6 +1,6 @@
 /** A remote's receipt, checked the moment it arrives: shape, hash, signature, and that it is about the task we gave. */
 import { type JsonObject, type Receipt, verifyReceipt } from '../../src/index.ts';
-import { Refusal, type Remote } from './client-http.ts';
+import { Refusal, type Remote } from '../../src/wire/remote.ts';
 import type { RemoteTask } from './client-translate.ts';
 import { readList } from './client-watch.ts';
 

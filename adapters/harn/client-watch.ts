@@ -3,8 +3,9 @@
  * should look. Streams when it can, polls when it must, and goes on from its cursor whatever breaks.
  */
 import { Fault, type JsonObject } from '../../src/index.ts';
+import { createLine, within, withPauses } from '../../src/wire/quiet.ts';
+import { isPassing, Refusal, type Remote } from '../../src/wire/remote.ts';
 import { readSse } from '../../src/wire/sse-read.ts';
-import { isPassing, Refusal, type Remote } from './client-http.ts';
 
 /** An event as a remote may send it: only the name is certain. */
 export interface RemoteEvent {
@@ -203,53 +204,5 @@ function parsed(text: string): unknown {
     return JSON.parse(text);
   } catch {
     return undefined;
-  }
-}
-
-/** When something last came over a line, be it only a comment. */
-function createLine() {
-  let last = performance.now();
-  return {
-    moved: () => {
-      last = performance.now();
-    },
-    silentMs: () => performance.now() - last,
-  };
-}
-
-/** Says `quiet` whenever nothing came for a while, and gives up a line on which nothing moves at all. */
-async function* withPauses<T>(
-  source: AsyncGenerator<T>,
-  quietMs: number,
-  dead: () => boolean,
-): AsyncGenerator<T | 'quiet'> {
-  let next = source.next();
-  try {
-    for (;;) {
-      const came = await within(next, quietMs);
-      if (came === 'late') {
-        if (dead()) return;
-        yield 'quiet';
-        continue;
-      }
-      if (came.done) return;
-      yield came.value;
-      next = source.next();
-    }
-  } finally {
-    next.catch(() => {});
-    source.return(undefined).catch(() => {});
-  }
-}
-
-async function within<T>(promise: Promise<T>, ms: number): Promise<T | 'late'> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<'late'>((resolve) => {
-    timer = setTimeout(() => resolve('late'), ms);
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
   }
 }

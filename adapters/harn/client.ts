@@ -4,15 +4,16 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AgentBackend, JsonObject, Run } from '../../src/index.ts';
+import { Refusal } from '../../src/wire/remote.ts';
 import { type BackendDeps, backendSettingsOf, type HarnBackendConfig } from './client-config.ts';
 import { type Desk, follow } from './client-follow.ts';
 import { createGiver } from './client-give.ts';
-import { createRemote, Refusal } from './client-http.ts';
+import { createHarnRemote } from './client-http.ts';
 import type { RemoteTask } from './client-translate.ts';
 
 export function harnBackend(config: HarnBackendConfig, deps: BackendDeps): AgentBackend {
   const settings = backendSettingsOf(config);
-  const remote = createRemote({
+  const remote = createHarnRemote({
     base: settings.base,
     requestMs: settings.requestMs,
     token: async () => (settings.secret ? await deps.secret(settings.secret) : undefined),
