@@ -46,8 +46,8 @@ async function measure(bench: Name): Promise<Measured> {
       supergateway: keep(await startSupergateway(command)),
     };
     const load = keep(startLoad());
-    const place = (name: string, { port }: Started, path = '/mcp') =>
-      load.open({ name, port, path, connections, era: 'legacy' });
+    const place = (name: string, { port, token }: Started, path = '/mcp') =>
+      load.open({ name, port, path, connections, era: 'legacy', ...(token && { token }) });
     await place('direct', echo);
     await place('ours', ours, '/mcp/http');
     await place('ours-stdio', ours, '/mcp/stdio');

@@ -10,6 +10,7 @@ export interface Place {
   readonly port: number;
   readonly path: string;
   readonly connections: number;
+  readonly token?: string;
   /** Of the protocol that is spoken: with sessions, or with everything said anew in each request. */
   readonly era: 'legacy' | 'modern';
 }
@@ -75,12 +76,13 @@ function toolCall({ era }: Place, id: number, text: string): object {
 const PREFIX = 'io.modelcontextprotocol/';
 
 async function connected(place: Place): Promise<Client> {
-  let headers = `mcp-protocol-version: ${VERSIONS[place.era]}\r\n`;
+  const known = place.token ? `authorization: Bearer ${place.token}\r\n` : '';
+  let headers = `${known}mcp-protocol-version: ${VERSIONS[place.era]}\r\n`;
   if (place.era === 'modern') headers += 'mcp-method: tools/call\r\nmcp-name: echo\r\n';
   const post = poster(place);
   if (place.era === 'legacy') {
     const params = { protocolVersion: VERSIONS.legacy, capabilities: {}, clientInfo: INFO };
-    const begun = await post({ jsonrpc: '2.0', id: 'i', method: 'initialize', params }, '');
+    const begun = await post({ jsonrpc: '2.0', id: 'i', method: 'initialize', params }, known);
     const session = /^mcp-session-id: (.*)\r$/im.exec(begun)?.[1];
     if (session) headers += `mcp-session-id: ${session}\r\n`;
     await post({ jsonrpc: '2.0', method: 'notifications/initialized' }, headers);

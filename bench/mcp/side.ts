@@ -12,6 +12,8 @@ const tell = (line: string) => process.stderr.write(`${line}\n`);
 
 export interface Started {
   readonly port: number;
+  /** For those who ask who is there. */
+  readonly token?: string;
   readonly pid: number;
   close(): void;
 }
@@ -20,13 +22,14 @@ function started(child: ChildProcess, port: number): Started {
   return { port, pid: child.pid as number, close: () => void child.kill() };
 }
 
-/** The first line it prints is its port. */
+/** The first line it prints is its port, and its token if it has one. */
 async function printed(child: ChildProcess): Promise<Started> {
-  const port = await new Promise<number>((resolve, reject) => {
-    child.stdout?.setEncoding('utf8').once('data', (text: string) => resolve(Number.parseInt(text, 10)));
+  const line = await new Promise<string>((resolve, reject) => {
+    child.stdout?.setEncoding('utf8').once('data', resolve);
     child.once('exit', () => reject(new Error(`${child.spawnargs.join(' ')} did not start`)));
   });
-  return started(child, port);
+  const [port, token] = line.trim().split(' ');
+  return { ...started(child, Number(port)), ...(token && { token }) };
 }
 
 /** How everyone starts the server behind: by the Node that the other gateways need. */
