@@ -193,9 +193,15 @@ describe('the checker notices', () => {
       'work that began before anyone allowed it',
       'guarded work waits for a yes',
       () => {
-        const at = evidence.events.findIndex(
-          ({ event, task_id }) => event === 'vendor.tollbridge.decided' && task_id === completed().task_id,
+        // One that was free to begin, and did: any other would rightly pass.
+        const spoke = new Set(
+          evidence.events.flatMap(({ event, task_id }) => (/^agent\./.test(event) ? [task_id] : [])),
         );
+        const at = evidence.events.findIndex(({ event, task_id, payload }) => {
+          const { action, decision } = payload as { action?: { kind?: string }; decision?: { verdict?: string } };
+          if (event !== 'vendor.tollbridge.decided' || !task_id || evidence.replays.has(task_id)) return false;
+          return action?.kind === 'prompt' && decision?.verdict === 'allow' && spoke.has(task_id);
+        });
         const { payload } = evidence.events[at]!;
         const asking = { ...payload, decision: { verdict: 'escalate' } };
         const events = changed(evidence.events, at, (event) => ({ ...event, payload: asking }));
