@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
@@ -7,6 +8,8 @@ export default defineConfig({
     hookTimeout: 60_000,
     // Own processes: some tests start children, watch signals or hold file locks.
     pool: 'forks',
+    // Most of the time is spent waiting for a disk or a child, not for a processor.
+    maxWorkers: availableParallelism() + 1,
     // What a passing test prints is nobody's business.
     silent: 'passed-only',
   },
