@@ -1,0 +1,93 @@
+/** What becomes of a sign-in that goes wrong: no token, no exception, and a word in our own log. The rest is the official suite's. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { createSignIn, type Kept, type Visit } from '../adapters/mcp/south-sign-in.ts';
+
+/** An authorization server that registers anyone and gives a token for any code. */
+async function authorizationServer() {
+  let tokens = 0;
+  const server = createServer((request, response) => {
+    const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const path = request.url?.split('?')[0] ?? '';
+    const answers: Record<string, () => object> = {
+      '/.well-known/oauth-protected-resource/mcp': () => ({ resource: `${base}/mcp`, authorization_servers: [base] }),
+      '/.well-known/oauth-authorization-server': () => ({
+        issuer: base,
+        authorization_endpoint: `${base}/authorize`,
+        token_endpoint: `${base}/token`,
+        registration_endpoint: `${base}/register`,
+        response_types_supported: ['code'],
+        code_challenge_methods_supported: ['S256'],
+        token_endpoint_auth_methods_supported: ['none'],
+      }),
+      '/register': () => ({ client_id: 'us', redirect_uris: ['http://127.0.0.1:1/back'] }),
+      '/token': () => ({ access_token: `token-${++tokens}`, token_type: 'Bearer', scope: 'tools' }),
+    };
+    const body = answers[path]?.();
+    response.writeHead(body ? (path === '/register' ? 201 : 200) : 404, { 'content-type': 'application/json' });
+    request.resume().once('end', () => response.end(JSON.stringify(body ?? {})));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  return new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`);
+}
+
+async function signIn(visit?: Visit) {
+  const warnings: string[] = [];
+  const kept: Kept[] = [];
+  const auth = createSignIn({
+    server: await authorizationServer(),
+    redirect: 'http://127.0.0.1:1/back',
+    keeping: { read: async () => undefined, write: async (next) => void kept.push(next) },
+    log: { info() {}, warn: (_, message) => void warnings.push(message), error() {} },
+    ...(visit && { visit }),
+  });
+  return { auth, warnings, kept };
+}
+
+const back = (address: URL, parts: Record<string, string>) => {
+  const state = address.searchParams.get('state') ?? '';
+  return new URL(`http://127.0.0.1:1/back?${new URLSearchParams({ state, ...parts })}`);
+};
+
+test('a person who signs in gets us a token, which is kept', async () => {
+  const { auth, kept } = await signIn(async (address) => back(address, { code: 'c' }));
+  expect(await auth.headers()).toEqual({});
+  expect(await auth.refused?.(401, 'Bearer')).toBe(true);
+  expect(await auth.headers()).toEqual({ authorization: 'Bearer token-1' });
+  expect(kept.at(-1)?.tokens).toMatchObject({ access_token: 'token-1', scope: 'tools' });
+});
+
+test('with nobody to send there, nothing is had and somebody is called for', async () => {
+  const { auth, warnings } = await signIn();
+  expect(await auth.refused?.(401, 'Bearer')).toBe(false);
+  expect(await auth.headers()).toEqual({});
+  expect(warnings).toEqual(['somebody has to sign in at this server before its tools can be used']);
+});
+
+test('an answer to another question is no answer', async () => {
+  const { auth, warnings } = await signIn(async (address) => back(address, { code: 'c', state: 'another' }));
+  expect(await auth.refused?.(401, 'Bearer')).toBe(false);
+  expect(await auth.headers()).toEqual({});
+  expect(warnings).toEqual(['signing in came to nothing']);
+});
+
+test('a person who is refused has not signed in', async () => {
+  const { auth } = await signIn(async (address) => back(address, { error: 'access_denied' }));
+  expect(await auth.refused?.(401, 'Bearer')).toBe(false);
+  expect(await auth.headers()).toEqual({});
+});
+
+test('a scope that was asked for and is still lacking is not asked for again', async () => {
+  let visits = 0;
+  const { auth } = await signIn(async (address) => {
+    visits += 1;
+    return back(address, { code: 'c' });
+  });
+  const lacking = 'Bearer error="insufficient_scope", scope="admin"';
+  expect(await auth.refused?.(403, lacking)).toBe(true);
+  expect(visits).toBe(1);
+  expect(await auth.refused?.(403, 'Bearer error="insufficient_scope", scope="admin"')).toBe(true);
+  expect(await auth.refused?.(403, 'Bearer error="insufficient_scope", scope="admin"')).toBe(false);
+});
