@@ -7,7 +7,6 @@ import { fileURLToPath } from 'node:url';
 import { tool } from '../../test/conformance/mcp/tools.ts';
 import type { Place, Told, Wanted } from './load.ts';
 
-const here = (file: string) => fileURLToPath(new URL(file, import.meta.url));
 const tell = (line: string) => process.stderr.write(`${line}\n`);
 
 export interface Started {
@@ -35,7 +34,7 @@ async function printed(child: ChildProcess): Promise<Started> {
 /** How everyone starts the server behind: by the Node that the other gateways need. */
 export async function echoCommand(): Promise<readonly string[]> {
   const [node] = await tool('conformance', tell);
-  return [node as string, here('./echo.ts')];
+  return [node as string, fileURLToPath(new URL('./echo.ts', import.meta.url))];
 }
 
 export async function startEcho(): Promise<Started> {
@@ -45,7 +44,13 @@ export async function startEcho(): Promise<Started> {
 
 /** Ours, in a process of its own like all the others. */
 export async function startOurs(upstreams: object, execArgv: readonly string[] = []): Promise<Started> {
-  const args = [...execArgv, '--import', 'tsx', here('./gateway.ts'), JSON.stringify(upstreams)];
+  const args = [
+    ...execArgv,
+    '--import',
+    'tsx',
+    fileURLToPath(new URL('./gateway.ts', import.meta.url)),
+    JSON.stringify(upstreams),
+  ];
   return await printed(spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] }));
 }
 
@@ -83,7 +88,7 @@ function freePort(): Promise<number> {
 }
 
 export function startLoad() {
-  const child = fork(here('./load.ts'), { execArgv: ['--import', 'tsx'] });
+  const child = fork(fileURLToPath(new URL('./load.ts', import.meta.url)), { execArgv: ['--import', 'tsx'] });
   const ask = (wanted: Wanted) =>
     new Promise<Told>((resolve, reject) => {
       child.once('message', (told: Told) => (told.trouble ? reject(new Error(told.trouble)) : resolve(told)));
