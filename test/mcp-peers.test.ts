@@ -84,8 +84,8 @@ for (const [name, open] of Object.entries(SDK_CLIENTS)) {
     const through = await visit(open, { url: gateway.at('everything') }, lookAtEverything);
     const direct = await visit(open, { command: everything }, lookAtEverything);
     expect(through.echo.content).toEqual([{ type: 'text', text: 'Echo: to and fro' }]);
-    // What a client hears of progress next to the result is a matter of luck when it reads both at once.
-    expect(through.progress).toMatchObject([
+    // A server that asks for something in the middle of it has the client tell progress of its own, which has no total.
+    expect(through.progress.filter((heard: Loose) => heard.total !== undefined)).toMatchObject([
       { progress: 1, total: 2 },
       { progress: 2, total: 2 },
     ]);

@@ -45,6 +45,8 @@ interface Call {
   readonly stop: AbortController;
   readonly open: Set<Question>;
   notify: (notice: Notice) => void;
+  /** What was told while nobody was there to hear it. */
+  readonly unheard: Notice[];
   wake: () => void;
   outcome: Outcome | undefined;
   timer: NodeJS.Timeout | undefined;
@@ -53,6 +55,7 @@ interface Call {
 const OURS = 'tollbridge.';
 /** Questions that are asked together arrive together. */
 const GATHER_MS = 5;
+const MOST_UNHEARD = 100;
 
 export function createParking(parkMs: number): Parking {
   const parked = new Map<string, Call>();
@@ -65,6 +68,7 @@ export function createParking(parkMs: number): Parking {
       stop,
       open: new Set(),
       notify: asking.notify,
+      unheard: [],
       wake() {},
       outcome: undefined,
       timer: undefined,
@@ -119,6 +123,9 @@ export function createParking(parkMs: number): Parking {
   function park(call: Call): Outcome {
     const state = `${OURS}${randomBytes(24).toString('base64url')}`;
     parked.set(state, call);
+    call.notify = (notice) => {
+      if (call.unheard.length < MOST_UNHEARD) call.unheard.push(notice);
+    };
     call.timer = setTimeout(() => {
       parked.delete(state);
       giveUp(call, 'the client did not come back with an answer');
@@ -149,7 +156,9 @@ export function createParking(parkMs: number): Parking {
       }
       parked.delete(state);
       clearTimeout(call.timer);
-      call.notify = asking.notify;
+      const now = metaOf(asking.params).progressToken;
+      call.notify = (notice) => hear(notice, now, asking);
+      for (const notice of call.unheard.splice(0)) call.notify(notice);
       const given = isObject(inputResponses) ? inputResponses : {};
       for (const question of [...call.open]) {
         const keys = Object.keys(question.requests);
@@ -172,6 +181,13 @@ export function createParking(parkMs: number): Parking {
       parked.clear();
     },
   };
+}
+
+/** Progress of a call goes by the name that whoever is there now has given it, and to nobody who gave it none. */
+function hear(notice: Notice, token: unknown, { notify }: Asking): void {
+  if (notice.method !== 'notifications/progress') notify(notice);
+  else if (typeof token === 'string' || typeof token === 'number')
+    notify({ ...notice, params: { ...notice.params, progressToken: token } });
 }
 
 /** Everything about a request but what coming back with answers changes. */

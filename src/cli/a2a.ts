@@ -8,7 +8,7 @@ import { commandName } from './command-name.ts';
 import { type CommonOptions, configFrom, requireUsable } from './context.ts';
 import { calledAgain } from './own-name.ts';
 import { portOf } from './port.ts';
-import { stopRequested } from './serve.ts';
+import { stopRequested } from './stopping.ts';
 import { refuseExpiredKeys } from './strangers.ts';
 
 export interface A2aOptions extends CommonOptions {

@@ -15,6 +15,7 @@ import { Fault } from '../model/faults.ts';
 import type { Logger } from '../ports.ts';
 import { type CommonOptions, configFrom, open } from './context.ts';
 import { createLogger } from './logger.ts';
+import { stopRequested } from './stopping.ts';
 import { haveWorkspace } from './workspace.ts';
 
 export interface AhpOptions extends CommonOptions {
@@ -60,10 +61,13 @@ export async function ahp(options: AhpOptions): Promise<void> {
 }
 
 async function untilStopped(path: string, harness: Harness, settings: Parameters<typeof serveUnix>[2], log: Logger) {
-  const listening = await serveUnix(path, harness, settings, { log });
-  process.stderr.write(`tollbridge answers agents at ${path}\n`);
-  await new Promise<void>((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve());
-  });
-  await listening.close();
+  const stop = stopRequested();
+  try {
+    const listening = await serveUnix(path, harness, settings, { log });
+    process.stderr.write(`tollbridge answers agents at ${path}\n`);
+    await stop.requested;
+    await listening.close();
+  } finally {
+    stop.letGo();
+  }
 }

@@ -2,7 +2,7 @@
 import { type CommonOptions, configFrom, requireUsable } from './context.ts';
 import { calledAgain } from './own-name.ts';
 import { portOf } from './port.ts';
-import { onStop } from './stopping.ts';
+import { stopRequested } from './stopping.ts';
 import { refuseExpiredKeys } from './strangers.ts';
 
 export interface ServeOptions extends CommonOptions {
@@ -45,13 +45,3 @@ export async function serve(options: ServeOptions): Promise<void> {
 }
 
 /** Resolves when somebody wants us to end; `letGo` stops listening for that. */
-export function stopRequested(): { readonly requested: Promise<void>; letGo(): void } {
-  let letGo = () => {};
-  const requested = new Promise<void>((resolve) => {
-    letGo = onStop(() => {
-      letGo();
-      resolve();
-    });
-  });
-  return { requested, letGo: () => letGo() };
-}

@@ -21,3 +21,15 @@ export function onStop(stop: () => void): () => void {
     process.off('SIGTERM', stop);
   };
 }
+
+/** The same as something to wait for; asked for before anything is said, so that it can be answered at once. */
+export function stopRequested(): { readonly requested: Promise<void>; letGo(): void } {
+  let letGo = () => {};
+  const requested = new Promise<void>((resolve) => {
+    letGo = onStop(() => {
+      letGo();
+      resolve();
+    });
+  });
+  return { requested, letGo: () => letGo() };
+}
