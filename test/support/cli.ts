@@ -119,7 +119,10 @@ export async function aShell(): Promise<{ readonly cwd: string; readonly env: Re
   const script = `#!/bin/sh\nexec '${process.execPath}' '${PROGRAM}' "$@"\n`;
   await writeFile(join(cwd, 'bin', 'tollbridge'), script, { mode: 0o755 });
   const { npm_command: _, TMUX: __, ...rest } = process.env;
-  return { cwd, env: { ...rest, PATH: `${join(cwd, 'bin')}:${process.env.PATH}`, HOME: cwd, TMPDIR: cwd, TERM: 'xterm' } };
+  return {
+    cwd,
+    env: { ...rest, PATH: `${join(cwd, 'bin')}:${process.env.PATH}`, HOME: cwd, TMPDIR: cwd, TERM: 'xterm' },
+  };
 }
 
 const ANA: Actor = { id: 'local:ana', kind: 'person', scopes: ['*'], door: 'cli' };
