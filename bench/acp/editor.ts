@@ -26,7 +26,7 @@ export async function throughPump(): Promise<Editor> {
 /** The log is on, in a directory of its own. */
 export async function throughRelay(): Promise<Editor> {
   const dir = await mkdtemp(join(tmpdir(), 'tollbridge-bench-'));
-  const editor = await greeted(start([...TSX, here('../../src/main.ts'), '--data', dir, 'acp', '--', ...AGENT]));
+  const editor = await greeted(start([here('../../dist/src/main.js'), '--data', dir, 'acp', '--', ...AGENT]));
   return {
     ...editor,
     async close() {
