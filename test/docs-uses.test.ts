@@ -3,6 +3,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
+import { FIRST_RULES } from '../src/config.ts';
 import { aLog, aShell } from './support/cli.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
@@ -35,6 +36,10 @@ const TRIED: Readonly<Record<string, Try>> = {
   'tollbridge serve': { until: /listens on http/, stays: true },
   'tollbridge approvals': { until: /May agent:demo use send_mail/ },
   'tollbridge approve ask_01K': { until: /Approved/ },
+  "tollbridge keys create svc --scope '*'": { until: /svc/ },
+  'tollbridge policy check': { until: /./ },
+  'tollbridge policy test cases.yaml': { until: /2 cases, all as expected/ },
+  'tollbridge policy diff rules.yaml': { until: /./ },
   'tollbridge log': { until: /send_mail/ },
   'tollbridge verify all': { until: /^ok / },
   'tollbridge mcp changes': { until: /./ },
@@ -65,6 +70,9 @@ async function aPlace() {
     JSON.stringify({ mcpServers: { files: { command: 'my-server', args: [] } } }),
   );
   await writeFile(join(cwd, 'tollbridge.yaml'), 'listen: { port: 0 }\n');
+  await writeFile(join(cwd, 'rules.yaml'), FIRST_RULES);
+  const rules = await readFile(join(ROOT, 'docs/rules.md'), 'utf8');
+  await writeFile(join(cwd, 'cases.yaml'), /^# cases\.yaml\n[\s\S]*?(?=^```)/m.exec(rules)?.[0] ?? '');
   const where = { cwd, env: { ...env, XDG_CONFIG_HOME: join(cwd, '.config'), TOLLBRIDGE_DATA: dir } };
   return where;
 }
@@ -96,7 +104,7 @@ async function run(line: string, { says, until, stays }: Try, where: Place): Pro
   return { code, said };
 }
 
-test.each(['acp', 'mcp', 'a2a', 'ahp'])(
+test.each(['acp', 'mcp', 'a2a', 'ahp', 'runs', 'rules'])(
   'docs/%s.md',
   async (page) => {
     const lines = commandsIn(await readFile(join(ROOT, `docs/${page}.md`), 'utf8'));
