@@ -10,6 +10,8 @@ import { REVISIONS, type Revision, type Target } from './suite.ts';
 export interface Route {
   readonly name: string;
   readonly revisions: readonly Revision[];
+  /** The suite plays the server, with scenarios of its own that the fixture knows nothing of. */
+  readonly asClient?: boolean;
   open(revision: Revision): Promise<Closable & { readonly target: Target }>;
 }
 
@@ -56,6 +58,7 @@ export const routes: readonly Route[] = [
   { name: 'modern client, legacy server', revisions: [MODERN], open: () => throughHttp('legacy') },
   {
     name: 'southbound',
+    asClient: true,
     revisions: REVISIONS,
     open: async () => ({ target: { client: CLIENT }, close: async () => {} }),
   },
