@@ -13,7 +13,7 @@ const ASK = '- { id: mail, when: { tool: send_mail }, then: ask, say: mail leave
 
 test('hello: initialize, a session, a prompt, streamed text, end of turn', async () => {
   const { at, editor } = await openEditorHouse(demo());
-  const sessionId = await editor.session('/work/here');
+  const sessionId = await editor.session('/repo/here');
   const result = await editor.prompt(sessionId, 'hello');
   expect(result).toMatchObject({ stopReason: 'end_turn', _meta: { tollbridge: { taskId: expect.any(String) } } });
   const text = editor.updates('agent_message_chunk').map(({ content }) => content.text);
@@ -22,7 +22,7 @@ test('hello: initialize, a session, a prompt, streamed text, end of turn', async
   );
   expect(editor.updates('user_message_chunk')).toEqual([]);
   const workspaces = await at.house.store.list({ object: 'workspace' });
-  expect(workspaces).toMatchObject([{ name: 'here', root: 'file:///work/here' }]);
+  expect(workspaces).toMatchObject([{ name: 'here', root: 'file:///repo/here' }]);
   // The answer to session/new comes before anything is told of the session, the result after everything of the turn.
   const first = editor.frames.findIndex(({ method }) => method === 'session/update');
   expect(editor.frames.findIndex(({ result: made }) => made?.sessionId)).toBeLessThan(first);

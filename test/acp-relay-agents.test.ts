@@ -191,7 +191,7 @@ test('history told again on loading arrives and is not written down again', asyn
   const stage = await openStage();
   await stage.greeted();
   agents.replays(stage.agent);
-  await stage.editor.ask('session/load', { sessionId: 's1', cwd: '/work/project', mcpServers: [] });
+  await stage.editor.ask('session/load', { sessionId: 's1', cwd: '/repo/project', mcpServers: [] });
   expect(stage.editor.frames.filter(({ method }) => method === 'session/update')).toHaveLength(2);
   await stage.relay.agentGone('done');
   const log = JSON.stringify(await stage.home.all());

@@ -53,11 +53,11 @@ test('what is decided arrives as it left too: prompts, questions, files and term
       '{"id":1e0,"result":{"outcome":{"optionId":"always","outcome":"selected"}},"jsonrpc":"2.0"}',
     ],
     [
-      '{"id":"w","method":"fs/write_text_file","params":{"content":"\\u0041","path":"/work/project/a","sessionId":"s1"},"jsonrpc":"2.0"}',
+      '{"id":"w","method":"fs/write_text_file","params":{"content":"\\u0041","path":"/repo/project/a","sessionId":"s1"},"jsonrpc":"2.0"}',
       '{"id":"w","result":{},"x":1.0}',
     ],
     [
-      '{"id":3,"method":"fs/read_text_file","params":{"path":"/work/project/a","sessionId":"s1","limit":1.0}}',
+      '{"id":3,"method":"fs/read_text_file","params":{"path":"/repo/project/a","sessionId":"s1","limit":1.0}}',
       '{"id":3,"result":{"content":"A","extra":-0}}',
     ],
     [

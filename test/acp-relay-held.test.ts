@@ -252,8 +252,8 @@ test('a session a rule forbids is not opened', async () => {
 
 test('where a session may be opened, and with which servers, is for rules to say', async () => {
   const rules = `
-- { id: home, when: { kind: session.open, arguments: { about: { acp: { cwd: "/work/*" } } } }, then: allow, say: at home }
-- { id: away, when: { kind: session.open }, unless: { arguments: { about: { acp: { cwd: "/work/*" } } } }, then: block, say: only at home }`;
+- { id: home, when: { kind: session.open, arguments: { about: { acp: { cwd: "/repo/*" } } } }, then: allow, say: at home }
+- { id: away, when: { kind: session.open }, unless: { arguments: { about: { acp: { cwd: "/repo/*" } } } }, then: block, say: only at home }`;
   const stage = await openStage({ rules });
   await stage.greeted();
   const answer = await stage.editor.ask('session/new', { cwd: '/elsewhere', mcpServers: [] });

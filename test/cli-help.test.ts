@@ -101,9 +101,9 @@ test('zsh and fish say the same with words beside it; other shells are told whic
 
 test('suggested commands begin with how we were called', () => {
   const called = (script: string, env: NodeJS.ProcessEnv = {}) =>
-    ownName({ argv: ['node', script], env, cwd: '/work' });
+    ownName({ argv: ['node', script], env, cwd: '/repo' });
   expect(called('/usr/local/bin/tollbridge')).toBe('tollbridge');
   expect(called('/x/_npx/1/node_modules/.bin/tollbridge', { npm_command: 'exec' })).toBe('npx tollbridge');
-  expect(called('/work/dist/src/main.js')).toBe('node dist/src/main.js');
+  expect(called('/repo/dist/src/main.js')).toBe('node dist/src/main.js');
   expect(quoted("it's here")).toBe("'it'\\''s here'");
 });

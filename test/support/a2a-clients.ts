@@ -76,15 +76,12 @@ export async function oldClient(url: string, binding: Binding, token = 'ana'): P
 
   async function* heard(events: AsyncGenerator<unknown>): AsyncGenerator<Heard> {
     for await (const event of events) {
-      // biome-ignore lint/suspicious/noExplicitAny: told apart by kind
-      const said = event as any;
+      const said = event as OldEvent;
       if (said.kind === 'task') {
-        // biome-ignore lint/suspicious/noExplicitAny: parts of any kind
-        const texts = (said.artifacts ?? []).flatMap(({ parts }: any) => parts.map(({ text }: any) => text));
+        const texts = (said.artifacts ?? []).flatMap(({ parts }) => parts.map(({ text }) => text));
         yield { kind: 'task', taskId: said.id, state: word(said.status.state), text: texts.join('') };
       } else if (said.kind === 'status-update') {
-        // biome-ignore lint/suspicious/noExplicitAny: parts of any kind
-        const data = said.status.message?.parts.find(({ kind }: any) => kind === 'data')?.data;
+        const data = said.status.message?.parts.find(({ kind }) => kind === 'data')?.data;
         yield { kind: 'status', taskId: said.taskId, state: word(said.status.state), data };
       } else if (said.kind === 'artifact-update') {
         yield { kind: 'artifact', taskId: said.taskId, text: said.artifact.parts[0]?.text };
@@ -106,3 +103,18 @@ export async function oldClient(url: string, binding: Binding, token = 'ana'): P
     state: async (id) => word((await client.getTask({ id })).status.state),
   };
 }
+
+/** What 0.3 streams carry, as far as it is looked at here. */
+interface OldPart {
+  readonly kind: string;
+  readonly text?: string;
+  readonly data?: Record<string, unknown>;
+}
+interface OldStatus {
+  readonly state: string;
+  readonly message?: { readonly parts: readonly OldPart[] };
+}
+type OldEvent =
+  | { kind: 'task'; id: string; status: OldStatus; artifacts?: readonly { readonly parts: readonly OldPart[] }[] }
+  | { kind: 'status-update'; taskId: string; status: OldStatus }
+  | { kind: 'artifact-update'; taskId: string; artifact: { readonly parts: readonly OldPart[] } };

@@ -55,7 +55,7 @@ export interface Stage {
   prompt(text?: string): Promise<Wire>;
 }
 
-export const CWD = '/work/project';
+export const CWD = '/repo/project';
 export const editorPerson: Actor = { id: 'local:ana', kind: 'person', scopes: ['*'], door: 'acp' };
 
 export interface StageOptions extends TestHouseOptions {
