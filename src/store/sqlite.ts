@@ -2,13 +2,14 @@
  * The store in one SQLite file: durable with nothing to set up, safe with several processes on the same file. This
  * file only puts the parts together; what they do is in `sqlite/`.
  */
-import { type CoreEvent, eventId, position } from '../model/events.ts';
+import { type CoreEvent, type Cursor, eventId, position, type Stream } from '../model/events.ts';
 import type { Clock, Closable, Logger, Projector, Row, Store } from '../ports.ts';
 import { createBatches } from './sqlite/batch.ts';
 import { createBlobs } from './sqlite/blobs.ts';
 import { createCommits } from './sqlite/commits.ts';
 import { openConnection } from './sqlite/connection.ts';
 import { createFollowing } from './sqlite/follow.ts';
+import { createLately } from './sqlite/lately.ts';
 import { createLeases } from './sqlite/lease.ts';
 import { createLog } from './sqlite/log.ts';
 import { patiently } from './sqlite/patience.ts';
@@ -55,12 +56,14 @@ export async function createSqliteStore(options: SqliteOptions): Promise<SqliteS
   const rows = createRows(connection);
   const receipts = createReceipts(connection);
   const writer = createWriter(connection, patienceMs, logger);
+  const lately = createLately(connection);
   const failed = (thrown: unknown): unknown => readFault(thrown, path);
   const following = createFollowing({
     connection,
     log,
     readers,
     reading,
+    lately,
     failed,
     ...(options.queueSize !== undefined && { queueSize: options.queueSize }),
     ...(options.pollMs !== undefined && { pollMs: options.pollMs }),
@@ -69,11 +72,18 @@ export async function createSqliteStore(options: SqliteOptions): Promise<SqliteS
   const commits = createCommits({
     connection,
     log,
-    batches,
+    batches: { ...batches, forget },
     clock,
     writer,
-    written: (batch) => following.publish(batch.first, batch.events),
+    written({ first, events, firstPlace, chars }) {
+      lately.add({ first, events: events.slice(), firstPlace, chars });
+      following.publish(first, events);
+    },
   });
+  function forget(): void {
+    batches.forget();
+    lately.clear();
+  }
   const blobs = createBlobs(connection, writer.transact);
   const leases = createLeases(`${path}.leases`);
   const rebuild = createRebuild(connection, log, projector, writer);
@@ -103,6 +113,14 @@ export async function createSqliteStore(options: SqliteOptions): Promise<SqliteS
     }
   }
 
+  function startOf(stream: Stream, after: Cursor | 'now' | undefined): number {
+    // Now is when the caller asked, not when it first waits.
+    if (after === 'now') return log.last();
+    if (after === undefined) return lately.start(stream) ?? reading.start(stream, after);
+    const at = position(after);
+    return at !== undefined && lately.holds(at) ? at : reading.start(stream, after);
+  }
+
   let closing: Promise<void> | undefined;
   async function close(): Promise<void> {
     await commits.close();
@@ -117,9 +135,8 @@ export async function createSqliteStore(options: SqliteOptions): Promise<SqliteS
     read: (range) => guarded(reading.read(range)),
     follow({ stream, after }, signal) {
       try {
-        // Now is when the caller asked, not when it first waits.
-        const from = after === 'now' ? log.last() : reading.start(stream, after);
-        return following.follow(stream, from, signal);
+        commits.check();
+        return following.follow(stream, startOf(stream, after), signal);
       } catch (thrown) {
         return refused(failed(thrown));
       }
@@ -152,6 +169,7 @@ export async function createSqliteStore(options: SqliteOptions): Promise<SqliteS
     retain: (before) =>
       inTurn(async () => {
         const done = await retain(before);
+        lately.clear();
         await writer.transact(blobs.sweep);
         leases.sweep();
         return done;

@@ -25,6 +25,10 @@ export interface Batch {
   release(): void;
   readonly events: readonly CoreEvent[];
   readonly first: number;
+  /** Places new in this batch have this number or a later one. */
+  readonly firstPlace: number;
+  /** Length of the events' texts. */
+  readonly chars: number;
   readonly tip: Tip;
   readonly empty: boolean;
 }
@@ -55,6 +59,7 @@ export function createBatches({ connection, log, rows, receipts, projector }: Ba
   function begin(tip: Tip, clock: string): Batch {
     const now = clock > tip.at ? clock : tip.at;
     const first = tip.position + 1;
+    const firstPlace = heads.nextPlace();
     const encoder = createEncoder(now);
     const events: CoreEvent[] = [];
     /** The head of each event's resource, and its place. */
@@ -192,6 +197,12 @@ export function createBatches({ connection, log, rows, receipts, projector }: Ba
       release,
       events,
       first,
+      firstPlace,
+      get chars() {
+        let chars = 0;
+        for (let at = 4; at < values.length; at += 5) chars += (values[at] as string).length;
+        return chars;
+      },
       get tip() {
         return events.length > 0 ? { position: first + events.length - 1, at: now } : tip;
       },

@@ -5,6 +5,7 @@
 import type { CoreEvent, Stream } from '../../model/events.ts';
 import type { Connection } from './connection.ts';
 import { createFollower, type Follower } from './follower.ts';
+import type { Lately } from './lately.ts';
 import type { Log } from './log.ts';
 import type { Readers } from './reader.ts';
 import type { Reading } from './reading.ts';
@@ -21,6 +22,7 @@ export interface FollowingDeps {
   readonly log: Log;
   readonly readers: Readers;
   readonly reading: Reading;
+  readonly lately: Lately;
   readonly queueSize?: number;
   readonly pollMs?: number;
   /** What a follower is told of an error. */
@@ -28,7 +30,7 @@ export interface FollowingDeps {
 }
 
 export function createFollowing(deps: FollowingDeps): Following {
-  const { connection, log, readers, reading, queueSize = 1024, pollMs = 20, failed } = deps;
+  const { connection, log, readers, reading, lately, queueSize = 1024, pollMs = 20, failed } = deps;
   /** Live followers by stream. */
   const live = new Map<string, Set<Follower>>();
   const everyone = new Set<Follower>();
@@ -107,6 +109,11 @@ export function createFollowing(deps: FollowingDeps): Following {
         failed,
         last: log.last,
         pagesAfter: (at) => reading.pages(stream, at),
+        lately(at) {
+          const found = lately.after(stream, at);
+          // What others wrote and was handed out since is not among it.
+          return found && (liveCount === 0 || published <= found.upTo) ? found : undefined;
+        },
         goLive: (self, upTo) => goLive(key, self, upTo),
         leave: (self) => leave(key, self),
         ended: (self) => everyone.delete(self),

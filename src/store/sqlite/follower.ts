@@ -19,6 +19,8 @@ export interface FollowerDeps {
   readonly signal: AbortSignal;
   readonly queueSize: number;
   pagesAfter(at: number): Pages;
+  /** What came after this place, and up to where, if all of it is in memory. */
+  lately(at: number): { readonly events: readonly CoreEvent[]; readonly upTo: number } | undefined;
   /** Where the log ends at this moment. */
   last(): number;
   /** Nothing is left up to `upTo`: from there on events are to be handed over. */
@@ -37,8 +39,9 @@ export function createFollower(deps: FollowerDeps): Follower {
   const { signal } = deps;
   /** Where the last event is that was delivered or is in the queue. */
   let reached = deps.after;
-  /** Where to read on; undefined while live. */
-  let pages: Pages | undefined = deps.pagesAfter(reached);
+  let live = false;
+  /** Where to read on, once reading has begun. */
+  let pages: Pages | undefined;
   /** Texts while reading, events while live. */
   let queue: (string | CoreEvent)[] = [];
   let taken = 0;
@@ -102,35 +105,52 @@ export function createFollower(deps: FollowerDeps): Follower {
   /** Too slow: forget the queue and read it from the log again. */
   function fallBack(): void {
     deps.leave(follower);
+    live = false;
     const oldest = queue[taken] as CoreEvent;
     reached = (position(oldest.id) ?? 1) - 1;
     clear();
-    pages = deps.pagesAfter(reached);
   }
 
   function serve(): void {
-    while (looks.length > 0) {
-      const value = fromQueue();
-      if (!value) break;
-      looks.shift()!.resolve({ value, done: false });
+    answer();
+    if (looks.length === 0 || live || soon) return;
+    const recent = pages ? undefined : deps.lately(reached);
+    if (recent) {
+      queue.push(...recent.events);
+      goLive(recent.upTo);
+      answer();
+      return;
     }
     // A turn of the event loop between pages, or a reader of a long past would be alone in the process.
-    if (looks.length > 0 && pages && !soon) soon = setImmediate(readOn);
+    soon = setImmediate(readOn);
+  }
+
+  function answer(): void {
+    while (looks.length > 0) {
+      const value = fromQueue();
+      if (!value) return;
+      looks.shift()!.resolve({ value, done: false });
+    }
+  }
+
+  function goLive(upTo: number): void {
+    reached = upTo;
+    live = true;
+    pages = undefined;
+    deps.goLive(follower, upTo);
   }
 
   function readOn(): void {
     soon = undefined;
     try {
       const upTo = deps.last();
-      const { items, done } = pages!.next(upTo);
+      pages ??= deps.pagesAfter(reached);
+      const { items, done } = pages.next(upTo);
       for (const { position: at, text } of items) {
         queue.push(text);
         reached = at;
       }
-      if (done && items.length === 0) {
-        pages = undefined;
-        deps.goLive(follower, upTo);
-      }
+      if (done && items.length === 0) goLive(upTo);
     } catch (thrown) {
       if (isBusy(thrown)) soon = setTimeout(readOn, pauseMs());
       else fail(deps.failed(thrown));

@@ -28,6 +28,8 @@ export interface Heads {
   find(object: string, id: string): Head | undefined;
   claim(object: string, id: string): Head;
   place(head: Head, ids: Ids): Place;
+  /** The number the next new place is given. */
+  nextPlace(): number;
   /** Write the names given out since the last call. */
   write(): void;
   forget(): void;
@@ -68,7 +70,13 @@ export function createHeads(connection: Connection): Heads {
     return head;
   }
 
+  function placeNumber(): number {
+    nextPlace ??= nextOf(lastPlace);
+    return nextPlace;
+  }
+
   return {
+    nextPlace: placeNumber,
     find: (object, id) => known.get(object, id) ?? load(object, id),
     claim(object, id) {
       const head = known.get(object, id) ?? load(object, id);
@@ -84,8 +92,8 @@ export function createHeads(connection: Connection): Heads {
       for (const place of head.places) if (sameIds(place.ids, ids)) return place;
       let number = head.places.find((place) => sameIds(named(place.ids), named(ids)))?.number;
       if (number === undefined) {
-        nextPlace ??= nextOf(lastPlace);
-        number = nextPlace++;
+        number = placeNumber();
+        nextPlace = number + 1;
         const { task_id, session_id, workspace_id } = named(ids);
         newPlaces.push(number, head.number, task_id, session_id, workspace_id);
       }

@@ -1,0 +1,109 @@
+/**
+ * The end of the log, as this process has just written it. Whoever follows what it has only now submitted finds it here
+ * and need not ask the file for what was in memory a moment ago. Always one piece up to the last commit, never a long
+ * one, and nothing at all once another process has written or something was pruned.
+ */
+import type { CoreEvent, Stream } from '../../model/events.ts';
+import type { Connection } from './connection.ts';
+
+/** One commit: its events are contiguous, and every place that was new in it has at least this number. */
+export interface Written {
+  readonly first: number;
+  readonly events: readonly CoreEvent[];
+  readonly firstPlace: number;
+  /** About how much memory the events take. */
+  readonly chars: number;
+}
+
+export interface Lately {
+  add(written: Written): void;
+  /** A position behind which all of this stream is here; undefined when some of it is older. */
+  start(stream: Stream): number | undefined;
+  /** Everything this stream has behind `after`, and up to where that is known; undefined when it is not all here. */
+  after(stream: Stream, after: number): { readonly events: CoreEvent[]; readonly upTo: number } | undefined;
+  /** True for a place inside what is kept. */
+  holds(position: number): boolean;
+  clear(): void;
+}
+
+const MOST_EVENTS = 1024;
+const MOST_CHARS = 2_097_152;
+
+export function createLately(connection: Connection): Lately {
+  const firstOfTask = connection.prepare('SELECT min(id) FROM places WHERE task = ?');
+  const firstOfSession = connection.prepare('SELECT min(id) FROM places WHERE session = ?');
+  let kept: Written[] = [];
+  let count = 0;
+  let chars = 0;
+
+  const last = (): number => {
+    const newest = kept.at(-1);
+    return newest ? newest.first + newest.events.length - 1 : -1;
+  };
+
+  function clear(): void {
+    kept = [];
+    count = 0;
+    chars = 0;
+  }
+
+  function holds(position: number): boolean {
+    return kept.length > 0 && position >= kept[0]!.first - 1 && position <= last();
+  }
+
+  return {
+    holds,
+    clear,
+    add(written) {
+      if (kept.length > 0 && written.first !== last() + 1) clear();
+      kept.push(written);
+      count += written.events.length;
+      chars += written.chars;
+      while (kept.length > 1 && (count > MOST_EVENTS || chars > MOST_CHARS)) {
+        const oldest = kept.shift()!;
+        count -= oldest.events.length;
+        chars -= oldest.chars;
+      }
+    },
+    start(stream) {
+      const oldest = kept[0];
+      if (!oldest) return undefined;
+      if (stream.of === 'resource') {
+        const born = kept.some(({ events }) => events.some((event) => event.sequence === 1 && isIn(stream, event)));
+        return born ? oldest.first - 1 : undefined;
+      }
+      if (stream.of !== 'task' && stream.of !== 'session') return undefined;
+      // Places are numbered as they come: a stream whose first one is new here has nothing older.
+      const select = stream.of === 'task' ? firstOfTask : firstOfSession;
+      const place = (select.get([stream.id]) as [number | null])[0];
+      return place !== null && place >= oldest.firstPlace ? oldest.first - 1 : undefined;
+    },
+    after(stream, after) {
+      if (!holds(after)) return undefined;
+      const events: CoreEvent[] = [];
+      for (const written of kept) {
+        const from = Math.max(0, after + 1 - written.first);
+        for (let at = from; at < written.events.length; at++) {
+          const event = written.events[at]!;
+          if (isIn(stream, event)) events.push(event);
+        }
+      }
+      return { events, upTo: last() };
+    },
+  };
+}
+
+function isIn(stream: Stream, event: CoreEvent): boolean {
+  switch (stream.of) {
+    case 'all':
+      return true;
+    case 'task':
+      return event.task_id === stream.id;
+    case 'session':
+      return event.session_id === stream.id;
+    case 'workspace':
+      return event.workspace_id === stream.id;
+    case 'resource':
+      return event.resource.id === stream.id && event.resource.object === stream.object;
+  }
+}
