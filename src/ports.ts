@@ -236,6 +236,8 @@ export interface ReplayClaim {
 export interface PolicyEngine {
   readonly name: string;
   decide(action: Action, signal: AbortSignal): Promise<Decision>;
+  /** The same answer at once, where nobody has to be waited for; undefined where somebody has. */
+  judge?(action: Action): Decision | undefined;
   /** How long it may take over an answer, when that is longer than rules take. */
   readonly patienceMs?: number;
   /** For an engine that wants to know how things went: called once, when the house is open. */

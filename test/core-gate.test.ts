@@ -52,6 +52,28 @@ function lastDecision(log: readonly CoreEvent[]): CoreEvent {
 
 const ALLOW_SEND = '- { id: may-send, when: { kind: tool, tool: send }, then: allow, say: sending is fine }';
 
+describe('an answer at once', () => {
+  const quiet = { info() {}, warn() {}, error() {} };
+  const about = { id: 'a', kind: 'tool', actor: ana, workspace_id: 'w', arguments: {} } as unknown as Action;
+  const never = () => Promise.reject(new Error('was waited for'));
+  const asked = (judge: () => unknown) =>
+    createGate({ policy: { name: 'p', decide: never, judge } as PolicyEngine, timeoutMs: 100, log: quiet })(about);
+
+  test('is taken without waiting for anyone', async () => {
+    expect(await asked(() => ({ verdict: 'allow', reason: 'fine', engine: 'p' }))).toMatchObject({ verdict: 'allow' });
+  });
+  test.each([
+    ['thrown', () => JSON.parse('{')],
+    ['nonsense', () => ({ verdict: 'sure', reason: 'fine' })],
+    ['no answer at all', () => null],
+  ])('that is %s is a no', async (_, judge) => {
+    expect(await asked(judge)).toMatchObject({ verdict: 'block', code: 'policy_failed' });
+  });
+  test('that is not there yet is waited for', async () => {
+    expect(await asked(() => undefined)).toMatchObject({ verdict: 'block', code: 'policy_failed' });
+  });
+});
+
 describe('every verdict', () => {
   test('allow: the tool runs once, and the record says by which rule', async () => {
     const { tools, result, decision } = await act({ rules: ALLOW_SEND });

@@ -74,6 +74,30 @@ describe('the strictest answer wins', () => {
     ]);
     expect(answer).toMatchObject({ engine: 'tier', ask: { to: ['ann'], expires_ms: 60_000 } });
   });
+  test('what can be said at once is what would have been said with waiting', async () => {
+    const rules = '- { id: r, when: { kind: tool }, then: allow }';
+    const cedar = createCedarEngine({ policies: await loadPolicies({ rules, files: [] }) });
+    const own = [createPersonaEngine(), createQuotaEngine({ clock: { now: () => NOW } }), cedar];
+    const chain = createPolicyChain({ engines: own });
+    for (const action of [anAction(), anAction({ tier: 'suggest' }), anAction({ tier: 'shadow' })]) {
+      expect(chain.judge(action)).toEqual(await chain.decide(action, quiet));
+    }
+  });
+  test('whoever outside has a say is waited for', () => {
+    const chain = createPolicyChain({ engines: [createPersonaEngine(), says('outside', { verdict: 'allow' })] });
+    expect(chain.judge(anAction())).toBeUndefined();
+  });
+  test('an engine of ours that throws is a no at once, too', () => {
+    const broken = {
+      ...says('broken', { verdict: 'allow' }),
+      judge(): Decision {
+        throw new Error('secret words');
+      },
+    };
+    const answer = createPolicyChain({ engines: [broken] }).judge(anAction());
+    expect(answer).toMatchObject({ verdict: 'block', code: 'policy_error' });
+    expect(JSON.stringify(answer)).not.toContain('secret words');
+  });
   test('no engine at all is a no', async () => {
     expect(await decide([])).toMatchObject({ verdict: 'block', code: 'policy_error' });
   });

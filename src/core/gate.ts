@@ -17,7 +17,28 @@ export interface GateDeps {
 export type Gate = (action: Action) => Promise<Decision>;
 
 export function createGate({ policy, timeoutMs, log }: GateDeps): Gate {
+  function failed(action: Action, cause: unknown): Decision {
+    log.error({ err: cause, action: action.id }, 'policy did not decide; the action is blocked');
+    return blocked('policy_failed', 'policy could not be evaluated', policy.name);
+  }
+
+  function sound(decision: unknown): Decision {
+    if (isDecision(decision)) return decision;
+    throw new Error(`${policy.name} answered with something that is not a decision`);
+  }
+
   return async (action) => {
+    try {
+      // Rules alone need no waiting, and so no clock that watches over it.
+      const atOnce = policy.judge?.(action);
+      if (atOnce !== undefined) return sound(atOnce);
+    } catch (cause) {
+      return failed(action, cause);
+    }
+    return await waited(action);
+  };
+
+  async function waited(action: Action): Promise<Decision> {
     // A timer of our own rather than AbortSignal.timeout, so that a quick decision leaves nothing ticking.
     const deadline = new AbortController();
     let timer: NodeJS.Timeout | undefined;
@@ -29,18 +50,16 @@ export function createGate({ policy, timeoutMs, log }: GateDeps): Gate {
       }, waitMs);
     });
     try {
-      const decision = await Promise.race([policy.decide(action, deadline.signal), late]);
-      if (!isDecision(decision)) throw new Error(`${policy.name} answered with something that is not a decision`);
-      return decision;
+      return sound(await Promise.race([policy.decide(action, deadline.signal), late]));
     } catch (cause) {
-      log.error({ err: cause, action: action.id }, 'policy did not decide; the action is blocked');
+      const refused = failed(action, cause);
       return deadline.signal.aborted
         ? blocked('policy_timed_out', `policy did not answer within ${waitMs} ms`, policy.name)
-        : blocked('policy_failed', 'policy could not be evaluated', policy.name);
+        : refused;
     } finally {
       clearTimeout(timer);
     }
-  };
+  }
 }
 
 export function blocked(code: string, reason: string, engine = 'bridge'): Decision {
@@ -106,5 +125,7 @@ function recordedActor({ id, kind, tenant_id, door }: Actor): DecidedPayload['ac
 }
 
 function omitUndefined<T extends object>(value: T): T {
-  return Object.fromEntries(Object.entries(value).filter(([, v]) => v !== undefined)) as T;
+  const kept: Partial<T> = {};
+  for (const name in value) if (value[name] !== undefined) kept[name] = value[name];
+  return kept as T;
 }

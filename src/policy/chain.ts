@@ -26,6 +26,8 @@ export interface ChainDeps {
 }
 
 export interface PolicyChain extends PolicyEngine {
+  /** Undefined while somebody outside has a say. */
+  judge(action: Action): Decision | undefined;
   inputs(action: Action): readonly NamedValue[];
 }
 
@@ -37,47 +39,84 @@ export function createPolicyChain({ engines, timeoutMs = DEFAULT_TIMEOUT_MS }: C
     get patienceMs() {
       return patience();
     },
+    judge(action) {
+      if (!engines.every(isPure)) return undefined;
+      const hearing = openHearing(action);
+      for (const engine of engines) if (!hearing.hear(engine, askPure(engine, hearing.current()))) break;
+      return hearing.answer(engines);
+    },
     async decide(action, signal) {
       const deadline = performance.now() + Math.max(timeoutMs, patience());
-      const said: Decision[] = [];
-      let current = action;
-      let shadowed: Decision | undefined;
+      const hearing = openHearing(action);
       for (const engine of engines) {
-        const decision = checked(engine, await ask(engine, current, signal, deadline - performance.now()));
-        if (isShadow(engine, decision) && !shadowed) {
-          // Nothing will act, but what the others would have said is the point of a shadow.
-          shadowed = decision;
-          if (decision.would_be === 'block') break;
-          continue;
-        }
-        said.push(decision);
-        if (decision.verdict === 'block') break;
-        if (decision.arguments !== undefined && REWRITES.includes(decision.verdict)) {
-          if (clashes(action, current, decision.arguments)) {
-            said.push(clash(engine.name));
-            break;
-          }
-          // Later engines judge what would run, not what was first asked for.
-          current = { ...current, arguments: decision.arguments };
-        }
+        const said = await ask(engine, hearing.current(), signal, deadline - performance.now());
+        if (!hearing.hear(engine, said)) break;
       }
-      const answer = shadowed ? inShadow(shadowed, said) : combine(said, action, current);
-      return withVersion(answer, said, engines);
+      return hearing.answer(engines);
     },
     inputs: (action) => engines.flatMap((engine) => (engine as Partial<PureEngine>).inputs?.(action) ?? []),
   };
 }
 
+interface Hearing {
+  /** The act as those heard so far would have it run. */
+  current(): Action;
+  /** False when nobody else has to be heard. */
+  hear(engine: PolicyEngine, said: unknown): boolean;
+  answer(engines: readonly PolicyEngine[]): Decision;
+}
+
+/** What the engines say about one act, in turn, and what follows from it. */
+function openHearing(action: Action): Hearing {
+  const said: Decision[] = [];
+  let current = action;
+  let shadowed: Decision | undefined;
+  return {
+    current: () => current,
+    hear(engine, answered) {
+      const decision = checked(engine, answered);
+      if (isShadow(engine, decision) && !shadowed) {
+        // Nothing will act, but what the others would have said is the point of a shadow.
+        shadowed = decision;
+        return decision.would_be !== 'block';
+      }
+      said.push(decision);
+      if (decision.verdict === 'block') return false;
+      if (decision.arguments !== undefined && REWRITES.includes(decision.verdict)) {
+        if (clashes(action, current, decision.arguments)) {
+          said.push(clash(engine.name));
+          return false;
+        }
+        // Later engines judge what would run, not what was first asked for.
+        current = { ...current, arguments: decision.arguments };
+      }
+      return true;
+    },
+    answer(engines) {
+      const answer = shadowed ? inShadow(shadowed, said) : combine(said, action, current);
+      return withVersion(answer, said, engines);
+    },
+  };
+}
+
 /** Pure engines answer at once. Others get a signal of their own, and are left behind when it fires. */
 async function ask(engine: PolicyEngine, action: Action, signal: AbortSignal, msLeft: number): Promise<unknown> {
+  if (signal.aborted || msLeft <= 0) return late(engine.name);
+  if (isPure(engine)) return askPure(engine, action);
+  return await askOutside(engine, action, signal, msLeft).catch(() => failed(engine.name));
+}
+
+function askPure(engine: PureEngine, action: Action): unknown {
   try {
-    if (signal.aborted || msLeft <= 0) return late(engine.name);
-    if (isPure(engine)) return engine.judge(action);
-    return await askOutside(engine, action, signal, msLeft);
+    return engine.judge(action);
   } catch {
-    // The cause may quote arguments; the reason goes to people and into the log, so it does not.
-    return block(engine.name, 'policy_error', `${engine.name} failed while deciding, which counts as no`);
+    return failed(engine.name);
   }
+}
+
+/** The cause may quote arguments; the reason goes to people and into the log, so it does not. */
+function failed(name: string): Decision {
+  return block(name, 'policy_error', `${name} failed while deciding, which counts as no`);
 }
 
 function askOutside(engine: PolicyEngine, action: Action, signal: AbortSignal, msLeft: number): Promise<unknown> {
