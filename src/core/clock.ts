@@ -3,7 +3,23 @@ import { randomFillSync } from 'node:crypto';
 import { monotonicFactory } from 'ulid';
 import type { Clock, Ids } from '../ports.ts';
 
-export const systemClock: Clock = { now: () => new Date().toISOString() };
+export const systemClock: Clock = createClock();
+
+/** Spelling a time costs more than reading it, and many are asked for within one millisecond. */
+function createClock(): Clock {
+  let at = Number.NaN;
+  let spelled = '';
+  return {
+    now() {
+      const now = Date.now();
+      if (now !== at) {
+        at = now;
+        spelled = new Date(now).toISOString();
+      }
+      return spelled;
+    },
+  };
+}
 
 /** Ids sort by the moment they were made, also within one millisecond. */
 export function createIds(): Ids {

@@ -53,6 +53,8 @@ export interface Endings {
 interface Book {
   readonly account: Account;
   cursor: Cursor | undefined;
+  /** Whether the task has made any file. */
+  files: boolean;
 }
 
 export function createEndings(deps: EndingsDeps): Endings {
@@ -60,7 +62,7 @@ export function createEndings(deps: EndingsDeps): Endings {
   const books = new Map<string, Book>();
 
   async function catchUp(taskId: string): Promise<Book> {
-    const book = books.get(taskId) ?? { account: issuer.account(), cursor: undefined };
+    const book = books.get(taskId) ?? { account: issuer.account(), cursor: undefined, files: false };
     books.set(taskId, book);
     const range = { stream: { of: 'task', id: taskId } as const, ...(book.cursor && { after: book.cursor }) };
     for await (const event of store.read(range)) enter(book, event);
@@ -71,28 +73,33 @@ export function createEndings(deps: EndingsDeps): Endings {
     if (event.sequence !== book.account.sequence + 1) return; // someone else wrote in between; catch-up reads it
     book.account.add(event);
     book.cursor = event.id;
+    if (event.event.startsWith('artifact.')) book.files = true;
   }
 
   async function finish(taskId: string, end: End, options: EndOptions): Promise<{ task: Task; won: boolean }> {
     const known = await store.get<Task & Row>('task', taskId);
     if (!known) throw new Fault('not_found', `no task ${taskId}`);
-    const [persona, workspace, artifacts] = await Promise.all([
+    const [persona, workspace] = await Promise.all([
       known.persona_id ? store.get<Persona & Row>('persona', known.persona_id) : undefined,
       store.get<Workspace & Row>('workspace', known.workspace_id),
-      store.list<Artifact & Row>({ object: 'artifact', where: { task_id: taskId }, limit: 200 }),
     ]);
-    const facts = { persona, workspace, artifacts: artifacts.filter((a) => a.metadata.spilled !== true) };
 
     for (let tries = 0; ; tries += 1) {
       // What this process wrote it has seen; whatever else there is turns up as stale, and then it is read.
       const book = (tries === 0 && books.get(taskId)) || (await catchUp(taskId));
       try {
+        const facts = { persona, workspace, artifacts: book.files ? await filesOf(taskId) : [] };
         return await tryFinish(taskId, end, options, book, facts, tries);
       } catch (cause) {
         if (cause instanceof Stale && tries < MOST_TRIES) continue;
         throw cause;
       }
     }
+  }
+
+  async function filesOf(taskId: string): Promise<readonly Artifact[]> {
+    const all = await store.list<Artifact & Row>({ object: 'artifact', where: { task_id: taskId }, limit: 200 });
+    return all.filter(({ metadata }) => metadata.spilled !== true);
   }
 
   async function tryFinish(taskId: string, end: End, options: EndOptions, book: Book, facts: Known, tries: number) {
@@ -242,7 +249,7 @@ export function createEndings(deps: EndingsDeps): Endings {
     finish,
     async open(taskId, written) {
       if (!written || books.has(taskId)) return void (await catchUp(taskId));
-      const book: Book = { account: issuer.account(), cursor: undefined };
+      const book: Book = { account: issuer.account(), cursor: undefined, files: false };
       books.set(taskId, book);
       for (const event of written) if (event.task_id === taskId) enter(book, event);
     },

@@ -19,6 +19,17 @@ export interface Pins {
 }
 
 export function createPins({ store, log, hash, tools }: Context & { readonly tools: Tools }): Pins {
+  /** Names of pins, by what is pinned. */
+  const names = new WeakMap<Skill, { readonly server: string; readonly id: string }>();
+
+  function nameOf({ skill, server }: FoundTool): string {
+    const known = names.get(skill);
+    if (known?.server === server) return known.id;
+    const id = pinId(hash, server, skill.name);
+    names.set(skill, { server, id });
+    return id;
+  }
+
   /** First sight pins; a second definition is kept beside the first, so that people can look at both. */
   async function pinOf(id: string, found: FoundTool): Promise<Skill> {
     const known = await store.get<Skill & Row>('skill', id);
@@ -43,7 +54,7 @@ export function createPins({ store, log, hash, tools }: Context & { readonly too
     if (!tool || !server || !definition || evidence !== 'held') return undefined;
     const found = await tools.find(tool, server);
     if (!found?.pinned || found.definition !== definition) return undefined;
-    const pin = await pinOf(pinId(hash, server, tool), found);
+    const pin = await pinOf(nameOf(found), found);
     if (pin.version === definition) return undefined;
     const what = differences(pin, bodyOf(found)).join('; ');
     return blocked('definition_changed', `${tool} of ${server} is no longer what it was: ${what}`);

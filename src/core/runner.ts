@@ -222,7 +222,7 @@ export function createRunner(deps: RunnerDeps): Runner {
         onlyIf: (run) => run?.instance === instance,
       }),
     );
-    controller.abort(); // whatever still listens for this task has nothing to wait for
+    controller.abort(ENDED); // whatever still listens for this task has nothing to wait for
   }
 
   /** A store that is down for a while must not cost a task its end; a restart would find it otherwise. */
@@ -404,6 +404,8 @@ function stopped(end: End, failure: Failure | undefined): End {
 }
 
 /** Told apart from a stop by whoever works elsewhere: that work goes on, and is found again after the restart. */
+/** Said once and to everyone: an error made anew for each task costs a look at the stack. */
+const ENDED = new Fault('client_closed', 'the work has ended');
 const LEAVING = new Fault('unavailable', 'the gateway is closing and comes back for this work');
 
 /** The agent as the gate sees it: it acts for whoever gave it the task, and has no scopes of its own. */

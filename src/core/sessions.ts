@@ -18,7 +18,7 @@ import {
   placeOf,
   transcriptEvents,
 } from './transcript.ts';
-import { completeSession } from './views.ts';
+import { completeSession, newSession } from './views.ts';
 
 type Kinds = Extract<CommandKind, `session.${string}` | 'message.append'>;
 
@@ -71,7 +71,7 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
       const messages = await Promise.all(
         (body.initial_messages ?? []).map((input) => messageEvents(deps, place, input, actor.id)),
       );
-      const { result, repeated } = await log.commit({
+      const { result, repeated, events } = await log.commit({
         ...claim,
         decide(at) {
           const session: Session = {
@@ -96,6 +96,8 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
           return { events: [sessionEvent('session.created', session, actor.id), ...messages.flat()], result: { id } };
         },
       });
+      const [created] = events;
+      if (created && events.length === 1) return accepted('session.create', newSession(created), false);
       const made = (result as { id: string }).id;
       return accepted('session.create', await seen(actor, made), repeated);
     },

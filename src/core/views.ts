@@ -1,7 +1,8 @@
 /** Resources as doors see them: projections, completed with what is counted or looked up at the moment of reading. */
 import type { Actor } from '../model/actions.ts';
-import type { CoreEvent } from '../model/events.ts';
+import type { CoreEvent, Cursor } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
+import type { SessionPayload } from '../model/payloads.ts';
 import type { ReceiptResource, Session } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import { RECEIPT_SCHEMA } from '../model/words.ts';
@@ -130,6 +131,16 @@ export async function completeSession(
     store.get<Tally>('tally', session.id),
     store.tip({ of: 'session', id: session.id }),
   ]);
+  return counted(session, tally, last);
+}
+
+/** A session nothing has happened in yet: the event that opened it says all there is to say. */
+export function newSession({ id, created_at, payload }: CoreEvent): Session & Row {
+  const { session } = payload as unknown as SessionPayload;
+  return counted({ ...session, updated_at: created_at }, undefined, id);
+}
+
+function counted(session: Session & Row, tally: Tally | undefined, last: Cursor | undefined): Session & Row {
   const fixed = session.state === 'CLOSED' || session.state === 'FAILED' || session.state === 'PAUSED';
   return {
     ...session,

@@ -10,7 +10,7 @@ import { createRecent } from './recent.ts';
 export interface Rows {
   /** As the transaction sees it. The same object may be handed out again: do not change it. */
   peek(object: string, id: string): Row | undefined;
-  /** As the disk has it: a fresh copy. Only while what is remembered is known to hold. */
+  /** As the disk has it, frozen: everyone gets the same one. Only while what is remembered is known to hold. */
   get(object: string, id: string): Row | undefined;
   list(query: ListQuery): Row[];
   /** `born` places a row that is new in the order; one that is known keeps the place it had. */
@@ -24,10 +24,11 @@ const FILTERS = ['workspace_id', 'session_id', 'task_id', 'parent_task_id', 'sta
 const REMEMBERED = 5_000;
 const ABSENT = Symbol('absent');
 
-/** A row and its text: parsing is how a caller gets a copy of its own. */
+/** A row, its text, and the copy that is handed out, made when somebody first asks for it. */
 interface Known {
   readonly body: string;
   readonly row: Row;
+  shown: Row | undefined;
 }
 
 /** The value a list is filtered by; only text counts. */
@@ -57,7 +58,7 @@ export function createRows(connection: Connection): Rows {
     const hit = known.get(object, id);
     if (hit !== undefined) return hit === ABSENT ? undefined : hit;
     const found = select.get([object, id]) as [string] | undefined;
-    const row = found && { body: found[0], row: JSON.parse(found[0]) as Row };
+    const row = found && { body: found[0], row: JSON.parse(found[0]) as Row, shown: undefined };
     known.set(object, id, row ?? ABSENT);
     return row;
   }
@@ -77,7 +78,9 @@ export function createRows(connection: Connection): Rows {
     get(object, id) {
       const found = find(object, id);
       known.age();
-      return found && (JSON.parse(found.body) as Row);
+      if (!found) return undefined;
+      found.shown ??= frozen(JSON.parse(found.body) as Row);
+      return found.shown;
     },
     put(row, born) {
       const before = peek(row.object, row.id);
@@ -87,7 +90,7 @@ export function createRows(connection: Connection): Rows {
       } else {
         upsert.run([row.object, row.id, born, ...FILTERS.map((name) => filterOf(row, name)), body]);
       }
-      known.set(row.object, row.id, { body, row });
+      known.set(row.object, row.id, { body, row, shown: undefined });
     },
     drop(object, id, born) {
       erase.run([object, id, born]);
@@ -115,4 +118,11 @@ export function createRows(connection: Connection): Rows {
     forget: known.clear,
     age: known.age,
   };
+}
+
+/** All the way down, so that nobody can change what others are looking at. */
+function frozen<T>(value: T): T {
+  if (typeof value !== 'object' || value === null) return value;
+  for (const name in value) frozen(value[name]);
+  return Object.freeze(value);
 }
