@@ -32,6 +32,7 @@ import { createEndings, type Endings } from './endings.ts';
 import { createGate, decidedEvent } from './gate.ts';
 import { createLog, type Log, type Redactor } from './log.ts';
 import { offeredTools } from './offered.ts';
+import type { Admit } from './opening.ts';
 import { createPins } from './pins.ts';
 import { type RecordDeps, recordHandlers } from './records.ts';
 import { type Recovered, recover } from './recovery.ts';
@@ -184,6 +185,7 @@ export function createCore(deps: CoreDeps): Core {
 
   const { cancelTask, ...tasks } = taskHandlers({
     ...shared,
+    admit,
     runner,
     quotas: deps.quotas,
     get defaultAgent() {
@@ -202,7 +204,7 @@ export function createCore(deps: CoreDeps): Core {
   };
 
   /** Opening a session is an act like any other: policy may forbid it, and only a yes opens it. */
-  async function admit(...[actor, workspaceId, about]: Parameters<Parameters<typeof sessionHandlers>[0]['admit']>) {
+  async function admit(...[actor, workspaceId, about]: Parameters<Admit>): Promise<void> {
     const action = {
       id: ids.next('action'),
       kind: 'session.open' as const,

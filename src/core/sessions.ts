@@ -7,7 +7,8 @@ import type { Message, Session, Task } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import { isTerminal } from '../model/words.ts';
 import type { Row } from '../ports.ts';
-import { accepted, type Context, earlier, type Handlers, once, orEarlier } from './context.ts';
+import { accepted, type Context, earlier, type Handlers, once } from './context.ts';
+import { type Admit, admitted, freshSession, mayUse, sessionEvent } from './opening.ts';
 import type { Tally } from './rows.ts';
 import {
   allMessages,
@@ -23,8 +24,7 @@ import { completeSession, newSession } from './views.ts';
 type Kinds = Extract<CommandKind, `session.${string}` | 'message.append'>;
 
 export interface SessionDeps extends Context {
-  /** Asks policy whether a session may be opened; throws when it may not. */
-  readonly admit: (actor: Actor, workspaceId: string, about: JsonObject) => Promise<void>;
+  readonly admit: Admit;
   /** Ends a task that is in the way of closing or cutting back a session. */
   readonly cancelTask: (taskId: string, by: string, reason: string) => Promise<unknown>;
 }
@@ -49,24 +49,19 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
   return {
     'session.create': async (command) => {
       const { actor, body } = command;
-      if (!(await access.workspaceVisible(actor, body.workspace_id))) {
-        throw new Fault('not_found', `no workspace ${body.workspace_id}`);
-      }
-      if (body.persona_id) await access.see(actor, 'persona', body.persona_id);
+      await mayUse(access, actor, body);
       const named = { vault: body.vault_ids, memory: body.memory_ids, skill: body.skill_ids };
       for (const [object, list] of Object.entries(named)) {
         for (const id of list ?? []) await access.see(actor, object, id);
       }
       const claim = once(deps, command, body.workspace_id, 'sessions');
-      const admit = async () => {
-        // What a door says about it is there for rules to look at: a directory, servers it brings along.
-        await deps.admit(actor, body.workspace_id, { persona_id: body.persona_id ?? null, about: body.metadata ?? {} });
-        return undefined;
-      };
-      const before = await orEarlier<Json | undefined>(deps, claim, admit, async (result) => result);
+      const before = await admitted(deps, claim, actor, body);
       if (before) return accepted('session.create', await seen(actor, (before as { id: string }).id), true);
 
       const id = ids.next('session');
+      const lists = Object.fromEntries(
+        Object.entries(named).flatMap(([o, list]) => (list ? [[`${o}_ids`, list]] : [])),
+      );
       const place = placeOf(id, body.workspace_id);
       const messages = await Promise.all(
         (body.initial_messages ?? []).map((input) => messageEvents(deps, place, input, actor.id)),
@@ -74,25 +69,7 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
       const { result, repeated, events } = await log.commit({
         ...claim,
         decide(at) {
-          const session: Session = {
-            id,
-            object: 'session',
-            created_at: at.now,
-            updated_at: at.now,
-            metadata: {
-              ...body.metadata,
-              ...Object.fromEntries(Object.entries(named).flatMap(([o, list]) => (list ? [[`${o}_ids`, list]] : []))),
-            } as JsonObject,
-            workspace_id: body.workspace_id,
-            state: 'IDLE',
-            transcript: {},
-            persona_id: body.persona_id ?? null,
-            root_session_id: id,
-            parent_session_id: null,
-            branch_id: null,
-            summary: null,
-            expires_at: null,
-          };
+          const session = freshSession(id, { ...body, metadata: { ...body.metadata, ...lists } }, at.now);
           return { events: [sessionEvent('session.created', session, actor.id), ...messages.flat()], result: { id } };
         },
       });
@@ -297,11 +274,6 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
       return accepted('message.append', await access.see<Row>(actor, 'message', made), repeated);
     },
   };
-}
-
-function sessionEvent(event: string, session: Session, actor: string): EventDraft {
-  const place = placeOf(session.id, session.workspace_id);
-  return { ...place, event, actor, payload: { session: session as unknown as Json } };
 }
 
 /** Something came in between looking and writing. */

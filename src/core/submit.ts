@@ -13,10 +13,12 @@ import {
 import type { Json, JsonObject } from '../model/schema.ts';
 import { validator } from '../model/validate.ts';
 import type { AgentBackend, Committed, QuotaRules, Row } from '../ports.ts';
+import { requireScope } from './access.ts';
 import type { Acts } from './acts.ts';
 import { accepted, type Context, earlier, type Given, once } from './context.ts';
 import { decidedEvent, type Gate } from './gate.ts';
 import { inTask, move } from './lifecycle.ts';
+import { type Admit, admitted, freshSession, mayUse, sessionEvent } from './opening.ts';
 import { permitFor } from './permit.ts';
 import type { Lane } from './rows.ts';
 import type { Runner } from './runner.ts';
@@ -24,6 +26,7 @@ import { messageEvents } from './transcript.ts';
 
 export interface SubmitDeps extends Context {
   readonly gate: Gate;
+  readonly admit: Admit;
   readonly acts: Acts;
   readonly runner: Runner;
   readonly quotas: QuotaRules;
@@ -39,7 +42,7 @@ export function createSubmit(deps: SubmitDeps) {
 
   return async function submit(command: Given<'task.submit'>) {
     const { actor, body } = command;
-    const session = await access.see<Session & Row>(actor, 'session', body.session_id);
+    const { session, opens } = await sessionFor(command);
     const personaId = body.persona_id ?? session.persona_id ?? null;
     const persona = personaId ? await access.see<Persona & Row>(actor, 'persona', personaId) : undefined;
     for (const [object, id] of [
@@ -64,13 +67,17 @@ export function createSubmit(deps: SubmitDeps) {
       cost: { tasks: 1 },
       ...data,
     };
+    const claim = once(deps, command, session.workspace_id, opens ? 'sessions/tasks' : `${session.id}/tasks`);
+    if (opens) {
+      const before = await admitted(deps, claim, actor, opens);
+      if (before) return await again(actor, before);
+    }
     const decision = await gate(action);
     const recorded = { ...action, arguments: { input_hash: deps.hash(log.clean(body.input)) } };
-    const claim = once(deps, command, session.workspace_id, `${session.id}/tasks`);
     if (decision.verdict === 'block' || decision.verdict === 'defer') {
       // What let the first one in may be used up by now, not least by itself.
-      const before = (await earlier(deps, claim)) as { id: string } | undefined;
-      if (before) return accepted('task.submit', await access.see<Task & Row>(actor, 'task', before.id), true);
+      const before = await earlier(deps, claim);
+      if (before) return await again(actor, before);
       await log.commit({ decide: () => ({ events: [decidedEvent(recorded, decision)] }) });
       throw refusal(decision.verdict, decision.reason, {
         rule_id: decision.rule_id ?? null,
@@ -86,15 +93,11 @@ export function createSubmit(deps: SubmitDeps) {
     const committed = await log.commit({
       ...claim,
       reads: [
-        { object: 'session', id: session.id },
-        { object: 'lane', id: session.id },
+        ...(opens ? [] : ['session', 'lane'].map((object) => ({ object, id: session.id }))),
         ...data.quotas.map((quota) => ({ object: 'quota', id: quota.id })),
       ],
       decide(at) {
-        const now = at.get<Session & Row>('session', session.id);
-        if (!now || now.state === 'CLOSED' || now.state === 'FAILED') {
-          throw new Fault('conflict', `session ${session.id} is closed`);
-        }
+        if (!opens) mustBeOpen(session.id, at.get<Session & Row>('session', session.id));
         const charges = data.quotas.flatMap((quota) => {
           const current = at.get<Quota & Row>('quota', quota.id);
           if (!current) return [];
@@ -138,6 +141,7 @@ export function createSubmit(deps: SubmitDeps) {
         };
         const place = inTask(task);
         const events: EventDraft[] = [
+          ...(opens ? [sessionEvent('session.created', freshSession(session.id, opens, at.now), actor.id)] : []),
           ...said.events.map((event) => (place.trace_id ? { ...event, trace_id: place.trace_id } : event)),
           {
             ...place,
@@ -163,7 +167,7 @@ export function createSubmit(deps: SubmitDeps) {
           })),
         ];
         // A free session starts the work in the same commit: one fsync less, and nobody sees a task that only waits.
-        const free = outside || !at.get<Lane>('lane', session.id);
+        const free = outside || opens !== undefined || !at.get<Lane>('lane', session.id);
         if (free) {
           const more = outside ? { instance: null } : { instance: deps.instance, lane: true };
           events.push(...move(task, 'WORKING', { now: at.now, more }).events);
@@ -185,6 +189,29 @@ export function createSubmit(deps: SubmitDeps) {
     }
     return accepted('task.submit', task, repeated);
   };
+
+  /** Where the work belongs: a conversation that is there, or one that begins with it. */
+  async function sessionFor({ actor, body }: Given<'task.submit'>) {
+    const { session_id, session: opens } = body;
+    if ((session_id === undefined) === (opens === undefined)) {
+      throw new Fault('invalid_request', 'task.submit: a session_id or a session to open, one of them', {
+        param: '/session_id',
+      });
+    }
+    if (session_id !== undefined) {
+      return { session: await access.see<Session & Row>(actor, 'session', session_id), opens: undefined };
+    }
+    requireScope(actor, 'sessions:write');
+    const wanted = opens as NonNullable<typeof opens>;
+    await mayUse(access, actor, wanted);
+    const { workspace_id, persona_id = null } = wanted;
+    return { session: { id: ids.next('session'), workspace_id, persona_id }, opens: wanted };
+  }
+
+  async function again(actor: Actor, result: Json) {
+    const { id } = result as { id: string };
+    return accepted('task.submit', await access.see<Task & Row>(actor, 'task', id), true);
+  }
 
   function agentFor(wanted: string | undefined, persona: Persona | undefined): string {
     const named =
@@ -223,4 +250,9 @@ export function createSubmit(deps: SubmitDeps) {
 /** Refusals of new work are faults of the caller's protocol: nothing was started that could carry a decision. */
 export function refusal(verdict: 'block' | 'defer', reason: string, details: JsonObject): Fault {
   return new Fault(verdict === 'defer' ? 'rate_limited' : 'policy_violation', reason, { details });
+}
+
+function mustBeOpen(id: string, session: Session | undefined): void {
+  if (session && session.state !== 'CLOSED' && session.state !== 'FAILED') return;
+  throw new Fault('conflict', `session ${id} is closed`);
 }

@@ -125,7 +125,9 @@ export const COMMANDS = {
   'branch.end': Body({ branch_id: Id, as: ClosedWord(['merged', 'abandoned']), merged_into: Optional(Type.String()) }),
 
   'task.submit': Body({
-    session_id: Id,
+    session_id: Optional(Id),
+    /** In place of a session that is there: one that is opened for this work, in the same commit. */
+    session: Optional(Type.Object({ workspace_id: Id, persona_id: Optional(MaybeId), metadata: Optional(OpenObject) })),
     input: OpenObject,
     persona_id: Optional(MaybeId),
     branch_id: Optional(MaybeId),

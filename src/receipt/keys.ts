@@ -34,9 +34,16 @@ export interface KeyringOptions {
 export async function openKeyring({ dir, now }: KeyringOptions): Promise<Keyring> {
   let held = unlock((await readKeyFile(dir)) ?? (await createKeyFile(dir, freshFile(now()))));
   let version = keyFileVersion(dir);
+  let looked = false;
 
   /** A key that another process has retired must not sign: its receipts could be checked by nobody. */
   const catchUp = () => {
+    if (looked) return;
+    looked = true;
+    // Once per turn of the event loop: a batch of receipts is sealed in one.
+    setImmediate(() => {
+      looked = false;
+    });
     const current = keyFileVersion(dir);
     if (current === version) return;
     version = current;
