@@ -58,19 +58,17 @@ export function createActs(deps: ActsDeps): Acts {
 
   async function describe(task: Task, proposed: ProposedAction, actor: Actor): Promise<Action> {
     const data = await policyData(task);
-    const { evidence = 'observed', effect = 'unknown', arguments: args = {}, cost, ...named } = proposed;
     return {
-      ...named,
+      ...proposed,
       id: ids.next('action'),
       actor,
       workspace_id: task.workspace_id,
       session_id: task.session_id,
       task_id: task.id,
-      arguments: args,
-      effect,
-      evidence,
-      // A call counts as one call at least, whatever its asker says it costs.
-      cost: { ...cost, ...(COUNTED.has(proposed.kind) && { tool_calls: Math.max(1, cost?.tool_calls ?? 1) }) },
+      arguments: proposed.arguments ?? {},
+      effect: proposed.effect ?? 'unknown',
+      evidence: proposed.evidence ?? 'observed',
+      cost: costOf(proposed),
       ...data,
     } as Action;
   }
@@ -250,6 +248,12 @@ export function createActs(deps: ActsDeps): Acts {
   return { describe, rule, perform, mayNotAsk, sameCall, ended: record, policyData, metering };
 }
 
+/** A call counts as one call at least, whatever its asker says it costs. */
+function costOf({ kind, cost }: ProposedAction): NonNullable<Action['cost']> {
+  if (!COUNTED.has(kind)) return cost ?? {};
+  const tool_calls = Math.max(1, cost?.tool_calls ?? 1);
+  return cost ? { ...cost, tool_calls } : { tool_calls };
+}
 const COUNTED = new Set(['tool', 'fs.write', 'terminal', 'handoff']);
 const UNMETERED: Metering = { reads: [], events: () => [] };
 /** How long a second asker waits for the first one's call. */

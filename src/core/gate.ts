@@ -97,10 +97,10 @@ const LONGEST_MS = 100 * 365 * 24 * 3600 * 1000;
 
 /** The decision as it stands in the log: enough to ask the same question of another policy later. */
 export function decidedEvent(action: Action, decision: Decision): EventDraft {
-  const { actor, persona, quotas: _quotas, workspace_id, session_id, task_id, tier, arguments: args, ...rest } = action;
+  const { actor, persona, workspace_id, session_id, task_id, tier, arguments: args } = action;
   const payload: DecidedPayload = {
     action: {
-      ...omitUndefined(rest),
+      ...asItIs(action),
       actor: recordedActor(actor),
       ...(persona && { persona_id: persona.id }),
       ...(tier && { tier }),
@@ -124,8 +124,22 @@ function recordedActor({ id, kind, tenant_id, door }: Actor): DecidedPayload['ac
   return { id, kind, ...(tenant_id && { tenant_id }), ...(door && { door }) };
 }
 
-function omitUndefined<T extends object>(value: T): T {
-  const kept: Partial<T> = {};
-  for (const name in value) if (value[name] !== undefined) kept[name] = value[name];
-  return kept as T;
+/** Members that are recorded as they are. The others stand elsewhere in the event, in another form, or not at all. */
+function asItIs(action: Action): Partial<Action> {
+  const kept: Record<string, unknown> = {};
+  for (const name in action) {
+    const value = action[name as keyof Action];
+    if (value !== undefined && !RECORDED_OTHERWISE.has(name)) kept[name] = value;
+  }
+  return kept;
 }
+const RECORDED_OTHERWISE: ReadonlySet<string> = new Set([
+  'actor',
+  'persona',
+  'quotas',
+  'workspace_id',
+  'session_id',
+  'task_id',
+  'tier',
+  'arguments',
+]);
