@@ -382,3 +382,17 @@ test('the quota stands as it was at the moment of the charge, not of the questio
   expect(tools.calls).toHaveLength(1);
   expect(await used(t, quota)).toEqual({ tool_calls: 1, tasks: 1 });
 });
+
+test('a quota that is withdrawn does not lift its limit: what acts is asked about', async () => {
+  const results: ActResult[] = [];
+  const { t, room, quota, tools } = await limited({ tool_calls: 1 }, async (sink) => {
+    results.push(await sink.act({ ...SEND, tool_call_id: 'c1' }));
+  });
+  await t.send('resource.delete', { object: 'quota', id: quota });
+  const task = await room.task();
+  const [ask] = await t.asks(task.id);
+  expect(tools.calls).toEqual([]);
+  await t.answer(ask!.id, { approved: false, reason: 'no more' });
+  await t.until(task.id);
+  expect(results[0]).toMatchObject({ kind: 'refused' });
+});

@@ -19,7 +19,7 @@ export function createPolicyData(store: Pick<Store, 'get'>, defaultTier: Autonom
     const quotaIds = [persona?.quota_id, workspace?.quota_id, about.quota_id].filter((id) => typeof id === 'string');
     const found = await Promise.all([...new Set(quotaIds)].map((id) => store.get<Quota & Row>('quota', id)));
     // Withdrawn while its work goes on: nobody can say any more how far it may go, so it asks.
-    const gone = !workspace || (about.persona_id && !persona);
+    const gone = !workspace || (about.persona_id && !persona) || found.includes(undefined);
     return {
       ...(persona && { persona }),
       tier: gone ? 'suggest' : tierOf(persona, defaultTier),
