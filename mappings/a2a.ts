@@ -32,9 +32,12 @@ export const taskState = table(TASK_STATES, [
     why: 'an unknown state is never success; the raw word stays in ext.a2a',
   },
 ]);
-/** A FAILED task whose failure has one of these codes was refused, not tried. */
+/** How a FAILED task is said when it was refused and not tried. */
 export const REJECTED = 'TASK_STATE_REJECTED';
-export const REJECTED_CODES: readonly string[] = ['rejected', 'policy_violation', 'permission_denied', 'rate_limited'];
+/** The code of a failure that is a refusal whenever it is said: an agent's own word, and what a peer's REJECTED becomes. */
+export const REJECTED_CODE = 'rejected';
+/** These are refusals of work that never began; of work that had begun they are failures like any other. */
+export const REFUSAL_CODES: readonly string[] = ['policy_violation', 'permission_denied', 'rate_limited'];
 
 export const role = table(ROLES, [
   { wire: 'ROLE_USER', core: 'user', dir: '<->' },

@@ -25,10 +25,23 @@ describe('states', () => {
   });
 
   test('a refusal goes out as REJECTED and comes back as FAILED', () => {
-    expect(toWireState('FAILED', { code: 'rejected', message: '' })).toBe(TaskState.TASK_STATE_REJECTED);
-    expect(toWireState('FAILED', { code: 'other', message: '' })).toBe(TaskState.TASK_STATE_FAILED);
+    const failed = (code: string, started_at: string | null, details = {}) =>
+      taskStateToJSON(toWireState('FAILED', { failure: { code, message: '', details }, started_at }));
+    expect(failed('rejected', '2026-01-01T00:00:00Z')).toBe('TASK_STATE_REJECTED');
+    expect(failed('other', null)).toBe('TASK_STATE_FAILED');
     expect(taskState.toCore('TASK_STATE_REJECTED')).toBe('FAILED');
   });
+
+  test.each(['policy_violation', 'permission_denied', 'rate_limited'])(
+    '%s is a refusal of work that never began, and a failure of work that did',
+    (code) => {
+      const state = (started_at: string | null, details = {}) =>
+        taskStateToJSON(toWireState('FAILED', { failure: { code, message: '', details }, started_at }));
+      expect(state(null)).toBe('TASK_STATE_REJECTED');
+      expect(state('2026-01-01T00:00:00Z', { begun: false })).toBe('TASK_STATE_REJECTED');
+      expect(state('2026-01-01T00:00:00Z')).toBe('TASK_STATE_FAILED');
+    },
+  );
 
   test('a state of ours nobody has met is work, never success', () => {
     expect(toWireState('PONDERING')).toBe(TaskState.TASK_STATE_WORKING);

@@ -244,3 +244,9 @@ export function wordsOf(message: Message | undefined): string | undefined {
   const words = message?.parts.flatMap(({ content }) => (content?.$case === 'text' ? [content.value] : [])).join('\n');
   return words || undefined;
 }
+
+/** What a gateway like ours calls the failure its last message is about. */
+export function failureCode(message: Message | undefined): string | undefined {
+  const record = message?.metadata?.[EXTENSIONS.record] as { code?: unknown } | undefined;
+  return typeof record?.code === 'string' ? record.code : undefined;
+}

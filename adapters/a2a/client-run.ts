@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Part, StreamResponse, Task } from '@a2a-js/sdk';
 import { A2AError, TaskNotFoundError, UnsupportedOperationError } from '@a2a-js/sdk/errors';
+import { REJECTED, REJECTED_CODE } from '../../mappings/a2a.ts';
 import {
   canonicalJson,
   type End,
@@ -20,7 +21,7 @@ import type { BackendDeps, PeerSettings } from './client-config.ts';
 import type { Connection } from './client-connect.ts';
 import { isPassing, unwrapped } from './client-faults.ts';
 import { settle } from './client-questions.ts';
-import { createReading, type Deed, type Reading, type Standing, wordsOf } from './client-reading.ts';
+import { createReading, type Deed, failureCode, type Reading, type Standing, wordsOf } from './client-reading.ts';
 import { findAgain, messageIdOf, optionsFor, requestOf, withBytes } from './client-sending.ts';
 import { toWireInput } from './client-translate.ts';
 import { wireMessage } from './translate.ts';
@@ -231,7 +232,7 @@ export async function hand(run: RunDeps): Promise<End> {
       ...(reading.receiptId && { receipt_id: reading.receiptId }),
     };
     await handoff(
-      end.state === 'COMPLETED' ? 'completed' : end.failure?.code === 'rejected' ? 'rejected' : 'failed',
+      end.state === 'COMPLETED' ? 'completed' : end.failure?.code === REJECTED_CODE ? 'rejected' : 'failed',
       proof,
     );
     return { ...end, not_reported: [TOLD_ONLY] };
@@ -258,11 +259,16 @@ function endOf({ standing, bare }: Reading): End {
   const summary = words ? { summary: words.slice(0, 2_000) } : {};
   if (bare || standing?.state === 'COMPLETED') return { state: 'COMPLETED', ...summary };
   if (standing?.state === 'CANCELED') return { state: 'CANCELED', ...summary };
-  const rejected = standing?.wire === 'TASK_STATE_REJECTED';
+  const rejected = standing?.wire === REJECTED;
   const message = words ?? (rejected ? 'the peer refused the task' : 'the peer failed');
+  const code = failureCode(standing?.message);
   return {
     state: 'FAILED',
-    failure: { code: rejected ? 'rejected' : 'peer_failed', message, details: { state: standing?.wire ?? null } },
+    failure: {
+      code: rejected ? REJECTED_CODE : 'peer_failed',
+      message,
+      details: { state: standing?.wire ?? null, ...(code && { code }) },
+    },
   };
 }
 

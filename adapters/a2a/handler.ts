@@ -96,6 +96,8 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
       body: {
         session_id: sessionId,
         agent,
+        // A no to the work is a task that says so; a no to the caller stays an error.
+        refusal: 'task',
         input: input as unknown as Record<string, never>,
         metadata: {
           a2a: {

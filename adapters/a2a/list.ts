@@ -48,7 +48,7 @@ async function mine({ bridge, reader, contexts }: ListDeps, actor: Actor, contex
 }
 
 function wanted(task: OurTask, { status, statusTimestampAfter }: ListTasksRequest): boolean {
-  const state = toWireState(task.status, task.failure);
+  const state = toWireState(task.status, task);
   if (status !== undefined && status !== TaskState.TASK_STATE_UNSPECIFIED && status !== state) return false;
   return !statusTimestampAfter || Date.parse(task.updated_at) >= Date.parse(statusTimestampAfter);
 }

@@ -87,7 +87,7 @@ export function createProjection({ contextId, activity = false, link }: Projecti
   }
 
   function moveTo(event: CoreEvent, message?: Message): Update {
-    status = { state: toWireState(task?.status ?? '', task?.failure), message, timestamp: event.created_at };
+    status = { state: toWireState(task?.status ?? '', task), message, timestamp: event.created_at };
     return statusUpdate();
   }
 

@@ -1,24 +1,31 @@
 /** Between the words of A2A and ours, without a wire and without a state. Visibility is kept: what is internal stays. */
 import { type Message, type Part, Role, type TaskState, taskStateFromJSON } from '@a2a-js/sdk';
-import { REJECTED, REJECTED_CODES, taskState } from '../../mappings/a2a.ts';
+import { REFUSAL_CODES, REJECTED, REJECTED_CODE, taskState } from '../../mappings/a2a.ts';
 import {
   type Artifact,
-  type Failure,
   type Json,
   type JsonObject,
   type KnownPart,
   type MessageInput,
   type Part as OurPart,
+  type Task as OurTask,
   TASK_STATES,
 } from '../../src/index.ts';
 import { Refusal } from './refusal.ts';
 
-/** FAILED is said as REJECTED when nothing was tried. */
-export function toWireState(status: string, failure?: Failure | null): TaskState {
-  if (status === 'FAILED' && failure && REJECTED_CODES.includes(failure.code)) return taskStateFromJSON(REJECTED);
+export function toWireState(status: string, about?: Pick<OurTask, 'failure' | 'started_at'>): TaskState {
+  if (status === 'FAILED' && about && wasRefused(about)) return taskStateFromJSON(REJECTED);
   const known = TASK_STATES.find((state) => state === status);
   // A state of another house that we have never met is work that has not ended.
   return taskStateFromJSON(known ? taskState.toWire(known) : 'TASK_STATE_WORKING');
+}
+
+/** Nothing was tried: the agent said no, or it was never asked. */
+function wasRefused({ failure, started_at }: Pick<OurTask, 'failure' | 'started_at'>): boolean {
+  if (!failure) return false;
+  if (failure.code === REJECTED_CODE) return true;
+  const begun = Boolean(started_at) && failure.details?.begun !== false;
+  return !begun && REFUSAL_CODES.includes(failure.code);
 }
 
 export function textPart(value: string, mediaType = 'text/plain'): Part {

@@ -12,14 +12,14 @@ import { placeOf } from './transcript.ts';
 /** Asks policy whether a session may be opened; throws when it may not. */
 export type Admit = (actor: Actor, workspaceId: string, about: JsonObject) => Promise<void>;
 
-export interface Wanted {
+export interface Opening {
   readonly workspace_id: string;
   readonly persona_id?: string | null;
   readonly metadata?: JsonObject;
 }
 
 /** Refuses what this actor may not see; what is hidden is absent. */
-export async function mayUse(access: Access, actor: Actor, { workspace_id, persona_id }: Wanted): Promise<void> {
+export async function mayUse(access: Access, actor: Actor, { workspace_id, persona_id }: Opening): Promise<void> {
   if (!(await access.workspaceVisible(actor, workspace_id))) {
     throw new Fault('not_found', `no workspace ${workspace_id}`);
   }
@@ -31,7 +31,7 @@ export async function admitted(
   deps: Pick<Context, 'log'> & { readonly admit: Admit },
   claim: Pick<Unit, 'idempotency'>,
   actor: Actor,
-  { workspace_id, persona_id, metadata }: Wanted,
+  { workspace_id, persona_id, metadata }: Opening,
 ): Promise<Json | undefined> {
   const ask = async () => {
     // What a door says about it is there for rules to look at: a directory, servers it brings along.
@@ -41,7 +41,7 @@ export async function admitted(
   return await orEarlier<Json | undefined>(deps, claim, ask, async (result) => result);
 }
 
-export function freshSession(id: string, { workspace_id, persona_id, metadata }: Wanted, now: string): Session {
+export function freshSession(id: string, { workspace_id, persona_id, metadata }: Opening, now: string): Session {
   return {
     id,
     object: 'session',

@@ -241,7 +241,10 @@ export function createRunner(deps: RunnerDeps): Runner {
     const { task, controller } = desk;
     const actor = agentActor(task);
     const refusal = await askFirst(task, live, controller.signal);
-    if (refusal) return { state: 'FAILED', failure: { code: 'policy_violation', message: refusal } };
+    if (refusal) {
+      const failure = { code: 'policy_violation', message: refusal, details: { begun: false } };
+      return { state: 'FAILED', failure };
+    }
     const backend = backends.get(task.assigned_agent_id ?? '');
     if (!backend) throw new Fault('upstream_unavailable', `no agent ${task.assigned_agent_id} is mounted`);
     const session = await store.get<Session & Row>('session', task.session_id);

@@ -1,5 +1,5 @@
 /** New work: decided on, charged and accepted in one commit, and begun in the same one when its session is free. */
-import type { Action, Actor } from '../model/actions.ts';
+import type { Action, Actor, Decision } from '../model/actions.ts';
 import type { EventDraft } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
 import {
@@ -16,19 +16,23 @@ import type { AgentBackend, Committed, QuotaRules, Row } from '../ports.ts';
 import { requireScope } from './access.ts';
 import type { Acts } from './acts.ts';
 import { accepted, type Context, earlier, type Given, once } from './context.ts';
+import type { Endings } from './endings.ts';
 import { decidedEvent, type Gate } from './gate.ts';
 import { inTask, move } from './lifecycle.ts';
+import { newTask, type Wanted } from './new-task.ts';
 import { type Admit, admitted, freshSession, mayUse, sessionEvent } from './opening.ts';
 import { permitFor } from './permit.ts';
+import { createRefused } from './refused.ts';
 import type { Lane } from './rows.ts';
 import type { Runner } from './runner.ts';
-import { messageEvents } from './transcript.ts';
+import { messageEvents, openSession } from './transcript.ts';
 
 export interface SubmitDeps extends Context {
   readonly gate: Gate;
   readonly admit: Admit;
   readonly acts: Acts;
   readonly runner: Runner;
+  readonly endings: Endings;
   readonly quotas: QuotaRules;
   readonly backends: ReadonlyMap<string, AgentBackend>;
   readonly defaultAgent: string | undefined;
@@ -39,6 +43,7 @@ const isMessageInput = validator(MessageInputShape);
 
 export function createSubmit(deps: SubmitDeps) {
   const { log, access, ids, acts, runner, gate, backends } = deps;
+  const refuse = createRefused(deps);
 
   return async function submit(command: Given<'task.submit'>) {
     const { actor, body } = command;
@@ -72,12 +77,16 @@ export function createSubmit(deps: SubmitDeps) {
       const before = await admitted(deps, claim, actor, opens);
       if (before) return await again(actor, before);
     }
-    const decision = await gate(action);
+    const wanted: Wanted = { command, id, agent, personaId, tier: data.tier, opens, ...home };
+    const decision = withInput(await gate(action));
     const recorded = { ...action, arguments: { input_hash: deps.hash(log.clean(body.input)) } };
     if (decision.verdict === 'block' || decision.verdict === 'defer') {
       // What let the first one in may be used up by now, not least by itself.
       const before = await earlier(deps, claim);
       if (before) return await again(actor, before);
+      if (decision.verdict === 'block' && body.refusal === 'task') {
+        return await refuse(wanted, { ...recorded, task_id: id }, decision, claim);
+      }
       await log.commit({ decide: () => ({ events: [decidedEvent(recorded, decision)] }) });
       throw refusal(decision.verdict, decision.reason, {
         rule_id: decision.rule_id ?? null,
@@ -85,8 +94,7 @@ export function createSubmit(deps: SubmitDeps) {
         ...(decision.retry_after_ms && { retry_after_ms: decision.retry_after_ms }),
       });
     }
-    const given = (decision.verdict === 'modify' ? decision.arguments?.input : body.input) as JsonObject | undefined;
-    if (!given) throw refusal('block', `${decision.reason} (the rule rewrites the prompt but gives no input)`, {});
+    const given = (decision.verdict === 'modify' ? decision.arguments?.input : body.input) as JsonObject;
 
     const outside = agent === 'none';
     const said = await opening(given, { ...home, task_id: id }, actor);
@@ -97,7 +105,7 @@ export function createSubmit(deps: SubmitDeps) {
         ...data.quotas.map((quota) => ({ object: 'quota', id: quota.id })),
       ],
       decide(at) {
-        if (!opens) mustBeOpen(session.id, at.get<Session & Row>('session', session.id));
+        if (!opens) openSession(at, session.id);
         const charges = data.quotas.flatMap((quota) => {
           const current = at.get<Quota & Row>('quota', quota.id);
           if (!current) return [];
@@ -110,35 +118,7 @@ export function createSubmit(deps: SubmitDeps) {
           const { usage, reset_at } = deps.quotas.charge(current, action.cost ?? {}, at.now);
           return [{ quota_id: quota.id, amounts: action.cost ?? {}, usage, reset_at, action_id: action.id }];
         });
-        const task: Task = {
-          id,
-          object: 'task',
-          created_at: at.now,
-          updated_at: at.now,
-          metadata: {
-            ...body.metadata,
-            tollbridge: {
-              tier: data.tier,
-              ...(actor.tenant_id && { tenant_id: actor.tenant_id }),
-              ...(command.trace_id && { trace_id: command.trace_id }),
-            },
-          },
-          ...home,
-          status: 'SUBMITTED',
-          input: said.input,
-          created_by: actor.id,
-          persona_id: personaId,
-          branch_id: body.branch_id ?? null,
-          parent_task_id: body.parent_task_id ?? null,
-          assigned_agent_id: outside ? null : agent,
-          receipt_id: null,
-          outcome_id: null,
-          quota_id: null,
-          started_at: null,
-          completed_at: null,
-          canceled_at: null,
-          failure: null,
-        };
+        const task = newTask({ ...wanted, input: said.input, now: at.now });
         const place = inTask(task);
         const events: EventDraft[] = [
           ...(opens ? [sessionEvent('session.created', freshSession(session.id, opens, at.now), actor.id)] : []),
@@ -247,12 +227,14 @@ export function createSubmit(deps: SubmitDeps) {
   }
 }
 
-/** Refusals of new work are faults of the caller's protocol: nothing was started that could carry a decision. */
-export function refusal(verdict: 'block' | 'defer', reason: string, details: JsonObject): Fault {
-  return new Fault(verdict === 'defer' ? 'rate_limited' : 'policy_violation', reason, { details });
+/** A rule that rewrites a prompt into nothing has not said what may be done instead: that is a no. */
+function withInput(decision: Decision): Decision {
+  if (decision.verdict !== 'modify' || decision.arguments?.input) return decision;
+  const reason = `${decision.reason} (the rule rewrites the prompt but gives no input)`;
+  return { ...decision, verdict: 'block', reason };
 }
 
-function mustBeOpen(id: string, session: Session | undefined): void {
-  if (session && session.state !== 'CLOSED' && session.state !== 'FAILED') return;
-  throw new Fault('conflict', `session ${id} is closed`);
+/** Refusals of new work are faults of the caller's protocol, unless it asked for a task that says so. */
+export function refusal(verdict: 'block' | 'defer', reason: string, details: JsonObject): Fault {
+  return new Fault(verdict === 'defer' ? 'rate_limited' : 'policy_violation', reason, { details });
 }

@@ -134,6 +134,8 @@ export const COMMANDS = {
     parent_task_id: Optional(MaybeId),
     /** Which backend does the work. `none`: someone outside does it and only reports to us. */
     agent: Optional(NonEmpty),
+    /** What work that policy forbids is answered with: a fault, or a task on record that ended before it began. */
+    refusal: Optional(ClosedWord(['fault', 'task'])),
   }),
   /** With a failure the work is stopped because it has failed, not because someone changed their mind. */
   'task.cancel': Body({ task_id: Id, reason: Optional(MaybeText), failure: Optional(Failure) }),
