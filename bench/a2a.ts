@@ -160,6 +160,7 @@ async function openOurs(chunks: number): Promise<Side> {
     authenticate: createAuthenticator({ clock: systemClock, localToken: TOKEN, localActor: ANA, dataDir: dir }),
     jwks: () => house.keyring.jwks(),
     sign: (text) => house.keyring.signer().sign(text),
+    mac: (text) => house.keyring.signer().mac(text),
     secret: () => Promise.reject(new Error('there are no secrets here')),
   };
   const door = await a2aDoor(settingsOf({}), deps).open(house.bridge);

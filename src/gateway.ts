@@ -87,6 +87,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     }),
     jwks: () => house.keyring.jwks(),
     sign: (text) => house.keyring.signer().sign(text),
+    mac: (text) => house.keyring.signer().mac(text),
     trouble: () => house.store.trouble(),
     secret,
   };

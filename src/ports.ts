@@ -458,6 +458,8 @@ export interface Deps {
   jwks(): object;
   /** Signs a text with the key receipts are signed with, for documents a door publishes. Absent: they go unsigned. */
   sign?(text: string): ReceiptSignature;
+  /** A digest only this house can make, the same for good: also after the signing key was changed. */
+  mac?(text: string): string;
   /** Why nothing can be written just now; undefined when all is well. */
   trouble?(): string | undefined;
 }

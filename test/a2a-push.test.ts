@@ -220,6 +220,43 @@ describe('configurations', () => {
     expect(card.capabilities.pushNotifications ?? false).toBe(false);
   });
 
+  test('outlive a change of the signing key, here and after a restart', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'tollbridge-push-'));
+    onTestFinished(() => rm(dir, { recursive: true, force: true }));
+    const hook = await openHook();
+    const options = { agents: [idle], config: config(hook), dir };
+    const first = await openPeer(options);
+    const { task } = (await first.rpc('SendMessage', wire('go'))).body.result;
+    await first.rpc('CreateTaskPushNotificationConfig', { taskId: task.id, url: hook.url, id: 'c1' });
+    const shown = async (peer: Peer) =>
+      (await peer.rpc('GetTaskPushNotificationConfig', { taskId: task.id, id: 'c1' })).body.result?.url;
+    await first.at.house.keyring.rotate();
+    expect(await shown(first)).toBe(hook.url);
+    await first.close();
+    expect(await shown(await openPeerOn(await first.at.reopen(options), options))).toBe(hook.url);
+  });
+
+  test('sealed as they used to be still open, and are sealed anew before the key they depend on goes', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'tollbridge-push-'));
+    onTestFinished(() => rm(dir, { recursive: true, force: true }));
+    const hook = await openHook();
+    const options = { agents: [idle], config: config(hook), dir };
+    const sealedBySignature = { ...options, deps: { mac: undefined } as never };
+    const before = await openPeer(sealedBySignature);
+    const { task } = (await before.rpc('SendMessage', wire('go'))).body.result;
+    await before.rpc('CreateTaskPushNotificationConfig', { taskId: task.id, url: hook.url, id: 'c1' });
+    await before.close();
+    let at = await before.at.reopen(options);
+    for (const turn of ['the old seal', 'the new one']) {
+      const peer = await openPeerOn(at, options);
+      const found = await peer.rpc('GetTaskPushNotificationConfig', { taskId: task.id, id: 'c1' });
+      expect([turn, found.body.result?.url]).toEqual([turn, hook.url]);
+      await at.house.keyring.rotate();
+      await peer.close();
+      at = await at.reopen(options);
+    }
+  });
+
   test('leave no credential behind on disk', async () => {
     const hook = await openHook();
     const peer = await openPeer({ agents: [talker], config: config(hook) });

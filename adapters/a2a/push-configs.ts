@@ -23,6 +23,8 @@ export interface PushConfig {
   readonly cursor: string | undefined;
   /** Undefined when it was sealed with a key that is gone. */
   readonly target: Target | undefined;
+  /** Sealed with a key that goes when the signing key does. */
+  readonly perishable?: boolean;
 }
 export interface Target {
   readonly url: string;
@@ -46,14 +48,15 @@ export interface PushConfigs {
     more: { id: string; agent: string; version: string; cursor?: string },
   ): Promise<PushConfig>;
   of(task: Pick<OurTask, 'id'>): Promise<readonly PushConfig[]>;
+  /** Those with more to tell. What was sealed with a key that may go is sealed anew. */
   active(): Promise<readonly PushConfig[]>;
   /** How far it came, and whether there is more to come. */
   note(config: PushConfig, cursor: string | undefined, status: 'ACTIVE' | 'DISABLED' | 'FAILED'): Promise<void>;
   remove(config: PushConfig): Promise<void>;
 }
 
-export function createPushConfigs(bridge: Bridge, sign: Deps['sign']): PushConfigs {
-  const box = createBox(sign);
+export function createPushConfigs(bridge: Bridge, keys: Pick<Deps, 'sign' | 'mac'>): PushConfigs {
+  const box = createBox(keys);
 
   function read(row: Connector & Row): PushConfig | undefined {
     const kept = (row.metadata as { a2a_push?: Kept }).a2a_push;
@@ -69,6 +72,7 @@ export function createPushConfigs(bridge: Bridge, sign: Deps['sign']): PushConfi
       active: row.status === 'ACTIVE',
       cursor: kept.cursor,
       target: opened as Target | undefined,
+      perishable: kept.key_id !== box.keyId,
     };
   }
 
@@ -84,6 +88,13 @@ export function createPushConfigs(bridge: Bridge, sign: Deps['sign']): PushConfi
       if (!next) return found;
       after = next;
     }
+  }
+
+  async function write(config: PushConfig, cursor: string | undefined, change: { status?: string }): Promise<void> {
+    if (!config.target) return;
+    const metadata = metadataOf({ ...config, cursor }, config.target);
+    const body = { object: 'connector' as const, id: config.rowId, body: change, metadata };
+    await bridge.submit({ kind: 'resource.update', actor: KEEPER, body });
   }
 
   function metadataOf(
@@ -126,13 +137,12 @@ export function createPushConfigs(bridge: Bridge, sign: Deps['sign']): PushConfi
       return { rowId: resource.id, taskId: task.id, active: true, ...fields };
     },
     of: ({ id }) => all({ task_id: id }),
-    active: async () => (await all(undefined)).filter(({ active }) => active),
-    async note(config, cursor, status) {
-      if (!config.target) return;
-      const metadata = metadataOf({ ...config, cursor }, config.target);
-      const body = { object: 'connector' as const, id: config.rowId, body: { status }, metadata };
-      await bridge.submit({ kind: 'resource.update', actor: KEEPER, body });
+    async active() {
+      const known = await all(undefined);
+      for (const config of known) if (config.perishable) await write(config, config.cursor, {});
+      return known.filter(({ active }) => active);
     },
+    note: (config, cursor, status) => write(config, cursor, { status }),
     async remove({ rowId }) {
       await bridge.submit({ kind: 'resource.delete', actor: KEEPER, body: { object: 'connector', id: rowId } });
     },
@@ -144,21 +154,30 @@ export function absentConfig(id: string): Refusal {
 }
 
 const PURPOSE = 'tollbridge a2a push configuration v1';
+const HOUSE = 'house';
 
-/** Seals with a key only this house can make: a signature of ours over a fixed text is the same each time, and secret. */
-function createBox(sign: Deps['sign']) {
+/**
+ * Seals with a key only this house can make. It outlives changes of the signing key; what was sealed with a signature of ours,
+ * as older configurations were, still opens as long as that signature can be made.
+ */
+function createBox({ sign, mac }: Pick<Deps, 'sign' | 'mac'>) {
+  const keys = new Map<string, Buffer>();
   const made = sign?.(PURPOSE);
-  const key = made ? createHash('sha256').update(made.signature).digest() : randomBytes(32);
-  const keyId = made?.key_id ?? 'process';
+  if (made) keys.set(made.key_id, digest(made.signature));
+  if (mac) keys.set(HOUSE, digest(mac(PURPOSE)));
+  const keyId = mac ? HOUSE : (made?.key_id ?? 'process');
+  if (!keys.has(keyId)) keys.set(keyId, randomBytes(32));
   return {
+    keyId,
     seal(value: Json): { sealed: string; key_id: string } {
       const nonce = randomBytes(12);
-      const cipher = createCipheriv('aes-256-gcm', key, nonce);
+      const cipher = createCipheriv('aes-256-gcm', keys.get(keyId) as Buffer, nonce);
       const body = Buffer.concat([cipher.update(JSON.stringify(value), 'utf8'), cipher.final()]);
       return { sealed: Buffer.concat([nonce, cipher.getAuthTag(), body]).toString('hex'), key_id: keyId };
     },
     open(sealedWith: string, sealed: string): Json | undefined {
-      if (sealedWith !== keyId) return undefined;
+      const key = keys.get(sealedWith);
+      if (!key) return undefined;
       try {
         const bytes = Buffer.from(sealed, 'hex');
         const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12));
@@ -171,4 +190,8 @@ function createBox(sign: Deps['sign']) {
       }
     },
   };
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
 }

@@ -38,7 +38,7 @@ export interface Push {
 export interface PushDeps {
   readonly bridge: Bridge;
   readonly settings: A2aSettings;
-  readonly deps: Pick<Deps, 'sign' | 'ids' | 'log'>;
+  readonly deps: Pick<Deps, 'sign' | 'mac' | 'ids' | 'log'>;
   readerOf(agent: string): Reader;
   readonly resolve?: Resolve;
 }
@@ -48,7 +48,7 @@ const MOST = 20;
 
 export function createPush({ bridge, settings, deps, readerOf, resolve }: PushDeps): Push {
   const { log, ids } = deps;
-  const configs = createPushConfigs(bridge, deps.sign);
+  const configs = createPushConfigs(bridge, deps);
   const couriers = new Map<string, { stop: AbortController; done: Promise<void> }>();
   const rules = settings.push;
 

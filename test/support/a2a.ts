@@ -77,6 +77,7 @@ export async function openPeerOn(at: TestHouse, options: PeerOptions = {}): Prom
     },
     jwks: () => at.house.keyring.jwks(),
     sign: (said) => at.house.keyring.signer().sign(said),
+    mac: (said) => at.house.keyring.signer().mac(said),
     secret: async (name) => {
       throw new Fault('not_found', `no secret ${name}`);
     },
