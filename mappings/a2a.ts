@@ -85,6 +85,42 @@ export const EVENTS = [
   { core: 'artifact.created', wire: 'artifactUpdate' },
 ] as const;
 
+/** What is asked of a peer that works for us, by the operation it becomes. */
+export const GIVEN = [
+  {
+    core: 'task.submit',
+    operation: 'send',
+    note: 'streamed where the peer can; files inside as raw, linked ones as url',
+  },
+  {
+    core: 'task.message',
+    operation: 'send',
+    note: 'on its task, while it works; kept back while it waits for an answer',
+  },
+  { core: 'ask.answer', operation: 'send', note: 'on its task; data where it asked with data, words otherwise' },
+  { core: 'task.cancel', operation: 'cancel' },
+  {
+    core: 'vendor.tollbridge.recovered',
+    operation: 'list',
+    note: 'finds the task again, unless sending twice is safe',
+  },
+] as const;
+
+/** What is made of what such a peer says. `call`: a push notification, taken as a reason to look. */
+export const HEARD = [
+  { wire: 'task', core: 'agent.handoff', note: 'the first time, and again with its end' },
+  { wire: 'message', core: 'agent.message' },
+  {
+    wire: 'statusUpdate',
+    core: 'agent.message',
+    note: 'what it says while it works; states that ask become questions',
+  },
+  { wire: 'artifactUpdate', core: 'vendor.tollbridge.message_delta', note: 'text, while it is being written' },
+  { wire: 'artifactUpdate', core: 'agent.message', note: 'text and data, once they are whole' },
+  { wire: 'artifactUpdate', core: 'artifact.created', note: 'files' },
+  { wire: 'call', core: 'connector.delivery_received' },
+] as const;
+
 /** Told only to whoever asked for the activity extension, as metadata of a status update. */
 export const ACTIVITY: readonly string[] = [
   'tool.requested',

@@ -8,7 +8,7 @@ import type { Answer, AskKind } from './model/asks.ts';
 import type { Command, CommandKind, End, Fact, ProposedAction } from './model/commands.ts';
 import type { CoreEvent, Cursor, EventDraft, Stream } from './model/events.ts';
 import type { Receipt, ReceiptDelta, ReceiptSignature, ReplayMaterial } from './model/receipt.ts';
-import type { Message, Pointer, Quota, Session, Skill, Task, Workspace } from './model/resources.ts';
+import type { Artifact, Message, Pointer, Quota, Session, Skill, Task, Workspace } from './model/resources.ts';
 import type { Json, JsonObject } from './model/schema.ts';
 
 // ---- Time, names, keys: ports so that replay can answer from the record ----
@@ -277,6 +277,8 @@ export interface Work {
   readonly workspace?: Workspace;
   /** The content of a file the input or the conversation refers to; undefined when it is not kept here. */
   bytes?(artifactId: string): Promise<Uint8Array | undefined>;
+  /** What is known about such a file: its type, its name, where else it is. */
+  artifact?(artifactId: string): Promise<Artifact | undefined>;
 }
 export interface Run {
   /** Settles when the work is over; a rejection is a failure. */

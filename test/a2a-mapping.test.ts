@@ -4,10 +4,11 @@ import { restStatusFor, TaskNotFoundError, toJsonRpcError, VersionNotSupportedEr
 import { describe, expect, test } from 'vitest';
 import { said, toRestError, toRpcError } from '../adapters/a2a/refusal.ts';
 import { toWireState } from '../adapters/a2a/translate.ts';
-import { ERRORS, faults, OPERATIONS, role, taskState } from '../mappings/a2a.ts';
+import { ERRORS, EVENTS, faults, GIVEN, HEARD, OPERATIONS, role, taskState } from '../mappings/a2a.ts';
 import { OPERATIONS as OLD, taskState as oldState } from '../mappings/a2a-0.3.ts';
+import { COMMANDS } from '../src/model/commands.ts';
 import { FAULT_KINDS, Fault } from '../src/model/faults.ts';
-import { TASK_STATES } from '../src/model/words.ts';
+import { EVENT_KINDS, OWN_EVENT_KINDS, TASK_STATES } from '../src/model/words.ts';
 
 const words = Object.values(TaskState).filter((value): value is TaskState => typeof value === 'number' && value >= 0);
 
@@ -56,6 +57,22 @@ test('roles', () => {
 
 test('0.3 has every operation but the list of tasks', () => {
   expect(OPERATIONS.map(({ id }) => id).filter((id) => !OLD.some((row) => row.id === id))).toEqual(['list']);
+});
+
+describe('peers that work for us', () => {
+  test('are asked with operations of the protocol, for commands and events we have', () => {
+    const known = (word: string) => word in COMMANDS || word in OWN_EVENT_KINDS;
+    expect(GIVEN.filter(({ core }) => !known(core))).toEqual([]);
+    expect(GIVEN.filter(({ operation }) => !OPERATIONS.some(({ id }) => id === operation))).toEqual([]);
+  });
+
+  test('are understood in everything a stream can say', () => {
+    const said = new Set<string>(HEARD.map(({ wire }) => wire));
+    expect(EVENTS.map(({ wire }) => wire).filter((wire) => !said.has(wire))).toEqual([]);
+    expect(said).toContain('message');
+    const ours = [...EVENT_KINDS, ...Object.keys(OWN_EVENT_KINDS)] as readonly string[];
+    expect(HEARD.filter(({ core }) => !ours.includes(core))).toEqual([]);
+  });
 });
 
 describe('errors', () => {

@@ -22,6 +22,10 @@ export const backendSchema = Type.Object(
     insecure: Optional(Type.Boolean()),
     description: Optional(Type.String()),
     artifact_limit: Optional(Type.Integer({ minimum: 0 })),
+    /** Most bytes of files that go along inside a message. */
+    file_limit: Optional(Type.Integer({ minimum: 0 })),
+    /** Where a peer that cannot stream may tell us that a task has moved. Without it, it is asked from time to time. */
+    push: Optional(Type.Object({ public_url: NonEmpty }, { additionalProperties: false })),
     timeouts: Optional(
       Type.Object(
         {
@@ -29,6 +33,8 @@ export const backendSchema = Type.Object(
           request_ms: Optional(Ms),
           /** Between two looks at a task that says nothing. */
           poll_ms: Optional(Ms),
+          /** The same, where the peer has promised to call. */
+          push_poll_ms: Optional(Ms),
           /** How long it may be out of reach, or in a state nobody knows, before the task has failed. */
           silence_ms: Optional(Ms),
           /** How long it may take to stop after it was told to. */
@@ -41,7 +47,7 @@ export const backendSchema = Type.Object(
   { additionalProperties: false },
 );
 export type A2aBackendConfig = Static<typeof backendSchema>;
-export type BackendDeps = Pick<Deps, 'log' | 'clock' | 'secret'>;
+export type BackendDeps = Pick<Deps, 'log' | 'clock' | 'secret'> & Partial<Pick<Deps, 'http'>>;
 
 export interface PeerSettings {
   readonly name: string;
@@ -53,8 +59,12 @@ export interface PeerSettings {
   readonly insecure: boolean;
   readonly description: string | undefined;
   readonly artifactLimit: number;
+  readonly fileLimit: number;
+  /** Where we are, for peers that call us. */
+  readonly publicUrl: string | undefined;
   readonly requestMs: number;
   readonly pollMs: number;
+  readonly pushPollMs: number;
   readonly silenceMs: number;
   readonly cancelMs: number;
 }
@@ -82,9 +92,22 @@ export function peerSettingsOf(name: string, config: A2aBackendConfig): PeerSett
     insecure: config.insecure ?? false,
     description: config.description,
     artifactLimit: config.artifact_limit ?? 16 * 1024 * 1024,
+    fileLimit: config.file_limit ?? 4 * 1024 * 1024,
+    publicUrl: config.push && reachable(config.push.public_url),
     requestMs: timeouts.request_ms ?? 30_000,
     pollMs: timeouts.poll_ms ?? 1_000,
+    pushPollMs: timeouts.push_poll_ms ?? 60_000,
     silenceMs: timeouts.silence_ms ?? 10 * 60_000,
     cancelMs: timeouts.cancel_ms ?? 5_000,
   };
+}
+
+/** Notifications carry a credential, so they come over https, or from this machine. */
+function reachable(given: string): string {
+  const param = { param: '/push/public_url' };
+  const url = URL.canParse(given) ? new URL(given) : undefined;
+  if (!url || !(url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname)))) {
+    throw new Fault('invalid_request', `${given} has to be https, or on this machine`, param);
+  }
+  return given.replace(/\/$/, '');
 }

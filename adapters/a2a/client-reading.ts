@@ -157,7 +157,7 @@ export function createReading({ taskId, peer, deltas }: ReadingOptions): Reading
       { taskId: task.id, contextId: task.contextId, wire: wordOf(task.status?.state), message: task.status?.message },
       task.status?.timestamp,
     );
-    return deeds;
+    return standing?.state === 'WORKING' ? [...deeds, ...said(task.status?.message)] : deeds;
   }
 
   function learn(metadata: Record<string, unknown> | undefined): void {

@@ -3,27 +3,20 @@
  * stopped. What the peer did it did elsewhere; its word for it is written down as its word.
  */
 import { createHash } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Part, StreamResponse, Task } from '@a2a-js/sdk';
 import { A2AError, TaskNotFoundError, UnsupportedOperationError } from '@a2a-js/sdk/errors';
-import { REJECTED, REJECTED_CODE } from '../../mappings/a2a.ts';
-import {
-  canonicalJson,
-  type End,
-  Fault,
-  isTerminal,
-  type Json,
-  type JsonObject,
-  type Sink,
-  type Work,
-} from '../../src/index.ts';
+import { REJECTED_CODE } from '../../mappings/a2a.ts';
+import { canonicalJson, type End, Fault, type Json, type JsonObject, type Sink, type Work } from '../../src/index.ts';
 import type { BackendDeps, PeerSettings } from './client-config.ts';
 import type { Connection } from './client-connect.ts';
+import { endOf, isOver, isWaiting, whenStopped } from './client-ending.ts';
 import { isPassing, unwrapped } from './client-faults.ts';
+import type { Inbox } from './client-inbox.ts';
 import { settle } from './client-questions.ts';
-import { createReading, type Deed, failureCode, type Reading, type Standing, wordsOf } from './client-reading.ts';
+import { createReading, type Deed, type Standing } from './client-reading.ts';
 import { findAgain, messageIdOf, optionsFor, requestOf, withBytes } from './client-sending.ts';
 import { toWireInput } from './client-translate.ts';
+import { createWaiting } from './client-waiting.ts';
 import { wireMessage } from './translate.ts';
 
 export interface RunDeps {
@@ -33,6 +26,8 @@ export interface RunDeps {
   readonly work: Work;
   readonly sink: Sink;
   readonly signal: AbortSignal;
+  /** What is said to it while it works. */
+  readonly inbox: Inbox;
   /** The peer's name for our session, when it has given one. */
   contextId(): Promise<string | undefined>;
   gotContext(contextId: string): void;
@@ -45,6 +40,7 @@ export async function hand(run: RunDeps): Promise<End> {
   const { client } = connection;
   const reading = createReading({ taskId: work.task.id, peer: settings.name, deltas: !work.resumed });
   const over = new AbortController();
+  const waiting = createWaiting({ settings, deps, connection, taskId: work.task.id });
   let accepted = false;
   let reached = performance.now();
 
@@ -63,6 +59,7 @@ export async function hand(run: RunDeps): Promise<End> {
       if (reading.standing?.contextId) run.gotContext(reading.standing.contextId);
       await handoff('accepted');
     }
+    run.inbox.look();
   }
 
   async function handoff(
@@ -106,12 +103,13 @@ export async function hand(run: RunDeps): Promise<End> {
     });
   }
 
-  async function look(): Promise<void> {
-    const id = reading.standing?.taskId;
+  async function look(how?: 'called' | 'time'): Promise<void> {
+    const { taskId: id, wire: before } = reading.standing ?? {};
     if (!id) throw new Fault('upstream_unavailable', 'the peer broke off before it gave the task a name');
     const limit = AbortSignal.any([over.signal, AbortSignal.timeout(settings.requestMs)]);
     try {
       await take({ payload: { $case: 'task', value: await client.getTask({ id, tenant: '' }, { signal: limit }) } });
+      if (how === 'time' && reading.standing?.wire !== before) waiting.unannounced();
     } catch (cause) {
       if (!isPassing(cause)) throw cause;
       if (performance.now() - reached > settings.silenceMs) {
@@ -124,6 +122,7 @@ export async function hand(run: RunDeps): Promise<End> {
   async function follow(): Promise<void> {
     let streams = connection.card.capabilities?.streaming === true;
     let stranger: { readonly wire: string; readonly since: number } | undefined;
+    let how: 'called' | 'time' | undefined;
     while (!settled() && !over.signal.aborted) {
       const { taskId = '' } = reading.standing ?? {};
       if (streams && taskId) {
@@ -135,7 +134,7 @@ export async function hand(run: RunDeps): Promise<End> {
         }
         if (settled()) return;
       }
-      await look();
+      await look(how);
       if (settled()) return;
       const { standing } = reading;
       if (standing?.state !== undefined) stranger = undefined;
@@ -143,7 +142,38 @@ export async function hand(run: RunDeps): Promise<End> {
       else if (performance.now() - stranger!.since > settings.silenceMs) {
         throw new Fault('upstream_unavailable', `the peer stayed in a state we do not know (${standing?.wire})`);
       }
-      await sleep(settings.pollMs, undefined, { signal: over.signal }).catch(() => {});
+      how = await pause(over.signal, !streams);
+    }
+  }
+
+  /** Until the peer calls, where it can, or it is time to look. What it called about is on record. */
+  async function pause(until: AbortSignal, byCall: boolean): Promise<'called' | 'time'> {
+    if (byCall && reading.standing && (await waiting.listenFor(reading.standing.taskId))) return 'called';
+    const how = await waiting.until(until, byCall);
+    for (const fact of waiting.calls()) await sink.emit(fact);
+    return how;
+  }
+
+  /** A word in between. Not every peer takes one; then the record says so. */
+  async function tell(message: JsonObject): Promise<void> {
+    const { taskId, contextId } = reading.standing as Standing;
+    const messageId = `${work.task.id}.${typeof message.id === 'string' ? message.id : 'message'}`;
+    try {
+      const parts = await toWireInput(message, work, settings);
+      const request = requestOf(wireMessage({ messageId, parts, contextId, taskId }, 'user'), true);
+      const limit = AbortSignal.any([over.signal, AbortSignal.timeout(settings.requestMs)]);
+      // What comes of it is told by the stream, or seen at the next look.
+      await client.sendMessage(request, { ...optionsFor(connection), signal: limit });
+    } catch (cause) {
+      deps.log.warn({ err: cause, peer: settings.name }, 'a peer did not take a message');
+      if (!over.signal.aborted) await notTaken([message], 'the peer did not take a message while it works');
+    }
+  }
+
+  async function notTaken(messages: readonly JsonObject[], why: string): Promise<void> {
+    for (const { id = null } of messages) {
+      const payload = { code: 'message_not_taken', message: why, message_id: id };
+      await sink.emit({ event: 'vendor.tollbridge.note', payload });
     }
   }
 
@@ -189,15 +219,15 @@ export async function hand(run: RunDeps): Promise<End> {
 
   async function watch(standing: Standing, until: AbortSignal): Promise<'moved'> {
     while (!until.aborted) {
-      await sleep(settings.pollMs, undefined, { signal: until }).catch(() => {});
+      const how = await pause(until, true);
       if (until.aborted) break;
-      await look();
+      await look(how);
       if (!isWaiting(reading.standing) || reading.standing?.mark !== standing.mark) return 'moved';
     }
     return 'moved';
   }
 
-  const input = toWireInput(work.task.input as JsonObject);
+  const input = await toWireInput(work.task.input as JsonObject, work, settings);
   const requestHash = digest(canonicalJson(input.map((part) => wireJson(part)) as unknown as Json));
   const stopping = whenStopped(run, reading, over);
   try {
@@ -215,6 +245,8 @@ export async function hand(run: RunDeps): Promise<End> {
         },
       },
     });
+    const atWork = () => reading.standing !== undefined && !settled() && !over.signal.aborted;
+    run.inbox.open(atWork, tell);
     const found = work.resumed ? await findAgain(run) : undefined;
     if (found) await take({ payload: { $case: 'task', value: found } });
     else await send(input, messageIdOf(work));
@@ -226,6 +258,7 @@ export async function hand(run: RunDeps): Promise<End> {
       else await follow();
     }
     await perform(reading.end());
+    await notTaken(await run.inbox.close(), 'the work was over before the message could be given');
     const end = endOf(reading);
     const proof = {
       response_hash: digest(canonicalJson(reading.result())),
@@ -242,56 +275,10 @@ export async function hand(run: RunDeps): Promise<End> {
     throw unwrapped(cause);
   } finally {
     stopping.close();
+    waiting.close();
     over.abort();
+    await run.inbox.close();
   }
-}
-
-function isOver(standing: Standing | undefined): boolean {
-  return standing?.state !== undefined && isTerminal(standing.state);
-}
-
-function isWaiting(standing: Standing | undefined): boolean {
-  return standing?.state === 'INPUT_REQUIRED' || standing?.state === 'AUTH_REQUIRED';
-}
-
-function endOf({ standing, bare }: Reading): End {
-  const words = wordsOf(bare ?? standing?.message);
-  const summary = words ? { summary: words.slice(0, 2_000) } : {};
-  if (bare || standing?.state === 'COMPLETED') return { state: 'COMPLETED', ...summary };
-  if (standing?.state === 'CANCELED') return { state: 'CANCELED', ...summary };
-  const rejected = standing?.wire === REJECTED;
-  const message = words ?? (rejected ? 'the peer refused the task' : 'the peer failed');
-  const code = failureCode(standing?.message);
-  return {
-    state: 'FAILED',
-    failure: {
-      code: rejected ? REJECTED_CODE : 'peer_failed',
-      message,
-      details: { state: standing?.wire ?? null, ...(code && { code }) },
-    },
-  };
-}
-
-/** A stop of ours stops the peer, and waits a little for it to say so. A restart of ours leaves it at work. */
-function whenStopped({ connection, settings, signal, deps }: RunDeps, reading: Reading, over: AbortController) {
-  const stop = async () => {
-    const { standing } = reading;
-    const leaving = signal.reason instanceof Fault && signal.reason.kind === 'unavailable';
-    try {
-      if (!leaving && standing && !isOver(standing)) {
-        const limit = { signal: AbortSignal.timeout(settings.cancelMs) };
-        await connection.client.cancelTask({ id: standing.taskId, tenant: '', metadata: undefined }, limit);
-      }
-    } catch (cause) {
-      deps.log.warn({ err: cause, peer: settings.name }, 'a peer could not be told to stop');
-    } finally {
-      over.abort();
-    }
-  };
-  const stopped = () => void stop();
-  if (signal.aborted) stopped();
-  else signal.addEventListener('abort', stopped, { once: true });
-  return { close: () => signal.removeEventListener('abort', stopped) };
 }
 
 function digest(text: string): string {

@@ -1,13 +1,61 @@
-/** What our task wants, as a peer hears it. */
+/** What our task wants, as a peer hears it: words, data, links, and files with their bytes as long as they fit. */
 import type { Part } from '@a2a-js/sdk';
-import type { Json, JsonObject, Part as OurPart } from '../../src/index.ts';
-import { dataPart, textPart, toWireParts } from './translate.ts';
+import type { Json, JsonObject, Part as OurPart, Work } from '../../src/index.ts';
+import { dataPart, filePart, textPart, toWireParts } from './translate.ts';
 
-/** A message says its parts; any other input is data. Files stay here: a peer is told that there was one. */
-export function toWireInput(input: JsonObject): Part[] {
+export interface InputRules {
+  /** Most bytes of files in one message, all together. */
+  readonly fileLimit: number;
+}
+
+type Files = Pick<Work, 'bytes' | 'artifact'>;
+
+/** A message says its parts; any other input is data. */
+export async function toWireInput(input: JsonObject, files: Files, rules: InputRules): Promise<Part[]> {
   if (!Array.isArray(input.parts)) return [dataPart(input as Json)];
-  const parts = toWireParts(input.parts as unknown as OurPart[], (id) =>
-    textPart(`[a file that was not handed over: ${id}]`),
-  );
+  const said = input.parts as unknown as OurPart[];
+  const found = await fetched(said, files, rules);
+  const parts = toWireParts(said, (id) => found.get(id));
   return parts.length > 0 ? parts : [textPart('')];
+}
+
+async function fetched(parts: readonly OurPart[], files: Files, { fileLimit }: InputRules) {
+  const found = new Map<string, Part>();
+  let room = fileLimit;
+  for (const part of parts) {
+    const { artifact_id: id, mime_type } = part as { artifact_id?: unknown; mime_type?: unknown };
+    if (typeof id !== 'string' || found.has(id)) continue;
+    const artifact = await files.artifact?.(id);
+    const bytes = await files.bytes?.(id);
+    if (bytes && artifact?.metadata.spilled) {
+      // What was only too long to stand in an event is a part like any other.
+      const [whole] = toWireParts([spilled(bytes)], () => undefined);
+      if (whole) found.set(id, whole);
+      continue;
+    }
+    const about = {
+      mime_type: artifact?.mime_type ?? (typeof mime_type === 'string' ? mime_type : 'application/octet-stream'),
+      metadata: artifact?.metadata ?? {},
+    };
+    if (bytes && bytes.length <= room) {
+      room -= bytes.length;
+      found.set(id, filePart(about, { bytes }));
+    } else if (artifact?.uri && /^https?:/.test(artifact.uri)) found.set(id, filePart(about, { url: artifact.uri }));
+    else found.set(id, textPart(missing(id, about.metadata, bytes)));
+  }
+  return found;
+}
+
+function spilled(bytes: Uint8Array): OurPart {
+  try {
+    return JSON.parse(Buffer.from(bytes).toString('utf8')) as OurPart;
+  } catch {
+    return { type: 'text', text: '', visibility: 'internal' };
+  }
+}
+
+/** A peer that lacks a file should know that it does. */
+function missing(id: string, { name }: JsonObject, bytes: Uint8Array | undefined): string {
+  const why = bytes ? `${bytes.length} bytes are too many to send` : 'its content is not kept here';
+  return `[a file that was not handed over: ${typeof name === 'string' ? name : id}; ${why}]`;
 }

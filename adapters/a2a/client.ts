@@ -5,6 +5,7 @@
 import type { AgentBackend, Work } from '../../src/index.ts';
 import { type A2aBackendConfig, type BackendDeps, peerSettingsOf } from './client-config.ts';
 import { type Connection, connect } from './client-connect.ts';
+import { createInbox } from './client-inbox.ts';
 import { hand } from './client-run.ts';
 
 export function a2aBackend(name: string, config: A2aBackendConfig, deps: BackendDeps): AgentBackend {
@@ -35,9 +36,10 @@ export function a2aBackend(name: string, config: A2aBackendConfig, deps: Backend
   return {
     name,
     // The peer keeps the task, and ours has a name it can be found by.
-    abilities: { resume: true, evidence: 'observed' },
+    abilities: { resume: true, evidence: 'observed', steer: true },
     about: { description: settings.description ?? `An agent at ${settings.base.host}, reached over A2A.` },
     async start(work, sink, signal) {
+      const inbox = createInbox();
       const run = async () =>
         await hand({
           settings,
@@ -46,10 +48,11 @@ export function a2aBackend(name: string, config: A2aBackendConfig, deps: Backend
           work,
           sink,
           signal,
+          inbox,
           contextId: () => contextOf(work),
           gotContext: (contextId) => contexts.set(work.session.id, contextId),
         });
-      return { done: run() };
+      return { done: run(), steer: inbox.put };
     },
     async release(sessionId) {
       contexts.delete(sessionId);

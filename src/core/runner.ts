@@ -259,6 +259,7 @@ export function createRunner(deps: RunnerDeps): Runner {
       transcript: () => transcript(store, task.session_id),
       ...(workspace && { workspace }),
       bytes: (artifactId) => contentOf(store, task, artifactId),
+      artifact: (artifactId) => artifactOf(store, task, artifactId),
     };
     desk.run = await backend.start(given, sink, controller.signal);
     tell(desk);
@@ -424,9 +425,14 @@ export function agentActor(task: Pick<Task, 'assigned_agent_id' | 'metadata'>): 
 
 /** What an agent may be handed to read: files of the workspace it works in, and none that are for receipts only. */
 async function contentOf(store: Store, task: Task, artifactId: string): Promise<Uint8Array | undefined> {
+  const artifact = await artifactOf(store, task, artifactId);
+  return artifact?.sha256 ? await store.blob(artifact.sha256) : undefined;
+}
+
+async function artifactOf(store: Store, task: Task, artifactId: string): Promise<Artifact | undefined> {
   const artifact = await store.get<Artifact & Row>('artifact', artifactId);
   if (artifact?.workspace_id !== task.workspace_id || artifact.visibility === 'receipt_only') return undefined;
-  return artifact.sha256 ? await store.blob(artifact.sha256) : undefined;
+  return artifact;
 }
 
 async function* transcript(store: Store, sessionId: string): AsyncIterable<Message> {

@@ -2,7 +2,14 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { AgentCard, type Message, Role, TaskState } from '@a2a-js/sdk';
-import { AgentEvent, type AgentExecutor, DefaultRequestHandler, InMemoryTaskStore } from '@a2a-js/sdk/server';
+import {
+  AgentEvent,
+  type AgentExecutor,
+  DefaultPushNotificationSender,
+  DefaultRequestHandler,
+  InMemoryPushNotificationStore,
+  InMemoryTaskStore,
+} from '@a2a-js/sdk/server';
 import { agentCardHandler, jsonRpcHandler, restHandler, UserBuilder } from '@a2a-js/sdk/server/express';
 import type { AgentCard as OldCard } from 'a2a-sdk-v03';
 import {
@@ -53,8 +60,8 @@ export function cardFor(url: string, more: object = {}): object {
   };
 }
 
-/** Says two chunks; asks "How many?" first when the message says `ask`. */
-export async function openSdkPeer({ streaming = true } = {}): Promise<string> {
+/** Says two chunks once the gate is open; asks "How many?" first when the message says `ask`. Calls when `push` says so. */
+export async function openSdkPeer({ streaming = true, push = false, gate = Promise.resolve() } = {}): Promise<string> {
   const executor: AgentExecutor = {
     async execute({ taskId, contextId, userMessage, task }, bus) {
       const at = { taskId, contextId, metadata: undefined };
@@ -77,6 +84,7 @@ export async function openSdkPeer({ streaming = true } = {}): Promise<string> {
         };
         return status(TaskState.TASK_STATE_INPUT_REQUIRED, { ...asked, ...at });
       }
+      await gate;
       for (const [n, value] of [`${said}: `, 'done'].entries()) {
         const artifact = {
           artifactId: 'out',
@@ -94,8 +102,16 @@ export async function openSdkPeer({ streaming = true } = {}): Promise<string> {
   };
   const app = express();
   const url = await listening((request, response) => app(request, response));
-  const wire = cardFor(url, { capabilities: { streaming } });
-  const handler = new DefaultRequestHandler(AgentCard.fromJSON(wire), new InMemoryTaskStore(), executor);
+  const wire = cardFor(url, { capabilities: { streaming, pushNotifications: push } });
+  const hooks = new InMemoryPushNotificationStore();
+  const handler = new DefaultRequestHandler(
+    AgentCard.fromJSON(wire),
+    new InMemoryTaskStore(),
+    executor,
+    undefined,
+    push ? hooks : undefined,
+    push ? new DefaultPushNotificationSender(hooks) : undefined,
+  );
   const options = { requestHandler: handler, userBuilder: UserBuilder.noAuthentication };
   app.use('/.well-known/agent-card.json', agentCardHandler({ agentCardProvider: async () => wire as AgentCard }));
   app.use('/rpc', jsonRpcHandler(options));
