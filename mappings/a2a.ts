@@ -188,7 +188,7 @@ export const ERRORS = {
   EXTENDED_AGENT_CARD_NOT_CONFIGURED: { rpc: -32007, http: 400, grpc: 'FAILED_PRECONDITION', domain: ERROR_DOMAIN },
   EXTENSION_SUPPORT_REQUIRED: { rpc: -32008, http: 400, grpc: 'FAILED_PRECONDITION', domain: ERROR_DOMAIN },
   VERSION_NOT_SUPPORTED: { rpc: -32009, http: 400, grpc: 'FAILED_PRECONDITION', domain: ERROR_DOMAIN },
-  REQUEST_MALFORMED: { rpc: -32602, http: 400, grpc: 'INVALID_ARGUMENT', domain: ERROR_DOMAIN },
+  INVALID_PARAMS: { rpc: -32602, http: 400, grpc: 'INVALID_ARGUMENT', domain: ERROR_DOMAIN },
   PARSE_ERROR: { rpc: -32700, http: 400, grpc: 'INVALID_ARGUMENT', domain: OWN_DOMAIN },
   INVALID_REQUEST: { rpc: -32600, http: 400, grpc: 'INVALID_ARGUMENT', domain: OWN_DOMAIN },
   METHOD_NOT_FOUND: { rpc: -32601, http: 404, grpc: 'UNIMPLEMENTED', domain: OWN_DOMAIN },
@@ -208,7 +208,7 @@ export type Reason = keyof typeof ERRORS;
 
 /** Failures of work are states of a task; these are for calls that came to nothing. */
 export const faults = {
-  invalid_request: 'REQUEST_MALFORMED',
+  invalid_request: 'INVALID_PARAMS',
   invalid_state_transition: 'UNSUPPORTED_OPERATION',
   unauthenticated: 'UNAUTHENTICATED',
   permission_denied: 'PERMISSION_DENIED',

@@ -94,11 +94,7 @@ describe('messages', () => {
     const peer = await openPeer({ agents: [idle] });
     expect((await peer.rpc('SendMessage', params)).body.error.code).toBe(-32602);
     const rest = await peer.call('POST', '/a2a/agent/message:send', params);
-    expect([rest.status, rest.body.error.status, REASONS(rest)]).toEqual([
-      400,
-      'INVALID_ARGUMENT',
-      'REQUEST_MALFORMED',
-    ]);
+    expect([rest.status, rest.body.error.status, REASONS(rest)]).toEqual([400, 'INVALID_ARGUMENT', 'INVALID_PARAMS']);
     expect((await peer.at.bridge.list({ id: 'x', kind: 'system', scopes: ['*'] }, { object: 'task' })).data).toEqual(
       [],
     );

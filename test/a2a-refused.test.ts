@@ -1,8 +1,9 @@
 /** Work that policy forbids: a task on record that ended before it began, on every binding and in both revisions. */
+import { Task } from '@a2a-js/sdk';
 import { describe, expect, test } from 'vitest';
 import { a2aBackend } from '../adapters/a2a/client.ts';
 import type { PolicyEngine } from '../src/ports.ts';
-import { openPeer, type Peer, wire } from './support/a2a.ts';
+import { openPeer, type Peer, sdkClient, sending, wire } from './support/a2a.ts';
 import { scriptedAgent } from './support/agents.ts';
 import { kinds, of, openTestHouse } from './support/house.ts';
 
@@ -36,6 +37,10 @@ const WAYS: Readonly<Record<string, (peer: Peer) => Promise<{ state: string; wor
   'JSON-RPC 0.3': async (peer) => told((await peer.rpc('message/send', older, LEGACY)).body.result.status),
   'HTTP+JSON 0.3': async (peer) =>
     told((await peer.call('POST', '/a2a/agent/v1/message:send', olderRest, LEGACY)).body.task.status),
+  'gRPC 1.0': async (peer) => {
+    const task = await (await sdkClient(`${peer.base()}/`, 'GRPC', 'ana')).sendMessage(sending('go'));
+    return told((Task.toJSON(task as Task) as { status: object }).status);
+  },
 };
 
 // biome-ignore lint/suspicious/noExplicitAny: as it came

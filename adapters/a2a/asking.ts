@@ -80,17 +80,17 @@ export function toCoreAnswer(
   if (named && said) return { ask_id: ask.id, value: (said.value ?? said.answer ?? text) as Json };
   if (data.length > 0) return { ask_id: ask.id, value: data[0] as Json };
   if (text !== '') return { ask_id: ask.id, value: text };
-  throw new Refusal('REQUEST_MALFORMED', 'the answer needs a text or a data part');
+  throw new Refusal('INVALID_PARAMS', 'the answer needs a text or a data part');
 }
 
 function chosen(open: readonly AskRecord[], named: string | undefined, said: JsonObject | undefined): AskRecord {
   const found = named ? open.find(({ id }) => id === named) : undefined;
   if (found) return found;
-  if (named) throw new Refusal('REQUEST_MALFORMED', `the task is not asking ${named}`);
+  if (named) throw new Refusal('INVALID_PARAMS', `the task is not asking ${named}`);
   // A yes or no can only be meant for a question that wants one.
   const wants = typeof said?.approved === 'boolean' ? open.filter(({ kind }) => kind === 'approval') : open;
   const [only, more] = wants.length > 0 ? wants : open;
-  if (!only || more) throw new Refusal('REQUEST_MALFORMED', 'several questions are open; name one as askId');
+  if (!only || more) throw new Refusal('INVALID_PARAMS', 'several questions are open; name one as askId');
   return only;
 }
 
@@ -102,7 +102,7 @@ function verdictOf(said: JsonObject | undefined, text: string): { approved: bool
   if (YES.test(text)) return { approved: true };
   if (NO.test(text)) return { approved: false };
   throw new Refusal(
-    'REQUEST_MALFORMED',
+    'INVALID_PARAMS',
     'this task waits for an approval: answer with a data part {"askId": ..., "approved": true or false}',
   );
 }

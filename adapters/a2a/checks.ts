@@ -2,7 +2,7 @@
 import { type ListTasksRequest, type Message, Role, type SendMessageRequest, TaskState } from '@a2a-js/sdk';
 import { Refusal } from './refusal.ts';
 
-const malformed = (what: string) => new Refusal('REQUEST_MALFORMED', what);
+const malformed = (what: string) => new Refusal('INVALID_PARAMS', what);
 
 export function checkSend({ message, configuration }: SendMessageRequest, inputModes?: readonly string[]): Message {
   if (!message) throw malformed('message is required');

@@ -24,12 +24,17 @@ export interface Incoming {
   readonly query: URLSearchParams;
 }
 
-/** Major and minor only, from the header or the query; nothing means the older revision. */
+/** From the header or the query; nothing means the older revision. */
 export function versionOf({ request, query }: Pick<Incoming, 'request' | 'query'>): string {
   const given = request.headersDistinct['a2a-version'] ?? [];
   if (given.length > 1) throw new Refusal('VERSION_NOT_SUPPORTED', 'more than one A2A-Version header');
-  const text = (given[0] ?? query.get('A2A-Version') ?? query.get('a2a-version') ?? '').trim();
-  if (text === '') return LEGACY;
+  const text = given[0] ?? query.get('A2A-Version') ?? query.get('a2a-version') ?? '';
+  return plainVersion(text) || LEGACY;
+}
+
+/** Major and minor only: patch numbers decide nothing. */
+export function plainVersion(given: string): string {
+  const text = given.trim();
   return /^\d+\.\d+(\.\d+)*$/.test(text) ? text.split('.').slice(0, 2).join('.') : text;
 }
 
@@ -52,7 +57,7 @@ export async function contextOf(
   const { headers } = request;
   const key = request.headersDistinct['idempotency-key'];
   if (key && (key.length > 1 || !key[0] || key[0].length > 255)) {
-    throw new Refusal('REQUEST_MALFORMED', 'an idempotency key has 1 to 255 characters');
+    throw new Refusal('INVALID_PARAMS', 'an idempotency key has 1 to 255 characters');
   }
   const trace = traceParentOf(request);
   const user = new Caller({

@@ -8,6 +8,7 @@ import { type Closable, type Deps, Fault } from '../../src/index.ts';
 import { isLoopback } from '../../src/wire/origin.ts';
 import { Caller } from './caller.ts';
 import type { A2aConfig, A2aSettings } from './config.ts';
+import { plainVersion } from './exchange.ts';
 import { speaking } from './face.ts';
 import { toGrpcError } from './refusal.ts';
 
@@ -33,6 +34,9 @@ export async function serveGrpc(
   const face = speaking(handler, (thrown) => toGrpcError(thrown, statuses));
   const userBuilder = async (call: GrpcCall) => {
     try {
+      const [version] = call.metadata.get('a2a-version').map(String);
+      // Looked at after this, and as a text.
+      if (version) call.metadata.set('a2a-version', plainVersion(version));
       const given = call.metadata.get('authorization').map(String);
       const bearer = given.length === 1 ? /^bearer +(\S+)$/i.exec(given[0] as string)?.[1] : undefined;
       const actor = { ...(await deps.authenticate(bearer)), door: 'a2a' };
@@ -73,7 +77,7 @@ export async function serveGrpc(
 }
 
 interface GrpcCall {
-  readonly metadata: { get(name: string): unknown[] };
+  readonly metadata: { get(name: string): unknown[]; set(name: string, value: string): void };
   on(event: 'cancelled', heard: () => void): unknown;
 }
 

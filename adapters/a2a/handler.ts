@@ -123,7 +123,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
     const owned = await reader.own(actor, checkId(message.taskId, 'message.taskId'));
     const { task, contextId } = owned;
     if (message.contextId && message.contextId !== contextId) {
-      throw new Refusal('REQUEST_MALFORMED', 'message.contextId is not the context of this task');
+      throw new Refusal('INVALID_PARAMS', 'message.contextId is not the context of this task');
     }
     if (isTerminal(task.status)) {
       throw new Refusal('UNSUPPORTED_OPERATION', `task ${task.id} has ended and takes no more messages`);

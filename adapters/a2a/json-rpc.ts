@@ -40,7 +40,7 @@ export function createJsonRpc(deps: BindingDeps): (incoming: Incoming) => Promis
   async function current(incoming: Incoming, { id, method, params }: Call, context: ServerCallContext): Promise<void> {
     const operation = METHODS.get(method);
     if (!operation) throw new Refusal('METHOD_NOT_FOUND', `there is no method ${JSON.stringify(method.slice(0, 80))}`);
-    if (operation !== 'card' && !isObject(params)) throw new Refusal('REQUEST_MALFORMED', 'params has to be an object');
+    if (operation !== 'card' && !isObject(params)) throw new Refusal('INVALID_PARAMS', 'params has to be an object');
     const outcome = await PERFORM[operation](deps.handler, (params ?? {}) as JsonObject, context);
     const wrap = (result: Json): Json => ({ jsonrpc: '2.0', id, result });
     if ('result' in outcome) {
@@ -118,7 +118,7 @@ function readCall(body: unknown, id: RpcId): Call {
 
 function asParseError(thrown: unknown): never {
   const { reason, message } = said(thrown);
-  throw reason === 'REQUEST_MALFORMED' ? new Refusal('PARSE_ERROR', message) : thrown;
+  throw reason === 'INVALID_PARAMS' ? new Refusal('PARSE_ERROR', message) : thrown;
 }
 
 function isId(value: unknown): value is RpcId {

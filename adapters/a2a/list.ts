@@ -79,5 +79,5 @@ function readToken(token: string): readonly [string, string] {
   } catch {
     // not one of ours
   }
-  throw new Refusal('REQUEST_MALFORMED', 'pageToken is not one that was given out here');
+  throw new Refusal('INVALID_PARAMS', 'pageToken is not one that was given out here');
 }

@@ -132,15 +132,15 @@ export function createPush({ bridge, settings, deps, readerOf, resolve }: PushDe
 
   return {
     async create(actor, task, config, version, inline = false) {
-      if (!config.url) throw new Refusal('REQUEST_MALFORMED', 'url is required');
-      if (config.id.length > 128) throw new Refusal('REQUEST_MALFORMED', 'id is too long');
+      if (!config.url) throw new Refusal('INVALID_PARAMS', 'url is required');
+      if (config.id.length > 128) throw new Refusal('INVALID_PARAMS', 'id is too long');
       if (/[\r\n]/.test(`${config.token}${config.authentication?.scheme}${config.authentication?.credentials}`)) {
-        throw new Refusal('REQUEST_MALFORMED', 'credentials must be one line');
+        throw new Refusal('INVALID_PARAMS', 'credentials must be one line');
       }
       const trouble = await outboundTrouble(config.url, rules, resolve);
-      if (trouble) throw new Refusal('REQUEST_MALFORMED', `url: ${trouble}`);
+      if (trouble) throw new Refusal('INVALID_PARAMS', `url: ${trouble}`);
       const before = await configs.of(task);
-      if (before.length >= MOST) throw new Refusal('REQUEST_MALFORMED', `a task has at most ${MOST} of these`);
+      if (before.length >= MOST) throw new Refusal('INVALID_PARAMS', `a task has at most ${MOST} of these`);
       const agent = task.assigned_agent_id ?? '';
       const reader = readerOf(agent);
       const seen = inline

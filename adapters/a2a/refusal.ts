@@ -75,8 +75,14 @@ export function toLegacyError(thrown: unknown): Error {
 export function toGrpcError(thrown: unknown, statuses: Readonly<Record<string, unknown>>): Error {
   const { grpc, message, reason } = said(thrown);
   const error = new A2AError({ message });
-  const name = ERRORS[reason].domain === ERROR_DOMAIN ? `${reason.split('_').map(capital).join('')}Error` : error.name;
+  const name = ERRORS[reason].domain === ERROR_DOMAIN ? nameOf(reason) : error.name;
   return Object.assign(error, { name, transport: 'grpc', status: statuses[grpc], reason });
+}
+
+/** As the SDK calls its errors: `TASK_NOT_FOUND` is a `TaskNotFoundError`. One has a name of its own. */
+function nameOf(reason: Reason): string {
+  if (reason === 'INVALID_PARAMS') return 'RequestMalformedError';
+  return `${reason.split('_').map(capital).join('')}Error`;
 }
 
 function capital(word: string): string {

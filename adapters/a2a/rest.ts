@@ -75,7 +75,7 @@ export function createRest(deps: BindingDeps): (incoming: Incoming) => Promise<v
     }
     const body = request.method === 'POST' ? ((await bodyOf(request, settings)) ?? {}) : {};
     if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-      throw new Refusal('REQUEST_MALFORMED', 'the body has to be a JSON object');
+      throw new Refusal('INVALID_PARAMS', 'the body has to be a JSON object');
     }
     const { tenant, id, configId } = groups;
     const push = route.id.endsWith('Push');
@@ -109,10 +109,10 @@ function queryOf(query: URLSearchParams): JsonObject {
   for (const [name, value] of query) {
     if (name.toLowerCase() === 'a2a-version' || value === '') continue;
     if (NUMBERS.has(name)) {
-      if (!/^-?\d{1,9}$/.test(value)) throw new Refusal('REQUEST_MALFORMED', `${name} has to be a whole number`);
+      if (!/^-?\d{1,9}$/.test(value)) throw new Refusal('INVALID_PARAMS', `${name} has to be a whole number`);
       params[name] = Number(value);
     } else if (TRUTHS.has(name)) {
-      if (value !== 'true' && value !== 'false') throw new Refusal('REQUEST_MALFORMED', `${name} is true or false`);
+      if (value !== 'true' && value !== 'false') throw new Refusal('INVALID_PARAMS', `${name} is true or false`);
       params[name] = value === 'true';
     } else params[name] = value;
   }
@@ -123,7 +123,7 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new Refusal('REQUEST_MALFORMED', 'the address is not well formed');
+    throw new Refusal('INVALID_PARAMS', 'the address is not well formed');
   }
 }
 

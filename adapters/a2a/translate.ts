@@ -137,7 +137,7 @@ async function toCorePart({ content, mediaType, filename }: Part, keep: Keep): P
         : { type: 'artifact_ref', artifact_id, visibility };
     }
     default:
-      throw new Refusal('REQUEST_MALFORMED', 'a part has to hold text, raw, url or data');
+      throw new Refusal('INVALID_PARAMS', 'a part has to hold text, raw, url or data');
   }
 }
 const OCTETS = 'application/octet-stream';

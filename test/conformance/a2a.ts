@@ -1,6 +1,6 @@
 /**
- * `npm run conformance -- a2a`: every operation on every HTTP binding in both revisions, by bare requests and by the SDKs'
- * own clients. Without `--target` an agent that behaves as the protocol's test kit asks is served and examined; with it,
+ * `npm run conformance -- a2a`: every operation on every binding (JSON-RPC, HTTP+JSON, gRPC) in both revisions, by bare requests
+ * and by the SDKs' own clients. Without `--target` an agent that behaves as the protocol's test kit asks is served and examined; with it,
  * any agent that behaves so, at `--target <its base>`.
  */
 import { parseArgs } from 'node:util';
@@ -8,7 +8,7 @@ import type { Actor } from '../../src/model/actions.ts';
 import { operationChecks } from './a2a/checks.ts';
 import { newerChecks } from './a2a/checks-1.0.ts';
 import { startSut } from './a2a/sut.ts';
-import { createTarget, WAYS } from './a2a/target.ts';
+import { createTarget, nameOf, WAYS, type Way } from './a2a/target.ts';
 import type { Print } from './run.ts';
 
 const PEOPLE: Readonly<Record<string, Actor>> = {
@@ -27,14 +27,19 @@ export async function main(options: readonly string[], print: Print): Promise<nu
       'no-legacy': { type: 'boolean' },
     },
   });
-  const own = values.target ? undefined : await startSut({ people: PEOPLE });
+  const own = values.target ? undefined : await startSut({ people: PEOPLE, config: { grpc: { port: 0 } } });
   try {
     const at = own
       ? createTarget(`${own.url}/a2a/tck`, 'one', 'two')
       : createTarget(values.target!.replace(/\/$/, ''), values.token, values['other-token']);
-    const ways = values['no-legacy'] ? WAYS.filter(({ version }) => version === '1.0') : WAYS;
+    const ways: Way[] = [];
+    for (const way of WAYS) {
+      if (values['no-legacy'] && way.version !== '1.0') continue;
+      if (await at.offers(way)) ways.push(way);
+      else print(`${nameOf(way)} is not offered, and not examined`);
+    }
     let [passed, failed] = [0, 0];
-    for (const { name, run } of [...operationChecks(ways), ...newerChecks]) {
+    for (const { name, run } of [...operationChecks(ways), ...newerChecks(ways)]) {
       try {
         await run(at);
         passed += 1;

@@ -1,5 +1,6 @@
 /** Unmodified clients of two generations of the SDK behind one face, so that a test can be told once for all of them. */
 import { type StreamResponse, type TaskState, taskStateToJSON } from '@a2a-js/sdk';
+import { credentials } from '@grpc/grpc-js';
 import {
   ClientFactory as OldFactory,
   JsonRpcTransportFactory as OldJsonRpc,
@@ -7,7 +8,8 @@ import {
   DefaultAgentCardResolver as OldResolver,
   RestTransportFactory as OldRest,
 } from 'a2a-sdk-v03/client';
-import { sdkClient, sending, withToken } from './a2a-sdk.ts';
+import { GrpcTransportFactory as OldGrpc } from 'a2a-sdk-v03/client/grpc';
+import { type Binding, bearer, sdkClient, sending, withToken } from './a2a-sdk.ts';
 
 /** What a stream said, in as few words as possible. States are spelled as 1.0 spells them, without the prefix. */
 export interface Heard {
@@ -25,7 +27,6 @@ export interface AnyClient {
   cancel(taskId: string): Promise<string>;
   state(taskId: string): Promise<string>;
 }
-export type Binding = 'JSONRPC' | 'HTTP+JSON';
 
 export async function newClient(url: string, binding: Binding, token = 'ana'): Promise<AnyClient> {
   const client = await sdkClient(url, binding, token);
@@ -66,8 +67,13 @@ export async function oldClient(url: string, binding: Binding, token = 'ana'): P
   const factory = new OldFactory(
     OldOptions.createFrom(OldOptions.default, {
       cardResolver: new OldResolver({ fetchImpl }),
-      transports: [new OldJsonRpc({ fetchImpl }), new OldRest({ fetchImpl })],
+      transports: [
+        new OldJsonRpc({ fetchImpl }),
+        new OldRest({ fetchImpl }),
+        new OldGrpc({ grpcChannelCredentials: credentials.createInsecure() }),
+      ],
       preferredTransports: [binding],
+      clientConfig: { interceptors: [bearer(token)] },
     }),
   );
   const client = await factory.createFromUrl(url);

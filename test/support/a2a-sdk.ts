@@ -8,18 +8,39 @@ import {
   JsonRpcTransportFactory,
   RestTransportFactory,
 } from '@a2a-js/sdk/client';
+import { GrpcTransportFactory } from '@a2a-js/sdk/client/grpc';
+import { credentials } from '@grpc/grpc-js';
+
+export type Binding = 'JSONRPC' | 'HTTP+JSON' | 'GRPC';
 
 /** An unmodified client of the SDK; only its fetch adds the token. */
-export async function sdkClient(url: string, binding: 'JSONRPC' | 'HTTP+JSON', token: string): Promise<Client> {
+export async function sdkClient(url: string, binding: Binding, token: string): Promise<Client> {
   const fetchImpl = withToken(token);
+  const grpcChannelCredentials = credentials.createInsecure();
   const factory = new ClientFactory(
     ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
       cardResolver: new DefaultAgentCardResolver({ fetchImpl }),
-      transports: [new JsonRpcTransportFactory({ fetchImpl }), new RestTransportFactory({ fetchImpl })],
+      transports: [
+        new JsonRpcTransportFactory({ fetchImpl }),
+        new RestTransportFactory({ fetchImpl }),
+        new GrpcTransportFactory({ grpcChannelCredentials }),
+      ],
       preferredTransports: [binding],
+      clientConfig: { interceptors: [bearer(token)] },
     }),
   );
   return await factory.createFromUrl(url);
+}
+
+/** For gRPC, which no fetch sees. */
+export function bearer(token: string) {
+  const authorization = `Bearer ${token}`;
+  return {
+    async before(call: { options?: { serviceParameters?: Record<string, string> } }) {
+      call.options = { ...call.options, serviceParameters: { ...call.options?.serviceParameters, authorization } };
+    },
+    async after() {},
+  };
 }
 
 export function withToken(token: string): typeof fetch {

@@ -1,10 +1,10 @@
 /** What only 1.0 has, and what is said round the operations: lists, envelopes, versions, cards, extensions. */
 import { equal, truth } from '../harn/expect.ts';
 import { type A2aCheck, message, refused } from './checks.ts';
-import { BINDINGS, type Body, type Target, type Way } from './target.ts';
+import type { Body, Target, Way } from './target.ts';
 
-const V1: readonly Way[] = BINDINGS.map((binding) => ({ binding, version: '1.0' }));
-const [RPC, REST] = V1 as [Way, Way];
+const RPC: Way = { binding: 'JSONRPC', version: '1.0' };
+const REST: Way = { binding: 'HTTP+JSON', version: '1.0' };
 const CARD = '/.well-known/agent-card.json';
 const ids = (list: Body) => list.tasks.map(({ id }: Body) => id);
 
@@ -61,7 +61,7 @@ const LISTS: Readonly<Record<string, (at: Target, way: Way) => Promise<void>>> =
   },
   'list: what is no page is refused': async (at, way) => {
     for (const bad of [{ pageSize: 0 }, { pageSize: 101 }, { pageToken: 'nonsense' }, { status: 'TASK_STATE_NONE' }]) {
-      refused(way, await at.call(way, 'list', bad), 'REQUEST_MALFORMED');
+      refused(way, await at.call(way, 'list', bad), 'INVALID_PARAMS');
     }
   },
 };
@@ -181,7 +181,7 @@ const ROUND: Readonly<Record<string, (at: Target) => Promise<void>>> = {
     );
     equal(rest.slice(1), all.slice(2), 'the rest');
   },
-  'bindings: both say the same about a task': async (at) => {
+  'bindings: both of HTTP say the same about a task': async (at) => {
     const { result } = await at.call(RPC, 'send', message(at, 'tck-artifact-file'));
     const [one, two] = [
       await at.call(RPC, 'get', { id: result.task.id }),
@@ -191,12 +191,54 @@ const ROUND: Readonly<Record<string, (at: Target) => Promise<void>>> = {
   },
 };
 
-export const newerChecks: readonly A2aCheck[] = [
-  ...V1.flatMap((way) =>
-    Object.entries(LISTS).map(([name, run]) => ({
-      name: `${way.binding} 1.0, ${name}`,
-      run: (at: Target) => run(at, way),
-    })),
-  ),
-  ...Object.entries(ROUND).map(([name, run]) => ({ name, run })),
-];
+const GRPC: Way = { binding: 'GRPC', version: '1.0' };
+
+const GRPC_ONLY: Readonly<Record<string, (at: Target) => Promise<void>>> = {
+  'bindings: gRPC says the same about a task as the others': async (at) => {
+    const { result } = await at.call(RPC, 'send', message(at, 'tck-artifact-file'));
+    const [one, two] = [
+      await at.call(RPC, 'get', { id: result.task.id }),
+      await at.call(GRPC, 'get', { id: result.task.id }),
+    ];
+    equal(two.result, one.result, 'the task');
+  },
+  'bindings: a stream over gRPC says what one over JSON-RPC says': async (at) => {
+    const shape = (said: Body[]) =>
+      said.map(({ task, statusUpdate, artifactUpdate }) => [
+        (task ?? statusUpdate)?.status.state,
+        artifactUpdate?.artifact.parts[0].text,
+        artifactUpdate?.append ?? false,
+        artifactUpdate?.lastChunk ?? false,
+      ]);
+    const prefix = 'tck-stream-artifact-chunked';
+    const [one, two] = [
+      await at.stream(RPC, 'stream', message(at, prefix)),
+      await at.stream(GRPC, 'stream', message(at, prefix)),
+    ];
+    equal(shape(two), shape(one), 'the stream');
+  },
+  'version: patch numbers do not matter, over gRPC either': async (at) => {
+    const came = await at.call(GRPC, 'get', { id: 'task_nobody' }, { 'a2a-version': '1.0.1' });
+    equal(came.error?.reason, 'TASK_NOT_FOUND', 'reason');
+  },
+  'version: one that is not served, over gRPC': async (at) => {
+    const came = await at.call(GRPC, 'get', { id: 'x' }, { 'a2a-version': '99.0' });
+    equal([came.status, came.error?.reason], [9, 'VERSION_NOT_SUPPORTED'], 'refused');
+  },
+};
+
+export function newerChecks(ways: readonly Way[]): readonly A2aCheck[] {
+  const current = ways.filter(({ version }) => version === '1.0');
+  return [
+    ...current.flatMap((way) =>
+      Object.entries(LISTS).map(([name, run]) => ({
+        name: `${way.binding} 1.0, ${name}`,
+        run: (at: Target) => run(at, way),
+      })),
+    ),
+    ...Object.entries(ROUND).map(([name, run]) => ({ name, run })),
+    ...(current.some(({ binding }) => binding === 'GRPC')
+      ? Object.entries(GRPC_ONLY).map(([name, run]) => ({ name, run }))
+      : []),
+  ];
+}

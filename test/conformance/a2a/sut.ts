@@ -54,6 +54,7 @@ export async function startSut({ port = 0, config = {}, agent = tckAgent(), peop
     },
     jwks: () => house.keyring.jwks(),
     sign: (text) => house.keyring.signer().sign(text),
+    mac: (text) => house.keyring.signer().mac(text),
     secret: async (name) => {
       throw new Fault('not_found', `no secret ${name}`);
     },

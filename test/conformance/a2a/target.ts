@@ -2,8 +2,9 @@
 import { OPERATIONS } from '../../../mappings/a2a.ts';
 import { OPERATIONS as OLD_OPERATIONS } from '../../../mappings/a2a-0.3.ts';
 import { type AnyClient, newClient, oldClient } from '../../support/a2a-clients.ts';
+import { callGrpc, callOldGrpc } from './grpc.ts';
 
-export const BINDINGS = ['JSONRPC', 'HTTP+JSON'] as const;
+export const BINDINGS = ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const;
 export type Binding = (typeof BINDINGS)[number];
 export const VERSIONS = ['1.0', '0.3'] as const;
 export type Version = (typeof VERSIONS)[number];
@@ -12,6 +13,7 @@ export type Version = (typeof VERSIONS)[number];
 export type Body = any;
 
 export interface Came {
+  /** Of HTTP; of gRPC where that is the binding. */
   readonly status: number;
   readonly headers: Headers;
   /** The result, in the shape of 1.0 whatever it travelled in, or undefined. */
@@ -39,6 +41,8 @@ export interface Target {
   /** The same for those that stream; everything that was said. */
   stream(way: Way, operation: string, params: Body, headers?: Record<string, string>): Promise<Body[]>;
   client(way: Way): Promise<AnyClient>;
+  /** Whether this way is offered at all: gRPC is there when the card says so. */
+  offers(way: Way): Promise<boolean>;
   fresh(prefix: string): string;
 }
 
@@ -61,6 +65,23 @@ export function createTarget(base: string, token: string | undefined, other: str
     });
   }
 
+  let grpcAt: Promise<string | undefined> | undefined;
+  /** Where gRPC is, if the card knows. */
+  function grpcAddress(): Promise<string | undefined> {
+    grpcAt ??= raw('GET', '/.well-known/agent-card.json', undefined, { 'a2a-version': '1.0' }).then(async (answer) => {
+      const { supportedInterfaces = [] } = (await answer.json()) as Body;
+      return supportedInterfaces.find(({ protocolBinding }: Body) => protocolBinding === 'GRPC')?.url;
+    });
+    return grpcAt;
+  }
+
+  async function overGrpc({ version }: Way, id: string, params: Body, more: Record<string, string> = {}) {
+    const at = await grpcAddress();
+    if (!at) throw new Error('the card names no gRPC address');
+    const headers = { ...(token && { authorization: `Bearer ${token}` }), ...more };
+    return version === '1.0' ? callGrpc(at, id, params, headers) : callOldGrpc(at, id, older(id, params), headers);
+  }
+
   async function send({ binding, version }: Way, id: string, params: Body, headers: Record<string, string> = {}) {
     const all = { ...(version === '1.0' && { 'a2a-version': '1.0' }), ...headers };
     if (binding === 'JSONRPC') {
@@ -78,6 +99,12 @@ export function createTarget(base: string, token: string | undefined, other: str
     other,
     raw,
     async call(way, operation, params, headers) {
+      if (way.binding === 'GRPC') {
+        const { status, message, reason, result } = await overGrpc(way, operation, params, headers);
+        const error = status === 0 ? undefined : { status, message, reason };
+        const made = error ? undefined : newer(way, operation, result);
+        return { status, headers: new Headers(), result: made, error, raw: error ?? result };
+      }
       const answer = await send(way, operation, params, headers);
       const text = await answer.text();
       // Resubscribing in 0.3 is refused on the stream.
@@ -107,6 +134,11 @@ export function createTarget(base: string, token: string | undefined, other: str
       };
     },
     async stream(way, operation, params, headers) {
+      if (way.binding === 'GRPC') {
+        const { status, message, result } = await overGrpc(way, operation, params, headers);
+        if (status !== 0) throw new Error(`no stream: ${message}`);
+        return result.map((each: Body) => newerEvent(way, each));
+      }
       const answer = await send(way, operation, params, headers);
       const text = await answer.text();
       if (!answer.headers.get('content-type')?.startsWith('text/event-stream'))
@@ -115,6 +147,7 @@ export function createTarget(base: string, token: string | undefined, other: str
       return said.map((each) => newerEvent(way, way.binding === 'JSONRPC' ? each.result : each));
     },
     client: ({ binding, version }) => (version === '1.0' ? newClient : oldClient)(`${base}/`, binding, token ?? ''),
+    offers: async ({ binding }) => binding !== 'GRPC' || (await grpcAddress()) !== undefined,
     fresh: (prefix) => `${prefix}-${process.pid}-${Date.now()}-${++count}`,
   };
 }

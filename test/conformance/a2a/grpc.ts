@@ -1,0 +1,162 @@
+/**
+ * gRPC to examine: calls of 1.0 as bare as the SDK's own descriptors allow, calls of 0.3 by the unmodified older transport. Both are
+ * told the status as it came, and results as the JSON the other bindings carry.
+ */
+import {
+  AgentCard,
+  CancelTaskRequest,
+  DeleteTaskPushNotificationConfigRequest,
+  GetExtendedAgentCardRequest,
+  GetTaskPushNotificationConfigRequest,
+  GetTaskRequest,
+  ListTaskPushNotificationConfigsRequest,
+  ListTaskPushNotificationConfigsResponse,
+  ListTasksRequest,
+  ListTasksResponse,
+  Message,
+  SendMessageRequest,
+  StreamResponse,
+  SubscribeToTaskRequest,
+  Task,
+  TaskPushNotificationConfig,
+} from '@a2a-js/sdk';
+import { decodeErrorInfo, decodeStatus } from '@a2a-js/sdk/errors/grpc';
+import { A2AService } from '@a2a-js/sdk/server/grpc';
+import {
+  credentials,
+  InterceptingCall,
+  type Interceptor,
+  Metadata,
+  makeGenericClientConstructor,
+  type ServiceError,
+} from '@grpc/grpc-js';
+import { GrpcTransport as OldTransport } from 'a2a-sdk-v03/client/grpc';
+import type { Body } from './target.ts';
+
+export interface GrpcCame {
+  /** 0 when all went well. */
+  readonly status: number;
+  readonly message: string;
+  readonly reason: string | undefined;
+  readonly result: Body;
+}
+export type GrpcHeaders = Readonly<Record<string, string>>;
+
+type Codec = { fromJSON(json: Body): Body; toJSON?(value: Body): unknown };
+/** What is left out on this wire is empty. */
+const LISTED = {
+  toJSON: (value: ListTasksResponse) => ({
+    tasks: [],
+    nextPageToken: '',
+    ...(ListTasksResponse.toJSON(value) as object),
+  }),
+};
+const EMPTY = { toJSON: () => null };
+/** The answer to a send is one of two, told apart by what it has. */
+const SENT = {
+  toJSON: ({ payload }: Body) => ({ [payload.$case]: SAID[payload.$case as 'task']?.toJSON(payload.value) }),
+};
+const SAID = { task: Task, message: Message };
+
+// biome-ignore format: one operation per line reads as a table
+const CALLS: Readonly<Record<string, { readonly rpc: keyof typeof A2AService; readonly given: Codec; readonly made: { toJSON(value: Body): unknown } }>> = {
+  send: { rpc: 'sendMessage', given: SendMessageRequest, made: SENT },
+  stream: { rpc: 'sendStreamingMessage', given: SendMessageRequest, made: StreamResponse },
+  get: { rpc: 'getTask', given: GetTaskRequest, made: Task },
+  list: { rpc: 'listTasks', given: ListTasksRequest, made: LISTED },
+  cancel: { rpc: 'cancelTask', given: CancelTaskRequest, made: Task },
+  subscribe: { rpc: 'subscribeToTask', given: SubscribeToTaskRequest, made: StreamResponse },
+  createPush: { rpc: 'createTaskPushNotificationConfig', given: TaskPushNotificationConfig, made: TaskPushNotificationConfig },
+  getPush: { rpc: 'getTaskPushNotificationConfig', given: GetTaskPushNotificationConfigRequest, made: TaskPushNotificationConfig },
+  listPush: { rpc: 'listTaskPushNotificationConfigs', given: ListTaskPushNotificationConfigsRequest, made: ListTaskPushNotificationConfigsResponse },
+  deletePush: { rpc: 'deleteTaskPushNotificationConfig', given: DeleteTaskPushNotificationConfigRequest, made: EMPTY },
+  card: { rpc: 'getExtendedAgentCard', given: GetExtendedAgentCardRequest, made: AgentCard },
+};
+
+const Service = makeGenericClientConstructor(A2AService as never, 'A2AService');
+
+/** One call of 1.0; everything that was said, when it streams. */
+export async function callGrpc(at: string, id: string, params: Body, headers: GrpcHeaders): Promise<GrpcCame> {
+  const call = CALLS[id];
+  if (!call) throw new Error(`there is no operation ${id}`);
+  const client = new Service(at, credentials.createInsecure()) as Body;
+  const metadata = new Metadata();
+  for (const [name, value] of Object.entries({ 'a2a-version': '1.0', ...headers }))
+    if (value) metadata.set(name, value);
+  const given = call.given.fromJSON(params);
+  try {
+    if (id === 'stream' || id === 'subscribe') {
+      const said: unknown[] = [];
+      for await (const each of client[call.rpc](given, metadata)) said.push(call.made.toJSON(each));
+      return { ...FINE, result: said };
+    }
+    const came = await new Promise<Body>((resolve, reject) =>
+      client[call.rpc](given, metadata, (error: ServiceError | null, value: Body) =>
+        error ? reject(error) : resolve(value),
+      ),
+    );
+    return { ...FINE, result: call.made.toJSON(came) };
+  } catch (thrown) {
+    return failure(thrown as ServiceError);
+  } finally {
+    client.close();
+  }
+}
+
+const FINE = { status: 0, message: '', reason: undefined };
+
+function failure({ code, details, metadata, message }: ServiceError): GrpcCame {
+  if (code === undefined) throw new Error(message);
+  const [bin] = metadata?.get('grpc-status-details-bin') ?? [];
+  const info = bin ? decodeStatus(bin as Buffer).details.map(({ value }) => decodeErrorInfo(Buffer.from(value))) : [];
+  return { status: code, message: details, reason: info[0]?.reason, result: undefined };
+}
+
+/** One call of 0.3, with parameters and results in the shapes its JSON-RPC has. */
+export async function callOldGrpc(at: string, id: string, params: Body, headers: GrpcHeaders): Promise<GrpcCame> {
+  let status: { code: number; details: string } | undefined;
+  const watch: Interceptor = (options, next) =>
+    new InterceptingCall(next(options), {
+      start(metadata, _listener, go) {
+        go(metadata, {
+          onReceiveStatus(came, on) {
+            status = came;
+            on(came);
+          },
+        });
+      },
+    });
+  const transport = new OldTransport({
+    endpoint: at,
+    grpcChannelCredentials: credentials.createInsecure(),
+    grpcCallOptions: { interceptors: [watch] },
+  });
+  const options = {
+    serviceParameters: Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== '')),
+  };
+  const all = async (stream: AsyncGenerator<unknown>) => {
+    const said: unknown[] = [];
+    for await (const each of stream) said.push(each);
+    return said;
+  };
+  const calls: Readonly<Record<string, () => Promise<unknown>>> = {
+    send: () => transport.sendMessage(params, options),
+    stream: () => all(transport.sendMessageStream(params, options)),
+    get: () => transport.getTask(params, options),
+    cancel: () => transport.cancelTask(params, options),
+    subscribe: () => all(transport.resubscribeTask(params, options)),
+    createPush: () => transport.setTaskPushNotificationConfig(params, options),
+    getPush: () => transport.getTaskPushNotificationConfig(params, options),
+    listPush: () => transport.listTaskPushNotificationConfig(params, options),
+    deletePush: () => transport.deleteTaskPushNotificationConfig(params, options),
+    card: () => transport.getExtendedAgentCard(options),
+  };
+  try {
+    return { ...FINE, result: (await calls[id]?.()) ?? null };
+  } catch (thrown) {
+    if (!status) throw thrown;
+    return { status: status.code, message: status.details, reason: undefined, result: undefined };
+  } finally {
+    (transport as unknown as { grpcClient: { close(): void } }).grpcClient.close();
+  }
+}
