@@ -51,6 +51,9 @@ test.each([
   const fault = await t.refused('task.submit', { session: { workspace_id: workspace }, input });
   expect(fault).toMatchObject({ kind: 'policy_violation', message: 'closed for today' });
   expect(await sessions(t)).toBe(before);
+  const decided = (await t.all()).at(-1)!;
+  expect(decided).toMatchObject({ event: 'vendor.tollbridge.decided', session_id: null });
+  expect(decided.resource).toEqual({ object: 'workspace', id: workspace });
 });
 
 test('a repeat is the same work in the same session', async () => {

@@ -87,7 +87,9 @@ export function createSubmit(deps: SubmitDeps) {
       if (decision.verdict === 'block' && body.refusal === 'task') {
         return await refuse(wanted, { ...recorded, task_id: id }, decision, claim);
       }
-      await log.commit({ decide: () => ({ events: [decidedEvent(recorded, decision)] }) });
+      // A session that was to begin with it never did.
+      const place = opens ? { resource: { object: 'workspace', id: opens.workspace_id }, session_id: null } : {};
+      await log.commit({ decide: () => ({ events: [{ ...decidedEvent(recorded, decision), ...place }] }) });
       throw refusal(decision.verdict, decision.reason, {
         rule_id: decision.rule_id ?? null,
         code: decision.code ?? null,
