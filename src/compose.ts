@@ -31,6 +31,7 @@ import { comparableText, hashBytes } from './receipt/canonical-json.ts';
 import { createIssuer } from './receipt/issuer.ts';
 import { type Keyring, openKeyring } from './receipt/keys.ts';
 import { createStoredVerifier } from './receipt/verify-stored.ts';
+import { keepRules, lastChange, RULES, rulesOnRecord } from './rules-on-record.ts';
 import { createSqliteStore } from './store/sqlite.ts';
 import { VERSION } from './version.ts';
 
@@ -45,7 +46,8 @@ export interface HouseOptions {
   readonly dataDir: string;
   /** For a house that serves: so much of the log's growth is paid for when it opens, and not by the first who ask. */
   readonly roomBytes?: number;
-  readonly policy?: { readonly load: () => Promise<Sources>; readonly watch?: readonly string[] };
+  /** A visitor brings no rules: it is judged by those on record, and leaves none there. */
+  readonly policy?: { readonly load: () => Promise<Sources>; readonly watch?: readonly string[] } | 'on record';
   /** Engines outside the house, asked after its own rules. */
   readonly engines?: readonly PolicyEngine[];
   readonly backends?: readonly AgentBackend[];
@@ -91,17 +93,25 @@ export async function openHouse(options: HouseOptions): Promise<House> {
   });
   const store = options.replace?.store?.(opened) ?? opened;
   let noted: Promise<void> = Promise.resolve();
+  const given = options.policy;
+  const visiting = given === 'on record';
+  let latest: Sources = { files: [] };
   const rules = createReloadablePolicy({
-    load: options.policy?.load ?? (async () => ({ files: [] })),
+    load: async () => {
+      latest = visiting ? await rulesOnRecord(options.dataDir, store) : ((await given?.load()) ?? { files: [] });
+      return latest;
+    },
     onChange: (change) => {
       if (change.errors.length > 0) {
         logger.error({ errors: change.errors }, 'the new policy was refused; the old one stays in force');
       }
+      if (visiting) return;
+      const read = latest;
       noted = noted
-        .then(() => noteChange(store, change))
+        .then(() => noteChange(options.dataDir, store, change, read))
         .catch((cause) => logger.error({ err: cause }, 'a policy change could not be written down'));
     },
-    ...(options.policy?.watch && { watch: options.policy.watch }),
+    ...(!visiting && given?.watch && { watch: given.watch }),
   });
   await rules.reload();
 
@@ -167,14 +177,13 @@ const quotaRules: QuotaRules = {
 };
 
 /** Every change leaves a trace: what is in force now, or what was refused and why. Opening the house again is no change. */
-async function noteChange(store: Store, change: PolicyChange): Promise<void> {
-  const resource = { object: 'policy', id: 'rules' };
-  const tip = await store.tip({ of: 'resource', ...resource });
-  const last = (tip && (await store.event(tip))?.payload) as Partial<PolicyChange> | undefined;
+async function noteChange(dataDir: string, store: Store, change: PolicyChange, read: Sources): Promise<void> {
+  if (change.outcome === 'loaded') await keepRules(dataDir, read);
+  const last = await lastChange(store);
   if (change.outcome === 'loaded' && last?.outcome === 'loaded' && last.version === change.version) return;
   const event = {
     event: 'vendor.tollbridge.policy_loaded',
-    resource,
+    resource: RULES,
     payload: change as unknown as JsonObject,
   };
   await store.commit({ decide: () => ({ events: [event] }) });

@@ -1,7 +1,11 @@
 /** The inbox from a terminal: what waits, in words and as data, and every change to it while it is watched. */
+import { readdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { answer, listApprovals } from '../src/cli/approvals.ts';
-import { aLog, program, typed } from './support/cli.ts';
+import { replayTask } from '../src/cli/replay.ts';
+import { FIRST_RULES } from '../src/config.ts';
+import { aDirectory, aLog, program, ran, typed } from './support/cli.ts';
 
 const WORK = 'send the plan to ana';
 
@@ -46,4 +50,62 @@ test('watched, it tells of answers given elsewhere, until it is stopped', async 
   await watching.says(new RegExp(`^${id.slice(-6)} {2}denied by local:\\S+: too late for mail$`, 'm'));
   watching.child.kill('SIGINT');
   expect((await watching.ended).code).toBe(0);
+});
+
+/** Somewhere with rules of its own, and a log elsewhere. */
+async function elsewhere(rules: string): Promise<string> {
+  const cwd = await aDirectory();
+  await writeFile(join(cwd, 'tollbridge.yaml'), rules);
+  return cwd;
+}
+
+async function rulesNoted(dir: string): Promise<number> {
+  const { out } = await ran(['--data', dir, 'log', '--json']);
+  return out.split('\n').filter((line) => line.includes('"vendor.tollbridge.policy_loaded"')).length;
+}
+
+test('whoever answers from a directory with other rules is not judged by them, nor are they written down', async () => {
+  const { dir } = await aLog([WORK], { approve: 'leave open' });
+  const cwd = await elsewhere(
+    'rules:\n  - { id: nobody-answers, when: { kind: answer }, then: block, say: not here }\n',
+  );
+  const [, id = ''] = /approve (ask_\w+)/.exec((await typed(() => listApprovals({ data: dir }))).out) ?? [];
+  expect(await ran(['--data', dir, 'approve', id], '', { cwd })).toMatchObject({ code: 0, out: `Approved: ${id}\n` });
+  expect(await rulesNoted(dir)).toBe(1);
+});
+
+test('whoever answers from elsewhere is judged by the rules of the house', async () => {
+  const rules = `${FIRST_RULES}- { id: nobody-answers, when: { kind: answer }, then: block, say: only at the desk }\n`;
+  const { dir } = await aLog([WORK], { approve: 'leave open', rules });
+  const cwd = await elsewhere('rules:\n  - { id: fine, when: { kind: answer }, then: allow }\n');
+  const [, id = ''] = /approve (ask_\w+)/.exec((await typed(() => listApprovals({ data: dir }))).out) ?? [];
+  const refused = await ran(['--data', dir, 'approve', id], '', { cwd });
+  expect(refused).toMatchObject({
+    code: 5,
+    out: '',
+    err: expect.stringContaining('may not answer this: only at the desk'),
+  });
+});
+
+test('where the rules in force are not kept nobody answers from elsewhere, and is told what to do', async () => {
+  const { dir } = await aLog([WORK], { approve: 'leave open' });
+  const [, id = ''] = /approve (ask_\w+)/.exec((await typed(() => listApprovals({ data: dir }))).out) ?? [];
+  const [kept = ''] = await readdir(join(dir, 'rules'));
+  const refused = {
+    code: 4,
+    out: '',
+    err: `tollbridge: the rules in force in ${dir} are not kept there\n  fix: start it once where its configuration is, or answer at one of its doors\n`,
+  };
+  await writeFile(join(dir, 'rules', kept), JSON.stringify({ files: [] }));
+  expect(await typed(() => answer(id, true, undefined, { data: dir }))).toEqual(refused);
+  await rm(join(dir, 'rules', kept));
+  expect(await typed(() => answer(id, true, undefined, { data: dir }))).toEqual(refused);
+});
+
+test('a replay from a directory with other rules leaves none of them in the log', async () => {
+  const { dir, tasks } = await aLog(['read plan']);
+  const cwd = await elsewhere('rules:\n  - { id: no-reading, when: { effect: read }, then: block }\n');
+  expect(await ran(['--data', dir, 'replay', tasks[0] ?? ''], '', { cwd })).toMatchObject({ code: 0 });
+  expect(await rulesNoted(dir)).toBe(1);
+  expect(await typed(() => replayTask(tasks[0] ?? '', { data: dir }))).toMatchObject({ code: 0 });
 });

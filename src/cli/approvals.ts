@@ -2,6 +2,7 @@
 import type { AskRecord } from '../model/asks.ts';
 import type { AskClosedPayload, AskOpenedPayload } from '../model/payloads.ts';
 import type { Row, Store } from '../ports.ts';
+import { rulesOnRecord } from '../rules-on-record.ts';
 import { type CommonOptions, localActor, lookInto, visit } from './context.ts';
 import { findAsk } from './find.ts';
 import { calledAgain } from './own-name.ts';
@@ -83,8 +84,10 @@ export async function answer(
   reason: string | undefined,
   options: CommonOptions & { readonly json?: boolean },
 ): Promise<void> {
-  await visit(options, async ({ bridge, store }) => {
+  await visit(options, async ({ bridge, store }, { dataDir }) => {
     const ask = await findAsk(store, id);
+    // Rules have a word in who may answer. Not knowing them is told as that, and not as their no.
+    await rulesOnRecord(dataDir, store);
     const { resource } = await bridge.submit({
       kind: 'ask.answer',
       actor: localActor(),

@@ -30,11 +30,18 @@ export function localActor(): Actor {
   return { id: `local:${userInfo().username}`, kind: 'person', scopes: ['*'], door: 'cli' };
 }
 
-/** A house to give a word to; it takes up no work and recovers none. */
-export async function visit<T>(options: CommonOptions, use: (house: House, config: Config) => Promise<T>): Promise<T> {
+/**
+ * A house to give a word to; it takes up no work and recovers none. Its own rules hold there, as they are on record, and not
+ * those of the directory the visitor happens to stand in.
+ */
+export async function visit<T>(
+  options: CommonOptions,
+  use: (house: House, config: Config) => Promise<T>,
+  more: Partial<HouseOptions> = {},
+): Promise<T> {
   const config = await configFrom(options);
   requireLog(config);
-  const house = await open(config, {});
+  const house = await open(config, { policy: 'on record', ...more });
   try {
     return await use(house, config);
   } finally {

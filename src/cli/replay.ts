@@ -13,7 +13,7 @@ import type { Json } from '../model/schema.ts';
 import { isTerminal } from '../model/words.ts';
 import type { Ids, Row, Store } from '../ports.ts';
 import { trouble } from './complaint.ts';
-import { type CommonOptions, configFrom, localActor, lookInto, open } from './context.ts';
+import { type CommonOptions, localActor, lookInto, visit } from './context.ts';
 import { EXIT } from './exit-codes.ts';
 import { findTask } from './find.ts';
 import { brief, eventNumber, plain } from './plain.ts';
@@ -68,14 +68,18 @@ async function living<T>(options: ReplayOptions, use: (house: House) => Promise<
       return name;
     },
   };
-  const house = await open(await configFrom(options), { ids });
-  const lease = await house.store.lease(`instance:${instance}`);
-  try {
-    return await use(house);
-  } finally {
-    await lease?.close();
-    await house.close();
-  }
+  return await visit(
+    options,
+    async (house) => {
+      const lease = await house.store.lease(`instance:${instance}`);
+      try {
+        return await use(house);
+      } finally {
+        await lease?.close();
+      }
+    },
+    { ids },
+  );
 }
 
 async function replay(

@@ -27,7 +27,7 @@ export interface TestHouseOptions {
   /** Short rules, as YAML. Without any, side effects are asked about. */
   readonly rules?: string;
   /** Instead of rules: the sources themselves, read anew with every reload. */
-  readonly load?: NonNullable<HouseOptions['policy']>['load'];
+  readonly load?: Exclude<NonNullable<HouseOptions['policy']>, string>['load'];
   readonly engines?: readonly PolicyEngine[];
   readonly settings?: Partial<Settings>;
   readonly clock?: HouseOptions['clock'];
