@@ -13,7 +13,7 @@ import { policyCheck } from '../src/cli/policy.ts';
 import { serve } from '../src/cli/serve.ts';
 import { FAULT_KINDS, Fault } from '../src/model/faults.ts';
 import { startChild } from '../src/wire/child.ts';
-import { aDirectory, aLog, ran, typed } from './support/cli.ts';
+import { aDirectory, aLog, program, ran, typed } from './support/cli.ts';
 
 test('a bad configuration: where, what, and nothing is started', async () => {
   const dir = await aDirectory();
@@ -60,6 +60,15 @@ test('a store that cannot be written: where, why, and where else it could be', a
   }
 });
 
+test.runIf(process.platform === 'linux')('a place where nothing can be made is said, and not waited for', async () => {
+  const config = join(await aDirectory(), 'tollbridge.yaml');
+  await writeFile(config, '');
+  expect(await typed(() => serve({ config, data: '/proc/tollbridge/data', port: '0' }))).toMatchObject({
+    code: 6,
+    err: expect.stringMatching(/cannot be used: (nothing can be made there|this user may not write there)\n {2}fix: /),
+  });
+});
+
 test('a place to export to that cannot be written is not called the data directory', async () => {
   const { dir } = await aLog([]);
   await writeFile(join(dir, 'file'), '');
@@ -88,6 +97,38 @@ test('a command that is not there: its name, and who looks closer', async () => 
   );
 });
 
+test.each(['acp', 'mcp', 'a2a'])(
+  'a command that is not there is told by %s when it starts, not when it is needed',
+  async (how) => {
+    const dir = await aDirectory();
+    const asked = ran(['--data', join(dir, 'data'), how, '--', 'no-such-agent'], '', { cwd: dir });
+    expect(await asked).toEqual({
+      code: 7,
+      out: '',
+      err: 'tollbridge: could not start no-such-agent: there is no such command\n  fix: check its spelling and that it is installed; "tollbridge doctor -- COMMAND" looks at it more closely\n',
+    });
+  },
+);
+
+test('a gateway whose agents cannot be started says so when it starts, and serves the others', async () => {
+  const dir = await aDirectory();
+  const config = join(dir, 'tollbridge.yaml');
+  await writeFile(config, 'listen: { port: 0 }\ndata: data\nagents:\n  coder: { acp: { command: [no-such-agent] } }\n');
+  const { child, says, ended } = program(['--config', config, 'serve']);
+  await says(/listens on http/);
+  await says(/saving is enough\n/);
+  child.kill('SIGINT');
+  expect(await ended).toMatchObject({
+    code: 0,
+    err: `tollbridge: agents.coder starts no-such-agent, and there is no such command\n  fix: install it, or correct agents.coder in ${config}; saving is enough\n`,
+  });
+  const found = await ran(['--config', config, 'doctor']);
+  expect(found).toMatchObject({
+    code: 1,
+    out: expect.stringContaining('BAD   programs   agents.coder starts no-such-agent'),
+  });
+});
+
 test('keys that have all expired: which, since when, and how to make a new one', async () => {
   const dir = await aDirectory();
   const config = join(dir, 'tollbridge.yaml');
@@ -107,13 +148,20 @@ test('keys that have all expired: which, since when, and how to make a new one',
   });
 });
 
-test('an option nobody knows, a command nobody knows, an argument that is missing: exit 2 and where help is', async () => {
-  for (const args of [['serve', '--prot', '1'], ['dmeo'], ['verify'], ['demo', '--port', 'x']]) {
-    const { code, out, err } = await ran(args);
-    expect({ code, out }).toEqual({ code: 2, out: expect.not.stringContaining('event') });
-    expect(err).not.toBe('');
-  }
-  expect((await ran(['dmeo'])).err).toContain('Did you mean demo?');
+test.each([
+  [['dmeo'], 'there is no command dmeo', 'did you mean demo? "tollbridge --help" says what there is'],
+  [['keys', 'make'], 'there is no command keys make', '"tollbridge keys --help" says what there is'],
+  [
+    ['serve', '--prot', '1'],
+    'there is no option --prot of serve',
+    'did you mean --port? "tollbridge serve --help" says what there is',
+  ],
+  [['verify'], 'verify needs to know: <what>', '"tollbridge verify --help" says what there is'],
+  [['serve', 'now'], 'serve takes fewer words than were given', '"tollbridge serve --help" says what there is'],
+  [['log', '--task'], '--task <id> needs a value after it', '"tollbridge log --help" says what there is'],
+  [['demo', '--port', 'x'], 'x is not a port', 'use a number from 1 to 65535, or 0 for any that is free'],
+])('typed %j: one sentence, where help is, exit 2', async (args, sentence, fix) => {
+  expect(await ran(args)).toEqual({ code: 2, out: '', err: `tollbridge: ${sentence}\n  fix: ${fix}\n` });
 });
 
 test('our own mistakes do not look like anybody else’s, and a cause is never a stack trace', async () => {

@@ -3,16 +3,12 @@ import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { expect, test } from 'vitest';
 import { completion } from '../src/cli/completion.ts';
 import { ownName, quoted } from '../src/cli/own-name.ts';
-import { addAnswers } from '../src/cli/tree/answers.ts';
-import { addKeys } from '../src/cli/tree/keys.ts';
-import { addProof } from '../src/cli/tree/proof.ts';
-import { addRecord } from '../src/cli/tree/record.ts';
-import { addRules } from '../src/cli/tree/rules.ts';
-import { addUpkeep } from '../src/cli/tree/upkeep.ts';
+import { fold } from '../src/cli/tree/fold.ts';
+import { createProgram } from '../src/cli/tree/program.ts';
 import { ran, typed } from './support/cli.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
@@ -45,15 +41,8 @@ test('without a word, and with --help, there is help; it begins with what to try
   expect(await ran([])).toEqual(help);
 });
 
-function tree(): Command {
-  const program = new Command('tollbridge').option('--data <dir>', 'where');
-  for (const add of [addAnswers, addRecord, addProof, addRules, addKeys, addUpkeep]) add(program);
-  return program;
-}
-
 test('every command says what it is to somebody new, and so do its options and arguments', () => {
-  const all = (command: Command): readonly Command[] => [command, ...command.commands.flatMap(all)];
-  for (const command of all(tree()).slice(1)) {
+  for (const command of everyCommand(createProgram()).slice(1)) {
     const name = command.name();
     expect(command.description(), name).not.toBe('');
     for (const { description, flags } of command.options) expect(description, `${name} ${flags}`).not.toBe('');
@@ -61,11 +50,38 @@ test('every command says what it is to somebody new, and so do its options and a
       expect(argument.description, `${name} <${argument.name()}>`).not.toBe('');
     }
     if (command.commands.length > 0) continue;
-    let help = '';
-    command.configureOutput({ writeOut: (text) => (help += text) }).outputHelp();
-    const [, more = ''] = help.split(/-h, --help.*\n/);
+    const help = helpOf(command);
+    const [, more = ''] = help.split(/^ {2}--data <dir>.*\n(?: {5,}.*\n)*/m);
     expect(more.trim().length, `${name} explains itself`).toBeGreaterThan(60);
+    expect(help, `${name} says which log`).toMatch(/^ {2}--data <dir>/m);
   }
+});
+
+function helpOf(command: Command): string {
+  let help = '';
+  command.configureOutput({ writeOut: (text) => (help += text) }).outputHelp();
+  return help;
+}
+
+const everyCommand = (command: Command): readonly Command[] => [command, ...command.commands.flatMap(everyCommand)];
+
+test('help fits a terminal of 80 columns; what is to be typed stays on its line', () => {
+  const long = everyCommand(createProgram())
+    .flatMap((command) => helpOf(command).split('\n'))
+    .filter((line) => line.length > 80 && !/^ {2}\S/.test(line));
+  expect(long).toEqual([]);
+  expect(fold('one two three four\n\n  typed as it   stands here', 9)).toBe(
+    'one two\nthree\nfour\n\n  typed as it   stands here',
+  );
+});
+
+test('pages that help speaks of come with the program', async () => {
+  const said = everyCommand(createProgram()).map(helpOf).join('\n');
+  const pages = [...new Set([...said.matchAll(/docs\/[\w-]+\.md/g)].map(([page]) => page))];
+  expect(pages.length).toBeGreaterThan(3);
+  const { files } = JSON.parse(readFileSync(resolve(ROOT, 'package.json'), 'utf8')) as { files: string[] };
+  expect(files).toContain('docs');
+  expect(pages.filter((page) => !existsSync(resolve(ROOT, page)))).toEqual([]);
 });
 
 async function completed(words: readonly string[], script: string): Promise<readonly string[]> {
@@ -76,23 +92,32 @@ async function completed(words: readonly string[], script: string): Promise<read
 }
 
 test('bash completes commands, commands of commands and options, and leaves values to itself', async () => {
-  const { out } = await typed(() => completion('bash', tree()));
+  const { out } = await typed(() => completion('bash', createProgram()));
   expect(await completed(['appro'], out)).toEqual(['approvals', 'approve']);
-  expect(await completed(['policy', ''], out)).toEqual(['show', 'check', 'test', 'diff', '--data', '--help']);
+  expect(await completed(['policy', ''], out)).toEqual([
+    'show',
+    'check',
+    'test',
+    'diff',
+    '--version',
+    '--config',
+    '--data',
+    '--help',
+  ]);
   expect(await completed(['--data', 'x', 'keys', 'r'], out)).toEqual(['revoke', 'rotate']);
   expect(await completed(['log', '--f'], out)).toEqual(['--follow']);
   expect(await completed(['verify', '--keys', ''], out)).toEqual([]);
 });
 
 test('zsh and fish say the same with words beside it; other shells are told which there are', async () => {
-  const zsh = (await typed(() => completion('zsh', tree()))).out;
+  const zsh = (await typed(() => completion('zsh', createProgram()))).out;
   expect(zsh).toMatch(/^#compdef tollbridge\n/);
   expect(zsh).toContain("' policy') choices=('show:print the rules as Cedar, exactly as they are evaluated'");
-  const fish = (await typed(() => completion('fish', tree()))).out;
+  const fish = (await typed(() => completion('fish', createProgram()))).out;
   expect(fish).toContain(`complete -c tollbridge -n "__tollbridge_at ''" -f -a log -d 'what happened, oldest first'\n`);
   expect(fish).toMatch(/__tollbridge_at ' log'" -s f -l follow -d /);
   expect(fish).toMatch(/__tollbridge_at ' verify'" -l keys -r -d /);
-  expect(await typed(() => completion('ksh', tree()))).toEqual({
+  expect(await typed(() => completion('ksh', createProgram()))).toEqual({
     code: 2,
     out: '',
     err: 'tollbridge: there is no completion for ksh\n  fix: use bash, zsh or fish\n',

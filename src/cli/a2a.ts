@@ -8,6 +8,7 @@ import { commandName } from './command-name.ts';
 import { type CommonOptions, configFrom, requireUsable } from './context.ts';
 import { calledAgain } from './own-name.ts';
 import { portOf } from './port.ts';
+import { requireProgram } from './programs.ts';
 import { stopRequested } from './stopping.ts';
 import { refuseExpiredKeys } from './strangers.ts';
 
@@ -28,6 +29,7 @@ export async function a2a(command: readonly string[], options: A2aOptions): Prom
     ...(options.port && { port: portOf(options.port) }),
   });
   const config = withAgent(given, name, command, process.cwd());
+  await requireProgram(command);
   await requireUsable(config.dataDir);
   await refuseExpiredKeys(config);
   const stop = stopRequested();

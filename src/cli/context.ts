@@ -1,8 +1,8 @@
 /** What every command shares: the options that say which house is meant, who is speaking, and how to look into it. */
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { access, constants, mkdir } from 'node:fs/promises';
 import { userInfo } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import type { House, HouseOptions } from '../compose.ts';
 import { type Config, type Given, readConfig } from '../config.ts';
 import type { Actor } from '../model/actions.ts';
@@ -85,7 +85,7 @@ export async function open(config: Config, more: Partial<HouseOptions>): Promise
 /** Said before anything is opened, because a key file that cannot be made says less than the directory it is in. */
 export async function requireUsable(dir: string, called = 'the data directory', option = '--data DIR'): Promise<void> {
   try {
-    await mkdir(dir, { recursive: true, mode: 0o700 });
+    await makeDirectory(resolve(dir));
     await access(dir, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (cause) {
     throw trouble(
@@ -95,6 +95,15 @@ export async function requireUsable(dir: string, called = 'the data directory', 
       cause,
     );
   }
+}
+
+/** One step at a time: where nothing can be made at all, Node's own way of making them all never comes back. */
+async function makeDirectory(dir: string): Promise<void> {
+  const above = dirname(dir);
+  if (above !== dir && !existsSync(above)) await makeDirectory(above);
+  await mkdir(dir, { mode: 0o700 }).catch((cause) => {
+    if (!statSync(dir, { throwIfNoEntry: false })?.isDirectory()) throw cause;
+  });
 }
 
 export function hasLog(dataDir: string): boolean {
@@ -118,6 +127,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOTDIR: 'a part of the path is a file',
   EEXIST: 'it is a file',
   ENOSPC: 'the disk is full',
+  ENOENT: 'nothing can be made there',
 };
 
 function whyNot(cause: unknown): string {

@@ -4,7 +4,7 @@ import { type CommonOptions, configFrom } from './context.ts';
 import { lookAtChild } from './doctor/child.ts';
 import { lookAtClock, lookAtKeyFiles, lookAtLog } from './doctor/data.ts';
 import type { Finding } from './doctor/finding.ts';
-import { lookAtConfig, lookAtNode, lookAtRules } from './doctor/here.ts';
+import { lookAtConfig, lookAtNode, lookAtPrograms, lookAtRules } from './doctor/here.ts';
 import { lookAtPort } from './doctor/port.ts';
 import { EXIT } from './exit-codes.ts';
 import { counted, plain } from './plain.ts';
@@ -30,6 +30,7 @@ export async function doctor(command: readonly string[], options: DoctorOptions)
   // With a configuration that cannot be read, the rest is looked at as if there were none.
   const house = config ?? (await readConfig({ env: {}, cwd: '/', ...(options.data && { data: options.data }) }));
   if (config) await tell(() => lookAtRules(config));
+  if (config) await tell(() => lookAtPrograms(config));
   await tell(() => lookAtPort(house.host, port ?? house.port));
   await tell(() => lookAtLog(house.dataDir));
   await tell(() => lookAtKeyFiles(house.dataDir));

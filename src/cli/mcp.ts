@@ -22,6 +22,7 @@ import type { Row } from '../ports.ts';
 import { commandName } from './command-name.ts';
 import { type CommonOptions, configFrom, localActor, open, visit } from './context.ts';
 import { createLogger } from './logger.ts';
+import { requireProgram } from './programs.ts';
 import { haveWorkspace } from './workspace.ts';
 
 export interface McpOptions extends CommonOptions {
@@ -38,6 +39,7 @@ const LINE_LIMIT = 16 * 1024 * 1024;
 export async function mcp(command: readonly string[], options: McpOptions): Promise<void> {
   const config = await configFrom(options);
   const { name, upstream } = upstreamFor(config, command, options);
+  if (upstream.command) await requireProgram(upstream.command, upstream.cwd);
   const redactor = createRedactor();
   const log = createLogger(redactor);
   const ids = createIds();

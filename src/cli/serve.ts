@@ -2,6 +2,7 @@
 import { type CommonOptions, configFrom, requireUsable } from './context.ts';
 import { calledAgain } from './own-name.ts';
 import { portOf } from './port.ts';
+import { missingPrograms } from './programs.ts';
 import { stopRequested } from './stopping.ts';
 import { refuseExpiredKeys } from './strangers.ts';
 
@@ -39,9 +40,12 @@ export async function serve(options: ServeOptions): Promise<void> {
       '',
     ].join('\n'),
   );
+  for (const { at, program } of await missingPrograms(config)) {
+    process.stderr.write(
+      `tollbridge: ${at} starts ${program}, and there is no such command\n  fix: install it, or correct ${at} in ${config.file}; saving is enough\n`,
+    );
+  }
   await stop.requested;
   process.stdout.write('\nstopping: what runs is brought to an end, what waits keeps waiting\n');
   await gateway.close();
 }
-
-/** Resolves when somebody wants us to end; `letGo` stops listening for that. */

@@ -3,6 +3,7 @@ import type { Config } from '../../config.ts';
 import { complaintOf } from '../complaint.ts';
 import { counted } from '../plain.ts';
 import { inForce } from '../policy.ts';
+import { missingPrograms } from '../programs.ts';
 import { bad, type Finding, ok } from './finding.ts';
 
 /** As package.json has it under `engines`. */
@@ -40,4 +41,15 @@ export async function lookAtRules(config: Config): Promise<readonly Finding[]> {
       bad('rules', sentence, fix ?? 'put them right where the message points; "tollbridge policy check" checks again'),
     ];
   }
+}
+
+/** What the configuration would start when it is needed. */
+export async function lookAtPrograms(config: Config): Promise<readonly Finding[]> {
+  return (await missingPrograms(config)).map(({ at, program }) =>
+    bad(
+      'programs',
+      `${at} starts ${program}, and there is no such command`,
+      `install it, or correct ${at} in ${config.file}`,
+    ),
+  );
 }

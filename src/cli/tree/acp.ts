@@ -2,11 +2,13 @@
 import type { Command } from 'commander';
 import type { AcpAgentOptions } from '../acp-agent.ts';
 import { finish, run } from '../acting.ts';
+import { folded } from './fold.ts';
 
 export function addAcp(program: Command): void {
   program
     .command('acp')
     .description('stand between an editor and its ACP agent: tollbridge acp -- COMMAND')
+    .usage('[options] -- <command...>')
     .argument('<command...>', "the agent's command, after --")
     .option('--name <name>', 'what rules and the log call the agent (default: its command)')
     .option('--hide-always', 'do not offer options after which the agent asks no more')
@@ -14,9 +16,8 @@ export function addAcp(program: Command): void {
     .option('--mcp <server...>', 'an MCP server to offer in every session: an address, or a command')
     .addHelpText(
       'after',
-      `
-In the editor's settings, put this command in front of the agent's own. Nothing else changes: frames arrive as they left,
-and from then on one set of rules decides, questions can be answered here or elsewhere, and every turn has a receipt.`,
+      folded(`In the editor's settings, put this command in front of the agent's own. Nothing else changes: frames arrive as they left,
+and from then on one set of rules decides, questions can be answered here or elsewhere, and every turn has a receipt.`),
     )
     .action((agent: string[], _: object, command: Command) =>
       finish(async () => (await import('../acp.ts')).acp(agent, command.optsWithGlobals())),
@@ -26,6 +27,12 @@ and from then on one set of rules decides, questions can be answered here or els
     .command('acp-agent')
     .description("be an editor's ACP agent, whoever does the work here")
     .option('--agent <name>', 'who does the work (default: the default agent)')
-    .option('--persona <id>', 'who it works as')
+    .option('--persona <id>', 'who it works as: persona_NAME, where personas of the configuration has NAME')
+    .addHelpText(
+      'after',
+      folded(`An editor starts this as if it were an agent, and the work is done by whoever the configuration names, whatever
+protocol they speak; by the built-in demo agent when it names nobody. Nothing but the protocol goes to standard output. In the editor's
+settings, give it as the agent's command.`),
+    )
     .action(run<AcpAgentOptions>(async (options) => (await import('../acp-agent.ts')).acpAgent(options)));
 }

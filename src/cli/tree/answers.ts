@@ -1,6 +1,7 @@
 /** The commands by which people answer: approvals, approve, deny. */
 import type { Command } from 'commander';
 import { finish, run } from '../acting.ts';
+import { folded } from './fold.ts';
 
 export function addAnswers(program: Command): void {
   program.commandsGroup('Answer:');
@@ -11,9 +12,8 @@ export function addAnswers(program: Command): void {
     .option('--json', 'one JSON object per line')
     .addHelpText(
       'after',
-      `
-When a rule says "ask", the act waits and a question appears here. Each has an id; its last six characters are enough for
-approve and deny. An answer counts for exactly the act that was shown, and once. Works beside a running gateway.`,
+      folded(`When a rule says "ask", the act waits and a question appears here. Each has an id; its last six characters are enough for
+approve and deny. An answer counts for exactly the act that was shown, and once. Works beside a running gateway.`),
     )
     .action(run(async (options) => (await import('../approvals.ts')).listApprovals(options)));
   program
@@ -24,7 +24,9 @@ approve and deny. An answer counts for exactly the act that was shown, and once.
     .option('--json', 'the question as it now stands, one JSON object')
     .addHelpText(
       'after',
-      '\nThe act that was shown runs, once. The first answer counts: a later one is told that it came too late (exit 4).',
+      folded(
+        'The act that was shown runs, once. The first answer counts: a later one is told that it came too late (exit 4).',
+      ),
     )
     .action(answer(true));
   program
@@ -33,7 +35,7 @@ approve and deny. An answer counts for exactly the act that was shown, and once.
     .argument('<id>', 'the question, as "tollbridge approvals" shows it, or its last characters')
     .argument('[reason]', 'is told to the agent, and goes on record with the answer')
     .option('--json', 'the question as it now stands, one JSON object')
-    .addHelpText('after', '\nThe act does not run, and the agent is told the reason. The first answer counts.')
+    .addHelpText('after', folded('The act does not run, and the agent is told the reason. The first answer counts.'))
     .action(answer(false));
 }
 

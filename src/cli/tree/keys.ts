@@ -1,6 +1,7 @@
 /** The commands about keys and secrets: keys, vault. */
 import type { Command } from 'commander';
 import { named, run } from '../acting.ts';
+import { folded } from './fold.ts';
 
 export function addKeys(program: Command): void {
   program.commandsGroup('Keys and secrets:');
@@ -20,11 +21,10 @@ export function addKeys(program: Command): void {
     .option('--json', 'one JSON object, the key in it')
     .addHelpText(
       'after',
-      `
-Whoever shows the key ("Authorization: Bearer ...") is that actor in the log, and may do what its scopes say and no more.
+      folded(`Whoever shows the key ("Authorization: Bearer ...") is that actor in the log, and may do what its scopes say and no more.
 Only a hash of it is kept, so it cannot be shown again. On this machine alone no key is needed: serve prints a token.
 
-  tollbridge keys create ci --scope tasks:write tasks:read --expires 30d`,
+  tollbridge keys create ci --scope tasks:write tasks:read --expires 30d`),
     )
     .action(named(async (name, options) => (await import('../keys.ts')).createKey(name, options)));
   keys
@@ -33,7 +33,7 @@ Only a hash of it is kept, so it cannot be shown again. On this machine alone no
     .option('--json', 'one JSON object per line')
     .addHelpText(
       'after',
-      '\nEach line: its id, whether it is active, expired or revoked, whose it is, what it may do, until when.',
+      folded('Each line: its id, whether it is active, expired or revoked, whose it is, what it may do, until when.'),
     )
     .action(run(async (options) => (await import('../keys.ts')).listKeys(options)));
   keys
@@ -41,7 +41,7 @@ Only a hash of it is kept, so it cannot be shown again. On this machine alone no
     .description('from now on this API key is nobody')
     .argument('<id>', 'the first column of "tollbridge keys list"')
     .option('--json', 'one JSON object')
-    .addHelpText('after', '\nCounts at once, also for a gateway that runs. What its holder did stays in the log.')
+    .addHelpText('after', folded('Counts at once, also for a gateway that runs. What its holder did stays in the log.'))
     .action(named(async (id, options) => (await import('../keys.ts')).revokeKey(id, options)));
   keys
     .command('rotate')
@@ -49,9 +49,8 @@ Only a hash of it is kept, so it cannot be shown again. On this machine alone no
     .option('--json', 'one JSON object')
     .addHelpText(
       'after',
-      `
-The old key is retired: its public half stays, so that old receipts can be checked for good, and its private half is
-dropped. A running gateway takes up the new key with its next receipt. API keys are not touched.`,
+      folded(`The old key is retired: its public half stays, so that old receipts can be checked for good, and its private half is
+dropped. A running gateway takes up the new key with its next receipt. API keys are not touched.`),
     )
     .action(run(async (options) => (await import('../keys-rotate.ts')).rotateKey(options)));
 
@@ -63,11 +62,10 @@ dropped. A running gateway takes up the new key with its next receipt. API keys 
     .option('--vault <name>', 'which vault (default: the first that can be written)')
     .addHelpText(
       'after',
-      `
-Agents, tools and collectors elsewhere want tokens; the configuration names them and the vault holds them, encrypted. A
+      folded(`Agents, tools and collectors elsewhere want tokens; the configuration names them and the vault holds them, encrypted. A
 secret that is looked up is taken out of everything that is written: log, receipts, errors.
 
-  tollbridge vault set far-token < token.txt`,
+  tollbridge vault set far-token < token.txt`),
     )
     .action(named(async (name, options) => (await import('../vault.ts')).vaultSet(name, options)));
   vault
@@ -77,7 +75,7 @@ secret that is looked up is taken out of everything that is written: log, receip
     .option('--json', 'one JSON object per line')
     .addHelpText(
       'after',
-      '\nEach line: the vault and the name, as the configuration may write them, and when it was set.',
+      folded('Each line: the vault and the name, as the configuration may write them, and when it was set.'),
     )
     .action(run(async (options) => (await import('../vault.ts')).vaultList(options)));
   vault
@@ -85,6 +83,6 @@ secret that is looked up is taken out of everything that is written: log, receip
     .description('forget a secret')
     .argument('<name>', 'as "tollbridge vault list" shows it')
     .option('--vault <name>', 'which vault (default: the first that can be written)')
-    .addHelpText('after', '\nWhoever still needs it is told that it is not there (exit 3 when it never was).')
+    .addHelpText('after', folded('Whoever still needs it is told that it is not there (exit 3 when it never was).'))
     .action(named(async (name, options) => (await import('../vault.ts')).vaultRemove(name, options)));
 }

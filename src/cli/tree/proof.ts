@@ -1,6 +1,7 @@
 /** The commands about proof: verify, export. */
 import type { Command } from 'commander';
 import { named } from '../acting.ts';
+import { folded } from './fold.ts';
 
 export function addProof(program: Command): void {
   program.commandsGroup('Prove:');
@@ -14,10 +15,9 @@ export function addProof(program: Command): void {
     .option('--json', 'one JSON object')
     .addHelpText(
       'after',
-      `
-Files (.jsonl, .json, .cbor) are checked with nothing but themselves and public keys. An id, or "all", is looked up in the
+      folded(`Files (.jsonl, .json, .cbor) are checked with nothing but themselves and public keys. An id, or "all", is looked up in the
 log under --data. Each receipt is hashed anew, held against the one before it, and its signature is checked. What is
-broken is named, with what is wrong with it (exit 1). See docs/verify.md.`,
+broken is named, with what is wrong with it (exit 1). See docs/verify.md.`),
     )
     .action(named(async (what, options) => (await import('../verify.ts')).verify(what, options)));
   program
@@ -30,9 +30,8 @@ broken is named, with what is wrong with it (exit 1). See docs/verify.md.`,
     .option('--json', 'one JSON object')
     .addHelpText(
       'after',
-      `
-receipts.jsonl, keys.json and tree-head.json are what "tollbridge verify DIR" needs, anywhere. events.jsonl is the log, one
-event per line. receipts.cbor holds the same receipts, one after the other, in deterministic CBOR.`,
+      folded(`receipts.jsonl, keys.json and tree-head.json are what "tollbridge verify DIR" needs, anywhere. events.jsonl is the log, one
+event per line. receipts.cbor holds the same receipts, one after the other, in deterministic CBOR.`),
     )
     .action(named(async (dir, options) => (await import('../export.ts')).exportAll(dir, options)));
 }

@@ -1,6 +1,7 @@
 /** The commands that look back: log, task, replay. */
 import type { Command } from 'commander';
 import { named, run } from '../acting.ts';
+import { folded } from './fold.ts';
 
 export function addRecord(program: Command): void {
   program.commandsGroup('Look back:');
@@ -13,9 +14,8 @@ export function addRecord(program: Command): void {
     .option('--json', 'every event as it is in the log, one JSON object per line')
     .addHelpText(
       'after',
-      `
-Each line: when, the number of the event, the task, what happened. Only what matters to people is shown; --json has
-everything. Also shows what a running gateway writes, and what others write to the same log.`,
+      folded(`Each line: when, the number of the event, the task, what happened. Only what matters to people is shown; --json has
+everything. Also shows what a running gateway writes, and what others write to the same log.`),
     )
     .action(run(async (options) => (await import('../log.ts')).showLog(options)));
   program
@@ -25,7 +25,9 @@ everything. Also shows what a running gateway writes, and what others write to t
     .option('--json', 'one JSON object: the task, its events, questions, receipt and what checking that gave')
     .addHelpText(
       'after',
-      '\nA task is one piece of work somebody gave to an agent. "tollbridge log" shows their ids in its third column.',
+      folded(
+        'A task is one piece of work somebody gave to an agent. "tollbridge log" shows their ids in its third column.',
+      ),
     )
     .action(named(async (id, options) => (await import('../task.ts')).showTask(id, options)));
   program
@@ -38,10 +40,9 @@ everything. Also shows what a running gateway writes, and what others write to t
     .option('--json', 'one JSON object')
     .addHelpText(
       'after',
-      `
-Agent, tools, rules and people answer from the record; no tool is called and nobody is asked. The replay is a task of its
+      folded(`Agent, tools, rules and people answer from the record; no tool is called and nobody is asked. The replay is a task of its
 own with a receipt of its own, which names every answer that was replaced (its deltas). Without overrides it must come out
-as it did then: exit 1 says that it did not.`,
+as it did then: exit 1 says that it did not.`),
     )
     .action(named(async (id, options) => (await import('../replay.ts')).replayTask(id, options)));
 }

@@ -1,6 +1,7 @@
 /** The commands about rules: policy show, check, test, diff. */
 import type { Command } from 'commander';
 import { named, run } from '../acting.ts';
+import { folded } from './fold.ts';
 
 export function addRules(program: Command): void {
   program.commandsGroup('Rules:');
@@ -10,9 +11,8 @@ export function addRules(program: Command): void {
     .description('print the rules as Cedar, exactly as they are evaluated')
     .addHelpText(
       'after',
-      `
-Rules decide what agents may do: allow, block, ask a person, change the arguments, or not now. They stand in
-tollbridge.yaml, in short or as Cedar files; without any, reading is allowed and what leaves the house asks. See docs/rules.md.`,
+      folded(`Rules decide what agents may do: allow, block, ask a person, change the arguments, or not now. They stand in
+tollbridge.yaml, in short or as Cedar files; without any, reading is allowed and what leaves the house asks. See docs/rules.md.`),
     )
     .action(run(async (options) => (await import('../policy.ts')).policyShow(options)));
   policy
@@ -21,7 +21,7 @@ tollbridge.yaml, in short or as Cedar files; without any, reading is allowed and
     .option('--json', 'one JSON object')
     .addHelpText(
       'after',
-      '\nEvery mistake is named with its file, rule, line and column, and what to write instead (exit 2).',
+      folded('Every mistake is named with its file, rule, line and column, and what to write instead (exit 2).'),
     )
     .action(run(async (options) => (await import('../policy.ts')).policyCheck(options)));
   policy
@@ -32,8 +32,7 @@ tollbridge.yaml, in short or as Cedar files; without any, reading is allowed and
     .option('--json', 'one JSON object per case')
     .addHelpText(
       'after',
-      `
-A file of cases:
+      folded(`A file of cases:
 
   - name: reading is fine
     action: { tool: read_note, effect: read }
@@ -44,7 +43,7 @@ A file of cases:
     rule: outside-needs-a-human
 
 "expect" is allow, block, ask, modify or defer. "rule" names the rule that has to decide, and "arguments" what "modify"
-has to make of the arguments; both may be left out. Exit 1: a case came out otherwise.`,
+has to make of the arguments; both may be left out. Exit 1: a case came out otherwise.`),
     )
     .action(named(async (file, options) => (await import('../policy-test.ts')).policyTest(file, options)));
   policy
@@ -55,9 +54,8 @@ has to make of the arguments; both may be left out. Exit 1: a case came out othe
     .option('--json', 'one JSON object per change, then one that sums up')
     .addHelpText(
       'after',
-      `
-Nothing runs and nothing is written. Where a rule looks at something that is not on record, because it was a secret, the
-answer is "unknown" and never a guess. Exit 1: something would change.`,
+      folded(`Nothing runs and nothing is written. Where a rule looks at something that is not on record, because it was a secret, the
+answer is "unknown" and never a guess. Exit 1: something would change.`),
     )
     .action(named(async (file, options) => (await import('../policy-diff.ts')).policyDiff(file, options)));
 }

@@ -1,6 +1,7 @@
 /** The commands that help with everything else: doctor, completion. */
 import type { Command } from 'commander';
 import { finish } from '../acting.ts';
+import { folded } from './fold.ts';
 
 export function addUpkeep(program: Command): void {
   program.commandsGroup('Help:');
@@ -12,10 +13,9 @@ export function addUpkeep(program: Command): void {
     .option('--json', 'one JSON object per finding')
     .addHelpText(
       'after',
-      `
-Looks at Node, the configuration and rules, the port, the data directory and its log, the modes of key files, and the clock. With
+      folded(`Looks at Node, the configuration and rules, the port, the data directory and its log, the modes of key files, and the clock. With
 "-- COMMAND" also at that program: whether it is found, whether it starts and stays, and whether it writes anything but
-protocol to its standard output, where editors and agents expect nothing else. Exit 1: something needs mending.`,
+protocol to its standard output, where editors and agents expect nothing else. Exit 1: something needs mending.`),
     )
     .action((command: readonly string[], _: object, self: Command) =>
       finish(async () => (await import('../doctor.ts')).doctor(command, self.optsWithGlobals())),
@@ -26,10 +26,9 @@ protocol to its standard output, where editors and agents expect nothing else. E
     .argument('<shell>', 'bash, zsh or fish')
     .addHelpText(
       'after',
-      `
-  bash   tollbridge completion bash >> ~/.bashrc
+      folded(`  bash   tollbridge completion bash >> ~/.bashrc
   zsh    tollbridge completion zsh > "\${fpath[1]}/_tollbridge"
-  fish   tollbridge completion fish > ~/.config/fish/completions/tollbridge.fish`,
+  fish   tollbridge completion fish > ~/.config/fish/completions/tollbridge.fish`),
     )
     .action((shell: string) => finish(async () => (await import('../completion.ts')).completion(shell, program)));
 }

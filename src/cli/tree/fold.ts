@@ -1,0 +1,32 @@
+/** What stands below the options in a command's help, folded to the width of whoever reads it. Indented lines are to be typed, and stay. */
+
+/** Lines longer than this are hard to read on any screen. */
+const WIDEST = 100;
+/** As wide as a terminal has always been, where nobody says how wide it is. */
+const USUAL = 80;
+
+export function helpWidth(columns = process.stdout.isTTY ? process.stdout.columns : undefined): number {
+  return Math.min(columns || USUAL, WIDEST);
+}
+
+export function folded(text: string): () => string {
+  return () => `\n${fold(text, helpWidth())}`;
+}
+
+/** Paragraphs are parted by an empty line. */
+export function fold(text: string, width: number): string {
+  return text
+    .split('\n\n')
+    .map((part) => (/^ {2}/.test(part) ? part : lines(part.split(/\s+/), width).join('\n')))
+    .join('\n\n');
+}
+
+function lines(words: readonly string[], width: number): readonly string[] {
+  const folded: string[] = [];
+  for (const word of words) {
+    const last = folded.at(-1);
+    if (last !== undefined && last.length + 1 + word.length <= width) folded[folded.length - 1] = `${last} ${word}`;
+    else folded.push(word);
+  }
+  return folded;
+}
