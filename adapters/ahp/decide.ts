@@ -15,7 +15,7 @@ import {
 import type { AhpSettings } from './config.ts';
 import { Misfit } from './decode.ts';
 import { type Remembered, recall, type Wanted } from './memory.ts';
-import { afterwards } from './patience.ts';
+import { inTime } from './patience.ts';
 import { waitForQuota } from './quotas.ts';
 import type { Patience, Question, Rulings } from './rulings.ts';
 import type { Run, Runs } from './runs.ts';
@@ -59,8 +59,7 @@ export interface DeciderDeps {
 
 export function createDecider({ bridge, runs, rulings, settings, deps }: DeciderDeps): Decider {
   async function openRun({ actor, framework }: Asker, event: AhpEvent): Promise<Run> {
-    await runs.caughtUp(actor, event);
-    return await runs.open(actor, event, openingOf(event, framework));
+    return await runs.caughtUp(actor, event, () => openingOf(event, framework));
   }
 
   async function ruleOn(event: AhpEvent, asker: Asker, question: Omit<Question, 'ext'>) {
@@ -260,15 +259,13 @@ export function createDecider({ bridge, runs, rulings, settings, deps }: Decider
           failed(`${settings.hop} is asked about its own question: harnesses go in a circle`),
         );
       }
-      const late = afterwards(asker.patience.signal, LAST_WORD_MS);
       const answered = answer(event, asker).catch((cause) => {
         if (!(cause instanceof Misfit) && asFault(cause).kind === 'internal') {
           deps.log.error({ err: cause, event: event.event_type }, 'a question of an agent failed');
         }
         return toWireRefusal(family, whyNot(cause));
       });
-      const first = await Promise.race([answered, late.passed]);
-      late.cancel();
+      const first = await inTime(answered, asker.patience.until, LAST_WORD_MS);
       if (first !== 'late') return first;
       answered
         .then((said) => tooLate(event, asker, said))

@@ -17,9 +17,9 @@ import type { AhpSettings } from './config.ts';
 import { type Asker, createDecider } from './decide.ts';
 import { isObject, Misfit } from './decode.ts';
 import { createObserver } from './observe.ts';
-import { manyMayListen, type Wait, wait } from './patience.ts';
+import { manyMayListen, wait } from './patience.ts';
 import { createQueries } from './queries.ts';
-import { createRulings } from './rulings.ts';
+import { createRulings, type Patience } from './rulings.ts';
 import { createRuns, PROTOCOL_NAME, type Run, scopeOf } from './runs.ts';
 import { payloadShapes, shapes } from './shapes.ts';
 import { readHandshake } from './tolerant.ts';
@@ -52,13 +52,11 @@ export interface Harness {
   close(): Promise<void>;
 }
 
-type Held = Wait & Asker['patience'];
-
-async function within<T>(held: Held, what: (held: Held) => Promise<T>): Promise<T> {
+async function within<T>(patience: Patience, what: (patience: Patience) => Promise<T>): Promise<T> {
   try {
-    return await what(held);
+    return await what(patience);
   } finally {
-    held.release();
+    patience.until.release();
   }
 }
 
@@ -236,7 +234,7 @@ export function createHarness(
     });
   }
 
-  async function entry(event: AhpEvent, caller: Caller, whole: Held, id: string): Promise<JsonObject> {
+  async function entry(event: AhpEvent, caller: Caller, whole: Patience, id: string): Promise<JsonObject> {
     if (eventRow(event.event_type).answer)
       return await decider.decide(event, { ...whoAsks(event, caller, id), patience: whole });
     try {
@@ -307,21 +305,16 @@ export function createHarness(
     };
   }
 
-  function askerOf(
-    event: AhpEvent,
-    caller: Caller,
-    hold: boolean,
-    id?: string,
-  ): Omit<Asker, 'patience'> & { patience: Held } {
+  function askerOf(event: AhpEvent, caller: Caller, hold: boolean, id?: string): Asker {
     const ms = Math.max(0, settings.holdMs - viaOf(event.metadata).length * HOP_MS);
     return { ...whoAsks(event, caller, id), patience: patience(caller, ms, hold) };
   }
 
-  function patience({ gone }: Caller, ms: number, hold: boolean): Held {
-    return { ...wait(ms, gone, closing.signal), hold };
+  function patience({ gone }: Caller, ms: number, hold: boolean): Patience {
+    return { until: wait(ms, gone, closing.signal), hold };
   }
 
-  async function decided(event: AhpEvent, asker: ReturnType<typeof askerOf>): Promise<JsonObject> {
+  async function decided(event: AhpEvent, asker: Asker): Promise<JsonObject> {
     return await within(asker.patience, () => decider.decide(event, asker));
   }
 

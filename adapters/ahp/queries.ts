@@ -2,7 +2,7 @@
 import { type Actor, asFault, type Json, type JsonObject } from '../../src/index.ts';
 import { openingOf } from './decide.ts';
 import { isObject } from './decode.ts';
-import { afterwards } from './patience.ts';
+import { inTime } from './patience.ts';
 import type { Patience, Rulings } from './rulings.ts';
 import type { Runs } from './runs.ts';
 import type { AhpEvent } from './translate.ts';
@@ -21,22 +21,19 @@ export interface Queries {
 export function createQueries({ runs, rulings }: { readonly runs: Runs; readonly rulings: Rulings }): Queries {
   return {
     async answer(query, actor, patience) {
-      const late = afterwards(patience.signal, LAST_WORD_MS);
       const answered = ask(query, actor, patience).catch((cause) => {
         const fault = asFault(cause);
         return { answer: 'no', reason: fault.kind === 'internal' ? 'it could not be decided' : fault.message };
       });
-      const first = await Promise.race([answered, late.passed]);
-      late.cancel();
+      const first = await inTime(answered, patience.until, LAST_WORD_MS);
       return first === 'late' ? { answer: 'no', reason: 'it was not decided in time' } : first;
     },
   };
 
   async function ask({ session_id, agent_id, query_type, payload }: Query, actor: Actor, patience: Patience) {
     const place = { session_id, agent_id, depth: 0 };
-    await runs.caughtUp(actor, place);
     const first = { ...place, event_type: 'query', timestamp: '', payload } as AhpEvent;
-    const run = await runs.open(actor, place, openingOf(first, undefined));
+    const run = await runs.caughtUp(actor, place, () => openingOf(first, undefined));
     const { ruled, value } = await rulings.ask(
       actor,
       run,

@@ -16,13 +16,13 @@ import {
   type ProposedAction,
   type Row,
 } from '../../src/index.ts';
-import { pause } from './patience.ts';
+import { pause, type Wait } from './patience.ts';
 import type { Asked, Run } from './runs.ts';
 import { type Ruled, ruledBy } from './translate.ts';
 
 export interface Patience {
-  /** Fires when the answer has to go out, and when nobody is there to hear it. */
-  readonly signal: AbortSignal;
+  /** Over when the answer has to go out, and when nobody is there to hear it. */
+  readonly until: Wait;
   /** People may be waited for. */
   readonly hold: boolean;
 }
@@ -95,7 +95,7 @@ export function createRulings(bridge: Bridge, ids: Ids): Rulings {
       if (fingerprint && !before) run.asked.set(fingerprint, asked);
       const waiting: Answered = { ruled: { ...ruledBy(first.decision), ask_id: askId }, call_id: callId };
       if (!patience.hold) return waiting;
-      const closed = await untilClosed(actor, askId, patience.signal);
+      const closed = await untilClosed(actor, askId, patience.until.signal);
       if (!closed) return waiting;
       const mine = !asked.taken;
       asked.taken = true;

@@ -75,8 +75,8 @@ export interface Runs {
   closeSession(actor: Actor, sessionId: string): Promise<void>;
   /** Things told about one agent happen one after the other. */
   inOrder<T>(actor: Actor, place: Pick<Place, 'session_id' | 'agent_id'>, what: () => Promise<T>): Promise<T>;
-  /** Resolves when everything told so far about this agent is written down. */
-  caughtUp(actor: Actor, place: Pick<Place, 'session_id' | 'agent_id'>): Promise<unknown>;
+  /** The same as `open`, once everything told so far about this agent is written down. */
+  caughtUp(actor: Actor, place: Place, opening: () => Opening): Promise<Run>;
   ofSession(actor: Actor, sessionId: string): readonly Run[];
   all(): readonly Run[];
   workspace(actor: Actor): Promise<string>;
@@ -302,6 +302,11 @@ export function createRuns(bridge: Bridge, settings: AhpSettings, deps: Pick<Dep
       return now;
     },
 
-    caughtUp: (actor, place) => lanes.get(pairKey(actor, place)) ?? Promise.resolve(),
+    async caughtUp(actor, place, opening) {
+      const key = pairKey(actor, place);
+      const told = lanes.get(key);
+      if (told) await told;
+      return await once(runs, key, () => make(actor, place, opening(), false));
+    },
   };
 }

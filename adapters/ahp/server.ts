@@ -123,7 +123,7 @@ export async function openHarnessDoor(harness: Harness, settings: AhpSettings, d
       const send = async (text: string) => {
         if (!peer.send(text)) await peer.room();
       };
-      const talk = converse(harness, { actor, gone: peer.signal, send, log, limit: settings.lineLimit });
+      const talk = converse(harness, { actor, gone: peer.signal, send, log });
       return {
         message(text) {
           talk.hear(text).catch((cause) => log.error({ err: cause }, 'a message failed'));

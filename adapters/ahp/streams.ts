@@ -4,7 +4,7 @@
  */
 import type { Readable, Writable } from 'node:stream';
 import type { Actor, JsonObject, Logger } from '../../src/index.ts';
-import { parseJson } from '../../src/wire/body.ts';
+import { parseJsonText } from '../../src/wire/body.ts';
 import { lineWriter, readLines } from '../../src/wire/ndjson.ts';
 import type { Caller, Harness } from './harness.ts';
 import { manyMayListen, wait } from './patience.ts';
@@ -19,13 +19,15 @@ export interface ConversationOptions {
   readonly gone: AbortSignal;
   readonly send: (text: string) => Promise<void> | void;
   readonly log: Logger;
-  readonly limit: number;
   readonly now?: () => number;
 }
 
-/** Whoever repeats a request within this time gets the answer it got. */
+const LIMITS = { depth: 64, values: 100_000 };
+
+/** Whoever repeats a request within this time gets the answer it got, if it is among the last and not too much to keep. */
 const REPEAT_MS = 10 * 60 * 1000;
 const MOST_REPEATS = 1000;
+const MOST_KEPT = 4 * 1024 * 1024;
 
 interface Said {
   readonly text: string;
@@ -34,9 +36,10 @@ interface Said {
 }
 
 export function converse(harness: Harness, options: ConversationOptions): Conversation {
-  const { actor, gone, send, log, limit, now = Date.now } = options;
+  const { actor, gone, send, log, now = Date.now } = options;
   const caller: Caller = { actor, gone };
-  const said = new Map<string, Said>();
+  const said = new Map<string | number, Said>();
+  let kept = 0;
 
   async function answer(message: unknown): Promise<JsonObject | undefined> {
     const outcome = await harness.receive(message, caller);
@@ -44,31 +47,41 @@ export function converse(harness: Harness, options: ConversationOptions): Conver
     return outcome.kind === 'reply' ? outcome.response : undefined;
   }
 
-  /** A decision to come back later is not one to repeat: the next time it may be another. */
-  function remember(id: string, text: string, message: unknown): Promise<JsonObject | undefined> {
+  function forget(id: string | number): void {
+    kept -= said.get(id)?.text.length ?? 0;
+    said.delete(id);
+  }
+
+  function remember(id: string | number, text: string, message: unknown): Promise<JsonObject | undefined> {
     const known = said.get(id);
     if (known?.text === text && now() - known.at < REPEAT_MS) return known.answer;
-    const answered = answer(message);
-    said.set(id, { text, at: now(), answer: answered });
-    if (said.size > MOST_REPEATS) said.delete(said.keys().next().value as string);
-    answered.then((response) => {
-      if (!isFinal(response) && said.get(id)?.answer === answered) said.delete(id);
-    });
-    return answered;
+    forget(id);
+    const mine: Said = { text, at: now(), answer: answerOnce(message, () => said.get(id) === mine && forget(id)) };
+    said.set(id, mine);
+    kept += text.length;
+    while (said.size > MOST_REPEATS || (kept > MOST_KEPT && said.size > 1)) forget(said.keys().next().value ?? id);
+    return mine.answer;
+  }
+
+  /** A decision to come back later is not one to repeat: the next time it may be another. */
+  async function answerOnce(message: unknown, notAgain: () => void): Promise<JsonObject | undefined> {
+    const response = await answer(message);
+    if (!isFinal(response)) notAgain();
+    return response;
   }
 
   return {
     async hear(text) {
       let message: unknown;
       try {
-        message = parseJson(Buffer.from(text), { bytes: limit, depth: 64, values: 100_000 });
+        message = parseJsonText(text, LIMITS);
       } catch (cause) {
         log.warn({ why: cause instanceof Error ? cause.message : 'unreadable' }, 'a message was dropped');
         return;
       }
       const { id } = (message ?? {}) as { id?: unknown };
-      const key = typeof id === 'string' || typeof id === 'number' ? JSON.stringify(id) : undefined;
-      const response = await (key === undefined ? answer(message) : remember(key, text, message));
+      const named = typeof id === 'string' || typeof id === 'number';
+      const response = await (named ? remember(id, text, message) : answer(message));
       if (response && !gone.aborted) await send(JSON.stringify(response));
     },
   };
@@ -98,7 +111,7 @@ export async function serveLines(
 ): Promise<void> {
   const gone = manyMayListen(new AbortController());
   const write = lineWriter(output);
-  const conversation = converse(harness, { actor, gone: gone.signal, send: write, log, limit });
+  const conversation = converse(harness, { actor, gone: gone.signal, send: write, log });
   const busy = new Set<Promise<void>>();
   output.once('close', () => gone.abort());
   const skipped = (why: string) => log.warn({ why }, 'a line was skipped');

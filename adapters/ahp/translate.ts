@@ -1,5 +1,5 @@
 /** The pure middle: what an event asks of the gate, and how a ruling is said in each family's words. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { type EventType, type Family, intentWords, spoken, toolEffects } from '../../mappings/ahp.ts';
 import {
   canonicalJson,
@@ -60,15 +60,15 @@ export interface Call {
 
 export function readCall(payload: Json): Call {
   const given = isObject(payload) ? (payload as JsonObject) : {};
-  const tool = ['tool_name', 'tool', 'name'].map((key) => given[key]).find((name) => typeof name === 'string' && name);
-  const key = ['arguments', 'args', 'input'].find((name) => isObject(given[name]));
-  const rest = Object.fromEntries(Object.entries(given).filter(([name]) => !BESIDE_ARGUMENTS.has(name)));
-  return {
-    tool: (tool as string | undefined) ?? 'unknown',
-    arguments: key ? (given[key] as JsonObject) : rest,
-    argumentsKey: key ?? '',
-  };
+  const named = NAME_KEYS.find((key) => typeof given[key] === 'string' && given[key]);
+  const tool = named ? (given[named] as string) : 'unknown';
+  const key = ARGUMENT_KEYS.find((name) => isObject(given[name]));
+  if (key) return { tool, arguments: given[key] as JsonObject, argumentsKey: key };
+  const rest = Object.entries(given).filter(([name]) => !BESIDE_ARGUMENTS.has(name));
+  return { tool, arguments: Object.fromEntries(rest), argumentsKey: '' };
 }
+const NAME_KEYS = ['tool_name', 'tool', 'name'];
+const ARGUMENT_KEYS = ['arguments', 'args', 'input'];
 const BESIDE_ARGUMENTS = new Set(['tool_name', 'tool', 'name', 'action_type', 'working_directory', 'recent_tools']);
 
 /** AHP has no call ids: the same tool with the same arguments is the same call. */
@@ -84,7 +84,7 @@ export function hashOf(value: Json): string {
   } catch {
     spelled = JSON.stringify(value);
   }
-  return createHash('sha256').update(spelled).digest('hex');
+  return hash('sha256', spelled);
 }
 
 const TARGETS = ['file_path', 'path', 'filename', 'url', 'uri'];

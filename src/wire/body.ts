@@ -59,6 +59,11 @@ export function parseJson(bytes: Uint8Array, limits: JsonLimits = JSON_LIMITS): 
   } catch {
     throw new Fault('invalid_request', 'the body is not UTF-8');
   }
+  return parseJsonText(text, limits);
+}
+
+/** The same for what is text already: a line, a frame. */
+export function parseJsonText(text: string, limits: Omit<JsonLimits, 'bytes'> = JSON_LIMITS): unknown {
   if (text.trim() === '') return undefined;
   measure(text, limits);
   let value: unknown;
@@ -73,23 +78,23 @@ export function parseJson(bytes: Uint8Array, limits: JsonLimits = JSON_LIMITS): 
 
 const QUOTE = 34;
 const BACKSLASH = 92;
-const OPENERS = new Set([0x5b, 0x7b]);
-const CLOSERS = new Set([0x5d, 0x7d]);
+const LIST = { opens: 0x5b, closes: 0x5d };
+const MAP = { opens: 0x7b, closes: 0x7d };
 const COMMA = 44;
 
 /** One pass over the text, outside of its strings. */
-function measure(text: string, { depth, values }: JsonLimits): void {
+function measure(text: string, { depth, values }: Omit<JsonLimits, 'bytes'>): void {
   let deep = 0;
   let count = 1;
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) {
       at = endOfString(text, at);
-    } else if (OPENERS.has(code)) {
+    } else if (code === LIST.opens || code === MAP.opens) {
       deep += 1;
       count += 1;
       if (deep > depth) throw new Fault('payload_too_large', `JSON may be nested at most ${depth} deep`);
-    } else if (CLOSERS.has(code)) {
+    } else if (code === LIST.closes || code === MAP.closes) {
       deep -= 1;
     } else if (code === COMMA) {
       count += 1;
