@@ -112,7 +112,9 @@ export function tagged(tag: string, kinds: Readonly<Record<string, Members>>): D
 function integer(name: string, least: number, most: number): Decode {
   return (value) => {
     if (typeof value !== 'number') return wrong(value, name);
-    return Number.isInteger(value) && value >= least && value <= most ? value : wrong(value, name);
+    // The protocol's own reader takes a negative zero for a fraction.
+    const whole = Number.isInteger(value) && !Object.is(value, -0);
+    return whole && value >= least && value <= most ? value : wrong(value, name);
   };
 }
 

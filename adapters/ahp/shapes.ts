@@ -87,6 +87,27 @@ const artifact = struct({
 const evidence = struct({ kind: needs(text), summary: needs(text), artifact: may(artifact), metadata });
 const run = { run_id: needs(text), session_id: needs(text) };
 const verificationStatus = word(VERIFICATION_STATES);
+const taskItem = struct({
+  id: needs(text),
+  title: needs(text),
+  status: needs(word(TASK_ITEM_STATES)),
+  depends_on: listOr(text),
+  evidence: listOr(evidence),
+  artifacts: listOr(artifact),
+  error: may(text),
+  updated_at: may(text),
+  metadata,
+});
+const check = struct({
+  id: needs(text),
+  subject: needs(text),
+  status: needs(verificationStatus),
+  command: may(text),
+  message: may(text),
+  evidence: listOr(evidence),
+  artifacts: listOr(artifact),
+  metadata,
+});
 
 const generic = tagged('decision', {
   allow: { modified_payload: may(any), metadata },
@@ -226,39 +247,14 @@ export const payloadShapes = {
   }),
   task_list: struct({
     ...run,
-    tasks: needs(
-      list(
-        struct({
-          id: needs(text),
-          title: needs(text),
-          status: needs(word(TASK_ITEM_STATES)),
-          depends_on: listOr(text),
-          evidence: listOr(evidence),
-          artifacts: listOr(artifact),
-          error: may(text),
-          updated_at: may(text),
-          metadata,
-        }),
-      ),
-    ),
+    tasks: needs(list(taskItem)),
     updated_at: needs(text),
     metadata,
   }),
   verification: struct({
     ...run,
     status: needs(verificationStatus),
-    checks: listOr(
-      struct({
-        id: needs(text),
-        subject: needs(text),
-        status: needs(verificationStatus),
-        command: may(text),
-        message: may(text),
-        evidence: listOr(evidence),
-        artifacts: listOr(artifact),
-        metadata,
-      }),
-    ),
+    checks: listOr(check),
     residual_risks: listOr(text),
     updated_at: needs(text),
     metadata,
@@ -284,6 +280,10 @@ export const payloadShapes = {
 export type TypedEvent = keyof typeof payloadShapes;
 
 const info = { version: needs(text), capabilities: needs(texts) };
+const agentInfo = struct({ framework: needs(text), ...info });
+const harnessInfo = struct({ name: needs(text), ...info });
+const harnessConfig = struct({ timeout_ms: may(u64), batch_size: may(u64), max_depth: may(u32) });
+const errorObject = struct({ code: needs(i32), message: needs(text), data: may(any) });
 
 /** Envelopes and what travels in them, by the name the protocol's types have. */
 export const shapes = {
@@ -293,20 +293,20 @@ export const shapes = {
     jsonrpc: needs(text),
     id: needs(text),
     result: may(any),
-    error: may(struct({ code: needs(i32), message: needs(text), data: may(any) })),
+    error: may(errorObject),
   }),
   AhpEvent: event,
   HandshakeRequest: struct({
     protocol_version: needs(text),
-    agent_info: needs(struct({ framework: needs(text), ...info })),
+    agent_info: needs(agentInfo),
     session_id: needs(text),
     agent_id: needs(text),
   }),
   HandshakeResponse: struct({
     protocol_version: needs(text),
-    harness_info: needs(struct({ name: needs(text), ...info })),
+    harness_info: needs(harnessInfo),
     session_token: may(text),
-    config: may(struct({ timeout_ms: may(u64), batch_size: may(u64), max_depth: may(u32) })),
+    config: may(harnessConfig),
   }),
   QueryRequest: struct({
     session_id: needs(text),
@@ -318,4 +318,20 @@ export const shapes = {
   BatchRequest: struct({ events: needs(list(event)) }),
   BatchResponse: struct({ decisions: needs(list(generic)) }),
   PerceptionTarget: target,
+  PerceptionIntent: intent,
+  PlanningStrategy: strategy,
+  EventType: word(EVENT_TYPES),
+  EventContext: context,
+  Fact: fact,
+  ArtifactRef: artifact,
+  EvidenceRef: evidence,
+  TaskItem: taskItem,
+  VerificationCheck: check,
+  VerificationStatus: verificationStatus,
+  RunStatus: word(RUN_STATES),
+  TaskStatus: word(TASK_ITEM_STATES),
+  AgentInfo: agentInfo,
+  HarnessInfo: harnessInfo,
+  HarnessConfig: harnessConfig,
+  AhpErrorObject: errorObject,
 } as const satisfies Readonly<Record<string, Decode>>;
