@@ -21,7 +21,7 @@ import { listenUnix } from '../../src/wire/unix-socket.ts';
 import { createSocketServer } from '../../src/wire/websocket.ts';
 import type { AhpSettings } from './config.ts';
 import { createHarness, type Harness } from './harness.ts';
-import { converse, serveLines } from './streams.ts';
+import { converse, JSON_BOUNDS, serveLines } from './streams.ts';
 
 export function ahpDoor(settings: AhpSettings, deps: Deps): FrontDoor {
   return {
@@ -70,13 +70,19 @@ export async function openHarnessDoor(harness: Harness, settings: AhpSettings, d
     if (!/^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(request.headers['content-type'] ?? '')) {
       return say(response, 415, 'the body must be application/json');
     }
-    let message: unknown;
+    let bytes: Buffer;
     try {
-      const bytes = await readBytes(request, settings.bodyLimit);
-      message = parseJson(bytes, { bytes: settings.bodyLimit, depth: 64, values: 100_000 });
+      bytes = await readBytes(request, settings.bodyLimit);
     } catch (thrown) {
       const { kind, message: why } = asFault(thrown);
       return say(response, kind === 'payload_too_large' ? 413 : 400, why);
+    }
+    let message: unknown;
+    try {
+      message = parseJson(bytes, JSON_BOUNDS);
+      if (message === undefined) throw new Fault('invalid_request', 'the body is empty');
+    } catch (thrown) {
+      return say(response, 400, asFault(thrown).message);
     }
     const gone = new AbortController();
     response.once('close', () => gone.abort());

@@ -4,7 +4,7 @@
  */
 import type { Readable, Writable } from 'node:stream';
 import type { Actor, JsonObject, Logger } from '../../src/index.ts';
-import { parseJsonText } from '../../src/wire/body.ts';
+import { type JsonBounds, parseJsonText } from '../../src/wire/body.ts';
 import { lineWriter, readLines } from '../../src/wire/ndjson.ts';
 import type { Caller, Harness } from './harness.ts';
 import { manyMayListen, wait } from './patience.ts';
@@ -22,7 +22,8 @@ export interface ConversationOptions {
   readonly now?: () => number;
 }
 
-const LIMITS = { depth: 64, values: 100_000 };
+/** As deep as the protocol's own reader goes; wider than anything an agent has to say. */
+export const JSON_BOUNDS: JsonBounds = { depth: 127, values: 100_000 };
 
 /** Whoever repeats a request within this time gets the answer it got, if it is among the last and not too much to keep. */
 const REPEAT_MS = 10 * 60 * 1000;
@@ -74,7 +75,7 @@ export function converse(harness: Harness, options: ConversationOptions): Conver
     async hear(text) {
       let message: unknown;
       try {
-        message = parseJsonText(text, LIMITS);
+        message = parseJsonText(text, JSON_BOUNDS);
       } catch (cause) {
         log.warn({ why: cause instanceof Error ? cause.message : 'unreadable' }, 'a message was dropped');
         return;

@@ -34,13 +34,13 @@ export function readHandshake(params: Json): Read {
     return { value: shapes.HandshakeRequest(params) as JsonObject };
   } catch (first) {
     if (!(first instanceof Misfit) || !isObject(params)) throw first;
-    const info = isObject(params.agent_info) ? params.agent_info : {};
+    const { agent_info = {}, ...given } = present(params);
     const filled = {
       protocol_version: '2.0',
       session_id: '',
       agent_id: '',
-      ...present(params),
-      agent_info: { framework: 'unknown', version: 'unknown', capabilities: [], ...present(info) },
+      ...given,
+      agent_info: isObject(agent_info) ? { ...NAMELESS, ...present(agent_info) } : agent_info,
     };
     try {
       return { value: shapes.HandshakeRequest(filled) as JsonObject, mended: first.message };
@@ -49,6 +49,8 @@ export function readHandshake(params: Json): Read {
     }
   }
 }
+
+const NAMELESS = { framework: 'unknown', version: 'unknown', capabilities: [] };
 
 function present(value: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined && member !== null));

@@ -5,11 +5,15 @@
 import type { IncomingMessage } from 'node:http';
 import { Fault } from '../model/faults.ts';
 
-export interface JsonLimits {
-  readonly bytes: number;
+/** How far JSON may be nested and spread. */
+export interface JsonBounds {
   readonly depth: number;
   /** Members and elements together. */
   readonly values: number;
+}
+
+export interface JsonLimits extends JsonBounds {
+  readonly bytes: number;
 }
 
 export const JSON_LIMITS: JsonLimits = { bytes: 4 * 1024 * 1024, depth: 64, values: 100_000 };
@@ -52,7 +56,7 @@ export async function readJson(request: IncomingMessage, limits: JsonLimits = JS
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-export function parseJson(bytes: Uint8Array, limits: JsonLimits = JSON_LIMITS): unknown {
+export function parseJson(bytes: Uint8Array, limits: JsonBounds | JsonLimits = JSON_LIMITS): unknown {
   let text: string;
   try {
     text = utf8.decode(bytes);
@@ -63,7 +67,7 @@ export function parseJson(bytes: Uint8Array, limits: JsonLimits = JSON_LIMITS): 
 }
 
 /** The same for what is text already: a line, a frame. */
-export function parseJsonText(text: string, limits: Omit<JsonLimits, 'bytes'> = JSON_LIMITS): unknown {
+export function parseJsonText(text: string, limits: JsonBounds = JSON_LIMITS): unknown {
   if (text.trim() === '') return undefined;
   measure(text, limits);
   let value: unknown;
@@ -83,7 +87,7 @@ const MAP = { opens: 0x7b, closes: 0x7d };
 const COMMA = 44;
 
 /** One pass over the text, outside of its strings. */
-function measure(text: string, { depth, values }: Omit<JsonLimits, 'bytes'>): void {
+function measure(text: string, { depth, values }: JsonBounds): void {
   let deep = 0;
   let count = 1;
   for (let at = 0; at < text.length; at += 1) {

@@ -8,6 +8,7 @@ import { clientChecks, clientDifferences } from './ahp/client.ts';
 import { equal, expectAnswer, met, shapeOf } from './ahp/compare.ts';
 import { expectDecision } from './ahp/differences.ts';
 import { KEY, openPeer, type Peer } from './ahp/house.ts';
+import { siblingChecks } from './ahp/siblings.ts';
 import type { Check, Print } from './run.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: recordings are looked into freely
@@ -48,6 +49,7 @@ async function* checksOf(dirs: readonly string[], peer: Peer): AsyncGenerator<Ch
     yield* captures(dir, peer);
     yield* clientChecks(read(`${dir}vectors/rust-client-outcomes.json`)?.outcomes ?? []);
   }
+  if (dirs.includes(OWN)) yield* siblingChecks(peer);
 }
 
 /** Recordings of the reference implementation carry its language in their name; ours carry nothing. */

@@ -38,9 +38,9 @@ export const DIFFERENCES: readonly Difference[] = [
     },
   },
   {
-    name: 'a null id is no id',
-    why: 'neither a request nor a notification: nobody could be answered, so nothing is done',
-    applies: (sent) => sent?.id === null,
+    name: 'an id is a text or an integer',
+    why: 'with null or anything else there it is neither a request nor a notification: nobody could be answered, so nothing is done',
+    applies: (sent) => sent?.id !== undefined && typeof sent.id !== 'string' && !Number.isInteger(sent.id),
     instead(came) {
       if (came !== undefined) expectCode(came, -32600);
     },
@@ -102,8 +102,14 @@ function isRequest(sent: Frame): boolean {
 function leavesOut(params: Frame): boolean {
   if (typeof params !== 'object' || params === null || Array.isArray(params)) return false;
   const info = params.agent_info ?? {};
+  if (typeof info !== 'object' || Array.isArray(info)) return false;
+  const capabilities = info.capabilities ?? [];
   const texts = [params.protocol_version, params.session_id, params.agent_id, info.framework, info.version];
-  return texts.every((text) => text == null || typeof text === 'string');
+  return (
+    Array.isArray(capabilities) &&
+    capabilities.every((word: unknown) => typeof word === 'string') &&
+    texts.every((text) => text == null || typeof text === 'string')
+  );
 }
 
 function expectCode(came: Frame, code: number): void {

@@ -38,8 +38,8 @@ const breaking: PolicyEngine = {
 
 export interface Peer {
   readonly url: string;
-  /** Sends one line and hands over what comes back, if anything does. */
-  line(text: string): Promise<Json | undefined>;
+  /** Sends one line and hands over what comes back, if anything does; what is to be answered is waited for longer. */
+  line(text: string, answered?: boolean): Promise<Json | undefined>;
   /** The same over a WebSocket. */
   frame(text: string): Promise<Json | undefined>;
   /** The status that an upgrade with exactly this head is answered with, when this credential holds. */
@@ -94,9 +94,9 @@ export async function openPeer(config: AhpConfig = {}): Promise<Peer> {
 
   return {
     url,
-    async line(text) {
+    async line(text, answered = mayBeAnswered(text)) {
       input.write(`${text}\n`);
-      return await answers.next(mayBeAnswered(text) ? PATIENCE_MS : QUIET_MS);
+      return await answers.next(answered ? PATIENCE_MS : QUIET_MS);
     },
     async frame(text) {
       socket.send(text);
