@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { adapters as everyAdapter } from '../adapters/index.ts';
 import { openApiKeys } from './auth/api-keys.ts';
 import { createAuthenticator } from './auth/authenticate.ts';
-import { createSecrets } from './auth/vaults.ts';
+import { createKeeper, createSecrets } from './auth/vaults.ts';
 import { createLogger } from './cli/logger.ts';
 import { type House, openHouse, type Parts, SERVING_ROOM } from './compose.ts';
 import type { Config } from './config.ts';
@@ -72,7 +72,8 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     requestId: () => ids.next('req'),
     log: logger,
   });
-  const secret = createSecrets({ vaults: config.vaults, env: process.env, learn: redactor.learn });
+  const places = { vaults: config.vaults, env: process.env, learn: redactor.learn };
+  const secret = createSecrets(places);
   const traced = await tracing(config, secret);
   const deps: Deps = {
     log: logger,
@@ -90,6 +91,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     mac: (text) => house.keyring.signer().mac(text),
     trouble: () => house.store.trouble(),
     secret,
+    ...createKeeper({ ...places, clock: systemClock }),
   };
   const pause = (ms: number, signal: AbortSignal): Promise<void> => sleep(ms, undefined, { signal });
   const handOver = createHandOver(() => house.bridge);

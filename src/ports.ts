@@ -454,6 +454,8 @@ export interface Deps {
   secret(name: string): Promise<string>;
   /** Keeps a secret under its name, in the first vault that can be written. Absent: nothing can be kept. */
   keep?(name: string, value: string): Promise<void>;
+  /** Does something about a secret while nobody else does, in any process. Absent where nothing can be kept. */
+  alone?<T>(name: string, work: () => Promise<T>): Promise<T>;
   readonly http: HttpHost;
   readonly authenticate: Authenticate;
   /** Public receipt keys, for doors that publish them. */

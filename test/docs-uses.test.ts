@@ -43,6 +43,9 @@ const TRIED: Readonly<Record<string, Try>> = {
   'tollbridge log': { until: /send_mail/ },
   'tollbridge verify all': { until: /^ok / },
   'tollbridge mcp changes': { until: /./ },
+  // What comes of it where there is such a server is in mcp-login.test.ts.
+  'tollbridge mcp login search': { until: /no tools\.search\.mcp/, code: 3 },
+  'tollbridge mcp login search --paste': { until: /no tools\.search\.mcp/, code: 3 },
   'tollbridge mcp accept files read_file': { until: /read_file/, code: 3 },
   'tollbridge keys create partner --scope tasks:* --scope sessions:* --scope events:read --scope workspaces:read --scope artifacts:*':
     {

@@ -39,7 +39,7 @@ async function signIn(visit?: Visit) {
   const auth = createSignIn({
     server: await authorizationServer(),
     redirect: 'http://127.0.0.1:1/back',
-    keeping: { read: async () => undefined, write: async (next) => void kept.push(next) },
+    keeping: { read: async () => undefined, write: async (next) => void kept.push(next), alone: (work) => work() },
     log: { info() {}, warn: (_, message) => void warnings.push(message), error() {} },
     ...(visit && { visit }),
   });

@@ -20,7 +20,7 @@ import { taintsOf } from './taint.ts';
 import { taints, toAttributes, toEffect, toToolResult } from './translate.ts';
 import { CLIENT_INFO, wayOf } from './way.ts';
 
-type UpstreamDeps = Pick<Deps, 'secret' | 'log' | 'clock' | 'ids'>;
+type UpstreamDeps = Pick<Deps, 'secret' | 'keep' | 'alone' | 'log' | 'clock' | 'ids'>;
 
 const POOL_IDLE_MS = 5 * 60_000;
 const FOREVER_MS = 2 ** 31 - 1;
@@ -29,7 +29,7 @@ const LEGACY_VERDICT_MS = 10 * 60_000;
 
 export function createUpstream(name: string, config: UpstreamConfig, deps: UpstreamDeps): ToolBackend {
   const settings = upstreamSettings(config);
-  const way = wayOf(config, deps);
+  const way = wayOf(name, config, deps);
   const book = createBook(name, deps);
   const tainted = taintsOf(deps.ids);
   let verdict: { found: Promise<Verdict>; until: number } | undefined;

@@ -29,8 +29,8 @@ export const upstreamSchema = Type.Object(
     sign_in: Optional(
       Type.Object(
         {
-          /** What we are given is kept in a vault under this name. */
-          kept_as: NonEmpty,
+          /** What we are given is kept in a vault under this name; `mcp-<server>` when absent. */
+          kept_as: Optional(NonEmpty),
           scope: Optional(NonEmpty),
           /** A registration made beforehand; its secret, if it has one, is a name in a vault. */
           client_id: Optional(NonEmpty),

@@ -5,7 +5,7 @@
 import { auth, ClientCredentialsProvider } from '@modelcontextprotocol/client';
 import { asFault, type Deps } from '../../src/index.ts';
 import type { UpstreamConfig } from './config.ts';
-import { createSignIn, type Visit } from './south-sign-in.ts';
+import { createSignIn, type Keeping, type SignIn, type Visit } from './south-sign-in.ts';
 
 export interface SouthAuth {
   headers(): Promise<Readonly<Record<string, string>>>;
@@ -13,18 +13,28 @@ export interface SouthAuth {
   refused?(status: number, challenge: string | undefined): Promise<boolean>;
 }
 
-export interface SouthDeps extends Pick<Deps, 'secret' | 'keep' | 'log'> {
+export interface SouthDeps extends Pick<Deps, 'secret' | 'keep' | 'alone' | 'log'> {
   /** Somebody who can be sent to an authorization server now. */
   readonly visit?: Visit;
+}
+
+/** Where what a person was given for a server is kept, unless the configuration names another place. */
+export function keptAs(server: string, { kept_as }: NonNullable<UpstreamConfig['sign_in']>): string {
+  return kept_as ?? `mcp-${server}`;
+}
+
+/** What somebody can do about a server that wants a person to sign in. */
+export function advice(server: string): string {
+  return `sign in there with: tollbridge mcp login ${server}`;
 }
 
 /** Nothing has to listen there until somebody signs in. */
 export const REDIRECT = 'http://127.0.0.1:4320/mcp/signed-in';
 
-export function createSouthAuth(url: URL, config: UpstreamConfig, deps: SouthDeps): SouthAuth {
+export function createSouthAuth(server: string, url: URL, config: UpstreamConfig, deps: SouthDeps): SouthAuth {
   const { secret, log } = deps;
   const { token, oauth } = config;
-  if (config.sign_in) return signedIn(url, config.sign_in, deps);
+  if (config.sign_in) return signedIn(server, url, config.sign_in, deps);
   if (!oauth) {
     return {
       async headers() {
@@ -69,28 +79,39 @@ export function createSouthAuth(url: URL, config: UpstreamConfig, deps: SouthDep
   };
 }
 
-function signedIn(server: URL, config: NonNullable<UpstreamConfig['sign_in']>, deps: SouthDeps): SouthAuth {
-  const { secret, keep, visit, log } = deps;
-  const { kept_as, client_id, client_secret, client_document, scope, redirect = REDIRECT } = config;
+export function signedIn(
+  name: string,
+  server: URL,
+  config: NonNullable<UpstreamConfig['sign_in']>,
+  deps: SouthDeps,
+): SignIn {
+  const { secret, visit, log } = deps;
+  const { client_id, client_secret, client_document, scope, redirect = REDIRECT } = config;
   return createSignIn({
     server,
     redirect,
     log,
+    advice: advice(name),
     ...(scope && { scope }),
     ...(client_document && { document: client_document }),
     ...(client_id && { client: { id: client_id, ...(client_secret && { secret: () => secret(client_secret) }) } }),
     ...(visit && { visit }),
-    keeping: {
-      async read() {
-        const text = await secret(kept_as).catch((cause) => {
-          if (asFault(cause).kind === 'not_found') return undefined;
-          throw cause;
-        });
-        return text === undefined ? undefined : JSON.parse(text);
-      },
-      async write(kept) {
-        await keep?.(kept_as, JSON.stringify(kept));
-      },
-    },
+    keeping: keepingIn(keptAs(name, config), deps),
   });
+}
+
+function keepingIn(place: string, { secret, keep, alone }: SouthDeps): Keeping {
+  return {
+    async read() {
+      const text = await secret(place).catch((cause) => {
+        if (asFault(cause).kind === 'not_found') return undefined;
+        throw cause;
+      });
+      return text === undefined ? undefined : JSON.parse(text);
+    },
+    async write(kept) {
+      await keep?.(place, JSON.stringify(kept));
+    },
+    alone: async (work) => await (alone ? alone(place, work) : work()),
+  };
 }

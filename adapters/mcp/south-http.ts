@@ -20,6 +20,8 @@ export interface Remote {
   headers(): Promise<Readonly<Record<string, string>>>;
   /** The server does not know us: true when it is worth trying once more. */
   refused?(status: number, challenge: string | undefined): Promise<boolean>;
+  /** What somebody can do about credentials that are not accepted. */
+  readonly advice?: string;
   /** Bytes of one answer. */
   readonly limit: number;
 }
@@ -171,7 +173,9 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
     }
     if (status === 404 && session !== undefined) throw new SessionGone();
     if (status === 401 || status === 403) {
-      throw new Fault('upstream_unavailable', 'the server does not accept our credentials', { details: { status } });
+      const { advice } = remote;
+      const why = `the server does not accept our credentials${advice ? `; ${advice}` : ''}`;
+      throw new Fault('upstream_unavailable', why, { details: { status } });
     }
     throw new Fault('upstream_unavailable', `the server answered ${status} and nothing that can be read`, {
       details: { status },

@@ -25,6 +25,16 @@ export interface Kept {
 export interface Keeping {
   read(): Promise<Kept | undefined>;
   write(kept: Kept): Promise<void>;
+  /** While nobody else, in any process, does the same. */
+  alone<T>(work: () => Promise<T>): Promise<T>;
+}
+
+export interface SignIn extends SouthAuth {
+  refused(status: number, challenge: string | undefined): Promise<boolean>;
+  /** The same, for whoever wants to know why it came to nothing. */
+  obtain(status: number, challenge: string | undefined): Promise<boolean>;
+  /** Who gave us what we have, and what for. */
+  granted(): Promise<{ readonly issuer?: string; readonly scope?: string } | undefined>;
 }
 /** Sends a person to an address, and comes back with the one they were sent on to. */
 export type Visit = (address: URL) => Promise<URL>;
@@ -40,11 +50,13 @@ export interface SignInOptions {
   readonly scope?: string;
   readonly keeping: Keeping;
   readonly visit?: Visit;
+  /** What to do when nobody can be sent there, for the log. */
+  readonly advice?: string;
   readonly log: Logger;
 }
 
-export function createSignIn(options: SignInOptions): SouthAuth {
-  const { server, redirect, client, scope, keeping, visit, log } = options;
+export function createSignIn(options: SignInOptions): SignIn {
+  const { server, redirect, client, scope, keeping, visit, advice, log } = options;
   let kept: Promise<Kept> | undefined;
   let flow = freshFlow();
   let asking: Promise<boolean> | undefined;
@@ -58,8 +70,20 @@ export function createSignIn(options: SignInOptions): SouthAuth {
   const keep = async (change: Kept) => {
     const next = { ...(await current()), ...change };
     kept = Promise.resolve(next);
-    await keeping.write(next);
+    // What we were given is good for as long as we live, whether or not it can be kept for longer.
+    await keeping.write(next).catch((cause) => {
+      log.warn({ err: cause, server: server.host }, 'what a sign-in gave us could not be kept');
+    });
   };
+
+  /** Another process may have been given something newer, which has made what we hold worthless. */
+  async function renewedElsewhere(): Promise<boolean> {
+    const held = await current();
+    const now = await keeping.read();
+    if (!now) return false;
+    kept = Promise.resolve(now);
+    return now.tokens !== undefined && now.tokens.access_token !== held.tokens?.access_token;
+  }
 
   const provider: OAuthClientProvider = {
     redirectUrl: redirect,
@@ -78,7 +102,9 @@ export function createSignIn(options: SignInOptions): SouthAuth {
         return { client_id: client.id, ...(secret !== undefined && { client_secret: secret }) };
       }
       const { clients = {} } = await current();
-      return context ? clients[context.issuer] : undefined;
+      const known = context && clients[context.issuer];
+      // One that was registered to send people elsewhere would send them elsewhere.
+      return known && sendsBackTo(known, redirect) ? known : undefined;
     },
     async saveClientInformation(information, context) {
       const { clients } = await current();
@@ -108,15 +134,27 @@ export function createSignIn(options: SignInOptions): SouthAuth {
     },
   };
 
+  /** One asks at a time: a refresh token is good for one use, and whoever comes second would spend it again. */
   async function obtain(status: number, challenge: string | undefined): Promise<boolean> {
     flow = freshFlow();
+    const asked = await keeping.alone(async () => {
+      if (await renewedElsewhere()) return undefined;
+      return await ask(status, challenge);
+    });
+    if (asked === undefined || asked === 'AUTHORIZED') return true;
+    return asked !== 'nothing to ask for' && (await visited(asked));
+  }
+
+  /** What was asked, when somebody has to go there for the answer. */
+  async function ask(status: number, challenge: string | undefined) {
     const said = readChallenge(challenge);
     const granted = (await current()).tokens?.scope;
     let wanted = said.scope ?? (status === 403 ? undefined : scope);
     if (status === 403) {
       wanted = computeScopeUnion(granted, said.scope);
-      if (said.error !== 'insufficient_scope' || wanted === undefined || widened.has(wanted)) return false;
-      widened.add(wanted);
+      const pointless = said.error !== 'insufficient_scope' || wanted === undefined || widened.has(wanted);
+      if (pointless) return 'nothing to ask for' as const;
+      widened.add(wanted as string);
     }
     flow.scope = wanted;
     const asked = {
@@ -126,9 +164,13 @@ export function createSignIn(options: SignInOptions): SouthAuth {
       // A refreshed token has no more scopes than the one before it.
       forceReauthorization: status === 403 && isStrictScopeSuperset(wanted, granted),
     };
-    if ((await auth(provider, asked)) === 'AUTHORIZED') return true;
+    return (await auth(provider, asked)) === 'AUTHORIZED' ? ('AUTHORIZED' as const) : asked;
+  }
+
+  async function visited(asked: Parameters<typeof auth>[1]): Promise<boolean> {
     if (!visit || !flow.address) {
-      log.warn({ server: server.host }, 'somebody has to sign in at this server before its tools can be used');
+      const fields = { server: server.host, ...(advice && { advice }) };
+      log.warn(fields, 'somebody has to sign in at this server before its tools can be used');
       return false;
     }
     const back = await visit(flow.address);
@@ -145,6 +187,13 @@ export function createSignIn(options: SignInOptions): SouthAuth {
   }
 
   return {
+    obtain,
+    async granted() {
+      const { tokens } = await current();
+      return (
+        tokens && { ...(tokens.issuer && { issuer: tokens.issuer }), ...(tokens.scope && { scope: tokens.scope }) }
+      );
+    },
     async headers() {
       const { tokens } = await current();
       const headers: Record<string, string> = tokens ? { authorization: `Bearer ${tokens.access_token}` } : {};
@@ -175,6 +224,12 @@ interface Flow {
 
 function freshFlow(): Flow {
   return { state: randomUUID(), verifier: '', address: undefined, scope: undefined, found: undefined };
+}
+
+/** A registration that names no addresses is somebody else's matter. */
+function sendsBackTo(client: StoredOAuthClientInformation, redirect: string): boolean {
+  const { redirect_uris: to } = client as { redirect_uris?: unknown };
+  return !Array.isArray(to) || to.includes(redirect);
 }
 
 /** The parts of `WWW-Authenticate: Bearer ...` that matter here. */

@@ -1,7 +1,7 @@
 /** From what the configuration says to a wire: where the server is, what it is given, and never anything a caller sent. */
 import { type Deps, Fault, VERSION } from '../../src/index.ts';
 import type { UpstreamConfig } from './config.ts';
-import { createSouthAuth, type SouthDeps } from './south-auth.ts';
+import { advice, createSouthAuth, type SouthDeps } from './south-auth.ts';
 import { openHttp, type Remote } from './south-http.ts';
 import type { OpenWire } from './south-session.ts';
 import { openStdio } from './south-stdio.ts';
@@ -20,7 +20,7 @@ export const CLIENT_INFO = { name: 'tollbridge', version: VERSION } as const;
 const INHERITED = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER', 'LANG', 'TMPDIR'];
 const MIB = 1024 * 1024;
 
-export function wayOf(config: UpstreamConfig, deps: SouthDeps): Way {
+export function wayOf(name: string, config: UpstreamConfig, deps: SouthDeps): Way {
   if (Boolean(config.command) === Boolean(config.url)) {
     throw new Fault('invalid_request', 'say where the server is: either command or url');
   }
@@ -37,7 +37,7 @@ export function wayOf(config: UpstreamConfig, deps: SouthDeps): Way {
     };
   }
   const url = new URL(config.url as string);
-  const auth = createSouthAuth(url, config, deps);
+  const auth = createSouthAuth(name, url, config, deps);
   const remote: Remote = {
     url,
     limit: 64 * MIB,
@@ -45,6 +45,7 @@ export function wayOf(config: UpstreamConfig, deps: SouthDeps): Way {
       return { ...config.headers, ...(await secrets(config.header_secrets, deps)), ...(await auth.headers()) };
     },
     ...(auth.refused && { refused: auth.refused }),
+    ...(config.sign_in && { advice: advice(name) }),
   };
   return { kind: 'http', host: url.host, open: async (opened, unasked) => openHttp(remote, opened, unasked) };
 }

@@ -3,6 +3,8 @@
  * it cannot reach the log from then on. Nothing here shows a value: what can be listed are names.
  */
 import { Fault } from '../model/faults.ts';
+import type { Clock } from '../ports.ts';
+import { inTurn } from './turns.ts';
 import { type FileKey, openVaultFile, type VaultFile } from './vault-file.ts';
 
 export type VaultPlace =
@@ -26,11 +28,58 @@ export function createSecrets({ vaults, env, learn }: SecretsDeps): (name: strin
       const value = await read(name);
       if (value === undefined) continue;
       requireLength(value, wanted);
-      learn(value);
+      learnAll(value, learn);
       return value;
     }
     throw new Fault('not_found', `no secret ${wanted}; put it in with: tollbridge vault set ${name}`);
   };
+}
+
+export interface Keeper {
+  /** Puts a secret where it will be found under this name. */
+  keep(name: string, value: string): Promise<void>;
+  /** Nobody else, in this process or another, is at the same time about a secret of this name. */
+  alone<T>(name: string, work: () => Promise<T>): Promise<T>;
+}
+
+/** For what is given to us while we run. Undefined when no vault can be written. */
+export function createKeeper({
+  vaults,
+  env,
+  learn,
+  clock,
+}: SecretsDeps & { readonly clock: Clock }): Keeper | undefined {
+  if (!vaults.some(({ provider }) => provider === 'file')) return undefined;
+  const placeOf = (wanted: string) => {
+    const { vault, name } = partsOf(wanted);
+    return { ...fileVault(vaults, env, vault), name };
+  };
+  return {
+    async keep(wanted, value) {
+      const { vault, name } = placeOf(wanted);
+      requireLength(value, wanted);
+      learnAll(value, learn);
+      await vault.set(name, value, clock.now());
+    },
+    async alone(wanted, work) {
+      const { place, name } = placeOf(wanted);
+      return await inTurn(`${place.path}.${name}.turn`, work);
+    },
+  };
+}
+
+/** What holds secrets in it is not told as a whole: each of them has to be known by itself. */
+function learnAll(value: string, learn: (value: string) => void): void {
+  learn(value);
+  if (!value.startsWith('{')) return;
+  try {
+    JSON.parse(value, (name, each) => {
+      if (/token|secret/i.test(name) && typeof each === 'string' && each.length >= SHORTEST) learn(each);
+      return each;
+    });
+  } catch {
+    // It only looked like one that does.
+  }
 }
 
 /** The vault `set`, `list` and `remove` speak about: the one named, or the first that can be written. */

@@ -8,7 +8,7 @@ import { settingsOf, type UpstreamConfig, upstreamSchema } from '../../adapters/
 import { createDesk } from '../../adapters/mcp/desk.ts';
 import { serveStdio } from '../../adapters/mcp/north-stdio.ts';
 import { createStints } from '../../adapters/mcp/stints.ts';
-import { createSecrets } from '../auth/vaults.ts';
+import { createKeeper, createSecrets } from '../auth/vaults.ts';
 import type { House } from '../compose.ts';
 import type { Config } from '../config.ts';
 import { createIds, systemClock } from '../core/clock.ts';
@@ -43,8 +43,9 @@ export async function mcp(command: readonly string[], options: McpOptions): Prom
   const redactor = createRedactor();
   const log = createLogger(redactor);
   const ids = createIds();
-  const secret = createSecrets({ vaults: config.vaults, env: process.env, learn: redactor.learn });
-  const deps = { log, ids, clock: systemClock, secret };
+  const places = { vaults: config.vaults, env: process.env, learn: redactor.learn };
+  const keeper = createKeeper({ ...places, clock: systemClock });
+  const deps = { log, ids, clock: systemClock, secret: createSecrets(places), ...keeper };
   const tools = createUpstream(name, upstream, deps);
   const house = await open(config, {
     logger: log,

@@ -1,6 +1,6 @@
 /** The command that stands between a client and its server of tools, and what to do when that server's tools change. */
 import type { Command } from 'commander';
-import { finish, run } from '../acting.ts';
+import { finish, named, run } from '../acting.ts';
 import { folded } from './fold.ts';
 
 export function addMcp(program: Command): void {
@@ -21,6 +21,18 @@ can, and can always be answered with "tollbridge approve".`),
     .action((command: string[], _: object, self: Command) =>
       finish(async () => (await import('../mcp.ts')).mcp(command, self.optsWithGlobals())),
     );
+  mcp
+    .command('login')
+    .description('sign in at a server that wants a person to')
+    .argument('<server>', 'its name in the configuration, under tools')
+    .option('--no-browser', 'only print the address')
+    .option('--paste', 'the browser is on another machine: paste the address it ends up at')
+    .addHelpText(
+      'after',
+      folded(`For servers with "sign_in: {}" in the configuration. The browser goes to the server's authorization server and comes back
+here; the tokens go into a vault, are refreshed by whoever uses them, and are never shown. Signing in again replaces them.`),
+    )
+    .action(named(async (server, options) => (await import('../mcp-login.ts')).login(server, options)));
   mcp
     .command('changes')
     .description('show tools that are no longer what they were when first seen')

@@ -1,0 +1,83 @@
+/**
+ * The place on this machine that an authorization server sends a person back to. It takes one answer, the one to our own
+ * question, and lets everything else stand outside: a page somewhere else may send people here too.
+ */
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Fault } from '../model/faults.ts';
+import type { Closable } from '../ports.ts';
+import { isLoopback } from '../wire/origin.ts';
+
+export interface Loopback extends Closable {
+  /** Where people are sent back to. */
+  readonly address: string;
+  /** The whole address somebody came back to with an answer to this question. */
+  comeBack(state: string, signal: AbortSignal): Promise<URL>;
+}
+
+/** Listens where `wanted` says; where that port is taken and `elsewhere` is allowed, at another. */
+export async function openLoopback(wanted: string, elsewhere: boolean): Promise<Loopback> {
+  const place = new URL(wanted);
+  if (place.protocol !== 'http:' || !isLoopback(place.hostname)) {
+    throw new Fault(
+      'invalid_request',
+      `nobody can come back to ${wanted} from here: it is not an address of this machine`,
+    );
+  }
+  let waiting: { readonly state: string; arrived(at: URL): void } | undefined;
+  const server = createServer((request, response) => {
+    const say = (status: number, text: string) => {
+      const headers = { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store', connection: 'close' };
+      response.writeHead(status, headers).end(`${text}\n`);
+    };
+    const at = URL.canParse(request.url ?? '', place.href) ? new URL(request.url ?? '', place.href) : undefined;
+    if (!at || request.method !== 'GET' || at.pathname !== place.pathname) return say(404, 'There is nothing here.');
+    if (!waiting || at.searchParams.get('state') !== waiting.state) {
+      return say(400, 'This is not the answer to what was asked. Nothing was taken.');
+    }
+    const refused = at.searchParams.has('error');
+    say(200, refused ? 'Nobody was signed in. You can close this window.' : 'You can close this window.');
+    waiting.arrived(at);
+  });
+  const port = await listen(server, place, elsewhere);
+  place.port = String(port);
+  return {
+    address: place.href,
+    comeBack: (state, signal) =>
+      new Promise((resolve, reject) => {
+        const giveUp = () => reject(signal.reason);
+        if (signal.aborted) return giveUp();
+        signal.addEventListener('abort', giveUp, { once: true });
+        waiting = {
+          state,
+          arrived(at) {
+            signal.removeEventListener('abort', giveUp);
+            waiting = undefined;
+            resolve(at);
+          },
+        };
+      }),
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+async function listen(server: Server, { hostname, port }: URL, elsewhere: boolean): Promise<number> {
+  const host = hostname.replace(/^\[|\]$/g, '');
+  const on = (wanted: number) =>
+    new Promise<number>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(wanted, host, () => {
+        server.off('error', reject);
+        resolve((server.address() as AddressInfo).port);
+      });
+    });
+  try {
+    return await on(Number(port || 80));
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'EADDRINUSE' || !elsewhere) throw cause;
+    return await on(0);
+  }
+}
