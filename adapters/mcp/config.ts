@@ -49,6 +49,8 @@ export const upstreamSchema = Type.Object(
     effects: Optional(Type.Record(Type.String(), ClosedWord(EFFECTS))),
     /** Which era it speaks, when that is known. */
     era: Optional(ClosedWord(['auto', 'legacy', 'modern'])),
+    /** How it is spoken to over HTTP; `sse` is the transport of 2024-11-05, which is tried when the other is not there. */
+    transport: Optional(ClosedWord(['auto', 'streamable', 'sse'])),
     /** How long it may be silent over a request; progress starts it anew. */
     timeout_ms: Optional(Ms),
     /** How long a request may take with all the progress in the world. */
@@ -74,6 +76,8 @@ export const configSchema = Type.Object(
     public_url: Optional(Type.Unsafe<string>({ type: 'string', pattern: '^https?://[^\\s]+$' })),
     /** Who issues tokens for us. */
     authorization_servers: Optional(Type.Array(NonEmpty)),
+    /** Also the transport of 2024-11-05, at `<address>/sse`, for clients that know no other. */
+    sse: Optional(Type.Boolean()),
     body_limit: Optional(Type.Integer({ minimum: 1024 })),
     /** How long a call waits for its client to come back with an answer. */
     park_ms: Optional(Ms),
@@ -95,6 +99,7 @@ export interface McpSettings {
   readonly agents: boolean;
   readonly publicUrl: string | undefined;
   readonly authorizationServers: readonly string[];
+  readonly sse: boolean;
   readonly bodyLimit: number;
   readonly parkMs: number;
   readonly sessionIdleMs: number;
@@ -114,6 +119,7 @@ export function settingsOf(config: McpConfig): McpSettings {
     agents: config.agents ?? true,
     publicUrl: config.public_url?.replace(/\/$/, ''),
     authorizationServers: config.authorization_servers ?? [],
+    sse: config.sse ?? false,
     bodyLimit: config.body_limit ?? 8 * MIB,
     parkMs: config.park_ms ?? 60 * MINUTE,
     sessionIdleMs: config.session_idle_ms ?? 60 * MINUTE,
@@ -134,7 +140,8 @@ export function upstreamSettings(config: UpstreamConfig): UpstreamSettings {
   return {
     trusted: config.trusted ?? false,
     effects: config.effects ?? {},
-    era: config.era ?? 'auto',
+    // The oldest transport is older than the newer era.
+    era: config.transport === 'sse' ? 'legacy' : (config.era ?? 'auto'),
     timeoutMs: config.timeout_ms ?? MINUTE,
     longestMs: config.longest_ms ?? 30 * MINUTE,
   };

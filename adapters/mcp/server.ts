@@ -3,12 +3,14 @@
  * proven before anything is read. No policy here, and no server.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Bridge, type Closable, type Deps, Fault, type FrontDoor } from '../../src/index.ts';
+import { type Actor, type Bridge, type Closable, type Deps, Fault, type FrontDoor } from '../../src/index.ts';
 import { createCommonDesk } from './common-desk.ts';
 import type { McpSettings } from './config.ts';
 import { createDesk, type Desk } from './desk.ts';
 import { createNorthAuth } from './north-auth.ts';
 import { createNorthHttp, refuseFault } from './north-http.ts';
+import type { Visitor } from './north-legacy.ts';
+import { createNorthSse, olderPlace } from './north-sse.ts';
 import { createStints } from './stints.ts';
 
 export function mcpDoor(settings: McpSettings, deps: Deps): FrontDoor {
@@ -33,14 +35,13 @@ function openMcpDoor(bridge: Bridge, settings: McpSettings, deps: Deps): Closabl
     path: settings.path,
     authorizationServers: settings.authorizationServers,
   });
-  const http = createNorthHttp({
-    bodyLimit: settings.bodyLimit,
-    idleMs: settings.sessionIdleMs,
-    log,
-    ended(sessionId) {
-      stints.end(`session:${sessionId}`).catch((cause) => log.warn({ err: cause }, 'a session could not be ended'));
-    },
-  });
+  function ended(sessionId: string): void {
+    stints.end(`session:${sessionId}`).catch((cause) => log.warn({ err: cause }, 'a session could not be ended'));
+  }
+  const { bodyLimit } = settings;
+  const http = createNorthHttp({ bodyLimit, idleMs: settings.sessionIdleMs, log, ended });
+  const prefix = () => (settings.publicUrl ? new URL(settings.publicUrl).pathname.replace(/\/$/, '') : '');
+  const sse = settings.sse ? createNorthSse({ bodyLimit, prefix, log, ended }) : undefined;
 
   function deskOf(server: string): Desk {
     const known = desks.get(server) ?? createDesk(server, parts);
@@ -53,10 +54,17 @@ function openMcpDoor(bridge: Bridge, settings: McpSettings, deps: Deps): Closabl
   async function serve(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
     const actor = await auth.admit(request, response, path);
     if (!actor) return;
-    if (path === settings.path) return await http.handle(request, response, { actor, endpoint: '', desk: common });
+    const older = sse && olderPlace(path);
+    const visitor = visitorAt(older?.at ?? path, actor);
+    if (older) await sse.handle(request, response, visitor, older);
+    else await http.handle(request, response, visitor);
+  }
+
+  function visitorAt(path: string, actor: Actor): Visitor {
+    if (path === settings.path) return { actor, endpoint: '', desk: common };
     const server = path.slice(settings.path.length + 1);
     if (!NAME.test(server)) throw new Fault('not_found', 'there is no such server');
-    await http.handle(request, response, { actor, endpoint: server, desk: deskOf(server) });
+    return { actor, endpoint: server, desk: deskOf(server) };
   }
 
   deps.http.mount('/', (request, response, next) => {
@@ -73,6 +81,7 @@ function openMcpDoor(bridge: Bridge, settings: McpSettings, deps: Deps): Closabl
   return {
     async close() {
       http.close();
+      sse?.close();
       for (const desk of [common, ...desks.values()]) desk.close();
       await stints.close();
     },

@@ -10,7 +10,9 @@ import type { Patience } from './patience.ts';
 import type { Opened, Unasked, Wire } from './south.ts';
 import { restored, withToken } from './tokens.ts';
 
-export type OpenWire = (opened: Opened, unasked: Unasked) => Promise<Wire & { listen?(): void }>;
+/** One with a stream of its own for what belongs to no request has to be told when to open it. */
+export type OpenedWire = Wire & { readonly listen?: (() => void) | undefined };
+export type OpenWire = (opened: Opened, unasked: Unasked) => Promise<OpenedWire>;
 
 export interface UpstreamSession {
   /** What the server said of itself, as it said it. */

@@ -2,8 +2,10 @@
 import { type Deps, Fault, VERSION } from '../../src/index.ts';
 import type { UpstreamConfig } from './config.ts';
 import { advice, createSouthAuth, type SouthDeps } from './south-auth.ts';
+import { openEither } from './south-either.ts';
 import { openHttp, type Remote } from './south-http.ts';
 import type { OpenWire } from './south-session.ts';
+import { openSouthSse } from './south-sse.ts';
 import { openStdio } from './south-stdio.ts';
 
 export interface Way {
@@ -47,7 +49,22 @@ export function wayOf(name: string, config: UpstreamConfig, deps: SouthDeps): Wa
     ...(auth.refused && { refused: auth.refused }),
     ...(config.sign_in && { advice: advice(name) }),
   };
-  return { kind: 'http', host: url.host, open: async (opened, unasked) => openHttp(remote, opened, unasked) };
+  return { kind: 'http', host: url.host, open: openerFor(remote, config.transport ?? 'auto') };
+}
+
+function openerFor(remote: Remote, transport: NonNullable<UpstreamConfig['transport']>): OpenWire {
+  /** Found out once; what a server had to be asked in the older way for, it is asked in that way from then on. */
+  let older = transport === 'sse';
+  return async (opened, unasked) => {
+    if (older) return await openSouthSse(remote, unasked);
+    const newer = openHttp(remote, opened, unasked);
+    if (transport === 'streamable') return newer;
+    return openEither(newer, async () => {
+      const wire = await openSouthSse(remote, unasked);
+      older = true;
+      return wire;
+    });
+  };
 }
 
 async function secrets(

@@ -35,22 +35,27 @@ const CAPABILITIES = { sampling: {}, elicitation: { form: {} }, roots: {} };
 
 export const SDK_CLIENTS: Readonly<Record<string, (where: Where) => Promise<SdkClient>>> = {
   async 'v1 client'(where) {
-    const client = new ClientV1(INFO, { capabilities: CAPABILITIES });
-    client.setRequestHandler(ElicitRequestSchema, () => ANSWERS.elicitation as Loose);
-    client.setRequestHandler(CreateMessageRequestSchema, () => ANSWERS.sampling as Loose as never);
-    client.setRequestHandler(ListRootsRequestSchema, () => ANSWERS.roots as Loose as never);
     const [command = '', ...args] = 'command' in where ? where.command : [];
-    const transport =
-      'url' in where ? new HttpV1(new URL(where.url)) : new StdioV1({ command, args, stderr: 'ignore' });
-    // Its declarations do not know exact optional members.
-    await client.connect(transport as Parameters<typeof client.connect>[0]);
-    return shaped(client, (params, progress) =>
-      client.callTool(params as never, undefined, progress && { onprogress: progress }),
+    return await v1Client(
+      'url' in where ? new HttpV1(new URL(where.url)) : new StdioV1({ command, args, stderr: 'ignore' }),
     );
   },
   'v2 client, legacy era': (where) => secondLine(where, 'legacy'),
   'v2 client, modern era': (where) => secondLine(where, 'auto'),
 };
+
+/** The SDK's first line, over any transport it has. */
+export async function v1Client(transport: HttpV1 | StdioV1): Promise<SdkClient> {
+  const client = new ClientV1(INFO, { capabilities: CAPABILITIES });
+  client.setRequestHandler(ElicitRequestSchema, () => ANSWERS.elicitation as Loose);
+  client.setRequestHandler(CreateMessageRequestSchema, () => ANSWERS.sampling as Loose as never);
+  client.setRequestHandler(ListRootsRequestSchema, () => ANSWERS.roots as Loose as never);
+  // Its declarations do not know exact optional members.
+  await client.connect(transport as Parameters<typeof client.connect>[0]);
+  return shaped(client, (params, progress) =>
+    client.callTool(params as never, undefined, progress && { onprogress: progress }),
+  );
+}
 
 async function secondLine(where: Where, mode: 'legacy' | 'auto'): Promise<SdkClient> {
   const client = new ClientV2(INFO, { capabilities: CAPABILITIES, versionNegotiation: { mode } });

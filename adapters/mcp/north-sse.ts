@@ -1,0 +1,124 @@
+/**
+ * The transport of 2024-11-05, for clients that know no other: one stream per session, and an address to post to that its first
+ * event names. There only when it is switched on. The session is its opener's and lasts as long as the stream; nobody can
+ * come back to it. Everything behind it is as for any other client.
+ */
+import { randomBytes } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { CODES } from '../../mappings/mcp.ts';
+import { asFault, type Logger } from '../../src/index.ts';
+import { readJson } from '../../src/wire/body.ts';
+import { openSse, sseFrame } from '../../src/wire/sse.ts';
+import { scopeOf } from './caller.ts';
+import { type Frame, isRequest, readFrame } from './frames.ts';
+import { refuse, type Visitor } from './north-legacy.ts';
+import { createNorthSession, type NorthSession, type Out } from './north-session.ts';
+
+export interface NorthSse {
+  handle(request: IncomingMessage, response: ServerResponse, who: Visitor, place: OlderPlace): Promise<void>;
+  close(): void;
+}
+
+export interface NorthSseOptions {
+  readonly bodyLimit: number;
+  /** What stands before our paths where clients see them. */
+  readonly prefix: () => string;
+  readonly log: Logger;
+  readonly ended: (sessionId: string) => void;
+}
+
+/** An address of the older transport, and the one of the newer that it belongs to. */
+export interface OlderPlace {
+  readonly at: string;
+  readonly part: 'sse' | 'message';
+}
+
+/** `<address>/sse` is where a session is opened, `<address>/message` where it is spoken to. */
+export function olderPlace(path: string): OlderPlace | undefined {
+  const [, at, part] = /^(.*)\/(sse|message)$/.exec(path) ?? [];
+  return at === undefined ? undefined : { at, part: part as OlderPlace['part'] };
+}
+
+interface Open {
+  readonly session: NorthSession;
+  readonly who: string;
+  readonly out: Out;
+}
+
+const LIMITS = { depth: 100, values: 200_000 };
+
+export function createNorthSse({ bodyLimit, prefix, log, ended }: NorthSseOptions): NorthSse {
+  const sessions = new Map<string, Open>();
+  const streams = new Map<string, () => void>();
+
+  function open(response: ServerResponse, who: Visitor, { at }: OlderPlace): void {
+    const id = randomBytes(18).toString('base64url');
+    const stream = openSse(response);
+    const out: Out = {
+      send(frame) {
+        const room = stream.write(sseFrame({ event: 'message', data: JSON.stringify(frame) }));
+        // Nobody can come back for what a reader leaves lying: one that does not read has left.
+        if (!room) void stream.room().then((again) => again || stream.close());
+      },
+    };
+    const { actor, desk } = who;
+    const session = createNorthSession({ id, actor, desk, standalone: out, log });
+    sessions.set(id, { session, who: ownerOf(who), out });
+    streams.set(id, () => stream.close());
+    stream.signal.addEventListener('abort', () => {
+      sessions.delete(id);
+      streams.delete(id);
+      session.end();
+      ended(id);
+    });
+    stream.write(sseFrame({ event: 'endpoint', data: `${prefix()}${at}/message?sessionId=${id}` }));
+  }
+
+  async function post(request: IncomingMessage, response: ServerResponse, who: Visitor): Promise<void> {
+    const id = new URLSearchParams((request.url ?? '').split('?', 2)[1]).get('sessionId') ?? '';
+    const found = sessions.get(id);
+    // Somebody else's and none at all are the same.
+    if (!found || found.who !== ownerOf(who)) return refuse(response, 404, CODES.sessionGone, 'Session not found');
+    if (!/^application\/json\s*(;|$)/i.test(request.headers['content-type'] ?? '')) {
+      return refuse(response, 415, -32000, 'Unsupported Media Type: Content-Type must be application/json');
+    }
+    const frame = await frameOf(request, response);
+    if (!frame) return;
+    response.writeHead(202, { 'content-type': 'text/plain' }).end('Accepted');
+    const { session, out } = found;
+    const outcome = await session.receive(frame, out);
+    if (outcome && isRequest(frame)) out.send({ jsonrpc: '2.0', id: frame.id, ...outcome });
+  }
+
+  async function frameOf(request: IncomingMessage, response: ServerResponse): Promise<Frame | undefined> {
+    try {
+      const frame = readFrame(await readJson(request, { ...LIMITS, bytes: bodyLimit }));
+      if (!frame) refuse(response, 400, CODES.invalidRequest, 'Invalid Request: this is not a JSON-RPC message');
+      return frame;
+    } catch (thrown) {
+      const { kind, message } = asFault(thrown);
+      if (kind === 'payload_too_large') refuse(response, 413, CODES.invalidRequest, message);
+      else refuse(response, 400, CODES.parse, `Parse error: ${message}`);
+      return undefined;
+    }
+  }
+
+  return {
+    async handle(request, response, who, place) {
+      const wanted = place.part === 'sse' ? 'GET' : 'POST';
+      if (request.method !== wanted) {
+        response.setHeader('allow', wanted);
+        return refuse(response, 405, -32000, 'Method not allowed.');
+      }
+      if (place.part === 'sse') open(response, who, place);
+      else await post(request, response, who);
+    },
+    close() {
+      for (const end of [...streams.values()]) end();
+    },
+  };
+}
+
+function ownerOf({ actor, endpoint }: Visitor): string {
+  return `${scopeOf(actor)}@${endpoint}`;
+}

@@ -1,0 +1,82 @@
+/**
+ * One line that everything shares, as with a child or with a server of the oldest transport. Answers find their request by an
+ * id of ours, progress by a token of ours. What names no request goes to whoever listens for the server as a whole.
+ */
+import { META } from '../../mappings/mcp.ts';
+import { Fault, type JsonObject } from '../../src/index.ts';
+import { type Frame, isNotice, isResponse, metaOf, type Notice, notice, type Outcome, type Request } from './frames.ts';
+import type { Unasked, Wire } from './south.ts';
+
+export interface SouthLine extends Pick<Wire, 'request' | 'notify' | 'respond'> {
+  /** Something the server said. */
+  take(frame: Frame): void;
+  /** Nothing more will come: everybody who waits is told why. */
+  over(cause: Error): void;
+}
+
+interface Waiting {
+  readonly heard: (frame: Notice | Request) => void;
+  settle(outcome: Outcome): void;
+  fail(cause: Error): void;
+}
+
+/** `write` may fail, and then whoever asked is told so. */
+export function createSouthLine(write: (frame: object) => Promise<unknown>, unasked: Unasked): SouthLine {
+  const waiting = new Map<string, Waiting>();
+  let ended: Error | undefined;
+  const say = async (frame: object) => void (await write(frame));
+
+  return {
+    take(frame) {
+      if (isResponse(frame)) {
+        waiting.get(String(frame.id))?.settle('error' in frame ? { error: frame.error } : { result: frame.result });
+        return;
+      }
+      const owner = isNotice(frame) ? waiting.get(ownerOf(frame)) : undefined;
+      if (owner) owner.heard(frame);
+      else unasked(frame);
+    },
+    over(cause) {
+      ended ??= cause;
+      for (const each of [...waiting.values()]) each.fail(cause);
+    },
+    request(id, method, params, { signal, heard }) {
+      return new Promise<Outcome>((resolve, reject) => {
+        const done = () => {
+          waiting.delete(id);
+          signal.removeEventListener('abort', giveUp);
+        };
+        const giveUp = () => {
+          done();
+          say(notice('notifications/cancelled', { requestId: id })).catch(() => {});
+          reject(new Fault('client_closed', 'the request was given up'));
+        };
+        if (signal.aborted) return giveUp();
+        signal.addEventListener('abort', giveUp, { once: true });
+        const mine: Waiting = {
+          heard,
+          settle(outcome) {
+            done();
+            resolve(outcome);
+          },
+          fail(cause) {
+            done();
+            reject(cause);
+          },
+        };
+        waiting.set(id, mine);
+        if (ended) mine.fail(ended);
+        else say({ jsonrpc: '2.0', id, method, ...(params && { params }) }).catch((cause) => mine.fail(cause));
+      });
+    },
+    notify: say,
+    respond: (id, outcome) => say({ jsonrpc: '2.0', id, ...outcome }),
+  };
+}
+
+/** The request a notification names: by its subscription, or by its progress. Both are ids of ours. */
+function ownerOf({ method, params }: Notice): string {
+  const subscription = metaOf(params as JsonObject | undefined)[META.subscription];
+  if (subscription !== undefined) return String(subscription);
+  return method === 'notifications/progress' ? String(params?.progressToken ?? '') : '';
+}

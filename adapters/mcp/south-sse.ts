@@ -1,0 +1,119 @@
+/**
+ * One server over the transport of 2024-11-05: a stream that says where to post, and on which everything is answered. The address
+ * it names must be at the configured origin, because our credentials go there. A stream that breaks is the end of the session.
+ */
+import { type IncomingMessage, request as plainRequest } from 'node:http';
+import { request as secureRequest } from 'node:https';
+import { Fault } from '../../src/index.ts';
+import { readSse } from '../../src/wire/sse-read.ts';
+import { readFrame } from './frames.ts';
+import type { Unasked, Wire } from './south.ts';
+import type { Remote } from './south-http.ts';
+import { createSouthLine } from './south-line.ts';
+
+/** How long a server may take to say where to post. */
+const PATIENCE_MS = 10_000;
+
+export async function openSouthSse(remote: Remote, unasked: Unasked): Promise<Wire> {
+  const cut = new AbortController();
+  const message = await listening(remote, cut.signal);
+  let named: (address: URL) => void = () => {};
+  let refused: (cause: Error) => void = () => {};
+  const endpoint = new Promise<URL>((resolve, reject) => {
+    [named, refused] = [resolve, reject];
+  });
+  endpoint.catch(() => {});
+  const late = setTimeout(() => refused(broken('it does not say where to post')), PATIENCE_MS).unref();
+  const line = createSouthLine(async (frame) => await post(remote, await endpoint, frame, cut.signal), unasked);
+
+  const reading = (async () => {
+    for await (const { event, data } of readSse(message)) {
+      if (event === 'endpoint') named(endpointIn(data, remote.url));
+      const frame = event === 'message' ? frameOf(data) : undefined;
+      if (frame) line.take(frame);
+    }
+  })()
+    .catch((cause) => refused(cause))
+    .finally(() => {
+      clearTimeout(late);
+      const over = broken('it has ended the stream');
+      refused(over);
+      line.over(over);
+    });
+
+  const close = async () => {
+    cut.abort();
+    message.destroy();
+    await reading;
+  };
+  await endpoint.catch(async (cause) => {
+    await close();
+    throw cause;
+  });
+  clearTimeout(late);
+  return { gone: reading, request: line.request, notify: line.notify, respond: line.respond, close };
+}
+
+async function listening(remote: Remote, signal: AbortSignal): Promise<IncomingMessage> {
+  for (let again = false; ; again = true) {
+    const headers = { ...(await remote.headers()), accept: 'text/event-stream' };
+    const message = await get(remote.url, headers, signal);
+    const { statusCode: status = 0, headers: said } = message;
+    if (status === 200 && said['content-type']?.startsWith('text/event-stream')) return message;
+    message.resume();
+    const unknown = status === 401 || status === 403;
+    if (unknown && !again && (await remote.refused?.(status, said['www-authenticate']))) continue;
+    const why = unknown ? 'does not accept our credentials' : `answered ${status} and no stream`;
+    throw new Fault('upstream_unavailable', `the server ${why}`, { details: { status } });
+  }
+}
+
+function get(url: URL, headers: Record<string, string>, signal: AbortSignal): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const make = url.protocol === 'https:' ? secureRequest : plainRequest;
+    // A connection of its own: it stays open for as long as the session does.
+    const out = make(url, { method: 'GET', headers, signal, agent: false }, (message) => {
+      message.on('error', () => {});
+      resolve(message);
+    });
+    out.once('error', (cause) => reject(new Fault('upstream_unavailable', 'the server cannot be reached', { cause })));
+    out.end();
+  });
+}
+
+async function post(remote: Remote, to: URL, frame: object, signal: AbortSignal): Promise<void> {
+  for (let again = false; ; again = true) {
+    const headers = { ...(await remote.headers()), 'content-type': 'application/json' };
+    const body = JSON.stringify(frame);
+    const answer = await fetch(to, { method: 'POST', headers, body, redirect: 'manual', signal }).catch((cause) => {
+      throw new Fault('upstream_unavailable', 'the server cannot be reached', { cause });
+    });
+    await answer.body?.cancel();
+    if (answer.ok) return;
+    const { status } = answer;
+    const unknown = status === 401 || status === 403;
+    if (unknown && !again && (await remote.refused?.(status, answer.headers.get('www-authenticate') ?? undefined))) {
+      continue;
+    }
+    throw new Fault('upstream_unavailable', `the server answered ${status} to a message`, { details: { status } });
+  }
+}
+
+/** Anywhere else, whoever is there would get our credentials. */
+function endpointIn(said: string, url: URL): URL {
+  const to = URL.canParse(said, url.href) ? new URL(said, url) : undefined;
+  if (to?.origin !== url.origin) throw broken('it names an address to post to that is not its own');
+  return to;
+}
+
+function broken(why: string): Fault {
+  return new Fault('upstream_unavailable', `the server cannot be used: ${why}`);
+}
+
+function frameOf(text: string) {
+  try {
+    return readFrame(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
