@@ -40,6 +40,8 @@ export interface MethodRow {
   readonly lists?: 'tools' | 'prompts' | 'resources' | 'resourceTemplates' | 'tasks';
   /** It may take as long as it takes. */
   readonly long?: boolean;
+  /** What comes back is content, which may hold what others wrote. */
+  readonly reads?: boolean;
 }
 
 const BOTH = ['legacy', 'modern'] as const;
@@ -60,13 +62,13 @@ export const METHODS = [
   { wire: 'tools/call', eras: BOTH, via: 'call', name: 'name' },
   { wire: 'tools/list', eras: BOTH, via: 'pass', cached: true, lists: 'tools' },
   { wire: 'prompts/list', eras: BOTH, via: 'pass', cached: true, lists: 'prompts' },
-  { wire: 'prompts/get', eras: BOTH, via: 'pass', name: 'name' },
+  { wire: 'prompts/get', eras: BOTH, via: 'pass', name: 'name', reads: true },
   { wire: 'resources/list', eras: BOTH, via: 'pass', cached: true, lists: 'resources' },
   { wire: 'resources/templates/list', eras: BOTH, via: 'pass', cached: true, lists: 'resourceTemplates' },
-  { wire: 'resources/read', eras: BOTH, via: 'pass', name: 'uri', cached: true },
+  { wire: 'resources/read', eras: BOTH, via: 'pass', name: 'uri', cached: true, reads: true },
   { wire: 'completion/complete', eras: BOTH, via: 'pass' },
   { wire: 'skills/list', eras: BOTH, via: 'pass' },
-  { wire: 'skills/get', eras: BOTH, via: 'pass', name: 'uri' },
+  { wire: 'skills/get', eras: BOTH, via: 'pass', name: 'uri', reads: true },
   { wire: 'resources/directory/read', eras: BOTH, via: 'pass', name: 'uri' },
 ] as const satisfies readonly MethodRow[];
 const BY_METHOD: ReadonlyMap<string, MethodRow> = new Map(METHODS.map((row) => [row.wire, row]));

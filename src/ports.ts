@@ -358,6 +358,8 @@ export interface ToolBackend {
   call(action: Action, signal: AbortSignal, line?: Line): Promise<ToolResult>;
   /** Another request in the words of its protocol. What it is answered, errors included, is the answer here. */
   pass?(request: PassedRequest, signal: AbortSignal, line?: Line): Promise<JsonObject>;
+  /** Whether that answer may hold what others wrote, so that the session that gets it is marked first. */
+  taints?(request: PassedRequest): boolean;
   close?(): Promise<void>;
 }
 

@@ -12,6 +12,7 @@ import { settingsOf } from '../adapters/mcp/config.ts';
 import { createDesk } from '../adapters/mcp/desk.ts';
 import { serveStdio } from '../adapters/mcp/north-stdio.ts';
 import { createStints } from '../adapters/mcp/stints.ts';
+import { systemClock } from '../src/core/clock.ts';
 import type { Actor } from '../src/model/actions.ts';
 import type { Logger } from '../src/ports.ts';
 import { type Child, startChild } from '../src/wire/child.ts';
@@ -65,7 +66,7 @@ async function openServed(options: UpstreamOptions & { rules?: string; person?: 
     ...(options.rules && { rules: options.rules }),
   });
   const { bridge } = gateway.house;
-  const deps = { log: QUIET, ids: { next: (prefix: string) => `${prefix}_s` } };
+  const deps = { log: QUIET, clock: systemClock, ids: { next: (prefix: string) => `${prefix}_s` } };
   const settings = settingsOf({});
   const stints = createStints(bridge, settings, deps);
   const desk = createDesk('u', { bridge, stints, settings, deps });

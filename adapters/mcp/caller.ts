@@ -9,6 +9,8 @@ export interface Caller {
   /** The person in front of the client, when the client may speak for one. */
   readonly person: Actor | undefined;
   readonly era: Era;
+  /** The address it came to, where that stands for more than one server. */
+  readonly at?: string;
   readonly capabilities: JsonObject;
   readonly client: JsonObject;
   readonly session?: SessionLine;

@@ -16,7 +16,6 @@ import { isLine, type McpLine } from './line.ts';
 import { createModernPeer } from './modern-peer.ts';
 import { createPatience, type Patience } from './patience.ts';
 import type { Opened, Unasked, Wire } from './south.ts';
-import { taintsOf } from './taint.ts';
 import { taints, toAttributes, toEffect, toToolResult } from './translate.ts';
 import { CLIENT_INFO, wayOf } from './way.ts';
 
@@ -31,7 +30,6 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
   const settings = upstreamSettings(config);
   const way = wayOf(name, config, deps);
   const book = createBook(name, deps);
-  const tainted = taintsOf(deps.ids);
   let verdict: { found: Promise<Verdict>; until: number } | undefined;
   let spare: Verdict['spare'];
   let shared: Promise<Wire> | undefined;
@@ -190,8 +188,9 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
       const told = book.tool(tool);
       return told && toEffect(told, tool, settings);
     },
-    attributes: (tool, sessionId) => toAttributes(book.tool(tool), settings, tainted.has(sessionId)),
-    async call({ tool = '', arguments: args, session_id }, signal, given) {
+    attributes: (tool) => toAttributes(book.tool(tool), settings),
+    taints: ({ method }) => !settings.trusted && methodRow(method)?.reads === true,
+    async call({ tool = '', arguments: args }, signal, given) {
       const caller = isLine(given) ? given : backgroundLine();
       const told = book.tool(tool);
       const line: McpLine = { ...caller, headers: paramHeaders(told?.inputSchema, args) };
@@ -201,8 +200,8 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
       const egress = way.host === undefined ? undefined : { host: way.host, purpose: `mcp tools/call ${tool}` };
       try {
         const outcome = await exchange('tools/call', params, line, signal);
-        if (session_id && taints(told, settings)) tainted.add(session_id);
-        return toToolResult(outcome, egress);
+        const taint = taints(told, settings) && { taint: { server: name, what: tool } };
+        return { ...toToolResult(outcome, egress), ...taint };
       } catch (thrown) {
         const { kind, message } = asFault(thrown);
         if (thrown instanceof RpcError) return toToolResult(outcomeOf(thrown), egress);
@@ -212,10 +211,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     async pass({ method, params }, signal, given) {
       const line = isLine(given) ? given : backgroundLine();
       try {
-        const outcome = await exchange(method, isObject(params) ? params : {}, line, signal);
-        const read = method === 'resources/read' || method === 'prompts/get';
-        if (read && line.keptIn && !settings.trusted) tainted.add(line.keptIn);
-        return outcome as unknown as JsonObject;
+        return (await exchange(method, isObject(params) ? params : {}, line, signal)) as unknown as JsonObject;
       } catch (thrown) {
         return outcomeOf(thrown) as unknown as JsonObject;
       }

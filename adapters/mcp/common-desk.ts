@@ -137,8 +137,10 @@ export function createCommonDesk(parts: CommonParts): Desk {
     );
   }
 
-  async function receive(asked: Request, caller: Caller): Promise<Outcome> {
+  async function receive(asked: Request, from: Caller): Promise<Outcome> {
     const { method, params = {} } = asked;
+    // What is read from one server here is sent through another: it is one session's doing.
+    const caller: Caller = { ...from, at: from.at ?? '' };
     try {
       const row = methodRow(method);
       if (row && !row.eras.includes(caller.era)) return failed(CODES.methodNotFound, 'Method not found');

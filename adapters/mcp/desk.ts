@@ -63,7 +63,9 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
     const { method, params = {} } = request;
     if (methodRow(method)?.via === 'call') return await act(request, caller, running);
     const asked = await owners.about(method, params, caller);
-    const line = lineFor(request, caller, running);
+    // What is read is read by a session, which may have to be told from one that has read nothing.
+    const keptIn = methodRow(method)?.reads && { keptIn: await stints.session(caller, server) };
+    const line = { ...lineFor(request, caller, running), ...keptIn };
     const outcome = asked.heard(await pass(method, asked.params, caller, line, running.signal));
     if (method === 'tasks/list') return await owners.listed(outcome, caller);
     return method === 'tools/list' ? await offered(outcome, caller) : outcome;

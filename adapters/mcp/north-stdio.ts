@@ -69,6 +69,8 @@ export async function serveStdio(
       actor,
       person: person ?? personOf(actor),
       era: 'modern',
+      // Whoever started us is not whoever started us before.
+      at: id,
       capabilities: meta[META.capabilities] as JsonObject,
       client: isObject(client) ? client : {},
       headers: undefined,

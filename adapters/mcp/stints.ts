@@ -2,17 +2,10 @@
  * Calls of one caller, kept together: a session of ours for as long as the caller comes, and in it one task after the
  * other, each with its receipt. Tasks are bounded, so that a receipt comes in time and an account never grows without end.
  */
-import {
-  asFault,
-  type Bridge,
-  Fault,
-  type JsonObject,
-  type Logger,
-  type Row,
-  type Workspace,
-} from '../../src/index.ts';
+import { asFault, type Bridge, type Deps, Fault, type JsonObject, type Row, type Workspace } from '../../src/index.ts';
 import { type Caller, scopeOf } from './caller.ts';
 import type { McpSettings } from './config.ts';
+import { createStintSessions } from './stint-sessions.ts';
 
 export interface Stint {
   readonly sessionId: string;
@@ -41,22 +34,25 @@ interface Open {
 }
 interface Kept {
   readonly session: Promise<string>;
+  /** When it was last used; one that nobody used for long is looked for anew. */
+  used: number;
   open: Open | undefined;
   idle: NodeJS.Timeout | undefined;
 }
 
 export function stintKey(caller: Caller, endpoint: string): string {
-  return caller.session ? `session:${caller.session.id}` : `${scopeOf(caller.actor)}|${endpoint}`;
+  return caller.session ? `session:${caller.session.id}` : `${scopeOf(caller.actor)}|${caller.at ?? endpoint}`;
 }
 
 export function createStints(
   bridge: Bridge,
-  settings: Pick<McpSettings, 'workspace' | 'persona' | 'receiptCalls' | 'receiptIdleMs'>,
-  { log }: { readonly log: Logger },
+  settings: Pick<McpSettings, 'workspace' | 'persona' | 'receiptCalls' | 'receiptIdleMs' | 'sessionIdleMs'>,
+  { log, clock }: Pick<Deps, 'log' | 'clock'>,
 ): Stints {
   const kept = new Map<string, Kept>();
   const workspaces = new Map<string, Promise<string>>();
   const ending = new Set<Promise<void>>();
+  const sessions = createStintSessions({ bridge, clock, idleMs: settings.sessionIdleMs, home });
 
   async function findWorkspace({ actor }: Caller): Promise<string> {
     if (settings.workspace) return settings.workspace;
@@ -73,11 +69,6 @@ export function createStints(
     return { workspace_id: await workspace(caller), ...(settings.persona && { persona_id: settings.persona }) };
   }
 
-  async function openSession(caller: Caller, endpoint: string): Promise<string> {
-    const body = { ...(await home(caller)), metadata: { mcp: { endpoint, client: caller.client } } };
-    return (await bridge.submit({ kind: 'session.create', actor: caller.actor, body })).resource.id;
-  }
-
   async function openTask(caller: Caller, endpoint: string, session: Promise<string>): Promise<string> {
     const input: JsonObject = { mcp: { endpoint, client: caller.client } };
     const body = { session_id: await session, input, agent: 'none' };
@@ -87,8 +78,13 @@ export function createStints(
   function keep(caller: Caller, endpoint: string): Kept {
     const key = stintKey(caller, endpoint);
     const known = kept.get(key);
-    if (known) return known;
-    const made: Kept = { session: openSession(caller, endpoint), open: undefined, idle: undefined };
+    const now = Date.now();
+    if (known && (caller.session || known.open || now - known.used <= settings.sessionIdleMs)) {
+      known.used = now;
+      return known;
+    }
+    const session = sessions.open(caller, caller.at ?? endpoint);
+    const made: Kept = { session, used: now, open: undefined, idle: undefined };
     made.session.catch(() => kept.get(key) === made && kept.delete(key));
     kept.set(key, made);
     return made;

@@ -56,18 +56,17 @@ export function toEffect(tool: JsonObject, name: string, { trusted, effects }: U
   return effects[name] ?? (trusted ? effectOf(hints) : 'unknown');
 }
 
-/** What a tool says of itself, whether it is believed, and whether the session has read what others wrote. */
+/** What a tool says of itself, and whether it is believed. Core says `tainted` where the session has read what others wrote. */
 export function toAttributes(
   tool: JsonObject | undefined,
   { trusted }: UpstreamSettings,
-  tainted: boolean,
 ): NonNullable<Action['attributes']> {
   const hints = isObject(tool?.annotations) ? tool.annotations : {};
   const said = HINTS.map(({ wire, attribute, otherwise }) => [
     attribute,
     trusted && typeof hints[wire] === 'boolean' ? hints[wire] : otherwise,
   ]);
-  return { ...Object.fromEntries(said), trusted, tainted };
+  return { ...Object.fromEntries(said), trusted, tainted: false };
 }
 
 /** Whether what comes back from this tool may hold anyone's words. */

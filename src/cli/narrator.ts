@@ -106,6 +106,14 @@ export function createNarrator(): Narrator {
       text: `opened by ${actor ?? 'someone'}  (${shortId(session_id ?? '')})`,
     }),
     'session.closed': (_, { session_id }) => ({ word: 'session', text: `closed  (${shortId(session_id ?? '')})` }),
+    'vendor.tollbridge.tainted': ({ server, what, target }) => ({
+      word: 'tainted',
+      text: joined([
+        'the session has read what others wrote',
+        brief(`${what} of ${server}`),
+        brief(String(target ?? '')),
+      ]),
+    }),
     'vendor.tollbridge.passthrough': ({ protocol, method }) => ({
       word: 'passed',
       text: joined([String(protocol ?? ''), brief(String(method ?? ''))]),

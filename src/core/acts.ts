@@ -20,6 +20,7 @@ import { inTask, placeOf } from './lifecycle.ts';
 import { artifactEvents } from './log.ts';
 import { createPolicyData, type ReadPolicyData } from './policy-data.ts';
 import { createRulings, ended, type RuleOptions, type Ruling, type RulingDeps } from './rulings.ts';
+import type { Taints } from './taints.ts';
 
 export interface ActsDeps extends RulingDeps {
   readonly store: Store;
@@ -29,6 +30,8 @@ export interface ActsDeps extends RulingDeps {
   readonly defaultTier: AutonomyTier;
   /** Where personas and quotas come from; a replay has neither, its decisions are on record. */
   readonly policyData?: ReadPolicyData;
+  /** Which sessions have read what others wrote. Absent in a replay, as above. */
+  readonly taints?: Taints;
 }
 
 export interface Acts {
@@ -58,6 +61,7 @@ export function createActs(deps: ActsDeps): Acts {
 
   async function describe(task: Task, proposed: ProposedAction, actor: Actor): Promise<Action> {
     const data = await policyData(task);
+    const tainted = (await deps.taints?.of(task.session_id)) ?? false;
     return {
       ...proposed,
       id: ids.next('action'),
@@ -68,6 +72,7 @@ export function createActs(deps: ActsDeps): Acts {
       arguments: proposed.arguments ?? {},
       effect: proposed.effect ?? 'unknown',
       evidence: proposed.evidence ?? 'observed',
+      ...(tainted && { attributes: { ...proposed.attributes, tainted } }),
       cost: costOf(proposed),
       ...data,
     } as Action;
@@ -216,6 +221,7 @@ export function createActs(deps: ActsDeps): Acts {
       ...(code && { code }),
     };
     const at = inTask(task);
+    const tainted = result.taint && deps.taints?.marking(task.session_id, result.taint, at, call.id);
     const events: EventDraft[] = [
       ...artifactEvents([...output.artifacts, ...files], at),
       ...(result.effects ?? []).map((effect) => ({
@@ -234,15 +240,16 @@ export function createActs(deps: ActsDeps): Acts {
       },
     ];
     await log.commit({
-      reads: [{ object: 'task', id: task.id }, ...used.reads],
+      reads: [{ object: 'task', id: task.id }, ...used.reads, ...(tainted?.reads ?? [])],
       decide(now) {
         const current = now.get<Task & Row>('task', task.id);
-        const all = [...events, ...used.events(now)];
+        const all = [...events, ...(tainted?.events(now) ?? []), ...used.events(now)];
         // It ended after its task did: the receipt is sealed, so this is a note beside it, not part of it.
         const late = !current || isTerminal(current.status);
         return { events: late ? all.map(afterEnd) : all };
       },
     });
+    tainted?.written();
   }
 
   return { describe, rule, perform, mayNotAsk, sameCall, ended: record, policyData, metering };

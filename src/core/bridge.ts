@@ -39,6 +39,7 @@ import { type Recovered, recover } from './recovery.ts';
 import { createReplayer } from './replay.ts';
 import { createRunner } from './runner.ts';
 import { sessionHandlers } from './sessions.ts';
+import { createTaints } from './taints.ts';
 import { taskHandlers } from './tasks.ts';
 import { createTools } from './tools.ts';
 import { createUploads } from './uploads.ts';
@@ -150,12 +151,14 @@ export function createCore(deps: CoreDeps): Core {
     canonical: deps.canonical,
     expiresMs: settings.askExpiresMs,
   });
+  const taints = createTaints({ store, log });
   const acts = createActs({
     ...context,
     ...settings,
     gate,
     asks,
     tools,
+    taints,
     quotas: deps.quotas,
     logger,
   });
@@ -199,7 +202,7 @@ export function createCore(deps: CoreDeps): Core {
     ...sessionHandlers({ ...context, cancelTask, admit }),
     ...branchHandlers(context),
     ...tasks,
-    ...recordHandlers({ ...shared, verify: deps.verify, artifactLimit: settings.artifactLimit }),
+    ...recordHandlers({ ...shared, taints, verify: deps.verify, artifactLimit: settings.artifactLimit }),
     ...replayer.handlers,
   };
 

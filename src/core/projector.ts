@@ -16,7 +16,7 @@ import type {
 import type { Message, Pointer, Quota, Task } from '../model/resources.ts';
 import { isTerminal } from '../model/words.ts';
 import type { Change, Projector, Row } from '../ports.ts';
-import type { Binding, Lane, Run, Tally } from './rows.ts';
+import type { Binding, Lane, Run, Taint, Tally } from './rows.ts';
 
 type Get = <T extends Row>(object: string, id: string) => T | undefined;
 
@@ -58,6 +58,10 @@ function touches(event: EventDraft): readonly Pointer[] {
       return task ? [{ object: 'task', id: task }] : [];
     case 'vendor.tollbridge.quota_used':
       return [{ object: 'quota', id: String(payload.quota_id) }];
+    case 'session.created': {
+      const { parent_session_id: parent } = (payload as unknown as Partial<SessionPayload>).session ?? {};
+      return parent ? [{ object: 'taint', id: parent }] : NOTHING;
+    }
     default:
       return NOTHING;
   }
@@ -72,10 +76,20 @@ function apply(event: CoreEvent, get: Get): readonly Change[] {
   const at = event.created_at;
   if (event.replayed && !LIVED_AGAIN.test(event.event)) return NO_CHANGE;
   switch (event.event) {
-    case 'session.created':
+    case 'session.created': {
+      const { session } = event.payload as unknown as SessionPayload;
+      // It begins with what the other had read.
+      const inherited = session.parent_session_id && get<Taint>('taint', session.parent_session_id);
+      const taint = inherited && { ...inherited, id: session.id, created_at: at, updated_at: at };
+      return [put({ ...session, updated_at: at }), ...(taint ? [put(taint)] : [])];
+    }
     case 'session.closed': {
       const { session } = event.payload as unknown as SessionPayload;
       return [{ put: { ...session, updated_at: at } }];
+    }
+    case 'vendor.tollbridge.tainted': {
+      const { session_id: id, payload } = event;
+      return id ? [put({ ...fresh('taint', id, at), from: payload } as Taint)] : NO_CHANGE;
     }
     case 'session.truncated':
       return truncated(event, get);

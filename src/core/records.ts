@@ -13,6 +13,7 @@ import { accepted, type Context, type Handlers, once } from './context.ts';
 import { decidedEvent, type Gate } from './gate.ts';
 import { keptBytes } from './log.ts';
 import { bindingId } from './projector.ts';
+import type { Taints } from './taints.ts';
 import type { Tools } from './tools.ts';
 import { receiptResource } from './views.ts';
 
@@ -27,6 +28,7 @@ export interface RecordDeps extends Context {
   readonly gate: Gate;
   readonly acts: Acts;
   readonly tools: Tools;
+  readonly taints: Taints;
   /** Recomputes everything from what is stored. A tampered receipt is an answer, not a fault. */
   readonly verify: (
     stored: StoredReceipt,
@@ -187,6 +189,7 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
         arguments: { params_hash: deps.hash(log.clean(body.params ?? null)) },
         effect: 'none',
         evidence: 'held',
+        ...((await deps.taints.of(session?.id)) && { attributes: { tainted: true } }),
         ...(await deps.acts.policyData({ workspace_id: body.workspace_id, persona_id: session?.persona_id ?? null })),
       };
       const decision = await deps.gate(action);
@@ -202,6 +205,10 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
       if (!passes || !body.server) return accepted('passthrough', session ?? task, false, { decision });
       const request = { method: body.method, params: body.params ?? {} };
       const details = await deps.tools.pass(body.server, request, command.signal ?? NEVER, command.line);
+      if (session && deps.tools.taints(body.server, request)) {
+        const { server, method: what, target } = body;
+        await deps.taints.mark(session, { server, what, ...(target && { target }) });
+      }
       return accepted('passthrough', session ?? task, false, { decision, details });
     },
   };

@@ -45,6 +45,7 @@ export async function liveThrough(deps: WalkDeps, task: Task, plan: Plan, marked
       list: async () => [],
       find: async () => undefined,
       pass: async () => ({}),
+      taints: () => false,
       requirePassing() {},
     },
     quotas: { refuse: () => undefined, charge: ({ usage, reset_at }) => ({ usage, reset_at: reset_at ?? null }) },

@@ -1,6 +1,7 @@
 /** Projections core keeps for itself beside the protocol's resources. No door shows them as they are. */
 import type { AskKind, AskState } from '../model/asks.ts';
 import type { Pointer } from '../model/resources.ts';
+import type { JsonObject } from '../model/schema.ts';
 import type { Row } from '../ports.ts';
 
 /** A task that has not ended: who does it, and what it waits for. Gone when the task ends. */
@@ -39,6 +40,12 @@ export interface Tally extends Row {
   readonly tip_at: string | null;
   readonly open_tasks: number;
   readonly compacted_through: string | null;
+}
+
+/** A session that has read what others wrote, and where that came from first. */
+export interface Taint extends Row {
+  readonly object: 'taint';
+  readonly from: JsonObject;
 }
 
 /** Another wire's id and what it stands for here. */

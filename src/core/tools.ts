@@ -23,6 +23,8 @@ export interface Tools {
   find(tool: string, server?: string, sessionId?: string): Promise<FoundTool | undefined>;
   /** A request of its own protocol, to one server. */
   pass(server: string, request: PassedRequest, signal: AbortSignal, line?: Line): Promise<JsonObject>;
+  /** Whether what this request is answered with may hold what others wrote. */
+  taints(server: string, request: PassedRequest): boolean;
   /** Refuses a server that is not there, or takes nothing but calls. */
   requirePassing(server: string): void;
 }
@@ -66,6 +68,7 @@ export function createTools(backends: readonly ToolBackend[], hash: (value: Json
     async pass(server, request, signal, line) {
       return await passing(server)(request, signal, line);
     },
+    taints: (server, request) => backends.find(({ name }) => name === server)?.taints?.(request) ?? false,
     requirePassing: (server) => void passing(server),
     async find(tool, server, sessionId) {
       const found: { backend: ToolBackend; skill: Skill }[] = [];

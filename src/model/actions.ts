@@ -102,7 +102,17 @@ export interface ToolResult {
   readonly artifacts?: readonly NewArtifact[];
   readonly effects?: readonly SideEffect[];
   readonly usage?: Usage;
+  /** It may hold what others wrote: the session that gets it is marked in the commit that records it. */
+  readonly taint?: Taint;
   readonly ext?: JsonObject;
+}
+
+/** Where words of others came from. */
+export interface Taint {
+  readonly server: string;
+  /** The tool, or the request. */
+  readonly what: string;
+  readonly target?: string;
 }
 
 /** A file or patch on its way into the store: bytes here, their hash everywhere else. */

@@ -12,10 +12,10 @@ import type { Json } from '../../../src/model/schema.ts';
 import { type OpenWire, play } from '../playing.ts';
 import type { Teller } from '../teller.ts';
 
-const open: OpenWire = async ({ house, ana, workspace, personaId, ids, logger }, hear) => {
+const open: OpenWire = async ({ house, ana, workspace, personaId, ids, clock, logger }, hear) => {
   const { bridge } = house;
   const settings = settingsOf({ workspace: workspace.id, ...(personaId && { persona: personaId }) });
-  const deps = { ids, log: logger };
+  const deps = { ids, clock, log: logger };
   const stints = createStints(bridge, settings, deps);
   const parts = { bridge, stints, settings, deps };
   const deskOf = (server: string) => createDesk(server, parts);

@@ -1,0 +1,74 @@
+/**
+ * The session of ours that a caller's calls are kept in. Callers of the legacy era bring one, and ours lasts as long. Callers of the
+ * modern era bring none: theirs goes on from call to call, also across a restart, until they have been away for so long that
+ * whoever comes back is somebody new. What a session has read is remembered with it.
+ */
+import { asFault, type Bridge, type Clock, type Row, type Session, type Task } from '../../src/index.ts';
+import { type Caller, scopeOf } from './caller.ts';
+
+export interface StintSessions {
+  /** `at` is the address it came to. */
+  open(caller: Caller, at: string): Promise<string>;
+}
+
+export interface SessionParts {
+  readonly bridge: Bridge;
+  readonly clock: Clock;
+  readonly idleMs: number;
+  readonly home: (caller: Caller) => Promise<{ workspace_id: string; persona_id?: string }>;
+}
+
+export function createStintSessions({ bridge, clock, idleMs, home }: SessionParts): StintSessions {
+  async function begin(caller: Caller, at: string): Promise<string> {
+    const body = { ...(await home(caller)), metadata: { mcp: { endpoint: at, client: caller.client } } };
+    return (await bridge.submit({ kind: 'session.create', actor: caller.actor, body })).resource.id;
+  }
+
+  /** The newest of the sessions this caller had there. They are counted, so that finding it takes few looks. */
+  async function latest(caller: Caller, at: string): Promise<{ count: number; id: string | undefined }> {
+    const find = async (count: number) => (await bridge.bound('mcp', scopeOf(caller.actor), stintId(at, count)))?.id;
+    let [low, high] = [0, 1];
+    let id: string | undefined;
+    for (let hit = await find(high); hit !== undefined; hit = await find(high)) [low, high, id] = [high, high * 2, hit];
+    while (high - low > 1) {
+      const middle = Math.floor((low + high) / 2);
+      const hit = await find(middle);
+      if (hit === undefined) high = middle;
+      else [low, id] = [middle, hit];
+    }
+    return { count: low, id };
+  }
+
+  async function goesOn({ actor }: Caller, id: string): Promise<boolean> {
+    const session = await bridge.view<Session & Row>(actor, 'session', id).catch(() => undefined);
+    if (!session || session.state === 'CLOSED' || session.state === 'FAILED') return false;
+    const query = { object: 'task', where: { session_id: id }, newestFirst: true, limit: 1 };
+    const [last] = (await bridge.list<Task & Row>(actor, query)).data;
+    return Date.parse(clock.now()) - Date.parse((last ?? session).updated_at) <= idleMs;
+  }
+
+  return {
+    async open(caller, at) {
+      if (caller.session) return await begin(caller, at);
+      for (;;) {
+        const { count, id } = await latest(caller, at);
+        if (id !== undefined && (await goesOn(caller, id))) return id;
+        const made = await begin(caller, at);
+        const { actor } = caller;
+        const to = { object: 'session', id: made };
+        const body = { protocol: 'mcp', scope: scopeOf(actor), wire_id: stintId(at, count + 1), to };
+        try {
+          await bridge.submit({ kind: 'binding.set', actor, body });
+          return made;
+        } catch (cause) {
+          // Another process was quicker: theirs is the one that goes on.
+          if (asFault(cause).kind !== 'conflict') throw cause;
+        }
+      }
+    },
+  };
+}
+
+function stintId(at: string, count: number): string {
+  return `stint:${at}:${count}`;
+}
