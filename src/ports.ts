@@ -317,12 +317,18 @@ export interface Sink {
   emit(fact: Fact): Promise<void>;
   /** May I (approval), or tell me (input). Decided by policy first; people are asked only when it says so. */
   ask(question: Question): Promise<Answer>;
-  /** Do this through the bridge: gated, run once, recorded. Without `effect` the named tool backend runs it. */
-  act(action: ProposedAction, effect?: HeldEffect): Promise<ActResult>;
+  /**
+   * Do this through the bridge: gated, run once, recorded. Without `effect` the named tool backend runs it. `withdrawn` as in
+   * a question; what has begun by then is not undone.
+   */
+  act(action: ProposedAction, effect?: HeldEffect, withdrawn?: AbortSignal): Promise<ActResult>;
   /** Bytes the work produced. */
   artifact(file: NewArtifact): Promise<{ id: string; sha256: string | null }>;
 }
-export type Question =
+export type Question = {
+  /** Fires when whoever asked no longer wants to know: the question is closed at once, for everyone. */
+  readonly withdrawn?: AbortSignal;
+} & (
   | {
       readonly kind: 'approval';
       readonly action: ProposedAction;
@@ -339,7 +345,8 @@ export type Question =
       readonly schema?: JsonObject;
       readonly expires_ms?: number;
       readonly ext?: JsonObject;
-    };
+    }
+);
 export type HeldEffect = (args: JsonObject, signal: AbortSignal) => Promise<ToolResult>;
 export type ActResult =
   | { readonly kind: 'done'; readonly result: ToolResult }
@@ -489,4 +496,6 @@ export interface Adapter<Config> {
   readonly tools?: Part<ToolBackend>;
   /** `harnesses.<name>.<adapter>` */
   readonly policy?: Part<PolicyEngine>;
+  /** `relays.<adapter>`: of its command that stands between two others. */
+  readonly relay?: { readonly configSchema: object };
 }

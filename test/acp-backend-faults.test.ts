@@ -1,7 +1,8 @@
 /** Agents that misbehave, go away or never answer: the task ends, says why, and nothing of them is left. */
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
+import { openEditor } from './support/acp-client.ts';
 import { openAgentHouse } from './support/acp-house.ts';
 import { of } from './support/house.ts';
 
@@ -38,6 +39,39 @@ test('a question still open when its agent dies is withdrawn', async () => {
   expect((await at.t.until(task.id)).status).toBe('FAILED');
   const [closed] = of(await at.t.events(task.id), 'vendor.tollbridge.ask_closed');
   expect(closed?.payload).toMatchObject({ state: 'canceled' });
+});
+
+describe('a question the agent takes back', () => {
+  const file = (dir: string, name: string) => join(dir, name);
+  const toolCall = { toolCallId: 'x', title: 'x', kind: 'execute' };
+  const options = [{ optionId: 'go', name: 'Allow', kind: 'allow_once' }];
+  const called = { outcome: { outcome: 'cancelled' }, _meta: { tollbridge: { reason: expect.any(String) } } };
+
+  test.each([
+    ['a permission', () => ['session/request_permission', { toolCall, options }], called],
+    ['a form', () => ['elicitation/create', { mode: 'form', message: 'which?' }], { action: 'cancel' }],
+    ['a file', (dir: string) => ['fs/write_text_file', { path: file(dir, 'a'), content: 'x' }], { code: 1403 }],
+  ] as const)('%s: closed at once, everywhere, and the turn goes on', async (_, step, answer) => {
+    const at = await openAgentHouse();
+    const [ask, params] = step(at.dir) as [string, object];
+    const now = file(at.dir, 'now');
+    const editor = await openEditor(at.t);
+    const sessionId = await editor.session(at.dir);
+    const done = editor.prompt(sessionId, JSON.stringify([{ ask, params, takeBackWhen: now }, { say: 'on' }]));
+    const question = await editor.next(({ id, method }) => id !== undefined && method !== undefined);
+    writeFileSync(now, '');
+    expect((await editor.next(({ method }) => method === '$/cancel_request')).params).toEqual({
+      requestId: question.id,
+    });
+    const { stopReason, _meta } = await done;
+    expect(stopReason).toBe('end_turn');
+    expect(at.notes('answer').map((text) => JSON.parse(text))).toMatchObject([answer]);
+    const events = await at.t.events(_meta.tollbridge.taskId);
+    expect(of(events, 'vendor.tollbridge.ask_closed')).toMatchObject([
+      { actor: 'agent:scripted', payload: { state: 'canceled', reason: 'whoever asked took the question back' } },
+    ]);
+    expect(existsSync(file(at.dir, 'a'))).toBe(false);
+  });
 });
 
 test('a cancel is told to the agent, and its answer ends the task', async () => {

@@ -1,4 +1,6 @@
 /** The Harn profile in both directions: an agent that speaks it behind, editors that do and do not in front. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import {
   harnCapabilities,
@@ -13,6 +15,7 @@ import type { JsonObject } from '../src/model/schema.ts';
 import { openEditor } from './support/acp-client.ts';
 import { openAgentHouse } from './support/acp-house.ts';
 import { troubleOf } from './support/acp-schema.ts';
+import { ana } from './support/actors.ts';
 import { of } from './support/house.ts';
 
 const HARN = { _meta: { harn: {} } };
@@ -250,6 +253,20 @@ describe('questions of people', () => {
     await expect.poll(() => at.notes('hitl').length).toBe(1);
     expect(JSON.parse(at.notes('hitl')[0]!)).toMatchObject({ request_id: 'q1', reviewer: 'ana', ...said });
     await at.t.send('task.cancel', { task_id: task.id });
+  });
+
+  test('one the agent has settled by itself is nobody’s any more, and is not answered', async () => {
+    const at = await openAgentHouse();
+    const resolved = { sessionUpdate: 'hitl_resolved', _meta: { harn: { requestId: 'q1', outcome: 'answered' } } };
+    const now = join(at.dir, 'now');
+    const params = { path: join(at.dir, 'b') };
+    const later = { ask: 'fs/read_text_file', params, quiet: true, takeBackWhen: now };
+    const task = await at.task([hitl('question', { question: 'which?' }), later, { update: resolved }, { say: 'on' }]);
+    const [ask] = await at.t.asks(task.id);
+    writeFileSync(now, '');
+    expect((await at.t.until(task.id)).status).toBe('COMPLETED');
+    expect(await at.t.bridge.view(ana, 'ask', ask!.id)).toMatchObject({ state: 'canceled' });
+    expect(at.notes('hitl')).toEqual([]);
   });
 
   test('a client of the profile without forms is asked its way, answers with a call, and hears that it is settled', async () => {

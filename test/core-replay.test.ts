@@ -397,6 +397,20 @@ describe('whatever became of the work', () => {
     expect((await life.receipt(again.id)).lifecycle).toEqual((await life.receipt(task.id)).lifecycle);
   });
 
+  test('with questions whoever asked took back', async () => {
+    const { life, task } = await play(async ({ sink }) => {
+      const action = { kind: 'tool', tool: 'ask', tool_call_id: 'c' } as const;
+      const withdrawn = AbortSignal.abort();
+      await sink.ask({ kind: 'approval', action, withdrawn });
+      await sink.act({ kind: 'tool', tool: 'ask', tool_call_id: 'd' }, undefined, withdrawn);
+      await sink.ask({ kind: 'input', key: 'k', question: '?', withdrawn });
+      return { state: 'COMPLETED' };
+    });
+    const again = await replay(life, task.id);
+    await expectFaithful(life, task, again);
+    expect(await life.openAsks()).toEqual([]);
+  });
+
   test('canceled, with calls running, asked about and put off, and a question open', async () => {
     const going = latch();
     const box = toolbox('box', { ask: undefined, later: undefined, hang: () => new Promise(() => {}) });

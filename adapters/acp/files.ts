@@ -19,8 +19,9 @@ export interface FilesDeps {
 }
 
 export interface Files {
-  read(params: JsonObject): Promise<JsonObject>;
-  write(params: JsonObject): Promise<JsonObject>;
+  /** The signal fires when the agent no longer wants it. */
+  read(params: JsonObject, withdrawn: AbortSignal): Promise<JsonObject>;
+  write(params: JsonObject, withdrawn: AbortSignal): Promise<JsonObject>;
 }
 
 const LARGEST = 32 * 1024 * 1024;
@@ -56,7 +57,12 @@ export function createFiles({ sink, reading, taskId, cwd, outside, ids }: FilesD
     }
   }
 
-  async function act(kind: 'fs.read' | 'fs.write', args: JsonObject & { path: string }, effect: HeldEffect) {
+  async function act(
+    kind: 'fs.read' | 'fs.write',
+    args: JsonObject & { path: string },
+    withdrawn: AbortSignal,
+    effect: HeldEffect,
+  ) {
     count += 1;
     const served = reading.servedBy({ path: args.path });
     const result = await sink.act(
@@ -70,17 +76,18 @@ export function createFiles({ sink, reading, taskId, cwd, outside, ids }: FilesD
         ...(served && { attributes: { linked_to: served.id, linked_by: served.by } }),
       },
       effect,
+      withdrawn,
     );
     return unlessRefused(result);
   }
 
   return {
-    async read(params) {
+    async read(params, withdrawn) {
       const path = pathOf(params.path);
       await requireInside(path);
       const [line, limit] = [numberOf(params.line), numberOf(params.limit)];
       let content = '';
-      await act('fs.read', { path, ...(line && { line }), ...(limit && { limit }) }, async (args) => {
+      await act('fs.read', { path, ...(line && { line }), ...(limit && { limit }) }, withdrawn, async (args) => {
         const from = pathOf(args.path);
         await requireInside(from);
         if ((await stat(from)).size > LARGEST) throw new Fault('payload_too_large', 'the file is too large to be read');
@@ -91,13 +98,13 @@ export function createFiles({ sink, reading, taskId, cwd, outside, ids }: FilesD
       return { content };
     },
 
-    async write(params) {
+    async write(params, withdrawn) {
       const path = pathOf(params.path);
       await requireInside(path);
       if (typeof params.content !== 'string') {
         throw new Fault('invalid_request', 'content must be a text', { param: '/content' });
       }
-      await act('fs.write', { path, content: params.content }, async (args) => {
+      await act('fs.write', { path, content: params.content }, withdrawn, async (args) => {
         const to = pathOf(args.path);
         await requireInside(to);
         const text = String(args.content ?? '');

@@ -28,6 +28,8 @@ export interface Requests {
   answer(asked: Asked): Promise<Json>;
   /** A question that comes as an update and is answered by a call of ours. */
   harnQuestion(update: JsonObject): void;
+  /** The agent knows by itself: nobody need answer any more. */
+  harnSettled(update: JsonObject): void;
   /** How many are being dealt with. */
   readonly open: number;
   /** When the last one was. */
@@ -43,7 +45,7 @@ export function createRequests(deps: RequestsDeps): Requests {
   let held = false;
   let count = 0;
 
-  async function permission(params: JsonObject): Promise<JsonObject> {
+  async function permission({ params, signal: withdrawn }: Asked): Promise<JsonObject> {
     count += 1;
     const toolCall = { toolCallId: `permission-${count}`, ...objectOf(params.toolCall) };
     const options = optionsOf(params.options);
@@ -74,6 +76,7 @@ export function createRequests(deps: RequestsDeps): Requests {
         action: toAction(call.told, call.id),
         ...(title && { question: `May ${settings.name} do this: ${title.slice(0, 500)}?` }),
         ext: { acp: { permission: asked } },
+        withdrawn,
       })
       .catch((cause) => {
         // Told to stop, it asks no more; the protocol has a word for that.
@@ -84,7 +87,7 @@ export function createRequests(deps: RequestsDeps): Requests {
     return bare ? bareOutcome(answer) : withReason(toWireOutcome(options, answer), answer);
   }
 
-  async function elicitation(params: JsonObject): Promise<JsonObject> {
+  async function elicitation({ params, signal: withdrawn }: Asked): Promise<JsonObject> {
     if (params.mode !== undefined && params.mode !== 'form') {
       throw new RpcError({ code: -32602, message: 'only forms are filled in here' });
     }
@@ -95,6 +98,7 @@ export function createRequests(deps: RequestsDeps): Requests {
       kind: 'input',
       key: `elicitation-${count}`,
       question: textOf(params.message) ?? 'The agent asks for a value.',
+      withdrawn,
       ...(wanted && { schema: wanted }),
     });
     if (answer.kind === 'value') return { action: 'accept', content: asContent(answer.value as Json, schema) };
@@ -102,14 +106,14 @@ export function createRequests(deps: RequestsDeps): Requests {
   }
 
   const SERVED: Readonly<Record<string, (asked: Asked) => Promise<Json> | Json>> = {
-    'session/request_permission': ({ params }) => permission(params),
-    'elicitation/create': ({ params }) => elicitation(params),
+    'session/request_permission': permission,
+    'elicitation/create': elicitation,
     ...(settings.fs && {
-      'fs/read_text_file': ({ params }: Asked) => files.read(params),
-      'fs/write_text_file': ({ params }: Asked) => files.write(params),
+      'fs/read_text_file': (asked: Asked) => files.read(asked.params, asked.signal),
+      'fs/write_text_file': (asked: Asked) => files.write(asked.params, asked.signal),
     }),
     ...(settings.terminal && {
-      'terminal/create': ({ params }: Asked) => terminals.create(params),
+      'terminal/create': (asked: Asked) => terminals.create(asked.params, asked.signal),
       'terminal/output': ({ params }: Asked) => terminals.output(params),
       'terminal/wait_for_exit': (asked: Asked) => terminals.exit(asked.params, asked.signal),
       'terminal/kill': ({ params }: Asked) => terminals.kill(params),
@@ -127,9 +131,15 @@ export function createRequests(deps: RequestsDeps): Requests {
     }
   }
 
+  /** Questions that came as updates, by the agent's name for them. */
+  const asking = new Map<string, AbortController>();
+
   async function answerHarn(told: JsonObject): Promise<void> {
     const requestId = textOf(told.requestId);
     if (!requestId) return;
+    const settled = new AbortController();
+    asking.set(requestId, settled);
+    const withdrawn = settled.signal;
     const payload = objectOf(told.payload) ?? {};
     const question =
       textOf(payload.question) ?? textOf(payload.prompt) ?? textOf(payload.message) ?? textOf(payload.action);
@@ -138,7 +148,13 @@ export function createRequests(deps: RequestsDeps): Requests {
     const request = objectOf(payload.approvalRequest) ?? payload;
     const answer = await sink.ask(
       wants === 'input'
-        ? { kind: 'input', key: `hitl-${requestId}`, question: question ?? 'The agent asks for a value.', ext }
+        ? {
+            kind: 'input',
+            key: `hitl-${requestId}`,
+            question: question ?? 'The agent asks for a value.',
+            ext,
+            withdrawn,
+          }
         : {
             kind: 'approval',
             action: {
@@ -151,9 +167,11 @@ export function createRequests(deps: RequestsDeps): Requests {
             },
             ...(question && { question }),
             ext,
+            withdrawn,
           },
     );
-    if (signal.aborted) return;
+    asking.delete(requestId);
+    if (signal.aborted || withdrawn.aborted) return;
     const by = 'by' in answer ? { reviewer: answer.by } : {};
     const reason = 'reason' in answer && answer.reason ? { reason: answer.reason } : {};
     const yes = answer.kind === 'approved';
@@ -189,6 +207,7 @@ export function createRequests(deps: RequestsDeps): Requests {
       if (method.startsWith('fs/') || method === 'terminal/create') held = true;
       return await settle(() => serve(asked));
     },
+    harnSettled: (update) => asking.get(String(harnPayload(update).requestId))?.abort(),
     harnQuestion(update) {
       settle(() => answerHarn(harnPayload(update))).catch((cause) => {
         if (!signal.aborted) log.warn({ err: cause, agent: settings.name }, 'a question could not be settled');

@@ -63,6 +63,7 @@ export async function runTask({ settings, deps, work, sink, signal, seat }: RunO
   const sitting = seat.sit({
     async update(update) {
       if (update.sessionUpdate === 'hitl_request') requests.harnQuestion(update);
+      if (update.sessionUpdate === 'hitl_resolved') requests.harnSettled(update);
       await write(reading.update(update));
     },
     async notification(method, params) {

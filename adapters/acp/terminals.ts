@@ -22,7 +22,7 @@ export interface TerminalsDeps {
 }
 
 export interface Terminals {
-  create(params: JsonObject): Promise<JsonObject>;
+  create(params: JsonObject, withdrawn: AbortSignal): Promise<JsonObject>;
   output(params: JsonObject): JsonObject;
   exit(params: JsonObject, signal: AbortSignal): Promise<JsonObject>;
   kill(params: JsonObject): Promise<JsonObject>;
@@ -93,7 +93,7 @@ export function createTerminals(deps: TerminalsDeps): Terminals {
   }
 
   return {
-    async create(params) {
+    async create(params, withdrawn) {
       const command = textOf(params.command);
       if (!command) throw new Fault('invalid_request', 'command must be a text', { param: '/command' });
       const where = textOf(params.cwd);
@@ -125,6 +125,7 @@ export function createTerminals(deps: TerminalsDeps): Terminals {
           },
         },
         async (allowed, signal) => result(await run(allowed, given, output, signal, started), output),
+        withdrawn,
       );
       acting.catch(() => {}); // looked at below, or told by the terminal itself
       const first = await Promise.race([running, acting]);

@@ -143,8 +143,9 @@ export function createActs(deps: ActsDeps): Acts {
       found
         ? found.call(ruling.action, options.signal, options.line)
         : (effect as HeldEffect)(ruling.action.arguments, options.signal);
-    const result = options.signal.aborted ? STOPPED : await attempt(run);
-    const canceled = result.status !== 'ok' && options.signal.aborted;
+    const unwanted = () => options.signal.aborted || options.withdrawn?.aborted === true;
+    const result = unwanted() ? STOPPED : await attempt(run);
+    const canceled = result.status !== 'ok' && unwanted();
     const call = { id: callId, tool: action.tool ?? action.kind, evidence: 'held' };
     await record(task, call, result, result.code ?? (canceled ? 'canceled' : undefined));
     return { kind: 'done', result };

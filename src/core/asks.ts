@@ -52,6 +52,12 @@ export interface Raised {
   readonly joined: boolean;
 }
 
+/** Whoever asked, and may take the question back. */
+export interface Asker {
+  readonly id: string;
+  readonly withdrawn: AbortSignal | undefined;
+}
+
 /** The message an answer came in: written with it, or not at all. */
 export interface Said {
   readonly events: readonly EventDraft[];
@@ -74,7 +80,7 @@ export interface Asks {
   /** Inside a commit: withdraws every open question of a task that is ending. */
   withdraw(task: Task, run: Run | undefined, now: string, reason: string): readonly EventDraft[];
   /** The answer, whoever gives it and wherever; expiry and withdrawal are answers too. */
-  wait(askId: string, taskId: string, signal: AbortSignal): Promise<Answer>;
+  wait(askId: string, taskId: string, signal: AbortSignal, asker?: Asker): Promise<Answer>;
   /** Inside a commit: spends the answer. A second taker finds it gone. */
   take(at: At, task: Task, run: Run | undefined, askId: string): EventDraft;
   expireDue(): Promise<number>;
@@ -277,7 +283,7 @@ export function createAsks(deps: AsksDeps): Asks {
         }));
     },
 
-    async wait(askId, taskId, signal) {
+    async wait(askId, taskId, signal, asker) {
       const stop = new AbortController();
       const over = AbortSignal.any([signal, stop.signal]);
       const after = await store.tip({ of: 'task', id: taskId });
@@ -288,6 +294,10 @@ export function createAsks(deps: AsksDeps): Asks {
       const timer = whenDue(ask.expires_at, clock, () => {
         settleAsk(askId, { state: 'expired', by: 'bridge', reason: EXPIRED }).catch(() => {}); // someone was quicker; their answer arrives below
       });
+      const withdrawn = whenAborted(asker?.withdrawn, () => {
+        const by = asker?.id ?? 'bridge';
+        settleAsk(askId, { state: 'canceled', by, reason: TAKEN_BACK }).catch(() => {}); // as above
+      });
       try {
         for await (const event of store.follow({ stream: { of: 'task', id: taskId }, ...(after && { after }) }, over)) {
           if (event.event !== 'vendor.tollbridge.ask_closed' || event.payload.ask_id !== askId) continue;
@@ -296,6 +306,7 @@ export function createAsks(deps: AsksDeps): Asks {
         return { kind: 'canceled', ask_id: askId, reason: 'nobody waits for this answer any more' };
       } finally {
         timer.cancel();
+        withdrawn.cancel();
         stop.abort();
       }
     },
@@ -331,6 +342,7 @@ export function createAsks(deps: AsksDeps): Asks {
 }
 
 const EXPIRED = 'nobody answered in time';
+const TAKEN_BACK = 'whoever asked took the question back';
 
 function ruling(
   place: Pick<EventDraft, 'resource'>,
@@ -401,6 +413,12 @@ function checkValue(schema: JsonObject, value: Json): void {
   } catch (cause) {
     if (cause instanceof Fault) throw cause;
   }
+}
+
+function whenAborted(signal: AbortSignal | undefined, then: () => void): { cancel(): void } {
+  if (signal?.aborted) then();
+  else signal?.addEventListener('abort', then, { once: true });
+  return { cancel: () => signal?.removeEventListener('abort', then) };
 }
 
 /** A timer that outlives the 24.8 days a single one can count. */

@@ -6,6 +6,7 @@ import type { Failure, Task } from '../model/resources.ts';
 import type { Json } from '../model/schema.ts';
 import { isTerminal } from '../model/words.ts';
 import type { Row } from '../ports.ts';
+import type { Asks } from './asks.ts';
 import type { Context, once } from './context.ts';
 import type { Endings } from './endings.ts';
 import { inTask } from './lifecycle.ts';
@@ -29,6 +30,7 @@ export function stopEvent(task: Task, by: string, reason: string, failure?: Fail
 }
 
 export interface CancelDeps extends Context {
+  readonly asks: Pick<Asks, 'withdraw'>;
   readonly endings: Endings;
   readonly runner: Runner;
   readonly instance: string;
@@ -38,7 +40,7 @@ export interface CancelDeps extends Context {
 }
 
 export function createCancel(deps: CancelDeps): CancelTask {
-  const { store, log, endings, runner } = deps;
+  const { store, log, asks, endings, runner } = deps;
 
   async function endsWithin(taskId: string, ms: number): Promise<boolean> {
     const signal = AbortSignal.timeout(ms);
@@ -66,7 +68,11 @@ export function createCancel(deps: CancelDeps): CancelTask {
         if (isTerminal(known.status)) throw new Fault('conflict', `task ${taskId} already ended as ${known.status}`);
         if (run?.cancel_requested) return { events: [], result: { id: taskId } };
         return {
-          events: [stopEvent(known, by, reason, failure)],
+          // What it asked is nobody's question any more, however long it takes to stop.
+          events: [
+            stopEvent(known, by, reason, failure),
+            ...asks.withdraw(known, run, at.now, 'the work was told to stop'),
+          ],
           result: { id: taskId },
         };
       },

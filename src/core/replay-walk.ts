@@ -147,8 +147,9 @@ export async function liveThrough(deps: WalkDeps, task: Task, plan: Plan, marked
     const closed = event.payload as unknown as AskClosedPayload;
     const ask = questions.get(closed.ask_id);
     if (!ask) await note(event);
-    // A question withdrawn at the end of its task is closed and nothing follows from it.
-    else if (closed.state === 'canceled') await write(repeat(event, { ...event.payload, ask_id: ask }));
+    // A question withdrawn with its task is closed and nothing follows from it; one its asker took back was denied.
+    else if (closed.state === 'canceled' && closed.by === 'bridge')
+      await write(repeat(event, { ...event.payload, ask_id: ask }));
     else await asks.settle(ask, closed.state, closed.by, closed.reason, closed.answer);
   }
 

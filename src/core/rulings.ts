@@ -57,6 +57,8 @@ export interface RuleOptions {
   readonly ext?: JsonObject;
   /** For whoever runs the act, unread. */
   readonly line?: object;
+  /** Fires when the asker no longer wants to know. */
+  readonly withdrawn?: AbortSignal | undefined;
   /** Told of the question people are asked. */
   readonly asked?: (askId: string) => void;
 }
@@ -251,12 +253,14 @@ export function createRulings(deps: RulingDeps): Rulings {
     }
   }
 
-  async function waitFor(askId: string, taskId: string, { signal, waitMs }: RuleOptions): Promise<Answer | undefined> {
-    if (waitMs === undefined) return await asks.wait(askId, taskId, signal);
+  async function waitFor(askId: string, taskId: string, options: RuleOptions): Promise<Answer | undefined> {
+    const { signal, waitMs, withdrawn, actor } = options;
+    const asker = { id: actor.id, withdrawn };
+    if (waitMs === undefined) return await asks.wait(askId, taskId, signal, asker);
     const budget = new AbortController();
     const timer = setTimeout(() => budget.abort(), waitMs);
     try {
-      const answer = await asks.wait(askId, taskId, AbortSignal.any([signal, budget.signal]));
+      const answer = await asks.wait(askId, taskId, AbortSignal.any([signal, budget.signal]), asker);
       return budget.signal.aborted && answer.kind === 'canceled' ? undefined : answer;
     } finally {
       clearTimeout(timer);

@@ -392,9 +392,9 @@ function whileAtWork(sink: Sink, desk: Pick<Desk, 'leaving'>): Sink {
       present();
       return await sink.ask(question);
     },
-    async act(action, effect) {
+    async act(action, effect, withdrawn) {
       present();
-      return await sink.act(action, effect);
+      return await sink.act(action, effect, withdrawn);
     },
     async artifact(file) {
       present();

@@ -54,17 +54,17 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
     await log.commit(charging(open, await acts.metering(task, used)));
   }
 
-  async function act(...[proposed, effect]: Parameters<Sink['act']>): Promise<ActResult> {
+  async function act(...[proposed, effect, withdrawn]: Parameters<Sink['act']>): Promise<ActResult> {
     const { tool_call_id: id, ...call } = proposed;
     // Without a name it is a new call each time, and nothing can be said about it twice.
-    if (!id) return await acts.perform(task, proposed, { actor, signal, takesArguments: true }, effect);
+    if (!id) return await acts.perform(task, proposed, { actor, signal, takesArguments: true, withdrawn }, effect);
     const fingerprint = deps.canonical(call as unknown as Json);
     const before = inFlight.get(id);
     if (before) {
       if (before.fingerprint === fingerprint) return await before.result;
       throw reused(id);
     }
-    const result = actOnce(proposed, effect);
+    const result = actOnce(proposed, effect, withdrawn);
     inFlight.set(id, { fingerprint, result });
     // What came to nothing may be tried again, from where the log says it is.
     result.catch(() => {
@@ -74,13 +74,13 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
     return await result;
   }
 
-  async function actOnce(...[proposed, effect]: Parameters<Sink['act']>): Promise<ActResult> {
+  async function actOnce(...[proposed, effect, withdrawn]: Parameters<Sink['act']>): Promise<ActResult> {
     const callId = proposed.tool_call_id as string;
     const known = brokenOff.has(callId)
       ? await readPast(store.read({ stream: { of: 'task', id: task.id } }), actor.id)
       : past;
     const recorded = known.call(callId);
-    const options = { actor, signal, takesArguments: true };
+    const options = { actor, signal, takesArguments: true, withdrawn };
     if (!recorded) return await acts.perform(task, proposed, options, effect);
     const same = await acts.sameCall(task, proposed);
     // What was let through or refused was that call; one that was only asked about may still become another.
@@ -113,6 +113,7 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
           signal,
           takesArguments: question.takesArguments ?? false,
           requested: before?.requested ?? false,
+          withdrawn: question.withdrawn,
           ...(question.question && { question: question.question }),
           ...(question.ext && { ext: question.ext }),
         },
@@ -159,7 +160,7 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
         return { events: raised.events };
       },
     });
-    const answer = await asks.wait(askId, task.id, signal);
+    const answer = await asks.wait(askId, task.id, signal, { id: actor.id, withdrawn: question.withdrawn });
     if (!signal.aborted) await spend(askId);
     return answer;
   }

@@ -28,13 +28,21 @@ function call(method, params) {
   return new Promise((resolve) => waiting.set(id, resolve));
 }
 
+/** Once this file is there, the agent no longer wants to know. */
+async function takeBack(requestId, file) {
+  while (!existsSync(file)) await new Promise((resolve) => setTimeout(resolve, 5));
+  write({ jsonrpc: '2.0', method: '$/cancel_request', params: { requestId } });
+}
+
 async function act(step, sessionId, say) {
   if (step.update)
     return write({ jsonrpc: '2.0', method: 'session/update', params: { sessionId, update: step.update } });
   if (step.frame) return write(step.frame);
   if (step.line) return process.stdout.write(`${step.line}\n`);
   if (step.ask) {
-    const answer = await call(step.ask, { sessionId, ...step.params });
+    const asked = call(step.ask, { sessionId, ...step.params });
+    if (step.takeBackWhen) await takeBack(ids - 1, step.takeBackWhen);
+    const answer = await asked;
     note(`answer ${JSON.stringify(answer.result ?? answer.error)}`);
     if (step.as) named.set(step.as, answer.result);
     if (step.quiet) return;
