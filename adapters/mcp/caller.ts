@@ -14,6 +14,8 @@ export interface Caller {
   readonly capabilities: JsonObject;
   readonly client: JsonObject;
   readonly session?: SessionLine;
+  /** A session of ours it says it works in: while something is done there, its calls are part of that. */
+  readonly home?: string | undefined;
   /** Copies of arguments in headers. Undefined where there are no headers. */
   readonly headers: Readonly<Record<string, string>> | undefined;
   readonly signal: AbortSignal;

@@ -90,6 +90,7 @@ export function createNorthHttp({ bodyLimit, ...options }: NorthOptions): NorthH
       era: 'modern',
       capabilities: isObject(capabilities) ? capabilities : {},
       client: isObject(client) ? client : {},
+      home: who.home,
       headers: paramHeadersOf(request),
       signal: reply.gone,
       ...(trace && { trace }),

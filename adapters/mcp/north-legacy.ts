@@ -23,6 +23,8 @@ export interface Visitor {
   readonly actor: Actor;
   readonly endpoint: string;
   readonly desk: Desk;
+  /** The session of ours it says it works in. */
+  readonly home?: string | undefined;
 }
 
 interface Open {
@@ -45,11 +47,11 @@ export interface LegacyOptions {
 export function createNorthLegacy({ idleMs, log, ended }: LegacyOptions): NorthLegacy {
   const sessions = new Map<string, Open>();
 
-  function begin({ actor, desk, endpoint }: Visitor): Open {
+  function begin({ actor, desk, endpoint, home }: Visitor): Open {
     const id = randomBytes(18).toString('base64url');
     const streams = createStreams();
     const standalone = streams.open();
-    const session = createNorthSession({ id, actor, desk, standalone, log });
+    const session = createNorthSession({ id, actor, desk, standalone, log, home });
     const open: Open = { session, who: owner(actor, endpoint), streams, standalone, idle: undefined, busy: 0 };
     sessions.set(id, open);
     return open;

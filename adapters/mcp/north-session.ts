@@ -46,12 +46,14 @@ export interface NorthOptions {
   /** What belongs to no request. */
   readonly standalone: Out;
   readonly log: Logger;
+  /** The session of ours the client says it works in. */
+  readonly home?: string | undefined;
 }
 
 /** Made once: a reason is made for every request otherwise, stack and all. */
 const OVER = new Error('the request is over');
 
-export function createNorthSession({ id, actor, person, desk, standalone, log }: NorthOptions): NorthSession {
+export function createNorthSession({ id, actor, person, desk, standalone, log, home }: NorthOptions): NorthSession {
   const ended = new AbortController();
   const flights = new Map<Id, AbortController>();
   const asked = new Map<Id, { answer(result: JsonObject): void; refuse(cause: Error): void }>();
@@ -105,6 +107,7 @@ export function createNorthSession({ id, actor, person, desk, standalone, log }:
       capabilities: isObject(capabilities) ? capabilities : {},
       client: isObject(clientInfo) ? clientInfo : {},
       session: line,
+      home,
       headers,
       signal,
       notify: (heard) => out.send(heard),

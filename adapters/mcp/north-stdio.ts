@@ -20,6 +20,8 @@ export interface StdioOptions {
   readonly desk: Desk;
   readonly log: Logger;
   readonly lineLimit: number;
+  /** The session of ours the client works in. */
+  readonly home?: string | undefined;
 }
 
 const LIMITS = { depth: 100, values: 200_000 };
@@ -27,12 +29,12 @@ const LIMITS = { depth: 100, values: 200_000 };
 /** Resolves when the input has ended and everything under way has been given up. */
 export async function serveStdio(
   { input, output }: { readonly input: Readable; readonly output: Writable },
-  { actor, person, desk, log, lineLimit }: StdioOptions,
+  { actor, person, desk, log, lineLimit, home }: StdioOptions,
 ): Promise<void> {
   const write = lineWriter(output);
   const send = (frame: object) => void write(JSON.stringify(frame));
   const id = randomBytes(18).toString('base64url');
-  const session = createNorthSession({ id, actor, ...(person && { person }), desk, standalone: { send }, log });
+  const session = createNorthSession({ id, actor, ...(person && { person }), desk, standalone: { send }, log, home });
   const flights = new Map<Id, AbortController>();
   const talking = new Set<Promise<void>>();
   const skipped = (why: string) => send({ jsonrpc: '2.0', id: null, ...failed(CODES.parse, why) });
@@ -73,6 +75,7 @@ export async function serveStdio(
       at: id,
       capabilities: meta[META.capabilities] as JsonObject,
       client: isObject(client) ? client : {},
+      home,
       headers: undefined,
       signal,
       notify: send,

@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Actor, type Bridge, type Closable, type Deps, Fault, type FrontDoor } from '../../src/index.ts';
+import { SESSION_HEADER } from '../../src/wire/session-home.ts';
 import { createCommonDesk } from './common-desk.ts';
 import type { McpSettings } from './config.ts';
 import { createDesk, type Desk } from './desk.ts';
@@ -55,7 +56,8 @@ function openMcpDoor(bridge: Bridge, settings: McpSettings, deps: Deps): Closabl
     const actor = await auth.admit(request, response, path);
     if (!actor) return;
     const older = sse && olderPlace(path);
-    const visitor = visitorAt(older?.at ?? path, actor);
+    const home = request.headersDistinct[SESSION_HEADER]?.[0];
+    const visitor = { ...visitorAt(older?.at ?? path, actor), home };
     if (older) await sse.handle(request, response, visitor, older);
     else await http.handle(request, response, visitor);
   }

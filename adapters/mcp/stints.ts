@@ -25,6 +25,8 @@ export interface Stints {
   close(): Promise<void>;
 }
 
+const AT_WORK = ['WORKING', 'AUTH_REQUIRED', 'INPUT_REQUIRED'];
+
 interface Open {
   readonly task: Promise<string>;
   readonly caller: Caller;
@@ -122,6 +124,14 @@ export function createStints(
     }
   }
 
+  /** What is being done in the session a caller works in. Nothing there, or not theirs to see: undefined. */
+  async function underWay({ actor, home: session_id }: Caller): Promise<Stint | undefined> {
+    if (!session_id) return undefined;
+    const where = { session_id, state: AT_WORK };
+    const { data } = await bridge.list<Row>(actor, { object: 'task', where, newestFirst: true, limit: 1 });
+    return data[0] && { sessionId: session_id, taskId: data[0].id };
+  }
+
   function rest(key: string, entry: Kept): void {
     clearTimeout(entry.idle);
     entry.idle = setTimeout(() => {
@@ -146,6 +156,15 @@ export function createStints(
     home,
     session: (caller, endpoint) => keep(caller, endpoint).session,
     async within(caller, endpoint, what) {
+      const there = await underWay(caller);
+      if (there) {
+        try {
+          return await what(there);
+        } catch (cause) {
+          // Over in the same moment: then the call stands by itself.
+          if (asFault(cause).kind !== 'conflict') throw cause;
+        }
+      }
       const entry = keep(caller, endpoint);
       const key = stintKey(caller, endpoint);
       for (let again = false; ; again = true) {

@@ -19,6 +19,7 @@ import type { Skill } from '../model/resources.ts';
 import type { JsonObject } from '../model/schema.ts';
 import { check } from '../model/validate.ts';
 import type { Row } from '../ports.ts';
+import { SESSION_VARIABLE } from '../wire/session-home.ts';
 import { commandName } from './command-name.ts';
 import { type CommonOptions, configFrom, localActor, open, visit } from './context.ts';
 import { createLogger } from './logger.ts';
@@ -65,8 +66,10 @@ export async function mcp(command: readonly string[], options: McpOptions): Prom
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop);
   try {
     await haveWorkspace(house.bridge, KEEPER);
-    const person = { ...localActor(), door: 'mcp' };
-    await serveStdio(streams, { actor: LOCAL_AGENT, person, desk, log, lineLimit: LINE_LIMIT });
+    const home = process.env[SESSION_VARIABLE];
+    // Started by an agent that works in a session of ours: nobody sits in front of it, and its questions are shown there.
+    const person = home ? {} : { person: { ...localActor(), door: 'mcp' } };
+    await serveStdio(streams, { actor: LOCAL_AGENT, ...person, desk, log, lineLimit: LINE_LIMIT, home });
   } finally {
     desk.close();
     await stints.close();
