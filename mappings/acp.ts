@@ -70,7 +70,7 @@ export const AGENT_CALLS = [
 // biome-ignore format: one update per line reads as the page of a specification
 export const UPDATES = [
   { wire: 'agent_message_chunk', dir: '<->', facts: ['vendor.tollbridge.message_delta', 'agent.message'] },
-  { wire: 'agent_thought_chunk', dir: '<->', facts: ['agent.reasoning_summary'], why: 'taken in only where the configuration says that an agent\'s thoughts are summaries' },
+  { wire: 'agent_thought_chunk', dir: '<->', facts: ['vendor.acp.thought', 'agent.reasoning_summary'], why: 'words of a thought are for editors alone; a summary is published where the configuration says so' },
   { wire: 'user_message_chunk', dir: '<-', facts: ['user.message'], why: 'what people said we know from their own doors' },
   { wire: 'tool_call', dir: '<->', facts: ['agent.tool_use', 'tool.requested'] },
   { wire: 'tool_call_update', dir: '<->', facts: ['span.updated', 'tool.completed', 'tool.failed', 'vendor.tollbridge.side_effect'] },

@@ -6,7 +6,7 @@ import { createMeter, NOTHING_SPENT } from '../adapters/acp/meter.ts';
 import { createOutput } from '../adapters/acp/output.ts';
 import { merged, toolNameOf, toWireStop } from '../adapters/acp/translate.ts';
 import type { Part } from '../src/model/resources.ts';
-import { openEditor } from './support/acp-client.ts';
+import { type Editor, openEditor } from './support/acp-client.ts';
 import { openAgentHouse } from './support/acp-house.ts';
 import { of } from './support/house.ts';
 
@@ -86,14 +86,58 @@ describe('what an agent says', () => {
     expect(texts).toEqual(['ab', 'c', 'd']);
   });
 
-  test('thoughts are nobody’s, unless the configuration says they are summaries', async () => {
-    const thought = { sessionUpdate: 'agent_thought_chunk', content: { type: 'text', text: 'hm' } };
-    const dropped = await crossing();
-    await dropped.give(steps(thought));
-    expect(JSON.stringify(await dropped.at.t.all())).not.toContain('agent.reasoning_summary');
-    const kept = await crossing({ config: { thoughts: 'summary' } });
-    await kept.give(steps(thought, thought));
-    expect(kept.editor.updates('agent_thought_chunk').map(({ content }) => content.text)).toEqual(['hmhm']);
+  describe('thoughts', () => {
+    const thought = (text: string, more: object = {}) => ({
+      sessionUpdate: 'agent_thought_chunk',
+      content: { type: 'text', text },
+      ...more,
+    });
+    const said = { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: 'so it is' } };
+    const shown = (editor: Editor) => editor.updates('agent_thought_chunk').map(({ content }) => content.text);
+
+    test('stream to an editor as they came, and to no other door in words', async () => {
+      const { at, editor, give } = await crossing();
+      const marked = thought('a second look', { messageId: 'm-1', _meta: { vendor: { n: 1 } } });
+      const { _meta } = await give(steps(thought('hidden words, '), thought('more of them'), marked, said));
+      expect(editor.updates().slice(0, 3)).toEqual([thought('hidden words, '), thought('more of them'), marked]);
+      const events = await at.t.events(_meta.tollbridge.taskId);
+      // What it was to think stands in the prompt, and so in the task.
+      const told = events.filter(({ event, actor }) => actor === 'agent:scripted' && !event.startsWith('task.'));
+      const published = JSON.stringify(told.map(({ event, payload }) => ({ event, payload })));
+      expect(published).not.toContain('hidden words');
+      expect(of(events, 'vendor.acp.thought').map(({ payload }) => payload.characters)).toEqual([14, 12, 13]);
+      expect(of(events, 'agent.reasoning_summary')).toEqual([]);
+      expect(JSON.stringify(await at.t.receipts(_meta.tollbridge.taskId))).not.toContain('hidden words');
+    });
+
+    test('are told again whole, where they were thought', async () => {
+      const { at, editor, give, sessionId } = await crossing();
+      await give(steps(thought('one '), thought('thought'), said, thought('another'), said));
+      const second = await openEditor(at.t);
+      await second.call('session/load', { sessionId, cwd: at.dir, mcpServers: [] });
+      const kinds = (who: Editor) => who.updates().map(({ sessionUpdate: kind, content }) => [kind, content.text]);
+      expect(kinds(second).slice(1)).toEqual([
+        ['agent_thought_chunk', 'one thought'],
+        ['agent_message_chunk', 'so it is'],
+        ['agent_thought_chunk', 'another'],
+        ['agent_message_chunk', 'so it is'],
+      ]);
+      expect(shown(editor)).toEqual(['one ', 'thought', 'another']);
+    });
+
+    test('are published as summaries besides where the configuration says so, and not told twice', async () => {
+      const { at, editor, give } = await crossing({ config: { thoughts: 'summary' } });
+      const { _meta } = await give(steps(thought('h'), thought('m'), said));
+      expect(shown(editor)).toEqual(['h', 'm']);
+      expect(of(await at.t.events(_meta.tollbridge.taskId), 'agent.reasoning_summary')[0]?.payload.text).toBe('hm');
+    });
+
+    test('are not kept at all where it says that', async () => {
+      const { at, editor, give } = await crossing({ config: { thoughts: 'drop' } });
+      await give(steps(thought('gone'), said));
+      expect(shown(editor)).toEqual([]);
+      expect(of(await at.t.all(), 'vendor.acp.thought')).toEqual([]);
+    });
   });
 
   test('members nobody models arrive as they left', async () => {

@@ -11,6 +11,7 @@ import {
   type Static,
   Type,
 } from '../../src/index.ts';
+import { THOUGHTS, type Thoughts } from './thoughts.ts';
 
 const Optional = Type.Optional;
 const Ms = Type.Integer({ minimum: 1 });
@@ -33,8 +34,8 @@ export const backendSchema = Type.Object(
     mode: Optional(NonEmpty),
     /** The login it is asked to use when it says it needs one. */
     auth_method: Optional(NonEmpty),
-    /** `summary`: what it thinks may be kept as a summary of its reasoning. */
-    thoughts: Optional(ClosedWord(['drop', 'summary'])),
+    /** What it thinks aloud: shown to editors that watch, published as a summary besides, or dropped. */
+    thoughts: Optional(ClosedWord(THOUGHTS)),
     /** What we do for it, so that it goes through the gate. */
     hold: Optional(
       Type.Object(
@@ -83,7 +84,7 @@ export interface BackendSettings {
   readonly inherit: readonly string[];
   readonly mode: string | undefined;
   readonly authMethod: string | undefined;
-  readonly thoughts: 'drop' | 'summary';
+  readonly thoughts: Thoughts;
   readonly fs: boolean;
   readonly terminal: boolean;
   readonly outside: 'refuse' | 'rules';
@@ -109,7 +110,7 @@ export function backendSettingsOf(name: string, config: AcpBackendConfig): Backe
     inherit: config.inherit ?? [],
     mode: config.mode,
     authMethod: config.auth_method,
-    thoughts: config.thoughts ?? 'drop',
+    thoughts: config.thoughts ?? 'show',
     fs: hold.fs ?? true,
     terminal: hold.terminal ?? true,
     outside: hold.outside ?? 'refuse',

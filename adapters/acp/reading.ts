@@ -12,6 +12,7 @@ import { harnSteps } from './harn-reading.ts';
 import { createMeter, type Meter, type Spent } from './meter.ts';
 import { compact, listOf, lookup, objectOf, textOf, within } from './shapes.ts';
 import { heard, type Step } from './step.ts';
+import { type Thoughts, thoughtFact } from './thoughts.ts';
 
 export interface ReadingOptions {
   /** Names of messages begin with it, so that they are this task's own. */
@@ -20,7 +21,7 @@ export interface ReadingOptions {
   /** The agent, and its own name for the session, to find it again after a restart. */
   readonly agent: string;
   readonly sessionId: string;
-  readonly thoughts: 'drop' | 'summary';
+  readonly thoughts: Thoughts;
   /** What the session had cost before this task. */
   readonly spent: Spent;
 }
@@ -64,6 +65,7 @@ export function createReading(options: ReadingOptions): Reading {
     writing = undefined;
     if (open.text === '') return [];
     if (open.kind === 'agent_thought_chunk') {
+      if (thoughts !== 'summary') return [];
       return [{ event: 'agent.reasoning_summary', payload: { text: open.text, message_id: open.id } }];
     }
     summary = open.text;
@@ -88,14 +90,22 @@ export function createReading(options: ReadingOptions): Reading {
     const content = objectOf(update.content) ?? {};
     const wire = textOf(update.messageId);
     const text = content.type === 'text' ? visibleText(content) : undefined;
-    if (content.type !== 'text') return [...close(), ...shown(content, wire)];
     const steps = close(kind, wire);
+    if (kind === 'agent_thought_chunk') return [...steps, ...thought(content, update, wire)];
+    if (content.type !== 'text') return [...close(), ...shown(content, wire)];
     if (!text) return steps;
     const open = writing ?? begin(kind, wire);
     open.text += text;
-    if (kind === 'agent_thought_chunk') return steps;
     const payload = { message_id: open.id, role: 'assistant', text };
     return [...steps, { event: 'vendor.tollbridge.message_delta', payload, ...heard(update, isPlain(update)) }];
+  }
+
+  function thought(content: JsonObject, update: JsonObject, wire: string | undefined): Step[] {
+    const open = writing ?? begin('agent_thought_chunk', wire);
+    open.text += visibleText(content) ?? '';
+    // A picture in a thought is shown nowhere else and would be kept here for good.
+    const kept = content.type === 'text' ? update : { ...update, content: { type: content.type ?? null } };
+    return [thoughtFact(open.id, kept)];
   }
 
   /** Anything that is not text is a message by itself, so that its place among the others is kept. */

@@ -11,6 +11,7 @@ import { harnUpdate } from './harn.ts';
 import { harnForms } from './harn-telling.ts';
 import { compact, lookup, objectOf, textOf, within } from './shapes.ts';
 import { cameAs } from './step.ts';
+import { createThoughtTelling, THOUGHT } from './thoughts.ts';
 import { createToolTelling } from './tool-telling.ts';
 import { toWirePlan } from './translate.ts';
 
@@ -40,6 +41,7 @@ export function createTelling({ client, own, artifact }: TellingOptions): Tellin
   const unfinished = new Map<string, string>();
   const unshown = new Map<string, string>();
   const tools = createToolTelling(client);
+  const thoughts = createThoughtTelling();
 
   async function blocksOf(parts: readonly Part[], all: boolean): Promise<JsonObject[]> {
     const blocks: JsonObject[] = [];
@@ -136,11 +138,8 @@ export function createTelling({ client, own, artifact }: TellingOptions): Tellin
         return await said(event);
       case 'vendor.tollbridge.message_delta':
         return delta(event, replay);
-      case 'agent.reasoning_summary': {
-        const text = textOf(payload.text) ?? textOf(payload.summary);
-        const thought = { sessionUpdate: 'agent_thought_chunk', content: { type: 'text', text: text ?? '' } };
-        return text ? [{ update: thought }] : [];
-      }
+      case 'agent.reasoning_summary':
+        return thoughts.summary(event).map((update) => ({ update }));
       case 'vendor.tollbridge.plan': {
         const came = cameAs(event);
         const update = came?.sessionUpdate === 'plan' ? came : undefined;
@@ -219,15 +218,23 @@ export function createTelling({ client, own, artifact }: TellingOptions): Tellin
     return said ? [line(`${String(target_agent)} ${said}\n`, `${event.task_id}.handoff.${String(task_id)}`)] : [];
   }
 
+  /** What was thought stands before whatever came of it. */
+  async function inOrder(event: CoreEvent, replay: boolean): Promise<Told[]> {
+    if (event.event === THOUGHT) return thoughts.thought(event, replay).map((update) => ({ update }));
+    const thought = thoughts.gathered().map((update) => ({ update }));
+    return [...thought, ...(await tell(event, replay))];
+  }
+
   return {
-    tell: (event, replay = false) => tell(event, replay),
+    tell: (event, replay = false) => inOrder(event, replay),
     catchUp() {
+      const thought = thoughts.gathered().map((update) => ({ update }));
       const told = [...unfinished].map(([id, text]) => {
         spoken.add(id);
         return line(text, id);
       });
       unfinished.clear();
-      return told;
+      return [...thought, ...told];
     },
   };
 }

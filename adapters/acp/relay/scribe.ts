@@ -5,8 +5,9 @@
 import { asFault, type Fact, type Json, type JsonObject, type Logger, type Sink } from '../../../src/index.ts';
 import type { Call } from '../calls.ts';
 import { createReading, type Reading, type ReadingOptions } from '../reading.ts';
-import { objectOf, within } from '../shapes.ts';
+import { objectOf, textOf, within } from '../shapes.ts';
 import type { Step } from '../step.ts';
+import { plainThought, THOUGHT, thoughtFact, wordsOf } from '../thoughts.ts';
 
 export interface Scribe {
   /** Undefined when what was told need not be in the log before it goes on. */
@@ -34,7 +35,15 @@ const GATHER_CHARS = 48 * 1024;
 /** So much may be told ahead of the log before whoever tells it has to wait. */
 const MOST_AHEAD = 64;
 
-type Delta = { readonly message_id: string; readonly role: string; text: string };
+/** Streamed words, of a message or of a thought. */
+interface Delta {
+  readonly message_id: string;
+  readonly role: string;
+  /** What the agent calls the message; a thought has no other place to keep it. */
+  readonly wire: string | undefined;
+  text: string;
+}
+const THINKING = 'thinking';
 
 export function createScribe({ sink, log, ...options }: ScribeOptions): Scribe {
   const reading = createReading(options);
@@ -69,15 +78,16 @@ export function createScribe({ sink, log, ...options }: ScribeOptions): Scribe {
     clearTimeout(timer);
     timer = undefined;
     if (!delta) return writing;
-    const payload = { ...delta };
+    const { message_id, role, text, wire } = delta;
     delta = undefined;
-    return write([{ event: 'vendor.tollbridge.message_delta', payload }]);
+    if (role === THINKING) return write([thoughtFact(message_id, plainThought(text, wire))]);
+    return write([{ event: 'vendor.tollbridge.message_delta', payload: { message_id, role, text } }]);
   }
 
-  function gather({ message_id, role, text }: Delta): void {
-    if (delta && delta.message_id !== message_id) void flush();
-    if (delta) delta.text += text;
-    else delta = { message_id, role, text };
+  function gather(next: Delta): void {
+    if (delta && delta.message_id !== next.message_id) void flush();
+    if (delta) delta.text += next.text;
+    else delta = next;
     if (delta.text.length >= GATHER_CHARS) void flush();
     else timer ??= setTimeout(flush, GATHER_MS);
   }
@@ -86,9 +96,10 @@ export function createScribe({ sink, log, ...options }: ScribeOptions): Scribe {
   function record(steps: readonly Step[]): Promise<void> | undefined {
     const now: Step[] = [];
     for (const step of steps) {
-      if ('event' in step && step.event === 'vendor.tollbridge.message_delta' && isWords(step)) {
+      const words = 'event' in step ? deltaOf(step) : undefined;
+      if (words) {
         if (now.length > 0) void write(now.splice(0));
-        gather(step.payload as unknown as Delta);
+        gather(words);
       } else if (
         'event' in step &&
         step.event === 'vendor.tollbridge.side_effect' &&
@@ -130,6 +141,15 @@ export function createScribe({ sink, log, ...options }: ScribeOptions): Scribe {
 }
 
 const OF_WORDS = new Set(['sessionUpdate', 'messageId', 'content', 'type', 'text']);
+
+function deltaOf(step: Fact): Delta | undefined {
+  const { event, payload } = step;
+  if ((event !== 'vendor.tollbridge.message_delta' && event !== THOUGHT) || !isWords(step)) return undefined;
+  const message_id = String(payload.message_id);
+  if (event !== THOUGHT) return { message_id, role: String(payload.role), text: String(payload.text), wire: undefined };
+  const update = objectOf(within(step.ext, 'acp', 'update')) ?? {};
+  return { message_id, role: THINKING, text: wordsOf(update), wire: textOf(update.messageId) };
+}
 
 /** Text and the name of its message, which the message itself keeps. Anything more is told whole. */
 function isWords({ ext }: Fact): boolean {
