@@ -21,7 +21,7 @@ export function configSchema(adapters: readonly Adapter<never>[]): JsonObject {
       properties: Object.fromEntries(parts),
     };
   };
-  const { doors, agents, tools, harnesses } = shape.properties;
+  const { doors, agents, tools, harnesses, relays } = shape.properties;
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: 'tollbridge.yaml',
@@ -39,6 +39,14 @@ export function configSchema(adapters: readonly Adapter<never>[]): JsonObject {
       agents: { ...agents, additionalProperties: named('backend') },
       tools: { ...tools, additionalProperties: named('tools') },
       harnesses: { ...harnesses, additionalProperties: named('policy') },
+      relays: {
+        type: 'object',
+        ...(relays?.description ? { description: relays.description } : {}),
+        additionalProperties: false,
+        properties: Object.fromEntries(
+          adapters.flatMap(({ name, relay }) => (relay ? [[name, plain(relay.configSchema)]] : [])),
+        ),
+      },
     },
   };
 }

@@ -94,6 +94,12 @@ export const ConfigShape = Closed({
   harnesses: Optional(
     said('Harnesses elsewhere that decide with our own rules; the strictest word counts.', Named(Sections)),
   ),
+  relays: Optional(
+    said(
+      'Per protocol: how the command behaves that stands between two others, like `tollbridge acp`. Its flags win.',
+      Named(Type.Unsafe<JsonObject>({ type: 'object' })),
+    ),
+  ),
   demo: Optional(said('The built-in agents and tools. There unless `agents` names others.', Type.Boolean())),
   default_agent: Optional(
     said('The agent that does work which names none; the first of `agents` when absent.', NonEmpty),

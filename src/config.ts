@@ -33,6 +33,8 @@ export interface Config {
   readonly agents: Readonly<Record<string, JsonObject>>;
   readonly tools: Readonly<Record<string, JsonObject>>;
   readonly harnesses: Readonly<Record<string, JsonObject>>;
+  /** Likewise, by protocol. */
+  readonly relays: Readonly<Record<string, JsonObject>>;
   readonly demo: boolean;
   readonly personas: NonNullable<ConfigFile['personas']>;
   readonly quotas: NonNullable<ConfigFile['quotas']>;
@@ -110,6 +112,7 @@ export async function readConfig(given: Given): Promise<Config> {
     agents: config.agents ?? {},
     tools: config.tools ?? {},
     harnesses: config.harnesses ?? {},
+    relays: config.relays ?? {},
     personas: personasOf(config, where),
     quotas: quotasOf(config, duration),
     demo: config.demo ?? config.agents === undefined,
@@ -129,7 +132,7 @@ export async function readConfig(given: Given): Promise<Config> {
 }
 
 /** Sections that can change while work goes on. `rules` can too, and have their own way. */
-export const WITHOUT_RESTART = ['agents', 'tools', 'harnesses', 'personas', 'quotas', 'retention'] as const;
+export const WITHOUT_RESTART = ['agents', 'tools', 'harnesses', 'personas', 'quotas', 'retention', 'relays'] as const;
 
 function personasOf({ personas = {}, quotas = {} }: ConfigFile, where: Config['where']): Config['personas'] {
   for (const [name, { quota }] of Object.entries(personas)) {

@@ -38,6 +38,7 @@ type Adapters = readonly Adapter<never>[];
 
 export function mountsOf(config: Config, adapters: Adapters): Mounts {
   const { where } = config;
+  requireRelays(config, adapters);
   return {
     doors: doorsOf(config, adapters),
     agents: partsOf('agents', config.agents, partners(adapters, 'backend'), where),
@@ -61,6 +62,25 @@ function doorsOf({ doors, where }: Config, adapters: Adapters): readonly Door[] 
     const section = checkAt(() => check(configSchema as TSchema, given || {}, `doors.${name}`), where, ['doors', name]);
     return { adapter, section: section as never, open: given !== false };
   });
+}
+
+/** Nobody here reads them; a mistake in them is still told by whoever is started first. */
+function requireRelays(config: Config, adapters: Adapters): void {
+  const there = adapters.filter(({ relay }) => relay !== undefined);
+  const unknown = Object.keys(config.relays).find((name) => !there.some((adapter) => adapter.name === name));
+  if (unknown) {
+    const names = there.map(({ name }) => name).join(', ');
+    throw new Fault(
+      'invalid_request',
+      `${config.where(['relays', unknown])}: there is no relay ${unknown}; there are: ${names}`,
+    );
+  }
+  for (const { name, relay } of there) if (relay) relaySection(config, name, relay.configSchema);
+}
+
+/** What is said of one relay, checked; empty when nothing is. */
+export function relaySection<T>({ relays, where }: Config, name: string, schema: object): T {
+  return checkAt(() => check(schema as TSchema, relays[name] ?? {}, `relays.${name}`), where, ['relays', name]) as T;
 }
 
 function partners<K extends 'backend' | 'tools' | 'policy'>(adapters: Adapters, role: K) {

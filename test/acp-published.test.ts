@@ -58,7 +58,10 @@ test('servers of tools are offered to an agent that can reach them, and their to
       type: 'http',
       name: 'house',
       url: 'http://127.0.0.1:4319/mcp',
-      headers: [{ name: 'Authorization', value: 'Bearer tok-12345678' }],
+      headers: [
+        { name: 'Authorization', value: 'Bearer tok-12345678' },
+        { name: 'tollbridge-session', value: able.room.session },
+      ],
     },
   ]);
   expect(JSON.stringify(await able.t.all())).not.toContain('tok-12345678');

@@ -1,7 +1,7 @@
 /** Agents as they are: they do not ask, ask late, ask with an id, tell things twice, and go on talking. Each is on record as it was. */
 import { expect, test } from 'vitest';
 import * as agents from './support/acp-agents.ts';
-import { openStage, picks, type Stage, text } from './support/acp-relay.ts';
+import { CWD, OPTIONS, openStage, picks, type Stage, text, update } from './support/acp-relay.ts';
 import { of } from './support/house.ts';
 
 const ALLOW_WRITES = '[{ id: edits, when: { effect: write }, then: allow, say: edits are fine }]';
@@ -207,10 +207,80 @@ test('a question the agent takes back is closed everywhere', async () => {
   await stage.editor.heard(({ method }) => method === 'session/request_permission');
   stage.editor.notify('test/now', {});
   await done;
-  expect(answers).toEqual(['no']);
-  expect(
-    stage.editor.frames.some(({ method, params }) => method === '$/cancel_request' && params?.requestId === 'mine'),
-  ).toBe(true);
+  expect(answers).toEqual(['cancelled']);
+  // Once, in the agent's own words.
+  expect(stage.editor.lines.filter((line) => line.includes('$/cancel_request'))).toEqual([
+    '{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"mine"}}',
+  ]);
+  const events = await stage.home.events((await stage.task()).id);
+  expect(of(events, 'vendor.tollbridge.ask_closed')).toMatchObject([
+    { actor: 'agent:bot', payload: { state: 'canceled', reason: 'whoever asked took the question back' } },
+  ]);
+  expect(of(events, 'tool.denied')[0]?.payload).toMatchObject({ code: 'approval_withdrawn' });
+  expect((await receipt(stage))?.side_effects.tool_calls).toMatchObject([{ status: 'canceled' }]);
+});
+
+test('a file it no longer wants is not asked about any more, and not written', async () => {
+  const stage = await openStage();
+  await stage.greeted();
+  stage.agent.on('session/prompt', async () => {
+    const params = { sessionId: 's1', path: `${CWD}/a`, content: 'x' };
+    const asked = stage.agent.ask('fs/write_text_file', params, 'file');
+    await stage.agent.heard(({ method }) => method === 'test/now');
+    stage.agent.notify('$/cancel_request', { requestId: 'file' });
+    expect((await asked).error).toMatchObject({ code: 1403 });
+    return { stopReason: 'end_turn' };
+  });
+  const done = stage.prompt();
+  const dialog = await stage.editor.heard(({ method }) => method === 'session/request_permission');
+  stage.editor.notify('test/now', {});
+  await done;
+  const taken = stage.editor.frames.filter(({ method }) => method === '$/cancel_request');
+  expect(taken.map(({ params }) => params?.requestId)).toEqual(['file', dialog.id]);
+  expect(stage.editor.frames.some(({ method }) => method === 'fs/write_text_file')).toBe(false);
+});
+
+test('a turn stopped elsewhere takes its question back from the editor before its agent has stopped', async () => {
+  const stage = await openStage({ settings: { graceMs: 60_000 } });
+  await stage.greeted();
+  const answers: unknown[] = [];
+  let finish: (id: unknown) => void = () => {};
+  stage.agent.on('session/prompt', (_, { id }) => {
+    finish = () => stage.agent.say({ id, result: { stopReason: 'cancelled' } });
+    const params = { sessionId: 's1', toolCall: { toolCallId: 'x', kind: 'edit' }, options: OPTIONS };
+    void stage.agent.ask('session/request_permission', params, 'q').then(({ result }) => answers.push(result));
+    return undefined;
+  });
+  const done = stage.prompt();
+  await stage.editor.heard(({ method }) => method === 'session/request_permission');
+  const { id } = await stage.task();
+  const canceling = stage.home.send('task.cancel', { task_id: id });
+  await stage.editor.heard(({ method, params }) => method === '$/cancel_request' && params?.requestId === 'q');
+  expect((await stage.task()).status).not.toBe('CANCELED');
+  expect(of(await stage.home.events(id), 'vendor.tollbridge.ask_closed')).toHaveLength(1);
+  await expect.poll(() => answers).toEqual([{ outcome: { outcome: 'cancelled' } }]);
+  finish(id);
+  expect((await done).result).toEqual({ stopReason: 'cancelled' });
+  await canceling;
+});
+
+test('what it thinks reaches the editor as it came; in the log its words are for editors alone', async () => {
+  const stage = await openStage();
+  await stage.greeted();
+  const thought = (words: string) => update('agent_thought_chunk', { content: { type: 'text', text: words } });
+  stage.agent.on('session/prompt', () => {
+    for (const words of ['deep ', 'in ', 'thought']) stage.agent.notify('session/update', thought(words));
+    stage.agent.notify('session/update', text('done'));
+    return { stopReason: 'end_turn' };
+  });
+  await stage.prompt();
+  const shown = stage.editor.frames.filter(({ method }) => method === 'session/update').map(({ params }) => params);
+  expect(shown).toEqual([thought('deep '), thought('in '), thought('thought'), text('done')]);
+  const kept = of(await stage.home.events((await stage.task()).id), 'vendor.acp.thought');
+  expect(kept.map(({ payload, ext }) => [payload.characters, ext])).toEqual([
+    [15, { acp: { update: thought('deep in thought').update } }],
+  ]);
+  expect(JSON.stringify(await receipt(stage))).not.toContain('deep');
 });
 
 test('an option of a kind nobody knows is not a yes', async () => {

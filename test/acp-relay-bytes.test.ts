@@ -1,7 +1,8 @@
 /** Nothing is lost: what policy does not change arrives as it left, byte for byte, in the order it was said. */
 import { expect, test } from 'vitest';
+import { within } from '../adapters/acp/shapes.ts';
 import { corpus, IDS } from './support/acp-corpus.ts';
-import { type End, OPTIONS, openStage } from './support/acp-relay.ts';
+import { type End, OPTIONS, openStage, type Stage, update } from './support/acp-relay.ts';
 
 /** In pieces that end anywhere, also inside of characters. */
 function inPieces(end: End, lines: readonly string[], size: number): void {
@@ -131,6 +132,31 @@ test('ids that a parser takes for one number are answered as they were written',
   const lines = (await arrived(editor, before + IDS.length)).slice(before);
   expect(lines.map((line) => /"id":(.*),"error"/.exec(line)?.[1])).toEqual(IDS);
 });
+
+test('what an agent says before there is a log goes on at once, and is written down in its order afterwards', async () => {
+  const hello = (n: number) => `{"jsonrpc":"2.0",  "method":"_vendor/hello_${n}","params":{"n":1.0}}`;
+  const late = update('available_commands_update', { availableCommands: [] });
+  const known = `{"jsonrpc":"2.0","method":"session/update","params":${JSON.stringify(late)}}`;
+  const said = [hello(1), 'not of the protocol', known, hello(2)];
+  const stage = await openStage({ early: said.map((line) => `${line}\n`).join('') });
+  expect(stage.editor.lines).toEqual(said);
+  await stage.greeted();
+  await expect.poll(() => early(stage)).toEqual(['_vendor/hello_1', 'session/update', '_vendor/hello_2']);
+});
+
+test('one that says too much before that has the rest of it counted', async () => {
+  const many = Array.from({ length: 300 }, (_, n) => `{"jsonrpc":"2.0","method":"_vendor/n${n}"}\n`);
+  const stage = await openStage({ early: many.join('') });
+  await stage.editor.heard(({ method }) => method === '_vendor/n299');
+  await expect.poll(() => early(stage), { timeout: 10_000 }).toHaveLength(256);
+  const last = (await stage.home.all()).findLast(({ ext }) => within(ext, 'acp', 'early') === true);
+  expect(last?.ext).toEqual({ acp: { early: true, missed: 44 } });
+});
+
+async function early({ home }: Stage): Promise<unknown[]> {
+  const noted = (await home.all()).filter(({ ext }) => within(ext, 'acp', 'early') === true);
+  return noted.map(({ payload }) => payload.method ?? payload);
+}
 
 test('a batch that holds what must be decided is turned back whole', async () => {
   const { editor, agent, greeted } = await openStage();

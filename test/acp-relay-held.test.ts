@@ -227,15 +227,24 @@ test('an option of the category mode is the same switch', async () => {
 });
 
 test('a server of ours is offered in a new session, beside what the editor offers', async () => {
-  const server = { type: 'http', name: 'tollbridge', url: 'http://127.0.0.1:4319/mcp', headers: [] };
-  const stage = await openStage({ relay: { mcpServers: [server, { name: 'own', command: 'x', args: [], env: [] }] } });
+  const own = { type: 'http', name: 'tollbridge', url: 'http://127.0.0.1:4319/mcp' };
+  const servers = [
+    { http: true, toWire: (value: string) => ({ ...own, headers: [{ name: 'tollbridge-session', value }] }) },
+    { http: false, toWire: () => ({ name: 'own', command: 'x', args: [], env: [] }) },
+  ];
+  const stage = await openStage({ relay: { mcpServers: servers } });
   const mcpServers = [{ name: 'a', command: 'b', args: [], env: [{ name: 'KEY', value: 'hunter2-secret' }] }];
   stage.agent.on('initialize', () => ({ protocolVersion: 1, agentCapabilities: { mcpCapabilities: { http: true } } }));
   stage.agent.on('session/new', () => ({ sessionId: 's1' }));
   await stage.editor.ask('initialize', { protocolVersion: 1 });
   await stage.editor.ask('session/new', { cwd: CWD, mcpServers });
   const heard = stage.agent.frames.find(({ method }) => method === 'session/new');
-  expect(heard?.params?.mcpServers).toEqual([...mcpServers, server, { name: 'own', command: 'x', args: [], env: [] }]);
+  const [session] = await stage.home.house.store.list({ object: 'session' });
+  expect(heard?.params?.mcpServers).toEqual([
+    ...mcpServers,
+    { ...own, headers: [{ name: 'tollbridge-session', value: session?.id }] },
+    { name: 'own', command: 'x', args: [], env: [] },
+  ]);
   expect(JSON.stringify(await stage.home.all())).not.toContain('hunter2-secret');
 });
 

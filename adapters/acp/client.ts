@@ -32,7 +32,16 @@ export function acpBackend(
     if (known) return known;
     const seat = (async () => {
       const before = await rememberedSession(work, name);
-      return await openSeat({ settings, deps, cwd: directoryOf(work), before, signal, ...(start && { start }) });
+      const session = work.session.id;
+      return await openSeat({
+        settings,
+        deps,
+        cwd: directoryOf(work),
+        session,
+        before,
+        signal,
+        ...(start && { start }),
+      });
     })();
     const place: Place = { seat, idle: undefined, busy: 0 };
     places.set(work.session.id, place);

@@ -3,6 +3,7 @@ import { PROTOCOL } from '../../mappings/acp.ts';
 import type { Adapter } from '../../src/index.ts';
 import { acpBackend } from './client.ts';
 import { type AcpBackendConfig, type AcpConfig, backendSchema, configSchema, settingsOf } from './config.ts';
+import { relaySchema } from './relay/settings.ts';
 import { acpDoor } from './server.ts';
 
 export const acp: Adapter<AcpConfig> = {
@@ -14,6 +15,7 @@ export const acp: Adapter<AcpConfig> = {
     configSchema: backendSchema,
     open: (name, config: AcpBackendConfig, deps) => acpBackend(name, config, deps),
   },
+  relay: { configSchema: relaySchema },
 };
 
 export { serveAcp } from './serve-lines.ts';

@@ -1,6 +1,7 @@
 /** The first words with an agent: who we are, who it is, and the session, found again where that is possible. */
 import { AUTH_REQUIRED, PROTOCOL } from '../../mappings/acp.ts';
 import { Fault, type Json, type JsonObject, VERSION } from '../../src/index.ts';
+import { SESSION_HEADER } from '../../src/wire/session-home.ts';
 import type { BackendSettings } from './config.ts';
 import { type Peer, RpcError } from './peer.ts';
 import type { SeatOptions } from './seat.ts';
@@ -31,7 +32,10 @@ export async function openSession(peer: Peer, options: SeatOptions, signal: Abor
         type: 'http',
         name,
         url,
-        headers: token ? [{ name: 'Authorization', value: `Bearer ${await deps.secret(token)}` }] : [],
+        headers: [
+          ...(token ? [{ name: 'Authorization', value: `Bearer ${await deps.secret(token)}` }] : []),
+          { name: SESSION_HEADER, value: options.session },
+        ],
       })),
   );
   const where = { cwd, mcpServers };

@@ -48,6 +48,8 @@ export interface SeatOptions {
   readonly settings: BackendSettings;
   readonly deps: BackendDeps;
   readonly cwd: string;
+  /** The session of ours it works in. */
+  readonly session: string;
   /** The session it had before it was started anew. */
   readonly before: string | undefined;
   readonly signal: AbortSignal;

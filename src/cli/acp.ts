@@ -16,6 +16,8 @@ export interface AcpOptions extends CommonOptions {
   readonly hideAlways?: boolean;
   readonly blockedTerminal?: string;
   readonly mcp?: readonly string[];
+  readonly stall?: string;
+  readonly thoughts?: string;
 }
 
 export async function acp(command: readonly string[], options: AcpOptions): Promise<void> {

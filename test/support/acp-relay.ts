@@ -60,16 +60,19 @@ export const editorPerson: Actor = { id: 'local:ana', kind: 'person', scopes: ['
 
 export interface StageOptions extends TestHouseOptions {
   readonly relay?: Partial<RelaySettings>;
+  /** What the agent says before there is anyone to write it down. */
+  readonly early?: string;
 }
 
-export async function openStage({ relay: wanted = {}, ...options }: StageOptions = {}): Promise<Stage> {
+export async function openStage({ relay: wanted = {}, early = '', ...options }: StageOptions = {}): Promise<Stage> {
   const [toEditor, fromEditor, toAgent, fromAgent] = [0, 1, 2, 3].map(
     () => new PassThrough({ highWaterMark: 1 << 20 }),
   );
+  const settings = { ...PLAIN_SETTINGS, cwd: CWD, ...wanted };
   let bridge: Bridge | undefined;
   const ids = sequentialIds('relay');
   const log = { info() {}, warn() {}, error() {} };
-  const turns = createTurns({ bridge: () => bridge as Bridge, name: 'bot', ids, log, thoughts: 'drop' });
+  const turns = createTurns({ bridge: () => bridge as Bridge, name: 'bot', ids, log, thoughts: settings.thoughts });
   const home = await openTestHouse({ ...options, agents: [turns.backend] });
   bridge = home.bridge;
   const link = openLink({
@@ -77,12 +80,15 @@ export async function openStage({ relay: wanted = {}, ...options }: StageOptions
     agent: { stdin: toAgent as PassThrough, stdout: fromAgent as PassThrough },
   });
   const wires = createWires(link.editor, link.agent);
-  const settings = { ...PLAIN_SETTINGS, cwd: CWD, ...wanted };
+  const editor = createEnd(toEditor as PassThrough, fromEditor as PassThrough);
+  if (early) {
+    (fromAgent as PassThrough).write(early);
+    await editor.heard(() => true);
+  }
   const relay = createRelay({ bridge, person: editorPerson, name: 'bot', turns, wires, settings, log, ids });
   link.attach(relay);
   void link.editorEnded.then(() => relay.editorGone());
   void link.agentEnded.then(() => relay.agentGone('the agent exited with 1'));
-  const editor = createEnd(toEditor as PassThrough, fromEditor as PassThrough);
   const agent = createEnd(toAgent as PassThrough, fromAgent as PassThrough);
   onTestFinished(async () => {
     editor.close();

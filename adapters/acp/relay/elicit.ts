@@ -13,7 +13,7 @@ export interface ElicitDeps {
 }
 
 export function createElicitations({ wires, questions, ids }: ElicitDeps) {
-  return async function elicit(request: Request, turn: Turn): Promise<void> {
+  return async function elicit(request: Request, turn: Turn, withdrawn: AbortSignal): Promise<void> {
     const params = paramsOf(request);
     const { sink } = await turn.begun;
     const key = ids.next('elicit');
@@ -22,7 +22,7 @@ export function createElicitations({ wires, questions, ids }: ElicitDeps) {
     try {
       const asked = { kind: 'input', key, question: textOf(params.message) ?? 'The agent asks for a value.' } as const;
       const answer = await sink
-        .ask({ ...asked, ...(schema && { schema }) })
+        .ask({ ...asked, withdrawn, ...(schema && { schema }) })
         .catch((cause): Answer => ({ kind: 'denied', by: 'bridge', reason: asFault(cause).message }));
       const words = await expectation.words();
       wires.agent.send(words ?? encodeResult(idOf(request), toWire(answer)));

@@ -7,7 +7,7 @@ import type { LineVerdict } from '../../../src/wire/byte-lines.ts';
 import { objectOf, textOf } from '../shapes.ts';
 import { KEEPER } from './approvals.ts';
 import { turnedBack } from './batches.ts';
-import { type Frame, idOf, type Notification, paramsOf, type Request } from './frame.ts';
+import { type Frame, idOf, type Notification, paramsOf, type Request, type Response, sameId } from './frame.ts';
 import type { Held } from './held.ts';
 import type { Late } from './late.ts';
 import type { Passing } from './passing.ts';
@@ -19,7 +19,8 @@ import { isTerminalUse, type Terminals } from './terminals.ts';
 import type { Turn, Turns } from './turns.ts';
 import type { Wires } from './wires.ts';
 
-type InTurn = (request: Request, turn: Turn) => Promise<void>;
+/** Settles when the agent has its answer; the signal fires when it no longer wants one. */
+type InTurn = (request: Request, turn: Turn, withdrawn: AbortSignal) => Promise<void>;
 
 export interface FromAgentDeps {
   readonly wires: Wires;
@@ -40,6 +41,8 @@ export interface FromAgentDeps {
 export function createFromAgent(deps: FromAgentDeps) {
   const { wires, places, passing, prompts, turns, questions, held, terminals, late, version, log } = deps;
 
+  /** What it asked and has no answer to, by the id it asked with. */
+  const wanting = new Map<string, AbortController>();
   const decided: Readonly<Record<string, InTurn>> = {
     'session/request_permission': deps.permission,
     'fs/read_text_file': held.file,
@@ -59,6 +62,7 @@ export function createFromAgent(deps: FromAgentDeps) {
       if (place && !place.replaying) late.told(place, frame, told);
       return true;
     }
+    turn.pulse.heard();
     if (told.sessionUpdate === 'tool_call' || told.sessionUpdate === 'tool_call_update') turn.cards.told(told);
     const written = turn.live.scribe.told(told);
     if (version() >= 2 && isIdle(told)) return () => prompts.idle(turn, told, frame.line);
@@ -67,8 +71,10 @@ export function createFromAgent(deps: FromAgentDeps) {
 
   function told(frame: Notification): void {
     if (frame.method === '$/cancel_request') {
+      const id = JSON.stringify(paramsOf(frame).requestId ?? null);
       wires.editor.send(frame.line);
-      questions.takenBack(JSON.stringify(paramsOf(frame).requestId ?? null));
+      questions.takenBack(id);
+      wanting.get(sameId(id))?.abort();
     } else if (frame.method === 'elicitation/complete') wires.editor.send(frame.line);
     else wires.editor.sendAfter(passing.pass(frame, KEEPER), () => frame.line);
   }
@@ -77,15 +83,46 @@ export function createFromAgent(deps: FromAgentDeps) {
     const work = decided[request.method];
     const wireId = textOf(paramsOf(request).sessionId);
     if (work && wireId) return await inTurn(request, wireId, work);
-    if (isTerminalUse(request.method) && terminals.use(request)) return;
+    const using = isTerminalUse(request.method) ? terminals.use(request) : undefined;
+    if (using) return await using;
     if (!isTerminalUse(request.method)) await passing.pass(request, KEEPER);
-    wires.asks.expect({ method: request.method, id: idOf(request) });
-    wires.editor.send(request.line);
+    await new Promise<void>((resolve) => {
+      const answered = ({ line }: Response) => {
+        wires.agent.send(line);
+        resolve();
+      };
+      wires.asks.expect({ method: request.method, id: idOf(request), answered });
+      wires.editor.send(request.line);
+    });
+  }
+
+  /** Whoever waits for an answer may be silent until it comes. */
+  function waitingFor(request: Request): Promise<void> {
+    const answered = wanted(request);
+    return turnsOf(request).reduce((work, { pulse }) => pulse.during(work), answered);
+  }
+
+  /** Whose sign of life this is: of the session it names, and of all when it names none. */
+  function turnsOf({ message }: { readonly message: JsonObject }): readonly Turn[] {
+    const wireId = textOf(objectOf(message.params)?.sessionId);
+    if (!wireId) return turns.all();
+    const turn = turns.running(wireId);
+    return turn ? [turn] : [];
   }
 
   async function inTurn(request: Request, wireId: string, work: InTurn): Promise<void> {
-    const running = turns.running(wireId);
-    if (running) return await work(request, running);
+    const taken = new AbortController();
+    const id = sameId(idOf(request));
+    wanting.set(id, taken);
+    try {
+      const running = turns.running(wireId);
+      await (running ? work(request, running, taken.signal) : alone(request, wireId, work, taken.signal));
+    } finally {
+      if (wanting.get(id) === taken) wanting.delete(id);
+    }
+  }
+
+  async function alone(request: Request, wireId: string, work: InTurn, withdrawn: AbortSignal): Promise<void> {
     const own = await turns.open(await places.find(wireId), {
       kind: 'own',
       actor: KEEPER,
@@ -96,30 +133,44 @@ export function createFromAgent(deps: FromAgentDeps) {
       stopped: (turn) => turn.finish({ state: 'CANCELED' }),
     });
     try {
-      await work(request, own);
+      await work(request, own, withdrawn);
       await own.live?.scribe.finish(null);
     } finally {
       own.finish({ state: 'COMPLETED', summary: `the agent asked for ${request.method} outside of any prompt` });
     }
   }
 
+  function stray({ line }: Frame): void {
+    if (line.length <= 2) return;
+    log.warn({ line: line.toString('utf8', 0, 200) }, 'an agent said something that is not the protocol');
+  }
+
   return {
+    /** It went on when there was no log yet; now it is written down, one after the other. */
+    async early(frames: readonly Frame[], missed: number): Promise<void> {
+      for (const [at, frame] of frames.entries()) {
+        if (frame.kind === 'noise') stray(frame);
+        if (frame.kind !== 'notification') continue;
+        const more = missed > 0 && at === frames.length - 1 ? { missed } : {};
+        await passing.note(frame, KEEPER, { acp: { early: true, ...more } });
+      }
+    },
     look(frame: Frame): LineVerdict {
+      if (frame.kind === 'notification' && frame.method === 'session/update') return updated(frame);
+      if ('message' in frame) for (const { pulse } of turnsOf(frame)) pulse.heard();
       switch (frame.kind) {
         case 'notification':
-          return frame.method === 'session/update' ? updated(frame) : () => told(frame);
+          return () => told(frame);
         case 'response': {
           const { answered } = wires.calls.take(frame) ?? {};
           return answered ? () => answered(frame) : true;
         }
         case 'request':
-          return () => void wanted(frame).catch((thrown) => wires.agent.send(failedRequest(idOf(frame), thrown)));
+          return () => void waitingFor(frame).catch((thrown) => wires.agent.send(failedRequest(idOf(frame), thrown)));
         case 'batch':
           return turnedBack(frame, wires.agent);
         case 'noise':
-          if (frame.line.length > 2) {
-            log.warn({ line: frame.line.toString('utf8', 0, 200) }, 'an agent said something that is not the protocol');
-          }
+          stray(frame);
           return true;
       }
     },

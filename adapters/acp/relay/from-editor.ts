@@ -82,7 +82,7 @@ export function createFromEditor(deps: FromEditorDeps) {
     const { sessionId, requestId } = paramsOf(frame);
     if (frame.method === 'session/cancel') {
       const turn = turns.running(String(sessionId));
-      if (turn) turn.canceled = true;
+      if (turn) turn.canceled = 'by_editor';
       stopped(frame, turn);
     } else if (frame.method === '$/cancel_request') {
       stopped(frame, prompts.turnOf(JSON.stringify(requestId ?? null)));

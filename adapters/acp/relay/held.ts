@@ -3,7 +3,7 @@
  * then handed to the editor; what it answers is written down before the agent has it. Content is never logged, its hash is.
  */
 import { isAbsolute, resolve } from 'node:path';
-import type { Ids, JsonObject, ProposedAction, ToolResult } from '../../../src/index.ts';
+import type { HeldEffect, Ids, JsonObject, ProposedAction, ToolResult } from '../../../src/index.ts';
 import { sha256, shownPath } from '../effects.ts';
 import { numberOf, objectOf, textOf, within } from '../shapes.ts';
 import { toWireError } from '../translate.ts';
@@ -23,9 +23,9 @@ export interface HeldDeps {
 }
 
 export interface Held {
-  file(request: Request, turn: Turn): Promise<void>;
+  file(request: Request, turn: Turn, withdrawn: AbortSignal): Promise<void>;
   /** Puts one act to the gate and, if it may, to the editor. */
-  act(request: Request, turn: Turn, act: HeldAct): Promise<void>;
+  act(request: Request, turn: Turn, withdrawn: AbortSignal, act: HeldAct): Promise<void>;
 }
 
 export interface HeldAct {
@@ -52,7 +52,7 @@ export function createHeld({ wires, questions, approvals, ids }: HeldDeps): Held
     read.set(turn, known);
   };
 
-  async function act(request: Request, turn: Turn, wanted: HeldAct): Promise<void> {
+  async function act(request: Request, turn: Turn, withdrawn: AbortSignal, wanted: HeldAct): Promise<void> {
     const begun = await turn.begun;
     await begun.scribe.settled();
     const callId = ids.next('held');
@@ -63,13 +63,14 @@ export function createHeld({ wires, questions, approvals, ids }: HeldDeps): Held
       covered,
     });
     try {
-      const done = await begun.sink.act({ ...action, tool_call_id: callId }, (args) => {
+      const effect: HeldEffect = (args) => {
         const asked = JSON.stringify(args) === JSON.stringify(action.arguments);
         // Two readers must not read two things where something was decided about one.
         const same = asked && !repeatsNames(request.line, 'params');
         const plain = same ? request.line : wanted.rewritten(reencoded(request), args);
         return wanted.run(plain, begun, callId);
-      });
+      };
+      const done = await begun.sink.act({ ...action, tool_call_id: callId }, effect, withdrawn);
       const bytes = done.kind === 'refused' ? wanted.refused(done.reason) : wanted.answer();
       if (bytes) wires.agent.send(bytes);
     } catch (thrown) {
@@ -80,7 +81,7 @@ export function createHeld({ wires, questions, approvals, ids }: HeldDeps): Held
     }
   }
 
-  async function file(request: Request, turn: Turn): Promise<void> {
+  async function file(request: Request, turn: Turn, withdrawn: AbortSignal): Promise<void> {
     const { scribe } = await turn.begun;
     const { cwd } = turn.place;
     const params = paramsOf(request);
@@ -90,7 +91,7 @@ export function createHeld({ wires, questions, approvals, ids }: HeldDeps): Held
     const content = typeof params.content === 'string' ? params.content : '';
     const linked = scribe.reading.servedBy({ path });
     let response: Response | undefined;
-    await act(request, turn, {
+    await act(request, turn, withdrawn, {
       action: {
         kind: writing ? 'fs.write' : 'fs.read',
         tool: writing ? 'fs.write' : 'fs.read',

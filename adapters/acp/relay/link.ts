@@ -12,6 +12,8 @@ export interface Looker {
   fromEditor(frame: Frame): LineVerdict;
   fromAgent(frame: Frame): LineVerdict;
   early(request: Request, answer: Response | undefined): void;
+  /** What the agent said before anyone looked, in its order, and how much more of it there was than was kept. */
+  earlyTold(frames: readonly Frame[], missed: number): void;
 }
 
 export interface Link {
@@ -34,6 +36,7 @@ export const LONGEST_LINE = 64 * 1024 * 1024;
 export function openLink({ editor, agent }: Streams): Link {
   let looker: Looker | undefined;
   const greetings: { request: Request; answer: Response | undefined }[] = [];
+  const told = createEarly();
   const toEditor = createOrderedWriter(editor.output, () => fromAgent.room());
   const toAgent = createOrderedWriter(agent.stdin, () => fromEditor.room());
 
@@ -49,7 +52,7 @@ export function openLink({ editor, agent }: Streams): Link {
     if (frame.kind === 'response') {
       const greeting = greetings.find(({ request }) => sameId(idOf(request)) === sameId(idOf(frame)));
       if (greeting) greeting.answer = frame;
-    }
+    } else told.keep(frame);
     return true;
   });
 
@@ -60,10 +63,33 @@ export function openLink({ editor, agent }: Streams): Link {
     agentEnded: fromAgent.ended,
     attach(given) {
       for (const { request, answer } of greetings) given.early(request, answer);
+      const { frames, missed } = told.take();
+      given.earlyTold(frames, missed);
       looker = given;
       fromEditor.release();
       fromAgent.release();
     },
+  };
+}
+
+const MOST_EARLY = 256;
+const MOST_EARLY_BYTES = 1024 * 1024;
+
+/** What has gone on already, kept until it can be written down; an agent that says too much has most of it only counted. */
+function createEarly() {
+  const frames: Frame[] = [];
+  let bytes = 0;
+  let missed = 0;
+  return {
+    keep(frame: Frame): void {
+      if (frames.length >= MOST_EARLY || bytes + frame.line.length > MOST_EARLY_BYTES) missed += 1;
+      else {
+        // The line is a part of what was read with it, which would be kept whole.
+        frames.push({ ...frame, line: Buffer.from(frame.line) });
+        bytes += frame.line.length;
+      }
+    },
+    take: () => ({ frames: frames.splice(0), missed }),
   };
 }
 

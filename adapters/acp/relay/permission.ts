@@ -22,9 +22,16 @@ export interface PermissionDeps {
   readonly standingGrants: 'honour' | 'hide';
 }
 
+interface Asking {
+  readonly request: Request;
+  readonly turn: Turn;
+  readonly begun: Begun;
+  readonly withdrawn: AbortSignal;
+}
+
 export function createPermissions({ wires, questions, approvals, standingGrants }: PermissionDeps) {
   /** Settles when the agent has its answer. */
-  return async function permission(request: Request, turn: Turn): Promise<void> {
+  return async function permission(request: Request, turn: Turn, withdrawn: AbortSignal): Promise<void> {
     const params = paramsOf(request);
     const begun = await turn.begun;
     const asked = toolCallOf(params);
@@ -51,12 +58,13 @@ export function createPermissions({ wires, questions, approvals, standingGrants 
       action: toAction(call.told, call.id),
       ...(title && { question: title }),
       ext,
+      withdrawn,
     } as const;
     try {
       let answer = await begun.sink.ask(ask).catch(refusal);
       let words = await expectation.words();
       if (answer.kind === 'approved' && !words && onlyLasting(options)) {
-        ({ answer, words } = await chooseAmong(options, call, request, turn, begun));
+        ({ answer, words } = await chooseAmong(options, call, { request, turn, begun, withdrawn }));
       }
       if (hidden)
         void begun.scribe.note({
@@ -71,7 +79,7 @@ export function createPermissions({ wires, questions, approvals, standingGrants 
   };
 
   /** A rule said yes, and the agent takes nothing but a yes that lasts: that is for a person to give. */
-  async function chooseAmong(options: readonly WireOption[], call: Call, request: Request, turn: Turn, begun: Begun) {
+  async function chooseAmong(options: readonly WireOption[], call: Call, { request, turn, begun, withdrawn }: Asking) {
     const key = `${call.id}/option`;
     const expectation = questions.expect(turn, key, {
       shown: { request, line: request.line },
@@ -85,7 +93,7 @@ export function createPermissions({ wires, questions, approvals, standingGrants 
     try {
       const question = `${call.told.title ?? 'The agent'}: only a lasting permission is offered. Which?`;
       const schema = { type: 'string', enum: options.map(({ optionId }) => optionId) };
-      const given = await begun.sink.ask({ kind: 'input', key, question, schema }).catch(refusal);
+      const given = await begun.sink.ask({ kind: 'input', key, question, schema, withdrawn }).catch(refusal);
       const words = await expectation.words();
       if (given.kind !== 'value') return { answer: given, words };
       const chosen = options.find(({ optionId }) => optionId === given.value);

@@ -7,6 +7,7 @@ import {
   asFault,
   type Bridge,
   type End,
+  type Failure,
   type Json,
   type JsonObject,
   type Part,
@@ -14,7 +15,7 @@ import {
 import { fromBlock } from '../content.ts';
 import { listOf, objectOf, textOf, within } from '../shapes.ts';
 import { toCoreEnd, toCoreFailure, toWireStop, type WireError } from '../translate.ts';
-import { encodeError, encodeResult, idOf, paramsOf, type Request, type Response, sameId } from './frame.ts';
+import { encode, encodeError, encodeResult, idOf, paramsOf, type Request, type Response, sameId } from './frame.ts';
 import type { Place } from './places.ts';
 import type { Questions } from './questions.ts';
 import { failedRequest, refusedPrompt } from './refusals.ts';
@@ -27,6 +28,8 @@ export interface Prompts {
   turnOf(id: string): Turn | undefined;
   /** In the second version of the wire a turn ends with an update. */
   idle(turn: Turn, update: JsonObject, line: Buffer): void;
+  /** The agent will not end it, so we do: whatever it still says to its prompts is for nobody. */
+  abandon(turn: Turn, failure: Failure): void;
 }
 
 export interface PromptsDeps {
@@ -40,13 +43,19 @@ export interface PromptsDeps {
   readonly stop: (turn: Turn) => void;
   /** Which version of the wire was agreed on. */
   readonly version: () => number;
+  /** From when the agent has a prompt: notices when it says nothing any more. */
+  readonly watch: (turn: Turn) => void;
   /** Called before a turn ends, for what cannot outlast it. */
   readonly ending: (turn: Turn) => void;
 }
 
 export function createPrompts(deps: PromptsDeps): Prompts {
-  const { bridge, person, name, wires, turns, questions, stop, version, ending } = deps;
+  const { bridge, person, name, wires, turns, questions, stop, version, watch, ending } = deps;
   const asked = new Map<string, Turn>();
+  /** Prompts of a turn that the agent has not answered, by id. */
+  const unanswered = new WeakMap<Turn, Set<string>>();
+  /** Turns whose end the editor heard from the agent. */
+  const ends = new WeakSet<Turn>();
 
   async function prompt(request: Request, place: Place): Promise<void> {
     const id = idOf(request);
@@ -73,7 +82,6 @@ export function createPrompts(deps: PromptsDeps): Prompts {
   }
 
   async function begin(request: Request, turn: Turn): Promise<void> {
-    const { wireId } = turn.place;
     const id = idOf(request);
     asked.set(sameId(id), turn);
     void turn.over.then(() => asked.delete(sameId(id)));
@@ -85,20 +93,31 @@ export function createPrompts(deps: PromptsDeps): Prompts {
       if (last?.event === 'task.canceled') return wires.editor.send(encodeResult(id, { stopReason: 'cancelled' }));
       throw thrown;
     }
+    unanswered.set(turn, new Set());
     pass(request, turn);
+    watch(turn);
     const last = await turn.over;
-    if (!wires.calls.get(id)) return;
-    // It ended without the agent saying so: stopped and silent, or gone.
-    wires.calls.expect({ method: request.method, id, answered: () => {} });
+    if (ends.has(turn)) return;
+    // It ended without the agent saying so: silent, stopped and silent, or gone.
     const stopped = toWireStop(String(last?.payload.to ?? 'CANCELED'), failureIn(last?.payload));
-    for (const card of turn.cards.closing(wireId)) wires.editor.send(card);
-    wires.editor.send('stop' in stopped ? encodeResult(id, { stopReason: stopped.stop }) : encodeError(id, stopped));
+    for (const card of turn.cards.closing(turn.place.wireId)) wires.editor.send(card);
+    if (version() >= 2) wires.editor.send(idleUpdate(turn.place.wireId, stopped));
+    for (const each of unanswered.get(turn) ?? []) {
+      wires.calls.giveUp(each);
+      const answer = 'stop' in stopped ? encodeResult(each, { stopReason: stopped.stop }) : encodeError(each, stopped);
+      wires.editor.send(answer);
+    }
   }
 
   function pass(request: Request, turn: Turn): void {
+    const id = idOf(request);
     turn.prompts += 1;
-    const answered = (response: Response) => void ended(response, turn);
-    wires.calls.expect({ method: request.method, id: idOf(request), answered });
+    unanswered.get(turn)?.add(id);
+    const answered = (response: Response) => {
+      unanswered.get(turn)?.delete(id);
+      ended(response, turn);
+    };
+    wires.calls.expect({ method: request.method, id, answered });
     wires.agent.send(request.line);
   }
 
@@ -120,11 +139,12 @@ export function createPrompts(deps: PromptsDeps): Prompts {
 
   async function close(turn: Turn, message: JsonObject): Promise<void> {
     turns.leave(turn);
+    ends.add(turn);
     const { scribe } = await turn.begun;
     ending(turn);
     const result = (message.result ?? null) as Json;
     const summary = await scribe.finish(result);
-    turn.finish(endOf(message, summary, turn.canceled));
+    turn.finish(endOf(message, summary, turn.canceled !== undefined));
     await turn.over;
   }
 
@@ -167,6 +187,14 @@ export function createPrompts(deps: PromptsDeps): Prompts {
 
   return {
     prompt,
+    abandon(turn, failure) {
+      for (const id of unanswered.get(turn) ?? []) wires.calls.giveUp(id);
+      turns.leave(turn);
+      ending(turn);
+      // What it had said until then is still what it said.
+      const said = turn.live?.scribe.finish(null) ?? Promise.resolve('');
+      void said.catch(() => '').then((summary) => turn.finish({ state: 'FAILED', failure, summary }));
+    },
     turnOf: (id) => asked.get(sameId(id)),
     idle(turn, update, line) {
       const stopReason = textOf(update.stopReason) ?? 'end_turn';
@@ -178,6 +206,13 @@ export function createPrompts(deps: PromptsDeps): Prompts {
       );
     },
   };
+}
+
+/** How a turn ends in the second version of the wire. */
+function idleUpdate(sessionId: string, stopped: ReturnType<typeof toWireStop>): Buffer {
+  const how = 'stop' in stopped ? { stopReason: stopped.stop } : { stopReason: 'error', error: { ...stopped } };
+  const update = { sessionUpdate: 'state_update', state: 'idle', ...how };
+  return encode({ jsonrpc: '2.0', method: 'session/update', params: { sessionId, update } });
 }
 
 function endOf(message: JsonObject, summary: string, canceled: boolean): End {

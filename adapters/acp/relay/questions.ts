@@ -16,7 +16,6 @@ import {
 } from '../../../src/index.ts';
 import { objectOf, textOf, within } from '../shapes.ts';
 import type { WireOption } from '../translate.ts';
-import { KEEPER } from './approvals.ts';
 import { idOf, type Request, type Response, sameId } from './frame.ts';
 import type { Turn } from './turns.ts';
 import type { Wires } from './wires.ts';
@@ -44,7 +43,7 @@ export interface Questions {
   expect(turn: Turn, key: string, expected: Expected): Expectation;
   asked(ask: AskRecord, turn: Turn): void;
   answered(askId: string, state: string, turn: Turn): void;
-  /** The agent takes its question back, by the id it asked it with. */
+  /** The agent has told the editor itself that it takes its question back, by the id it asked it with. */
   takenBack(id: string): void;
 }
 
@@ -55,7 +54,7 @@ export interface Expectation {
   done(): void;
 }
 
-type Entry = Expected & { dialog: Dialog | undefined; askId: string | undefined };
+type Entry = Expected & { dialog: Dialog | undefined };
 
 interface Dialog {
   readonly id: string;
@@ -73,8 +72,10 @@ export interface QuestionsDeps {
 export function createQuestions({ bridge, person, wires, log }: QuestionsDeps): Questions {
   const expecting = new WeakMap<Turn, Map<string, Entry>>();
   const open = new Map<string, Dialog>();
-  /** By the id the agent asked with. */
-  const byRequest = new Map<string, Entry>();
+  const withdrawn = (dialog: Dialog | undefined, turn: Turn) => {
+    // An editor that canceled the turn closes its questions itself.
+    if (dialog && !dialog.answering && turn.canceled !== 'by_editor') wires.withdraw(dialog.id);
+  };
 
   const of = (turn: Turn) => {
     const known = expecting.get(turn) ?? new Map<string, Entry>();
@@ -122,10 +123,8 @@ export function createQuestions({ bridge, person, wires, log }: QuestionsDeps): 
 
   return {
     expect(turn, key, expected) {
-      const entry: Entry = { ...expected, dialog: undefined, askId: undefined };
-      const request = 'request' in expected.shown ? sameId(idOf(expected.shown.request)) : undefined;
+      const entry: Entry = { ...expected, dialog: undefined };
       of(turn).set(key, entry);
-      if (request) byRequest.set(request, entry);
       return {
         async words() {
           const { dialog } = entry;
@@ -133,16 +132,14 @@ export function createQuestions({ bridge, person, wires, log }: QuestionsDeps): 
         },
         done() {
           if (of(turn).get(key) === entry) of(turn).delete(key);
-          if (request && byRequest.get(request) === entry) byRequest.delete(request);
-          if (entry.dialog && !entry.dialog.answering && !turn.canceled) wires.withdraw(entry.dialog.id);
+          withdrawn(entry.dialog, turn);
         },
       };
     },
 
     asked(ask, turn) {
       const key = String(ask.metadata.key ?? ask.tool_call_id ?? ask.id);
-      const expected: Entry = of(turn).get(key) ?? { ...unexpected(ask), dialog: undefined, askId: undefined };
-      expected.askId = ask.id;
+      const expected: Entry = of(turn).get(key) ?? { ...unexpected(ask), dialog: undefined };
       if (expected.covered) {
         const { by, reason } = expected.covered;
         void answer(ask.id, { approved: true, reason }, by);
@@ -150,15 +147,13 @@ export function createQuestions({ bridge, person, wires, log }: QuestionsDeps): 
     },
 
     takenBack(id) {
-      const { askId } = byRequest.get(sameId(id)) ?? {};
-      if (askId) void answer(askId, { approved: false, reason: 'the agent took its question back' }, KEEPER);
+      for (const dialog of open.values()) if (sameId(dialog.id) === sameId(id)) wires.asks.giveUp(dialog.id);
     },
 
     answered(askId, _state, turn) {
       const dialog = open.get(askId);
       open.delete(askId);
-      // An editor that canceled the turn closes its questions itself.
-      if (dialog && !dialog.answering && !turn.canceled) wires.withdraw(dialog.id);
+      withdrawn(dialog, turn);
     },
   };
 }

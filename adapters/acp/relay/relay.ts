@@ -21,6 +21,7 @@ import { createQuestions } from './questions.ts';
 import { agentGoneError } from './refusals.ts';
 import { createSessions } from './sessions.ts';
 import type { RelaySettings } from './settings.ts';
+import { createStall } from './stall.ts';
 import { createTerminals } from './terminals.ts';
 import type { Turn, Turns } from './turns.ts';
 import type { Wires } from './wires.ts';
@@ -57,7 +58,7 @@ export function createRelay(deps: RelayDeps): Relay {
   /** Tells the agent, unless the editor has. */
   function stop(turn: Turn): void {
     if (turn.canceled) return;
-    turn.canceled = true;
+    turn.canceled = 'by_us';
     const params = { sessionId: turn.place.wireId };
     wires.agent.send(encode({ jsonrpc: '2.0', method: 'session/cancel', params }));
   }
@@ -77,7 +78,7 @@ export function createRelay(deps: RelayDeps): Relay {
   const terminals = createTerminals({ wires, held, approvals, blocked: settings.blockedTerminal });
   const permission = createPermissions({ wires, questions, approvals, standingGrants: settings.standingGrants });
   const elicit = createElicitations({ wires, questions, ids });
-  const offer = () => settings.mcpServers.filter(({ type }) => type === undefined || agreed.http);
+  const offer = () => settings.mcpServers.filter(({ http }) => !http || agreed.http);
   const version = () => agreed.version;
   const shared = {
     bridge,
@@ -94,7 +95,17 @@ export function createRelay(deps: RelayDeps): Relay {
     cancelTask,
     version,
   };
-  const prompts = createPrompts({ ...shared, ending: (turn) => terminals.ended(turn) });
+  const watch = createStall({
+    wires,
+    name,
+    stallMs: settings.stallMs,
+    stalled(turn, message) {
+      log.warn({ session: turn.place.sessionId }, message);
+      stop(turn);
+      prompts.abandon(turn, { code: 'upstream_unavailable', message });
+    },
+  });
+  const prompts = createPrompts({ ...shared, watch, ending: (turn) => terminals.ended(turn) });
   const sessions = createSessions({ ...shared, offer });
   const fromEditor = createFromEditor({ ...shared, prompts, sessions, initialized });
   const fromAgent = createFromAgent({ ...shared, prompts, held, terminals, late, permission, elicit });
@@ -117,10 +128,11 @@ export function createRelay(deps: RelayDeps): Relay {
       if (answer) initialized(answer.message.result);
       else fromEditor.greeted(request);
     },
+    earlyTold: (frames, missed) => void fromAgent.early(frames, missed),
     async editorGone() {
       wires.gone('editor', new Error('the editor has gone'));
       await endAll((turn) => {
-        turn.canceled = true;
+        turn.canceled = 'by_editor';
         cancelTask(turn, 'the editor has gone');
         turn.finish({ state: 'CANCELED' });
       });

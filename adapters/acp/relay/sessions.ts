@@ -10,6 +10,7 @@ import { withMember } from './members.ts';
 import { learnModes, type Place, type Places } from './places.ts';
 import { type Questions, readOwn } from './questions.ts';
 import { failedRequest, refusedError } from './refusals.ts';
+import type { OfferedServer } from './settings.ts';
 import type { Turn, Turns } from './turns.ts';
 import type { Wires } from './wires.ts';
 
@@ -30,7 +31,7 @@ export interface SessionsDeps {
   readonly turns: Turns;
   readonly questions: Questions;
   /** Offered to every session; those the agent cannot take are left out. */
-  readonly offer: () => readonly JsonObject[];
+  readonly offer: () => readonly OfferedServer[];
   readonly stop: (turn: Turn) => void;
 }
 
@@ -71,7 +72,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
       );
     };
     wires.calls.expect({ method: request.method, id: idOf(request), answered });
-    wires.agent.send(offering(request));
+    wires.agent.send(offering(request, made.sessionId));
   }
 
   async function again(request: Request, place: Place): Promise<void> {
@@ -83,11 +84,11 @@ export function createSessions(deps: SessionsDeps): Sessions {
     // What is told again stands in the log already.
     place.replaying = request.method === 'session/load';
     wires.calls.expect({ method: request.method, id: idOf(request), answered });
-    wires.agent.send(offering(request));
+    wires.agent.send(offering(request, place.sessionId));
   }
 
-  function offering(request: Request): Buffer {
-    const ours = offer();
+  function offering(request: Request, sessionId: string): Buffer {
+    const ours = offer().map((server) => server.toWire(sessionId));
     if (ours.length === 0) return request.line;
     const given = listOf(paramsOf(request).mcpServers);
     return withMember(request.line, ['params', 'mcpServers'], [...given, ...ours]);

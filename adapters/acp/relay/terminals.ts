@@ -15,9 +15,9 @@ import type { Turn } from './turns.ts';
 import type { Wires } from './wires.ts';
 
 export interface Terminals {
-  create(request: Request, turn: Turn): Promise<void>;
-  /** Output, wait, kill, release. False when it is none of ours and may go on as it is. */
-  use(request: Request): boolean;
+  create(request: Request, turn: Turn, withdrawn: AbortSignal): Promise<void>;
+  /** Output, wait, kill, release: settles when the agent has its answer. Undefined when it is none of ours. */
+  use(request: Request): Promise<void> | undefined;
   /** The turn is over: whatever still runs was not seen to end. */
   ended(turn: Turn): void;
 }
@@ -73,14 +73,14 @@ export function createTerminals({ wires, held, approvals, blocked }: TerminalsDe
   }
 
   return {
-    async create(request, turn) {
+    async create(request, turn, withdrawn) {
       const params = paramsOf(request);
       const command = textOf(params.command) ?? '';
       const args = listOf(params.args).map(String);
       const commandLine = [command, ...args].join(' ');
       const names = listOf(params.env).flatMap((each) => textOf(within(each, 'name')) ?? []);
       let response: Response | undefined;
-      await held.act(request, turn, {
+      await held.act(request, turn, withdrawn, {
         action: {
           kind: 'terminal',
           tool: 'terminal',
@@ -137,17 +137,16 @@ export function createTerminals({ wires, held, approvals, blocked }: TerminalsDe
         const output = { output: `Not allowed: ${reason}\n`, truncated: false, exitStatus: exit };
         const results: Record<string, object> = { 'terminal/output': output, 'terminal/wait_for_exit': exit };
         wires.agent.send(encodeResult(idOf(request), results[request.method] ?? {}));
-        return true;
+        return Promise.resolve();
       }
-      if (!running.has(id)) return false;
-      wires.askEditor(request).then(
+      if (!running.has(id)) return undefined;
+      return wires.askEditor(request).then(
         (response) => {
           learn(id, request.method, response);
           wires.agent.send(response.line);
         },
         () => finish(id, undefined, 'the editor has gone'),
       );
-      return true;
     },
 
     ended(turn) {

@@ -17,8 +17,10 @@ import {
   type Sink,
 } from '../../../src/index.ts';
 import { textOf, within } from '../shapes.ts';
+import type { Thoughts } from '../thoughts.ts';
 import { type Cards, createCards } from './cards.ts';
 import type { Place } from './places.ts';
+import { createPulse, type Pulse } from './pulse.ts';
 import { createScribe, type Scribe } from './scribe.ts';
 
 export interface Turn {
@@ -35,8 +37,10 @@ export interface Turn {
   readonly over: Promise<CoreEvent | undefined>;
   /** Prompts that have no result yet. */
   prompts: number;
-  canceled: boolean;
+  /** Who wants it to stop, if anyone: an editor that does closes its own dialogs. */
+  canceled: 'by_editor' | 'by_us' | undefined;
   readonly cards: Cards;
+  readonly pulse: Pulse;
   /** How it ended, as whoever knows it says; the first word counts. */
   finish(end: End): void;
 }
@@ -76,7 +80,7 @@ export interface TurnsDeps {
   readonly name: string;
   readonly ids: Ids;
   readonly log: Logger;
-  readonly thoughts: 'drop' | 'summary';
+  readonly thoughts: Thoughts;
 }
 
 const ENDS = ['task.completed', 'task.failed', 'task.canceled'];
@@ -125,8 +129,9 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
         close = resolve;
       }),
       prompts: 0,
-      canceled: false,
+      canceled: undefined,
       cards: createCards(),
+      pulse: createPulse(),
       finish(how) {
         state.finished = true;
         leave(turn);
@@ -200,6 +205,7 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
     try {
       const from = { stream: { of: 'task', id: taskId } as const };
       for await (const event of bridge().follow(opening.actor, from, stop.signal)) {
+        mayBeSilent(turn.pulse, event);
         if (event.event === 'vendor.tollbridge.ask_opened') {
           opening.asked(event.payload.ask as unknown as AskRecord, turn);
         } else if (event.event === 'vendor.tollbridge.ask_closed') {
@@ -221,4 +227,24 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
     leave,
     all: () => [...unended],
   };
+}
+
+/** Whom an agent may be waiting for: people, and whoever runs a call of its that came another way. */
+function mayBeSilent(pulse: Pulse, { event, payload }: CoreEvent): void {
+  switch (event) {
+    case 'vendor.tollbridge.ask_opened':
+      pulse.waits(String(within(payload.ask, 'id')));
+      break;
+    case 'vendor.tollbridge.ask_closed':
+      pulse.waitsNoMore(String(payload.ask_id));
+      break;
+    case 'tool.requested':
+      // A terminal runs on its own; whoever waits for its end says so.
+      if (payload.evidence === 'held' && payload.kind !== 'terminal') pulse.waits(String(payload.tool_call_id));
+      break;
+    case 'tool.completed':
+    case 'tool.failed':
+    case 'tool.denied':
+      pulse.waitsNoMore(String(payload.tool_call_id));
+  }
 }

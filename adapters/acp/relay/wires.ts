@@ -20,6 +20,8 @@ export interface Ledger {
   take(response: Response): Unanswered | undefined;
   get(id: string): Unanswered | undefined;
   forget(id: string): void;
+  /** It has been answered for, or is wanted no more: whatever still comes is for nobody. False when it was not open. */
+  giveUp(id: string): boolean;
   all(): readonly Unanswered[];
 }
 
@@ -77,8 +79,7 @@ export function createWires(editor: OrderedWriter, agent: OrderedWriter): Wires 
       return id;
     },
     withdraw(id) {
-      if (!asks.get(id)) return;
-      asks.expect({ method: 'withdrawn', id, answered: () => {} });
+      if (!asks.giveUp(id)) return;
       editor.send(Buffer.from(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":${id}}}\n`));
     },
     gone(side, why) {
@@ -93,12 +94,15 @@ const OWN_IDS = 'gw:';
 
 function createLedger(): Ledger {
   const open = new Map<string, Unanswered>();
+  const nobodys = new Set<string>();
   return {
     expect: (entry) => {
+      nobodys.delete(sameId(entry.id));
       open.set(sameId(entry.id), entry);
     },
     take(response) {
       const id = sameId(idOf(response));
+      if (nobodys.delete(id)) return { method: '', id, answered: () => {} };
       const found = open.get(id);
       open.delete(id);
       return found;
@@ -106,6 +110,12 @@ function createLedger(): Ledger {
     get: (id) => open.get(sameId(id)),
     forget: (id) => {
       open.delete(sameId(id));
+    },
+    giveUp(id) {
+      const known = sameId(id);
+      if (!open.delete(known)) return false;
+      nobodys.add(known);
+      return true;
     },
     all: () => [...open.values()],
   };

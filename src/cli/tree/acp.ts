@@ -12,8 +12,14 @@ export function addAcp(program: Command): void {
     .argument('<command...>', "the agent's command, after --")
     .option('--name <name>', 'what rules and the log call the agent (default: its command)')
     .option('--hide-always', 'do not offer options after which the agent asks no more')
+    .option('--no-hide-always', 'offer them, whatever the configuration says')
     .option('--blocked-terminal <how>', 'what an agent sees of a terminal it may not have: exit126 or error')
-    .option('--mcp <server...>', 'an MCP server to offer in every session: an address, or a command')
+    .option(
+      '--mcp <server...>',
+      'an MCP server to offer in every session: a name under tools, an address, or a command',
+    )
+    .option('--stall <duration>', 'how long the agent may say nothing in a turn: 10m, or off (default: 30m)')
+    .option('--thoughts <what>', 'what others who watch see of its thoughts: show, summary or drop (default: show)')
     .addHelpText(
       'after',
       folded(`In the editor's settings, put this command in front of the agent's own. Nothing else changes: frames arrive as they left,
