@@ -1,6 +1,7 @@
 /** Turns through the relay: what is decided first, what is on record afterwards, and what the editor and the agent hear. */
 import { expect, test } from 'vitest';
 import { Fault } from '../src/model/faults.ts';
+import { openEditor } from './support/acp-client.ts';
 import { CWD, editorPerson, OPTIONS, openStage, picks, text, update } from './support/acp-relay.ts';
 import { kinds, of } from './support/house.ts';
 
@@ -277,4 +278,44 @@ test('when the log cannot be written nothing is permitted, and what is told stil
   expect(answers).toMatchObject([{ code: -32603 }, { outcome: { outcome: 'selected', optionId: 'no' } }]);
   expect(editor.frames.some(({ params }) => JSON.stringify(params ?? {}).includes('"t1"'))).toBe(true);
   expect(editor.frames.some(({ method }) => method === 'fs/write_text_file')).toBe(false);
+});
+
+test('another editor finds the session, is told its past, watches it live and answers its question', async () => {
+  const stage = await openStage();
+  await stage.greeted();
+  stage.agent.on('session/prompt', async (_, { id }) => {
+    stage.agent.notify('session/update', text('first words'));
+    stage.agent.say({ id, result: { stopReason: 'end_turn' } });
+  });
+  await stage.prompt('before');
+  const second = await openEditor(stage.home);
+  const { sessions } = await second.call('session/list', { cwd: CWD });
+  const [{ sessionId }] = sessions;
+  await second.call('session/load', { sessionId, cwd: CWD, mcpServers: [] });
+  const shown = () => second.updates().map(({ sessionUpdate, content }) => [sessionUpdate, content?.text]);
+  expect(shown()).toEqual([
+    ['user_message_chunk', 'before'],
+    ['agent_message_chunk', 'first words'],
+  ]);
+
+  const answers: unknown[] = [];
+  stage.agent.on('session/prompt', async () => {
+    stage.agent.notify('session/update', text('more words'));
+    const toolCall = { toolCallId: 't', title: 'Edit', kind: 'edit', rawInput: { path: 'a' } };
+    const params = { sessionId: 's1', toolCall, options: OPTIONS };
+    answers.push((await stage.agent.ask('session/request_permission', params)).result);
+    return { stopReason: 'end_turn' };
+  });
+  const turn = stage.prompt('now');
+  const question = await second.next(({ method }) => method === 'session/request_permission');
+  const here = await stage.editor.heard(({ method }) => method === 'session/request_permission');
+  second.answer(question.id, { outcome: { outcome: 'selected', optionId: 'approve' } });
+  await turn;
+  expect(answers).toEqual([{ outcome: { outcome: 'selected', optionId: 'once' } }]);
+  expect(stage.editor.frames.find(({ method }) => method === '$/cancel_request')?.params).toEqual({
+    requestId: here.id,
+  });
+  await expect.poll(shown).toContainEqual(['agent_message_chunk', 'more words']);
+  // The agent is the first editor's; who only watches cannot give it work.
+  await expect(second.prompt(sessionId, 'me too')).rejects.toThrow('only the editor of this agent can give it work');
 });
