@@ -1,9 +1,10 @@
 /** From what the configuration says to a wire: where the server is, what it is given, and never anything a caller sent. */
 import { type Deps, Fault, VERSION } from '../../src/index.ts';
+import { type KeptConnections, keepConnections } from '../../src/wire/kept-connections.ts';
 import type { UpstreamConfig } from './config.ts';
 import { advice, createSouthAuth, type SouthDeps } from './south-auth.ts';
 import { openEither } from './south-either.ts';
-import { openHttp, type Remote } from './south-http.ts';
+import { LARGEST, openHttp, type Remote } from './south-http.ts';
 import type { OpenWire } from './south-session.ts';
 import { openSouthSse } from './south-sse.ts';
 import { openStdio } from './south-stdio.ts';
@@ -40,24 +41,32 @@ export function wayOf(name: string, config: UpstreamConfig, deps: SouthDeps): Wa
   }
   const url = new URL(config.url as string);
   const auth = createSouthAuth(name, url, config, deps);
+  const connections = keepConnections(url.origin, LARGEST);
+  const fixed = { ...basic(url), ...config.headers };
+  const secretive = config.header_secrets ?? config.token ?? config.oauth ?? config.sign_in;
   const remote: Remote = {
     url,
-    limit: 64 * MIB,
     async headers() {
-      return { ...config.headers, ...(await secrets(config.header_secrets, deps)), ...(await auth.headers()) };
+      return { ...fixed, ...(await secrets(config.header_secrets, deps)), ...(await auth.headers()) };
     },
+    // Where nothing of it is secret there is nothing to look up, and nothing to wait for in every request.
+    ...(secretive === undefined && { headers: () => fixed }),
     ...(auth.refused && { refused: auth.refused }),
     ...(config.sign_in && { advice: advice(name) }),
   };
-  return { kind: 'http', host: url.host, open: openerFor(remote, config.transport ?? 'auto') };
+  return { kind: 'http', host: url.host, open: openerFor(remote, connections, config.transport ?? 'auto') };
 }
 
-function openerFor(remote: Remote, transport: NonNullable<UpstreamConfig['transport']>): OpenWire {
+function openerFor(
+  remote: Remote,
+  connections: KeptConnections,
+  transport: NonNullable<UpstreamConfig['transport']>,
+): OpenWire {
   /** Found out once; what a server had to be asked in the older way for, it is asked in that way from then on. */
   let older = transport === 'sse';
   return async (opened, unasked) => {
     if (older) return await openSouthSse(remote, unasked);
-    const newer = openHttp(remote, opened, unasked);
+    const newer = openHttp({ ...remote, line: await connections.open() }, opened, unasked);
     if (transport === 'streamable') return newer;
     return openEither(newer, async () => {
       const wire = await openSouthSse(remote, unasked);
@@ -65,6 +74,13 @@ function openerFor(remote: Remote, transport: NonNullable<UpstreamConfig['transp
       return wire;
     });
   };
+}
+
+/** A name and a password that stand in the address itself. */
+function basic({ username, password }: URL): Record<string, string> {
+  if (username === '' && password === '') return {};
+  const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  return { authorization: `Basic ${Buffer.from(pair).toString('base64')}` };
 }
 
 async function secrets(
