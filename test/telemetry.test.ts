@@ -147,8 +147,14 @@ test.each([
   [`00-${TRACE.toUpperCase()}-${SPAN}-01`, undefined],
   ['nonsense', undefined],
 ])('traceparent %s', (header, expected) => {
-  expect(traceParentOf({ headersDistinct: { traceparent: [header] } })).toEqual(expected);
-  expect(traceParentOf({ headersDistinct: { traceparent: [header, header] } })).toBeUndefined();
+  expect(traceParentOf({ headers: { traceparent: header }, headersDistinct: { traceparent: [header] } })).toEqual(
+    expected,
+  );
+  const twice = {
+    headers: { traceparent: `${header}, ${header}` },
+    headersDistinct: { traceparent: [header, header] },
+  };
+  expect(traceParentOf(twice)).toBeUndefined();
 });
 
 test('without telemetry the trace a request names stands in the log and in the receipt', async () => {

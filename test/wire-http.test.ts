@@ -278,3 +278,42 @@ test('a door that names its paths comes before one that looks at everything, whi
   expect(await said('/v1/runsx')).toBe('everything');
   expect(await said('/v1/sessions')).toBe('everything');
 });
+
+test('a door sees paths below its prefix as its own, and the next one sees them whole again', async () => {
+  const { host, url } = await listen();
+  const whole = (request: { url?: string | undefined }) => (request as { originalUrl?: string }).originalUrl;
+  host.mount('/v1/links', (request, response, next) => {
+    if (request.url === '/mine?a=1') response.end(`${request.url} of ${whole(request)}`);
+    else next();
+  });
+  host.mount('/v1/', (request, response, next) => {
+    if (request.url === '/links') response.end(`second ${request.url}`);
+    else next();
+  });
+  host.mount('/', (request, response) => void response.end(`rest ${request.url}`));
+  const said = async (path: string) => await (await fetch(`${url}${path}`)).text();
+  expect(await said('/v1/links/mine?a=1')).toBe('/mine?a=1 of /v1/links/mine?a=1');
+  expect(await said('/v1/links')).toBe('second /links');
+  expect(await said('/v1/links?b')).toBe('rest /v1/links?b');
+  expect(await said('/v1')).toBe('rest /v1');
+  expect(await said('/V1/links')).toBe('rest /V1/links');
+});
+
+test('what every answer carries is there however the door writes its head', async () => {
+  const { host, url } = await listen();
+  host.mount('/heads', (request, response) => {
+    if (request.url === '/list') response.writeHead(200, ['content-type', 'text/plain', 'x-a', '1']).end();
+    else if (request.url === '/reason') response.writeHead(200, 'Fine', { 'x-a': '1' }).end();
+    else if (request.url === '/set') response.setHeader('x-a', '1').writeHead(200, { 'x-b': '2' }).end();
+    else response.setHeader('x-a', '1').end('implicit');
+  });
+  for (const way of ['list', 'reason', 'set', 'implicit']) {
+    const answer = await fetch(`${url}/heads/${way}`);
+    expect(answer.headers.get('x-a')).toBe('1');
+    expect(answer.headers.get('x-request-id')).toMatch(/^req_/);
+    expect(answer.headers.get('x-content-type-options')).toBe('nosniff');
+    expect(answer.headers.get('referrer-policy')).toBe('no-referrer');
+    if (way === 'reason') expect(answer.statusText).toBe('Fine');
+    if (way === 'set') expect(answer.headers.get('x-b')).toBe('2');
+  }
+});

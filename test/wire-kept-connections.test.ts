@@ -31,7 +31,7 @@ test('a text is read whole, what it is and what it came with is told, and the co
   const seen: (string | undefined)[] = [];
   const line = await (
     await remote((request, response) => {
-      seen.push(request.headers['x-mine']);
+      seen.push(request.headersDistinct['x-mine']?.[0]);
       request.resume().once('end', () => {
         response.writeHead(201, { 'content-type': 'Application/JSON; charset=utf-8', 'x-theirs': 'two' });
         response.write('{"a":"ü');

@@ -1,7 +1,7 @@
 /** The HTTP+JSON binding below the agent's base. 1.0 by our own table, 0.3 by the SDK's router. */
 import { legacyRestRouter } from '@a2a-js/sdk/compat/v0_3/server/express';
 import { ServerCallContext } from '@a2a-js/sdk/server';
-import type { Request, Response } from 'express';
+import express, { type Request, type Response } from 'express';
 import { OPERATIONS, type Operation, type OperationId, PROTOCOL } from '../../mappings/a2a.ts';
 import type { JsonObject } from '../../src/index.ts';
 import {
@@ -127,7 +127,7 @@ function decode(text: string): string {
   }
 }
 
-/** The SDK's router wants an Express request whose body and caller are already there. */
+/** The SDK's router wants an Express request whose body and caller are already there; nothing else here needs one. */
 function createOlder(deps: BindingDeps): (incoming: Incoming, version: string) => Promise<void> {
   const contexts = new WeakMap<object, ServerCallContext>();
   const router = legacyRestRouter({
@@ -141,6 +141,7 @@ function createOlder(deps: BindingDeps): (incoming: Incoming, version: string) =
         ...(tenant && { tenant }),
       }),
   });
+  const app = express().disable('x-powered-by').disable('etag').set('query parser', false).use(router);
   return async (incoming, version) => {
     const { request, response, path, query } = incoming;
     contexts.set(request, await contextOf(incoming, 'HTTP+JSON', version, deps.authenticate));
@@ -151,7 +152,7 @@ function createOlder(deps: BindingDeps): (incoming: Incoming, version: string) =
     heartbeat(response as Response, deps.settings.keepAliveMs);
     await new Promise<void>((resolve, reject) => {
       response.once('close', resolve);
-      router(request as Request, response as Response, (thrown?: unknown) => {
+      app(request as Request, response as Response, (thrown?: unknown) => {
         reject(thrown ?? new Refusal('METHOD_NOT_FOUND', 'there is no operation at this address'));
       });
     });

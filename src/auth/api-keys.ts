@@ -5,7 +5,7 @@
  * A key is 256 random bits, so one SHA-256 is enough at rest: there is nothing to guess, and a slow hash would only let
  * strangers make us slow.
  */
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Actor } from '../model/actions.ts';
@@ -176,11 +176,11 @@ function shown({ hash: _, ...record }: KeyRecord, now: string): ApiKey {
 }
 
 function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
+  return hash('sha256', text);
 }
 
-function matches(key: string, hash: string): boolean {
-  return timingSafeEqual(Buffer.from(sha256(key), 'hex'), Buffer.from(hash, 'hex'));
+function matches(key: string, kept: string): boolean {
+  return timingSafeEqual(Buffer.from(sha256(key), 'hex'), Buffer.from(kept, 'hex'));
 }
 
 function versionOf(path: string): string {

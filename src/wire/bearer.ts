@@ -1,12 +1,13 @@
 /** The bearer token of a request, or nothing. Two of them are none: whichever were chosen, someone meant the other. */
 import type { IncomingMessage } from 'node:http';
 import { Fault } from '../model/faults.ts';
+import { timesSent } from './headers.ts';
 
 export function bearerOf(request: IncomingMessage): string | undefined {
-  const given = request.headersDistinct.authorization ?? [];
-  if (given.length === 0) return undefined;
-  if (given.length > 1) throw new Fault('unauthenticated', 'more than one Authorization header');
-  const token = /^bearer +([A-Za-z0-9._~+/=-]+)$/i.exec(given[0]!.trim())?.[1];
+  const given = request.headers.authorization;
+  if (given === undefined) return undefined;
+  if (timesSent(request, 'authorization') > 1) throw new Fault('unauthenticated', 'more than one Authorization header');
+  const token = /^bearer +([A-Za-z0-9._~+/=-]+)$/i.exec(given.trim())?.[1];
   if (!token) throw new Fault('unauthenticated', 'the Authorization header must be: Bearer <token>');
   return token;
 }

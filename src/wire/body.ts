@@ -19,27 +19,35 @@ export interface JsonLimits extends JsonBounds {
 export const JSON_LIMITS: JsonLimits = { bytes: 4 * 1024 * 1024, depth: 64, values: 100_000 };
 
 /** All of it, or `payload_too_large` as soon as that is certain. */
-export async function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
-  const tooLarge = () => new Fault('payload_too_large', `the body may have at most ${limit} bytes`);
-  if (Number(request.headers['content-length'] ?? 0) > limit) throw tooLarge();
-  const chunks: Buffer[] = [];
-  let size = 0;
-  return await new Promise((resolve, reject) => {
-    const settle = (how: () => void) => {
-      request.off('data', take).off('end', end).off('error', gone).off('close', gone);
-      how();
+export function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const tooLarge = () => new Fault('payload_too_large', `the body may have at most ${limit} bytes`);
+    if (Number(request.headers['content-length'] ?? 0) > limit) return reject(tooLarge());
+    const chunks: Buffer[] = [];
+    let size = 0;
+    let whole = false;
+    // Every request closes in the end: a fault nobody hears would be made for each of them.
+    const gone = () => {
+      if (!whole) reject(new Fault('client_closed', 'the body broke off'));
     };
     const take = (chunk: Buffer) => {
       size += chunk.length;
-      if (size <= limit) chunks.push(chunk);
-      else {
-        request.pause();
-        settle(() => reject(tooLarge()));
+      if (size <= limit) {
+        chunks.push(chunk);
+        return;
       }
+      request.pause();
+      request.off('data', take);
+      reject(tooLarge());
     };
-    const end = () => settle(() => resolve(Buffer.concat(chunks, size)));
-    const gone = () => settle(() => reject(new Fault('client_closed', 'the body broke off')));
-    request.on('data', take).on('end', end).on('error', gone).on('close', gone);
+    // Nothing is taken off again: the listeners go with the request.
+    request.on('data', take);
+    request.on('end', () => {
+      whole = true;
+      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size));
+    });
+    request.on('error', gone);
+    request.on('close', gone);
   });
 }
 
@@ -68,7 +76,7 @@ export function parseJson(bytes: Uint8Array, limits: JsonBounds | JsonLimits = J
 
 /** The same for what is text already: a line, a frame. */
 export function parseJsonText(text: string, limits: JsonBounds = JSON_LIMITS): unknown {
-  if (text.trim() === '') return undefined;
+  if (!/\S/.test(text)) return undefined;
   measure(text, limits);
   let value: unknown;
   try {
@@ -94,14 +102,14 @@ function measure(text: string, { depth, values }: JsonBounds): void {
     const code = text.charCodeAt(at);
     if (code === QUOTE) {
       at = endOfString(text, at);
+    } else if (code === COMMA) {
+      count += 1;
     } else if (code === LIST.opens || code === MAP.opens) {
       deep += 1;
       count += 1;
       if (deep > depth) throw new Fault('payload_too_large', `JSON may be nested at most ${depth} deep`);
     } else if (code === LIST.closes || code === MAP.closes) {
       deep -= 1;
-    } else if (code === COMMA) {
-      count += 1;
     }
     if (count > values) throw new Fault('payload_too_large', `JSON may hold at most ${values} values`);
   }

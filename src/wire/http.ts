@@ -3,14 +3,15 @@
  * origins, limits, request ids, slow peers, and an orderly end. Refuses to listen where strangers could reach it unless
  * the doors behind it ask who is there. Knows no protocol.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo, Server } from 'node:net';
 import type { Duplex } from 'node:stream';
-import express from 'express';
 import { Fault } from '../model/faults.ts';
 import type { HttpHost, Logger, UpgradeHandler } from '../ports.ts';
+import { createMounting } from './mounting.ts';
 import { crossOrigin, type Edge, edgeTrouble, isLoopback } from './origin.ts';
 import { type Refusal, refusal, refuse, refuseSocket } from './refusal.ts';
+import { HouseRequest, HouseResponse } from './response.ts';
 
 export interface HttpHostOptions {
   /** Interface to listen on. */
@@ -43,11 +44,10 @@ export interface ListeningHost extends HttpHost {
 }
 
 const MIB = 1024 * 1024;
-const requestIds = new WeakMap<IncomingMessage, string>();
 
 /** The id this request goes by in answers and logs. Ours; what a client sends under that name is not believed. */
 export function requestIdOf(request: IncomingMessage): string {
-  return requestIds.get(request) ?? '';
+  return request instanceof HouseRequest ? request.id : '';
 }
 
 export function createHttpHost(options: HttpHostOptions): ListeningHost {
@@ -58,33 +58,16 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
     allowedOrigins: options.allowedOrigins ?? [],
   } satisfies Edge as Edge & { port: number };
   const upgrades: { mine: (path: string) => boolean; handler: UpgradeHandler }[] = [];
-  const open = new Set<ServerResponse>();
+  const open = new Set<HouseResponse>();
   const upgraded = new Set<Duplex>();
   let draining = false;
   let url = '';
 
-  const app = express();
-  app.disable('x-powered-by');
-  app.disable('etag');
-  app.set('query parser', false);
-  app.use((request, response, next) => {
-    const refused = admit(request);
-    if (refused) refuse(response, refused, requestIdOf(request));
-    else if (!answeredPreflight(request, response)) next();
-  });
-  // A door that names its paths comes before one that looks at everything, whichever opened first.
-  const named = express.Router({ caseSensitive: true });
-  const everything = express.Router({ caseSensitive: true });
-  app.use(named, everything);
-  app.use((request, response) => {
-    refuse(response, refusal('absent', 'there is nothing at this address'), requestIdOf(request));
-  });
-  app.use((thrown: unknown, request: IncomingMessage, response: ServerResponse, _next: unknown) => {
-    log.error({ err: thrown, request_id: requestIdOf(request) }, 'a request failed outside its door');
-    refuse(response, refusal('internal', 'something went wrong inside the gateway'), requestIdOf(request));
-  });
+  const mounting = createMounting();
 
   const server = createServer({
+    IncomingMessage: HouseRequest,
+    ServerResponse: HouseResponse,
     maxHeaderSize: options.headerLimit ?? 16 * 1024,
     headersTimeout: options.headersTimeoutMs ?? 10_000,
     requestTimeout: options.requestTimeoutMs ?? 60_000,
@@ -109,7 +92,7 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
   }
 
   /** Browsers ask before they send; only pages we were told about get past `admit` with a foreign origin. */
-  function answeredPreflight(request: IncomingMessage, response: ServerResponse): boolean {
+  function answeredPreflight(request: IncomingMessage, response: HouseResponse): boolean {
     const origin = crossOrigin(request, edge);
     if (!origin) return false;
     response.setHeader('access-control-allow-origin', origin);
@@ -125,24 +108,37 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
     return true;
   }
 
-  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-    const id = options.requestId();
-    requestIds.set(request, id);
+  /** What no door wanted, or one of them failed at. */
+  function left(request: HouseRequest, response: HouseResponse, thrown: unknown): void {
+    if (thrown) log.error({ err: thrown, request_id: request.id }, 'a request failed outside its door');
+    const said = thrown
+      ? refusal('internal', 'something went wrong inside the gateway')
+      : refusal('absent', 'there is nothing at this address');
+    refuse(response, said, request.id);
+  }
+
+  function closed(this: HouseResponse): void {
+    open.delete(this);
+  }
+
+  server.on('request', (request: HouseRequest, response: HouseResponse) => {
+    request.id = options.requestId();
+    response.last = draining;
     open.add(response);
-    response.once('close', () => open.delete(response));
+    response.on('close', closed);
     // A peer that goes away is everyday; without a listener it would be the end of the process.
-    request.on('error', () => {});
-    response.on('error', () => {});
-    response.setHeader('x-request-id', id);
-    response.setHeader('x-content-type-options', 'nosniff');
-    response.setHeader('referrer-policy', 'no-referrer');
-    if (draining) response.setHeader('connection', 'close');
-    app(request, response);
+    request.on('error', unheard);
+    response.on('error', unheard);
+    const refused = admit(request);
+    if (refused) refuse(response, refused, request.id);
+    else if (!answeredPreflight(request, response)) {
+      mounting.show(request, response, (thrown) => left(request, response, thrown));
+    }
   });
 
-  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+  server.on('upgrade', (request: HouseRequest, socket: Duplex, head: Buffer) => {
     const id = options.requestId();
-    requestIds.set(request, id);
+    request.id = id;
     socket.on('error', () => socket.destroy());
     const refused = admit(request);
     if (refused) return refuseSocket(socket, refused, id);
@@ -186,10 +182,7 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
     get url() {
       return url;
     },
-    mount(prefix, handler) {
-      const router = prefix === '/' ? everything : named;
-      router.use(prefix, (request, response, next) => handler(request, response, next));
-    },
+    mount: mounting.add,
     upgrade(mine, handler) {
       upgrades.push({ mine, handler });
     },
@@ -210,6 +203,8 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
     },
   };
 }
+
+function unheard(): void {}
 
 function unreadable(code: string | undefined): Refusal {
   switch (code) {

@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
+import { timesSent } from './headers.ts';
 
 export interface Edge {
   /** The port we listen on, once we do. */
@@ -24,12 +25,11 @@ export function isLoopback(host: string): boolean {
 
 /** Why this request must not go further, or undefined. Looks at nothing but the two headers. */
 export function edgeTrouble(request: IncomingMessage, edge: Edge): string | undefined {
-  const { host: hosts = [], origin: origins = [] } = request.headersDistinct;
-  if (hosts.length !== 1 || !hostAllowed(hosts[0]!, edge, request.socket.localAddress)) {
+  const { host, origin } = request.headers;
+  if (host === undefined || timesSent(request, 'host') !== 1 || !hostAllowed(host, edge, request.socket.localAddress)) {
     return 'the Host header does not name this gateway';
   }
-  if (origins.length > 1) return 'more than one Origin header';
-  const [origin] = origins;
+  if (origin !== undefined && timesSent(request, 'origin') !== 1) return 'more than one Origin header';
   if (origin !== undefined && !originAllowed(origin, edge, request.socket.localAddress)) {
     return 'pages of this origin may not use the gateway';
   }

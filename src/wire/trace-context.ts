@@ -10,7 +10,9 @@ export interface TraceParent {
 /** Version 00 is exact; later ones may go on after a dash. All zeros name nothing, and `ff` is no version. */
 const FORM = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 
-export function traceParentOf(request: Pick<IncomingMessage, 'headersDistinct'>): TraceParent | undefined {
+export function traceParentOf(request: Pick<IncomingMessage, 'headers' | 'headersDistinct'>): TraceParent | undefined {
+  // Most have none, and to take all headers apart to find that out costs more than everything else here.
+  if (request.headers.traceparent === undefined) return undefined;
   const given = request.headersDistinct.traceparent ?? [];
   const [, version, trace_id, span_id, flags, more] = (given.length === 1 && FORM.exec(given[0]!)) || [];
   if (!trace_id || !span_id || (version === '00' && more !== undefined)) return undefined;
