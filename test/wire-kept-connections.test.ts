@@ -28,7 +28,7 @@ afterEach(() => {
 });
 
 test('a text is read whole, what it is and what it came with is told, and the connection is used again', async () => {
-  const seen: (string | undefined)[] = [];
+  const seen: unknown[] = [];
   const line = await (
     await remote((request, response) => {
       seen.push(request.headersDistinct['x-mine']?.[0]);

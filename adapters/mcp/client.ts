@@ -76,7 +76,8 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
 
   async function era(): Promise<Era> {
     if (settings.era !== 'auto') return settings.era;
-    if (!verdict || Date.parse(deps.clock.now()) > verdict.until) {
+    // Most verdicts hold for good; to spell out the time for each call to see that would cost more than the rest of this.
+    if (!verdict || (verdict.until < Number.POSITIVE_INFINITY && Date.parse(deps.clock.now()) > verdict.until)) {
       const found = findEra(way);
       const fresh = { found, until: Number.POSITIVE_INFINITY };
       verdict = fresh;
@@ -193,7 +194,8 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     async call({ tool = '', arguments: args }, signal, given) {
       const caller = isLine(given) ? given : backgroundLine();
       const told = book.tool(tool);
-      const line: McpLine = { ...caller, headers: paramHeaders(told?.inputSchema, args) };
+      const headers = paramHeaders(told?.inputSchema, args);
+      const line: McpLine = headers ? { ...caller, headers } : caller;
       const { arguments: said, ...rest } = caller.params;
       const empty = said === undefined && Object.keys(args).length === 0;
       const params = { ...rest, name: tool, ...(!empty && { arguments: args }) };

@@ -41,10 +41,24 @@ export function repeatedIn(schema: Json | undefined, path: readonly string[] = [
   });
 }
 
-/** Headers for a call of this tool with these arguments. */
-export function paramHeaders(schema: Json | undefined, args: JsonObject): Record<string, string> {
+/** By schema: a definition that has not changed is the same object, and most repeat nothing. */
+const repeated = new WeakMap<object, readonly Repeated[]>();
+
+function repeatedBy(schema: Json | undefined): readonly Repeated[] {
+  if (!isObject(schema)) return [];
+  const known = repeated.get(schema);
+  if (known) return known;
+  const found = repeatedIn(schema);
+  repeated.set(schema, found);
+  return found;
+}
+
+/** Headers for a call of this tool with these arguments; undefined when there are none. */
+export function paramHeaders(schema: Json | undefined, args: JsonObject): Record<string, string> | undefined {
+  const wanted = repeatedBy(schema);
+  if (wanted.length === 0) return undefined;
   return Object.fromEntries(
-    repeatedIn(schema).flatMap(({ header, path }) => {
+    wanted.flatMap(({ header, path }) => {
       const value = at(args, path);
       return value === undefined || value === null
         ? []
@@ -59,7 +73,7 @@ export function paramTrouble(
   args: JsonObject,
   headers: Readonly<Record<string, string>>,
 ): string | undefined {
-  for (const { header, path } of repeatedIn(schema)) {
+  for (const { header, path } of repeatedBy(schema)) {
     const value = at(args, path);
     if (value === undefined || value === null) continue;
     const raw = headers[`mcp-param-${header.toLowerCase()}`];

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { LATEST_LEGACY } from '../../mappings/mcp.ts';
 import { canonicalJson, type JsonObject } from '../../src/index.ts';
 import type { Notice, Outcome } from './frames.ts';
+import { createIdle, type Idle } from './idle.ts';
 import type { McpLine, SessionLine } from './line.ts';
 import type { Patience } from './patience.ts';
 import { SessionGone } from './south-http.ts';
@@ -28,7 +29,7 @@ interface Kept {
   readonly session: Promise<UpstreamSession>;
   readonly opening: JsonObject;
   readonly owner: SessionLine | undefined;
-  idle: NodeJS.Timeout | undefined;
+  readonly idle: Idle;
 }
 
 export function createLegacyPeers(way: OpenWire, client: JsonObject, idleMs: number): LegacyPeers {
@@ -46,7 +47,10 @@ export function createLegacyPeers(way: OpenWire, client: JsonObject, idleMs: num
       if (ready && owner) await made.notify(READY);
       return made;
     });
-    const entry: Kept = { session, opening, owner, idle: undefined };
+    const idle = createIdle(idleMs, () => {
+      session.then((made) => (made.busy ? idle.used() : void drop(key))).catch(() => {});
+    });
+    const entry: Kept = { session, opening, owner, idle };
     kept.set(key, entry);
     session.then(
       (made) => {
@@ -63,7 +67,7 @@ export function createLegacyPeers(way: OpenWire, client: JsonObject, idleMs: num
     const entry = kept.get(key);
     if (!entry) return;
     kept.delete(key);
-    clearTimeout(entry.idle);
+    entry.idle.stop();
     await entry.session.then((session) => session.close()).catch(() => {});
   }
 
@@ -82,12 +86,9 @@ export function createLegacyPeers(way: OpenWire, client: JsonObject, idleMs: num
     return [key, open(key, opening ?? own, session, patience, true)];
   }
 
-  function rest(key: string, entry: Kept): void {
-    if (entry.owner) return;
-    clearTimeout(entry.idle);
-    entry.idle = setTimeout(() => {
-      entry.session.then((session) => (session.busy ? rest(key, entry) : void drop(key))).catch(() => {});
-    }, idleMs).unref();
+  /** One of a client goes with its client. */
+  function rest({ owner, idle }: Kept): void {
+    if (!owner) idle.used();
   }
 
   return {
@@ -96,8 +97,8 @@ export function createLegacyPeers(way: OpenWire, client: JsonObject, idleMs: num
       return await open(`s:${session.id}`, opening, session, patience).session;
     },
     async of(line, patience) {
-      const [key, entry] = entryFor(line, patience);
-      rest(key, entry);
+      const [, entry] = entryFor(line, patience);
+      rest(entry);
       return await entry.session;
     },
     async call(method, params, line, patience) {
@@ -112,7 +113,7 @@ export function createLegacyPeers(way: OpenWire, client: JsonObject, idleMs: num
           void entry.session.then((session) => session.close()).catch(() => {});
           if (again) throw cause;
         } finally {
-          rest(key, entry);
+          rest(entry);
         }
       }
     },

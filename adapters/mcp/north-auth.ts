@@ -35,6 +35,9 @@ export function createNorthAuth({ authenticate, base, path, authorizationServers
       .join(', ')}`;
   }
 
+  /** By the actor as it is known: whoever has been looked at is not looked at again for as long as that is the same. */
+  const admitted = new WeakMap<Actor, Actor>();
+
   return {
     async admit(request, response, at) {
       let actor: Actor;
@@ -51,8 +54,14 @@ export function createNorthAuth({ authenticate, base, path, authorizationServers
         refuse(response, 401, -32000, message);
         return undefined;
       }
+      const known = admitted.get(actor);
+      if (known) return known;
       const missing = SCOPES.filter((scope) => !holds(actor, scope));
-      if (missing.length === 0) return { ...actor, door: 'mcp' };
+      if (missing.length === 0) {
+        const here: Actor = { ...actor, door: 'mcp' };
+        admitted.set(actor, here);
+        return here;
+      }
       response.setHeader('www-authenticate', challenge(at, { error: 'insufficient_scope' }));
       refuse(response, 403, -32000, `${actor.id} does not have the scope ${missing.join(' ')}`);
       return undefined;

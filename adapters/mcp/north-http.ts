@@ -47,7 +47,8 @@ export function createNorthHttp({ bodyLimit, ...options }: NorthOptions): NorthH
     if (!accepts(request, 'application/json') || !accepts(request, 'text/event-stream')) {
       return refuse(response, 406, -32000, ACCEPT_BOTH);
     }
-    if (!/^application\/json\s*(;|$)/i.test(request.headers['content-type'] ?? '')) {
+    const contentType = request.headers['content-type'] ?? '';
+    if (contentType !== 'application/json' && !/^application\/json\s*(;|$)/i.test(contentType)) {
       return refuse(response, 415, -32000, 'Unsupported Media Type: Content-Type must be application/json');
     }
     await post(request, response, who);
@@ -107,7 +108,11 @@ export function createNorthHttp({ bodyLimit, ...options }: NorthOptions): NorthH
 const ACCEPT_STREAM = 'Not Acceptable: Client must accept text/event-stream';
 const ACCEPT_BOTH = 'Not Acceptable: Client must accept both application/json and text/event-stream';
 
-function accepts({ headers }: IncomingMessage, type: string): boolean {
+/** What nearly every client sends, word for word. */
+const BOTH = 'application/json, text/event-stream';
+
+function accepts({ headers }: IncomingMessage, type: 'application/json' | 'text/event-stream'): boolean {
+  if (headers.accept === BOTH) return true;
   const listed = (headers.accept ?? '').split(',').map((each) => each.split(';', 1)[0]?.trim().toLowerCase());
   const [family] = type.split('/');
   return listed.some((each) => each === type || each === '*/*' || each === `${family}/*`);

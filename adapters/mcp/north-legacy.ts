@@ -9,6 +9,7 @@ import type { Actor, Logger } from '../../src/index.ts';
 import { scopeOf } from './caller.ts';
 import type { Desk } from './desk.ts';
 import { type Frame, failed, isRequest, type Request } from './frames.ts';
+import { createIdle, type Idle } from './idle.ts';
 import { createNorthSession, type NorthSession } from './north-session.ts';
 import { SILENCE_MS, writeJson } from './reply.ts';
 import { createStreams, type Stream, type Streams } from './streams.ts';
@@ -32,7 +33,7 @@ interface Open {
   readonly who: string;
   readonly streams: Streams;
   readonly standalone: Stream;
-  idle: NodeJS.Timeout | undefined;
+  readonly idle: Idle;
   /** Connections and requests that keep it from being idle. */
   busy: number;
 }
@@ -52,25 +53,25 @@ export function createNorthLegacy({ idleMs, log, ended }: LegacyOptions): NorthL
     const streams = createStreams();
     const standalone = streams.open();
     const session = createNorthSession({ id, actor, desk, standalone, log, home });
-    const open: Open = { session, who: owner(actor, endpoint), streams, standalone, idle: undefined, busy: 0 };
+    const idle = createIdle(idleMs, () => (open.busy > 0 ? idle.used() : end(open)));
+    const open: Open = { session, who: owner(actor, endpoint), streams, standalone, idle, busy: 0 };
     sessions.set(id, open);
     return open;
   }
 
   function end(open: Open): void {
     sessions.delete(open.session.id);
-    clearTimeout(open.idle);
+    open.idle.stop();
     open.session.end();
     open.streams.close();
     ended(open.session.id);
   }
 
   function use(open: Open, response: ServerResponse): void {
-    clearTimeout(open.idle);
     open.busy += 1;
-    response.once('close', () => {
+    response.on('close', () => {
       open.busy -= 1;
-      if (open.busy === 0 && sessions.has(open.session.id)) open.idle = setTimeout(() => end(open), idleMs).unref();
+      if (sessions.has(open.session.id)) open.idle.used();
     });
   }
 
@@ -154,7 +155,7 @@ async function exchange(
   };
   const timer = setTimeout(streaming, SILENCE_MS).unref();
   // A connection that breaks leaves the call alone: its answer waits in a stream to be fetched.
-  response.once('close', () => {
+  response.on('close', () => {
     if (!response.writableFinished) streaming();
   });
   const out = { send: (said: Frame) => streaming().send(said) };

@@ -131,8 +131,8 @@ export function createNorthSession({ id, actor, person, desk, standalone, log, h
       return flight.signal.aborted && !ended.signal.aborted ? undefined : outcome;
     } finally {
       flights.delete(frame.id);
-      // What was asked for its sake is nobody's question any more.
-      flight.abort(OVER);
+      // What was asked for its sake is nobody's question any more. To tell nobody costs as much as to tell someone.
+      if (asked.size > 0) flight.abort(OVER);
     }
   }
 

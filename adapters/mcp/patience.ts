@@ -12,36 +12,45 @@ export interface Patience {
   end(): void;
 }
 
+/** One timer and one signal for a call, both by hand: `AbortSignal.any` and `.timeout` cost more than everything else here. */
 export function createPatience(given: AbortSignal, silentMs: number, longestMs: number): Patience {
-  // One signal by hand: joining them by `AbortSignal.any` costs more than everything else here.
   const out = new AbortController();
+  const began = performance.now();
+  let expired = false;
+  let held = 0;
+  /** Since when the server has been silent. */
+  let since = began;
+
   const givenUp = () => out.abort(given.reason);
   if (given.aborted) givenUp();
   else given.addEventListener('abort', givenUp, { once: true });
-  let expired = false;
-  const expire = () => {
+
+  /** Looks when the time might be up; what happened in between moves it, not the timer. */
+  function look(): void {
+    const now = performance.now();
+    const left = Math.min(held > 0 ? silentMs : since + silentMs - now, began + longestMs - now);
+    if (left > 0) {
+      timer = setTimeout(look, Math.min(Math.ceil(left), LONGEST_TIMER)).unref();
+      return;
+    }
     expired = !given.aborted;
     out.abort();
+  }
+  let timer = setTimeout(look, Math.min(silentMs, longestMs, LONGEST_TIMER)).unref();
+
+  const moved = () => {
+    since = performance.now();
   };
-  const longest = setTimeout(expire, Math.min(longestMs, LONGEST_TIMER)).unref();
-  let timer: NodeJS.Timeout | undefined;
-  let held = 0;
-  const arm = () => {
-    clearTimeout(timer);
-    if (held === 0) timer = setTimeout(expire, silentMs).unref();
-  };
-  arm();
   return {
     signal: out.signal,
-    moved: arm,
+    moved,
     async during(what) {
       held += 1;
-      clearTimeout(timer);
       try {
         return await what;
       } finally {
         held -= 1;
-        arm();
+        moved();
       }
     },
     reason: (thrown) =>
@@ -51,7 +60,6 @@ export function createPatience(given: AbortSignal, silentMs: number, longestMs: 
     end() {
       given.removeEventListener('abort', givenUp);
       clearTimeout(timer);
-      clearTimeout(longest);
     },
   };
 }

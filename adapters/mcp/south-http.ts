@@ -6,7 +6,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { CODES, META, methodRow } from '../../mappings/mcp.ts';
 import { Fault, type Json, type JsonObject } from '../../src/index.ts';
-import { type Incoming, type IncomingStream, type Line, TooMuch } from '../../src/wire/kept-connections.ts';
+import {
+  type Incoming,
+  type IncomingStream,
+  type KeptConnections,
+  type Line,
+  type Outgoing,
+  TooMuch,
+} from '../../src/wire/kept-connections.ts';
 import { readSse } from '../../src/wire/sse-read.ts';
 import { type Frame, failed, isResponse, metaOf, notice, type Outcome, type Response, readFrame } from './frames.ts';
 import { headerValue } from './header-values.ts';
@@ -20,11 +27,10 @@ export interface Remote {
   refused?(status: number, challenge: string | undefined): Promise<boolean>;
   /** What somebody can do about credentials that are not accepted. */
   readonly advice?: string;
-}
-/** A server and the line to it. */
-export interface Reached extends Remote {
-  /** Of this wire and of nobody else. */
-  readonly line: Line;
+  /** Bytes of one answer. */
+  readonly limit: number;
+  /** Shared by all wires to this server. */
+  readonly connections: KeptConnections;
 }
 
 export interface HttpWire extends Wire {
@@ -36,15 +42,27 @@ export interface HttpWire extends Wire {
 const RETRIES = 5;
 const RETRY_MS = 1000;
 
-export function openHttp(remote: Reached, opened: Opened, unasked: Unasked): HttpWire {
-  const { url, line } = remote;
+export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): HttpWire {
+  const { url } = remote;
   const path = `${url.pathname}${url.search}`;
   const cut = new AbortController();
+  let opening: Promise<Line> | undefined;
+  let line: Line | undefined;
   let session: string | undefined;
   let settle = () => {};
   const gone = new Promise<void>((resolve) => {
     settle = resolve;
   });
+
+  async function firstSend(outgoing: Outgoing, signal: AbortSignal): Promise<Incoming> {
+    opening ??= remote.connections.open();
+    line ??= await opening;
+    return await line.send(outgoing, signal);
+  }
+
+  function send(outgoing: Outgoing, signal: AbortSignal): Promise<Incoming> {
+    return line ? line.send(outgoing, signal) : firstSend(outgoing, signal);
+  }
 
   function common(
     own: Readonly<Record<string, string>>,
@@ -66,8 +84,8 @@ export function openHttp(remote: Reached, opened: Opened, unasked: Unasked): Htt
       const own = remote.headers();
       const headers = common(own instanceof Promise ? await own : own, named(frame));
       Object.assign(headers, more, POSTED);
-      const answer = await line.send({ method: 'POST', path, headers, body }, signal).catch((cause) => {
-        throw unreached(cause, signal);
+      const answer = await send({ method: 'POST', path, headers, body }, signal).catch((cause) => {
+        throw cause instanceof TooMuch ? tooMuch(remote.limit) : unreached(cause, signal);
       });
       if ((answer.status !== 401 && answer.status !== 403) || again) return answer;
       const worth = await remote.refused?.(answer.status, answer.header('www-authenticate'));
@@ -103,7 +121,7 @@ export function openHttp(remote: Reached, opened: Opened, unasked: Unasked): Htt
   async function resume(last: string | undefined, signal: AbortSignal): Promise<IncomingStream | undefined> {
     const more = { accept: 'text/event-stream', ...(last !== undefined && { 'last-event-id': last }) };
     const headers = common(await remote.headers(), more);
-    const answer = await line.send({ method: 'GET', path, headers }, signal).catch(() => undefined);
+    const answer = await send({ method: 'GET', path, headers }, signal).catch(() => undefined);
     return answer?.status === 200 ? answer.stream : undefined;
   }
 
@@ -164,10 +182,10 @@ export function openHttp(remote: Reached, opened: Opened, unasked: Unasked): Htt
       if (session !== undefined && !cut.signal.aborted) {
         const own = await Promise.resolve(remote.headers()).catch(() => ({}));
         const leaving = { method: 'DELETE', path, headers: common(own, {}) } as const;
-        await line.send(leaving, AbortSignal.timeout(CLOSE_MS)).catch(() => {});
+        await send(leaving, AbortSignal.timeout(CLOSE_MS)).catch(() => {});
       }
       cut.abort();
-      line.cut();
+      (await opening)?.cut();
       settle();
     },
   };
@@ -194,8 +212,6 @@ export class SessionGone extends Fault {
 }
 
 const CLOSE_MS = 1000;
-/** Bytes of one answer. */
-export const LARGEST = 64 * 1024 * 1024;
 const POSTED = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' } as const;
 
 /** Where a stream is to be gone on with, and how soon. */
@@ -258,11 +274,12 @@ function outcome(response: Response): Outcome {
     : { result: response.result };
 }
 
+function tooMuch(limit: number): Fault {
+  return new Fault('upstream_unavailable', `the server answered with more than ${limit} bytes`);
+}
+
 function unreached(cause: unknown, signal: AbortSignal): Fault {
   if (signal.aborted) return new Fault('client_closed', 'the request was given up');
-  if (cause instanceof TooMuch) {
-    return new Fault('upstream_unavailable', `the server answered with more than ${LARGEST} bytes`);
-  }
   const { code } = (cause ?? {}) as { code?: string };
   return new Fault('upstream_unavailable', `the server cannot be reached${code ? ` (${code})` : ''}`, { cause });
 }

@@ -5,6 +5,7 @@
 import { asFault, type Bridge, type Deps, Fault, type JsonObject, type Row, type Workspace } from '../../src/index.ts';
 import { type Caller, scopeOf } from './caller.ts';
 import type { McpSettings } from './config.ts';
+import { createIdle, type Idle } from './idle.ts';
 import { createStintSessions } from './stint-sessions.ts';
 
 export interface Stint {
@@ -39,7 +40,7 @@ interface Kept {
   /** When it was last used; one that nobody used for long is looked for anew. */
   used: number;
   open: Open | undefined;
-  idle: NodeJS.Timeout | undefined;
+  idle: Idle | undefined;
 }
 
 export function stintKey(caller: Caller, endpoint: string): string {
@@ -132,21 +133,21 @@ export function createStints(
     return data[0] && { sessionId: session_id, taskId: data[0].id };
   }
 
-  function rest(key: string, entry: Kept): void {
-    clearTimeout(entry.idle);
-    entry.idle = setTimeout(() => {
+  function rest(entry: Kept): void {
+    entry.idle ??= createIdle(settings.receiptIdleMs, () => {
       if (entry.open && entry.open.running === 0) {
         finish(entry.open);
         entry.open = undefined;
-      } else if (entry.open) rest(key, entry);
-    }, settings.receiptIdleMs).unref();
+      } else if (entry.open) rest(entry);
+    });
+    entry.idle.used();
   }
 
   async function end(key: string): Promise<void> {
     const entry = kept.get(key);
     if (!entry) return;
     kept.delete(key);
-    clearTimeout(entry.idle);
+    entry.idle?.stop();
     if (entry.open) finish(entry.open);
     await Promise.all(ending);
   }
@@ -166,7 +167,6 @@ export function createStints(
         }
       }
       const entry = keep(caller, endpoint);
-      const key = stintKey(caller, endpoint);
       for (let again = false; ; again = true) {
         const open = opened(entry, caller, endpoint);
         open.calls += 1;
@@ -181,7 +181,7 @@ export function createStints(
         } finally {
           open.running -= 1;
           if (open.over && open.running === 0 && entry.open !== open) finish(open);
-          rest(key, entry);
+          rest(entry);
         }
       }
     },

@@ -1,10 +1,10 @@
 /** From what the configuration says to a wire: where the server is, what it is given, and never anything a caller sent. */
 import { type Deps, Fault, VERSION } from '../../src/index.ts';
-import { type KeptConnections, keepConnections } from '../../src/wire/kept-connections.ts';
+import { keepConnections } from '../../src/wire/kept-connections.ts';
 import type { UpstreamConfig } from './config.ts';
 import { advice, createSouthAuth, type SouthDeps } from './south-auth.ts';
 import { openEither } from './south-either.ts';
-import { LARGEST, openHttp, type Remote } from './south-http.ts';
+import { openHttp, type Remote } from './south-http.ts';
 import type { OpenWire } from './south-session.ts';
 import { openSouthSse } from './south-sse.ts';
 import { openStdio } from './south-stdio.ts';
@@ -41,11 +41,13 @@ export function wayOf(name: string, config: UpstreamConfig, deps: SouthDeps): Wa
   }
   const url = new URL(config.url as string);
   const auth = createSouthAuth(name, url, config, deps);
-  const connections = keepConnections(url.origin, LARGEST);
+  const limit = 64 * MIB;
   const fixed = { ...basic(url), ...config.headers };
   const secretive = config.header_secrets ?? config.token ?? config.oauth ?? config.sign_in;
   const remote: Remote = {
     url,
+    limit,
+    connections: keepConnections(url.origin, limit),
     async headers() {
       return { ...fixed, ...(await secrets(config.header_secrets, deps)), ...(await auth.headers()) };
     },
@@ -54,19 +56,15 @@ export function wayOf(name: string, config: UpstreamConfig, deps: SouthDeps): Wa
     ...(auth.refused && { refused: auth.refused }),
     ...(config.sign_in && { advice: advice(name) }),
   };
-  return { kind: 'http', host: url.host, open: openerFor(remote, connections, config.transport ?? 'auto') };
+  return { kind: 'http', host: url.host, open: openerFor(remote, config.transport ?? 'auto') };
 }
 
-function openerFor(
-  remote: Remote,
-  connections: KeptConnections,
-  transport: NonNullable<UpstreamConfig['transport']>,
-): OpenWire {
+function openerFor(remote: Remote, transport: NonNullable<UpstreamConfig['transport']>): OpenWire {
   /** Found out once; what a server had to be asked in the older way for, it is asked in that way from then on. */
   let older = transport === 'sse';
   return async (opened, unasked) => {
     if (older) return await openSouthSse(remote, unasked);
-    const newer = openHttp({ ...remote, line: await connections.open() }, opened, unasked);
+    const newer = openHttp(remote, opened, unasked);
     if (transport === 'streamable') return newer;
     return openEither(newer, async () => {
       const wire = await openSouthSse(remote, unasked);

@@ -1,0 +1,32 @@
+/**
+ * Something that is used all the time and let go when it has not been for a while. To use it is to write down when; the
+ * one timer looks how long that was ago, and not each use for a timer of its own.
+ */
+export interface Idle {
+  used(): void;
+  stop(): void;
+}
+
+export function createIdle(ms: number, over: () => void): Idle {
+  let last = 0;
+  let timer: NodeJS.Timeout | undefined;
+
+  function look(): void {
+    const left = last + ms - performance.now();
+    timer = left > 0 ? setTimeout(look, Math.min(Math.ceil(left), LONGEST_TIMER)).unref() : undefined;
+    if (!timer) over();
+  }
+
+  return {
+    used() {
+      last = performance.now();
+      timer ??= setTimeout(look, Math.min(ms, LONGEST_TIMER)).unref();
+    },
+    stop() {
+      clearTimeout(timer);
+      timer = undefined;
+    },
+  };
+}
+
+const LONGEST_TIMER = 2 ** 31 - 1;
