@@ -6,6 +6,7 @@
 import type { Told } from './mcp/load.ts';
 import {
   echoCommand,
+  processorMsOf,
   residentOf,
   type Started,
   startEcho,
@@ -23,6 +24,8 @@ type Name = (typeof names)[number];
 /** Shortened for trying out; figures worth keeping come from the default. */
 const ROUND_MS = Number(process.env.BENCH_ROUND_MS ?? 600);
 const ROUNDS = 5;
+/** A gateway runs for weeks: what is measured is what it is like once the engine has seen the same call some thousand times. */
+const WARM_MS = ROUND_MS * 5;
 
 export async function run(wanted: string = name): Promise<readonly Measured[]> {
   const figures: Measured[] = [];
@@ -53,33 +56,59 @@ async function measure(bench: Name): Promise<Measured> {
     await place('ours-stdio', ours, '/mcp/stdio');
     for (const [other, started] of Object.entries(others)) await place(other, started);
 
-    const told = new Map<string, Told[]>();
-    const contenders = ['direct', 'ours', 'ours-stdio', ...Object.keys(others)];
+    const pids = { direct: echo.pid, ours: ours.pid, 'ours-stdio': ours.pid };
+    const contenders = Object.entries<number>(pids).concat(
+      Object.entries(others).map(([other, started]) => [other, started.pid]),
+    );
+    for (const [who] of contenders) await load.run(who, WARM_MS);
+
+    const told = new Map<string, Heard[]>();
     let settled = 0;
-    for (let round = 0; round <= ROUNDS; round += 1) {
-      for (const who of contenders) {
+    for (let round = 0; round < ROUNDS; round += 1) {
+      for (const [who, pid] of contenders) {
+        const before = processorMsOf(pid);
         const heard = await load.run(who, ROUND_MS);
-        // The first round warms everyone up.
-        if (round > 0) told.set(who, [...(told.get(who) ?? []), heard]);
+        const cpuMs = (processorMsOf(pid) - before) / heard.calls;
+        told.set(who, [...(told.get(who) ?? []), { ...heard, cpuMs }]);
       }
-      if (round === 1) settled = residentOf(ours.pid);
+      if (round === 0) settled = residentOf(ours.pid);
     }
-    const p50 = (who: string) => middle(told.get(who)!.map((each) => each.p50));
-    const rate = (who: string) => middle(told.get(who)!.map(({ calls, ms }) => (calls / ms) * 1_000));
-    return figureOf(bench, p50, rate, { settled, last: residentOf(ours.pid) });
+    const of = (figure: (heard: Heard) => number) => (who: string) => middle(told.get(who)!.map(figure));
+    const figures: Figures = {
+      p50: of((each) => each.p50),
+      rate: of(({ calls, ms }) => (calls / ms) * 1_000),
+      cpuMs: of((each) => each.cpuMs),
+    };
+    return figureOf(bench, figures, { settled, last: residentOf(ours.pid) });
   } finally {
     for (const part of open) part.close();
   }
 }
 
+type Heard = Told & { readonly cpuMs: number };
+
+/** The middle of all rounds, by contender. */
+interface Figures {
+  p50(who: string): number;
+  rate(who: string): number;
+  /** Of the process that answers, for one call. Says more than time does where others use the machine. */
+  cpuMs(who: string): number;
+}
+
 function figureOf(
   bench: Name,
-  p50: (who: string) => number,
-  rate: (who: string) => number,
+  { p50, rate, cpuMs }: Figures,
   resident: { readonly settled: number; readonly last: number },
 ): Measured {
   const round = (value: number) => Number(value.toFixed(3));
-  const memory = { rss_settled_mib: Math.round(resident.settled), rss_last_mib: Math.round(resident.last) };
+  const shared = {
+    ours_cpu_ms_each: round(cpuMs('ours')),
+    ours_stdio_cpu_ms_each: round(cpuMs('ours-stdio')),
+    mcp_proxy_cpu_ms_each: round(cpuMs('mcp-proxy')),
+    supergateway_cpu_ms_each: round(cpuMs('supergateway')),
+    rss_settled_mib: Math.round(resident.settled),
+    rss_last_mib: Math.round(resident.last),
+  };
   if (bench === 'mcp-1') {
     const better = Math.min(p50('mcp-proxy'), p50('supergateway'));
     return {
@@ -92,7 +121,7 @@ function figureOf(
       direct_p50_ms: round(p50('direct')),
       mcp_proxy_p50_ms: round(p50('mcp-proxy')),
       supergateway_p50_ms: round(p50('supergateway')),
-      ...memory,
+      ...shared,
     };
   }
   const better = Math.max(rate('mcp-proxy'), rate('supergateway'));
@@ -107,7 +136,7 @@ function figureOf(
     supergateway_per_second: Math.round(rate('supergateway')),
     ratio_to_direct: round(rate('ours') / rate('direct')),
     ours_p50_ms: round(p50('ours')),
-    ...memory,
+    ...shared,
   };
 }
 
