@@ -109,9 +109,9 @@ export function createWork(bridge: Bridge, stints: Stints, deps: { readonly log:
     answer,
     async give(agent, message, sessionId, caller) {
       const { actor } = caller;
-      const home = sessionId ?? (await openSession(caller));
+      const home = sessionId ? { session_id: sessionId } : { session: await stints.home(caller) };
       const input = { role: 'user', parts: [{ type: 'text', text: message, visibility: 'public' }] };
-      const body = { session_id: home, input, agent };
+      const body = { ...home, input, agent };
       const { resource } = await bridge.submit({ kind: 'task.submit', actor, body });
       return resource as unknown as Task;
     },
@@ -146,9 +146,4 @@ export function createWork(bridge: Bridge, stints: Stints, deps: { readonly log:
       });
     },
   };
-
-  async function openSession(caller: Caller): Promise<string> {
-    const body = await stints.home(caller);
-    return (await bridge.submit({ kind: 'session.create', actor: caller.actor, body })).resource.id;
-  }
 }
