@@ -58,9 +58,7 @@ async function measure(bench: (typeof names)[number]): Promise<Measured> {
   const shape = SHAPES[bench];
   const ours = await openOurs(shape.chunks);
   const theirs = await openTheirs(shape.chunks);
-  const child = fork(fileURLToPath(new URL('./native/a2a-load.ts', import.meta.url)), {
-    execArgv: ['--import', 'tsx'],
-  });
+  const child = fork(fileURLToPath(new URL('./native/a2a-load.js', import.meta.url)));
   const ask = (wanted: A2aWanted) =>
     new Promise<A2aTold>((resolve) => {
       child.once('message', resolve);

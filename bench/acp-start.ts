@@ -14,7 +14,7 @@ import type { Measured } from './run.ts';
 export const name = 'acp-start';
 
 const ROUNDS = 15;
-const MAIN = fileURLToPath(new URL('../dist/src/main.js', import.meta.url));
+const MAIN = fileURLToPath(new URL('../src/main.js', import.meta.url));
 
 export async function run(): Promise<readonly Measured[]> {
   if (!existsSync(MAIN)) throw new Error('build it first: npm run build');

@@ -28,7 +28,7 @@ export const name = 'ahp';
 const SECONDS = 4;
 const ROUND = 50;
 const AT_ONCE = 256;
-const CHILD = fileURLToPath(new URL('native/ahp-child.ts', import.meta.url));
+const CHILD = fileURLToPath(new URL('native/ahp-child.js', import.meta.url));
 
 export async function run(wanted: string = 'ahp'): Promise<readonly Measured[]> {
   const figures: Measured[] = [];
@@ -74,7 +74,7 @@ async function measure(bench: (typeof names)[number]): Promise<Measured> {
 
 async function connect(bench: (typeof names)[number], side: Side, dir: string, closing: Closable[]): Promise<Link> {
   if (bench === 'ahp-stdio') {
-    return await openLink({ command: [process.execPath, '--import', 'tsx', CHILD, side, dir] }, undefined, QUIET);
+    return await openLink({ command: [process.execPath, CHILD, side, dir] }, undefined, QUIET);
   }
   const harness = await openSide(side, dir);
   const where = await PLACES[bench](harness, dir, closing);

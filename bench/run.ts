@@ -58,8 +58,8 @@ function checked(figure: Measured): Measured {
 
 function benchNames(): readonly string[] {
   return readdirSync(new URL('.', import.meta.url))
-    .filter((file) => file.endsWith('.ts') && file !== 'run.ts')
-    .map((file) => file.replace(/\.ts$/, ''))
+    .filter((file) => file.endsWith('.js') && file !== 'run.js')
+    .map((file) => file.replace(/\.js$/, ''))
     .toSorted();
 }
 
@@ -70,7 +70,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const wanted = process.argv.slice(2);
   // `ahp-http` is measured by `ahp.ts`, which says so itself.
   const fileOf = (name: string) => (files.includes(name) ? name : (name.split('-')[0] as string));
-  const load = (name: string) => import(`./${fileOf(name)}.ts`) as Promise<Bench>;
+  const load = (name: string) => import(`./${fileOf(name)}.js`) as Promise<Bench>;
   const parts = new Set(
     wanted
       .filter((name) => !files.includes(name))

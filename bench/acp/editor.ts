@@ -8,8 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { PLAYERS } from './players.ts';
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
-const TSX = ['--import', 'tsx'];
-const AGENT = [process.execPath, ...TSX, PLAYERS, 'agent'];
+const AGENT = [process.execPath, PLAYERS, 'agent'];
 
 export interface Editor {
   /** Milliseconds until everything this prompt asked for has arrived. */
@@ -20,13 +19,13 @@ export interface Editor {
 }
 
 export async function throughPump(): Promise<Editor> {
-  return await greeted(start([...TSX, PLAYERS, 'pump', ...AGENT]));
+  return await greeted(start([PLAYERS, 'pump', ...AGENT]));
 }
 
 /** The log is on, in a directory of its own. */
 export async function throughRelay(): Promise<Editor> {
   const dir = await mkdtemp(join(tmpdir(), 'tollbridge-bench-'));
-  const editor = await greeted(start([here('../../dist/src/main.js'), '--data', dir, 'acp', '--', ...AGENT]));
+  const editor = await greeted(start([here('../../src/main.js'), '--data', dir, 'acp', '--', ...AGENT]));
   return {
     ...editor,
     async close() {

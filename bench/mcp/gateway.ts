@@ -1,20 +1,12 @@
 /**
- * Our side, as it is run for real: the built gateway with rules, durable log, receipts and tokens. Prints its port and its
- * token; `SIGTERM` ends it in order. What is measured is what `npm run build` made: the way tests are run makes every
- * function carry its name, which costs more than some of them do.
+ * Our side, as it is run for real: the gateway with rules, durable log, receipts and tokens. Prints its port and its token;
+ * `SIGTERM` ends it in order.
  */
-import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { readConfig as ReadConfig } from '../../src/config.ts';
-import type { startGateway as StartGateway } from '../../src/gateway.ts';
-
-const built = new URL('../../dist/src/', import.meta.url);
-if (!existsSync(new URL('gateway.js', built))) throw new Error('there is nothing built to measure; run: npm run build');
-const load = (file: string) => import(new URL(file, built).href);
-const { startGateway } = (await load('gateway.js')) as { startGateway: typeof StartGateway };
-const { readConfig } = (await load('config.js')) as { readConfig: typeof ReadConfig };
+import { readConfig } from '../../src/config.ts';
+import { startGateway } from '../../src/gateway.ts';
 
 const dir = await mkdtemp(join(tmpdir(), 'tb-bench-'));
 const file = join(dir, 'tollbridge.yaml');

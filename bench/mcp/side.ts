@@ -34,7 +34,7 @@ async function printed(child: ChildProcess): Promise<Started> {
 /** How everyone starts the server behind: by the Node that the other gateways need. */
 export async function echoCommand(): Promise<readonly string[]> {
   const [node] = await tool('conformance', tell);
-  return [node as string, fileURLToPath(new URL('./echo.ts', import.meta.url))];
+  return [node as string, fileURLToPath(new URL('./echo.js', import.meta.url))];
 }
 
 export async function startEcho(): Promise<Started> {
@@ -44,13 +44,7 @@ export async function startEcho(): Promise<Started> {
 
 /** Ours, in a process of its own like all the others. */
 export async function startOurs(upstreams: object, execArgv: readonly string[] = []): Promise<Started> {
-  const args = [
-    ...execArgv,
-    '--import',
-    'tsx',
-    fileURLToPath(new URL('./gateway.ts', import.meta.url)),
-    JSON.stringify(upstreams),
-  ];
+  const args = [...execArgv, fileURLToPath(new URL('./gateway.js', import.meta.url)), JSON.stringify(upstreams)];
   return await printed(spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] }));
 }
 
@@ -88,7 +82,7 @@ function freePort(): Promise<number> {
 }
 
 export function startLoad() {
-  const child = fork(fileURLToPath(new URL('./load.ts', import.meta.url)), { execArgv: ['--import', 'tsx'] });
+  const child = fork(fileURLToPath(new URL('./load.js', import.meta.url)));
   const ask = (wanted: Wanted) =>
     new Promise<Told>((resolve, reject) => {
       child.once('message', (told: Told) => (told.trouble ? reject(new Error(told.trouble)) : resolve(told)));

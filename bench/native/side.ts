@@ -69,7 +69,7 @@ export async function openDoor(agent: AgentBackend) {
 }
 
 export function startLoad() {
-  const child = fork(fileURLToPath(new URL('./load.ts', import.meta.url)), { execArgv: ['--import', 'tsx'] });
+  const child = fork(fileURLToPath(new URL('./load.js', import.meta.url)));
   let hear: ((told: Told) => void) | undefined;
   child.on('message', (told: Told) => hear?.(told));
   return {

@@ -6,10 +6,10 @@ import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { PROJECT } from '../../support/project.ts';
 
-const FOLDER = fileURLToPath(new URL('../../../tools/mcp/', import.meta.url));
+const FOLDER = join(PROJECT, 'tools', 'mcp');
 const LOCK = join(FOLDER, 'package-lock.json');
 /** The lock file that was installed from. */
 const INSTALLED = join(FOLDER, 'node_modules', '.installed-from.json');
