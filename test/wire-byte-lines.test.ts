@@ -108,3 +108,18 @@ test('a full sink is said to be full, and there is room again once it was read',
   await turn();
   expect({ full: writer.full, rooms: rooms > 0 }).toEqual({ full: false, rooms: true });
 });
+
+test('what comes one by one leaves at once; the rest of a flood leaves together, in its order', async () => {
+  const out = new PassThrough({ highWaterMark: 1 << 20 });
+  const pieces: string[] = [];
+  out.on('data', (piece: Buffer) => pieces.push(String(piece)));
+  const writer = createOrderedWriter(out, () => {});
+  const said = Array.from({ length: 500 }, (_, n) => `${n}\n`);
+  writer.send(Buffer.from(said[0] as string));
+  await turn();
+  expect(pieces).toEqual(['0\n']);
+  for (const line of said.slice(1)) writer.send(Buffer.from(line));
+  await writer.flushed();
+  expect(pieces.join('')).toBe(said.join(''));
+  expect(pieces.length).toBeLessThan(100);
+});

@@ -77,8 +77,10 @@ const CHUNKS = new Set(['agent_message_chunk', 'agent_thought_chunk', 'user_mess
 /** An update with its Harn members moved to where they belong. Members of others are left alone. */
 export function normalised(update: JsonObject): JsonObject {
   const kind = String(update.sessionUpdate);
-  if (CHUNKS.has(kind) && objectOf(update.content)) {
-    return { ...update, content: moved(update.content as JsonObject, CONTENT_FIELDS) };
+  if (CHUNKS.has(kind)) {
+    const given = objectOf(update.content);
+    const content = given && moved(given, CONTENT_FIELDS);
+    return content === given ? update : { ...update, content: content as JsonObject };
   }
   if (TOOL_KINDS.has(kind)) return moved(update, [...TOOL_FIELDS, ...LATER_TOOL_FIELDS]);
   const row = harnRow(kind);
@@ -86,8 +88,8 @@ export function normalised(update: JsonObject): JsonObject {
 }
 
 function moved(value: JsonObject, fields: readonly string[]): JsonObject {
+  if (!fields.some((field) => field in value)) return value;
   const stray = fields.filter((field) => field in value);
-  if (stray.length === 0) return value;
   const rest = Object.fromEntries(Object.entries(value).filter(([name]) => !stray.includes(name)));
   const meta = objectOf(value._meta) ?? {};
   const harn = { ...Object.fromEntries(stray.map((field) => [field, value[field]])), ...objectOf(meta.harn) };
@@ -96,8 +98,8 @@ function moved(value: JsonObject, fields: readonly string[]): JsonObject {
 
 /** The text of a chunk that people may see; Harn strips markers out of what its models say. */
 export function visibleText(content: JsonObject): string | undefined {
-  const { visible_delta } = harnFields(content, CONTENT_FIELDS);
-  if (typeof visible_delta === 'string') return visible_delta;
+  const delta = within(content, '_meta', 'harn', 'visible_delta') ?? content.visible_delta;
+  if (typeof delta === 'string') return delta;
   return typeof content.text === 'string' ? content.text : undefined;
 }
 

@@ -1,6 +1,7 @@
 /**
  * Bytes leave in the order in which they were given their place, also those that have to wait for something before they
- * may leave. Tells when there is no more room, so that whoever feeds it can stop. Knows no protocol.
+ * may leave. Those that come one by one leave at once; of a flood the rest of a moment leaves together. Tells when there is
+ * no more room, so that whoever feeds it can stop. Knows no protocol.
  */
 import type { Writable } from 'node:stream';
 
@@ -21,17 +22,52 @@ interface Slot {
 
 /** So many places may wait before whoever feeds us is held back. */
 const MOST_WAITING = 256;
+/** So many pieces leave by themselves within so many milliseconds; what comes beyond that is a flood, and goes together. */
+const ALONE = 8;
+const MOMENT_MS = 1;
+const MOST_TOGETHER = 64 * 1024;
 
 export function createOrderedWriter(stream: Writable, room: () => void): OrderedWriter {
   const slots: Slot[] = [];
   let blocked = false;
   let gone = false;
 
+  let moment = 0;
+  let alone = 0;
+  let together: Buffer[] = [];
+  let size = 0;
+  let timer: NodeJS.Timeout | undefined;
+
   const isFull = () => blocked || slots.length >= MOST_WAITING;
-  const write = (bytes: Buffer) => {
+  const put = (bytes: Buffer) => {
     if (gone || stream.writableEnded) return;
     if (!stream.write(bytes)) blocked = true;
   };
+
+  function leave(): void {
+    clearTimeout(timer);
+    timer = undefined;
+    if (size === 0) return;
+    const [first] = together;
+    const bytes = together.length === 1 && first ? first : Buffer.concat(together, size);
+    together = [];
+    size = 0;
+    put(bytes);
+  }
+
+  function write(bytes: Buffer): void {
+    const now = performance.now();
+    if (now - moment > MOMENT_MS) {
+      moment = now;
+      alone = 0;
+    }
+    alone += 1;
+    if (alone <= ALONE && size === 0) return put(bytes);
+    together.push(bytes);
+    size += bytes.length;
+    if (size >= MOST_TOGETHER) leave();
+    else timer ??= setTimeout(leave, MOMENT_MS);
+  }
   stream.on('drain', () => {
     blocked = false;
     if (!isFull()) room();
@@ -76,6 +112,7 @@ export function createOrderedWriter(stream: Writable, room: () => void): Ordered
     },
     async flushed() {
       while (slots.length > 0 && !gone) await new Promise((resolve) => setTimeout(resolve, 2));
+      leave();
       if (gone || stream.writableEnded) return;
       await new Promise<void>((resolve) => {
         stream.write('', () => resolve());
