@@ -1,6 +1,6 @@
 /**
  * Sessions opened and dropped in the middle of their work, uncleanly and in turns: the editor vanishes, the agent is killed,
- * the agent stalls and the editor vanishes, we are killed. Afterwards nobody may be left, every task must have ended, and
+ * the agent stalls and the editor vanishes, the agent falls silent and its turn is ended, we are killed. Afterwards nobody may be left, every task must have ended, and
  * the receipts must verify. `npm run drops -- 200` does it two hundred times.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -13,6 +13,7 @@ import { isTerminal } from '../../src/model/words.ts';
 import type { Row } from '../../src/ports.ts';
 import { verifyChain } from '../../src/receipt/verify-chain.ts';
 import { eventuallyNobody, type Manner, type Running, startRelay } from '../support/acp-process.ts';
+import type { Wire } from '../support/acp-relay.ts';
 
 export interface DropsReport {
   readonly sessions: number;
@@ -30,7 +31,7 @@ export interface DropsOptions {
   tell(line: string): void;
 }
 
-type Drop = (running: Running, agentPid: number) => void;
+type Drop = (running: Running, agentPid: number, done: Promise<Wire>) => void | Promise<void>;
 
 const DROPS: readonly (readonly [string, Drop])[] = [
   ['the editor vanishes', (running) => running.drop()],
@@ -42,7 +43,19 @@ const DROPS: readonly (readonly [string, Drop])[] = [
       running.drop();
     },
   ],
-  ['we are killed', ({ relay }) => relay.kill('SIGKILL')],
+  [
+    'the agent falls silent and its turn is ended',
+    async ({ editor }, agentPid, done) => {
+      process.kill(agentPid, 'SIGSTOP');
+      // Until then it waits for a person, which is no silence.
+      const { id } = await editor.heard(({ method }) => method === 'session/request_permission');
+      editor.say({ id, result: { outcome: { outcome: 'cancelled' } } });
+      const { error } = await done;
+      if (!String(error?.message).includes('has not said a word')) throw new Error('a stalled turn was not ended');
+      editor.close();
+    },
+  ],
+  ['we are killed', ({ relay }) => void relay.kill('SIGKILL')],
 ];
 const MANNERS: readonly Manner[] = ['polite', 'deaf', 'leaves'];
 
@@ -50,10 +63,11 @@ export async function drops({ dir, count, atOnce, tell }: DropsOptions): Promise
   let next = 0;
   const one = async () => {
     for (let at = next++; at < count; at = next++) {
-      const running = startRelay({ dir, manner: MANNERS[at % MANNERS.length] as Manner, mark: dir });
-      const { agentPid } = await running.work();
+      const manner = MANNERS[at % MANNERS.length] as Manner;
+      const running = startRelay({ dir, manner, mark: dir, args: ['--stall', '1s'] });
+      const { agentPid, done } = await running.work();
       const [what, drop] = DROPS[at % DROPS.length] as (typeof DROPS)[number];
-      drop(running, agentPid);
+      await drop(running, agentPid, done);
       await running.exited;
       tell(`${at + 1}: ${what}`);
     }
