@@ -262,3 +262,13 @@ test('work that fails is an error that names the task and its code', async () =>
     data: { code: 'out_of_paper', taskId: expect.any(String), receiptId: expect.any(String) },
   });
 });
+
+test('a prompt that is part of a trace makes its task part of it', async () => {
+  const { at, editor } = await openEditorHouse(demo());
+  const sessionId = await editor.session();
+  const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+  const prompt = [{ type: 'text', text: 'hello' }];
+  const { _meta } = await editor.call('session/prompt', { sessionId, prompt, _meta: { traceparent } });
+  const events = await at.events(_meta.tollbridge.taskId);
+  expect(new Set(events.map(({ trace_id }) => trace_id))).toEqual(new Set(['4bf92f3577b34da6a3ce929d0e0e4736']));
+});

@@ -1,5 +1,6 @@
 /** Turns through the relay: what is decided first, what is on record afterwards, and what the editor and the agent hear. */
 import { expect, test } from 'vitest';
+import type { CoreEvent } from '../src/model/events.ts';
 import { Fault } from '../src/model/faults.ts';
 import { openEditor } from './support/acp-client.ts';
 import { CWD, editorPerson, OPTIONS, openStage, picks, text, update } from './support/acp-relay.ts';
@@ -318,4 +319,17 @@ test('another editor finds the session, is told its past, watches it live and an
   await expect.poll(shown).toContainEqual(['agent_message_chunk', 'more words']);
   // The agent is the first editor's; who only watches cannot give it work.
   await expect(second.prompt(sessionId, 'me too')).rejects.toThrow('only the editor of this agent can give it work');
+});
+
+test('a prompt that is part of a trace makes its turn part of it', async () => {
+  const stage = await openStage();
+  await stage.greeted();
+  stage.agent.on('session/prompt', () => ({ stopReason: 'end_turn' }));
+  const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+  const prompt = [{ type: 'text', text: 'go' }];
+  await stage.editor.ask('session/prompt', { sessionId: 's1', prompt, _meta: { traceparent } });
+  const ids = (events: readonly CoreEvent[]) => [...new Set(events.map(({ trace_id }) => trace_id))];
+  expect(ids(await stage.home.events((await stage.task()).id))).toEqual(['4bf92f3577b34da6a3ce929d0e0e4736']);
+  await stage.editor.ask('session/prompt', { sessionId: 's1', prompt, _meta: { traceparent: 'not a trace' } });
+  expect(ids(await stage.home.events((await stage.task()).id))).toEqual([undefined]);
 });

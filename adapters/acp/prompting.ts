@@ -15,7 +15,7 @@ import type { AcpSettings } from './config.ts';
 import { fromBlock } from './content.ts';
 import { RpcError } from './peer.ts';
 import { compact, listOf, objectOf } from './shapes.ts';
-import { OURS, toWireStop } from './translate.ts';
+import { OURS, toWireStop, traceOf } from './translate.ts';
 import type { Outcome, Viewer } from './viewer.ts';
 
 export interface PromptDesk {
@@ -68,6 +68,7 @@ export async function givePrompt(desk: PromptDesk, params: JsonObject, signal: A
         const { resource } = await bridge.submit({
           kind: 'task.submit',
           actor,
+          ...traceOf(params),
           body: {
             session_id: viewer.sessionId,
             input: { role: 'user', parts: parts as unknown as Json },

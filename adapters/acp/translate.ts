@@ -22,6 +22,7 @@ import {
   type JsonObject,
   type ProposedAction,
 } from '../../src/index.ts';
+import { readTraceParent } from '../../src/wire/trace-context.ts';
 import { compact, listOf, objectOf, textOf, within } from './shapes.ts';
 
 export interface WireError {
@@ -221,6 +222,12 @@ export function toWirePlan(entries: unknown): JsonObject[] {
     const rank = ['high', 'medium', 'low'].includes(String(priority)) ? String(priority) : 'medium';
     return [{ content, status: known, priority: rank }];
   });
+}
+
+/** The trace a request is part of, where its sender says so. */
+export function traceOf(params: JsonObject): { readonly trace_id?: string } {
+  const { trace_id } = readTraceParent(textOf(within(params, '_meta', 'traceparent')) ?? '') ?? {};
+  return trace_id ? { trace_id } : {};
 }
 
 export function withMeta(value: JsonObject, name: string, members: JsonObject): JsonObject {

@@ -62,7 +62,10 @@ export function createOrderedWriter(stream: Writable, room: () => void): Ordered
       alone = 0;
     }
     alone += 1;
-    if (alone <= ALONE && size === 0) return put(bytes);
+    if (alone <= ALONE && size === 0) {
+      put(bytes);
+      return;
+    }
     together.push(bytes);
     size += bytes.length;
     if (size >= MOST_TOGETHER) leave();

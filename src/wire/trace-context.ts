@@ -14,7 +14,12 @@ export function traceParentOf(request: Pick<IncomingMessage, 'headers' | 'header
   // Most have none, and to take all headers apart to find that out costs more than everything else here.
   if (request.headers.traceparent === undefined) return undefined;
   const given = request.headersDistinct.traceparent ?? [];
-  const [, version, trace_id, span_id, flags, more] = (given.length === 1 && FORM.exec(given[0]!)) || [];
+  return given.length === 1 ? readTraceParent(given[0]!) : undefined;
+}
+
+/** The same words where a protocol carries them in a body. */
+export function readTraceParent(text: string): TraceParent | undefined {
+  const [, version, trace_id, span_id, flags, more] = FORM.exec(text) ?? [];
   if (!trace_id || !span_id || (version === '00' && more !== undefined)) return undefined;
   return { trace_id, span_id, sampled: (Number.parseInt(flags!, 16) & 1) === 1 };
 }

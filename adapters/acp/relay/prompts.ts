@@ -14,7 +14,7 @@ import {
 } from '../../../src/index.ts';
 import { fromBlock } from '../content.ts';
 import { listOf, objectOf, textOf, within } from '../shapes.ts';
-import { toCoreEnd, toCoreFailure, toWireStop, type WireError } from '../translate.ts';
+import { toCoreEnd, toCoreFailure, toWireStop, traceOf, type WireError } from '../translate.ts';
 import { encode, encodeError, encodeResult, idOf, paramsOf, type Request, type Response, sameId } from './frame.ts';
 import type { Place } from './places.ts';
 import type { Questions } from './questions.ts';
@@ -68,6 +68,7 @@ export function createPrompts(deps: PromptsDeps): Prompts {
         actor: person,
         input,
         about: { request_id: id, method: request.method },
+        ...traceOf(paramsOf(request)),
         asked: questions.asked,
         answered: questions.answered,
         stopped: stop,

@@ -57,6 +57,8 @@ export interface Opening {
   readonly actor: Actor;
   readonly input: JsonObject;
   readonly about: JsonObject;
+  /** The trace it is part of. */
+  readonly trace_id?: string;
   /** A question was opened, or closed, in the log. */
   asked(ask: AskRecord, turn: Turn): void;
   answered(askId: string, state: string, turn: Turn): void;
@@ -174,6 +176,7 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
       const { resource } = await bridge().submit({
         kind: 'task.submit',
         actor: opening.actor,
+        ...(opening.trace_id && { trace_id: opening.trace_id }),
         body: {
           session_id: place.sessionId,
           input: opening.input,
