@@ -148,7 +148,18 @@ describe('who may use a connection', () => {
     expect((await door.ask('POST', { body: initialize })).status).toBe(429);
     expect((await door.ask('POST', { body: initialize, token: 'acme' })).status).toBe(200);
     await door.ask('DELETE', { headers: { 'acp-connection-id': second } });
-    await connect(door);
+    const socket = await door.socket();
+    await expect(door.socket()).rejects.toMatchObject({ status: 429 });
+    await door.socket('acme');
+    socket.drop();
+    await expect
+      .poll(() =>
+        door.socket().then(
+          () => 'in',
+          () => 'out',
+        ),
+      )
+      .toBe('in');
   });
 });
 

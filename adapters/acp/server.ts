@@ -54,6 +54,7 @@ const STATUS: Readonly<Partial<Record<FaultKind, number>>> = {
 
 /** A socket, whoever is at the other end of it. */
 interface OpenLine {
+  readonly owner: string;
   readonly bearer: string | undefined;
   /** Tells the other end why, and hangs up. */
   refuse(): void;
@@ -78,7 +79,7 @@ function openDoor(settings: AcpSettings, deps: Deps, bridge: Bridge): Closable {
 
   function requireRoom(actor: Actor): void {
     const owner = ownerOf(actor);
-    const held = [...remotes.values()].filter((remote) => remote.owner === owner).length;
+    const held = [...remotes.values(), ...lines].filter((each) => each.owner === owner).length;
     if (held >= settings.connections) throw new Fault('rate_limited', 'too many connections are open already');
   }
 
@@ -182,7 +183,7 @@ function openDoor(settings: AcpSettings, deps: Deps, bridge: Bridge): Closable {
     let actor: Actor;
     try {
       actor = await admit(request);
-      if (lines.size >= settings.connections * 16) throw new Fault('rate_limited', 'too many connections are open');
+      requireRoom(actor);
     } catch (thrown) {
       const { kind, message } = asFault(thrown);
       const status = STATUS[kind] ?? 503;
@@ -205,6 +206,7 @@ function openDoor(settings: AcpSettings, deps: Deps, bridge: Bridge): Closable {
         stamp: (client) => (client.harn ? (at) => ({ _harn: { ...at } }) : undefined),
       });
       const line: OpenLine = {
+        owner: ownerOf(actor),
         bearer: bearerOf(request),
         refuse: () => peer.close(CLOSE.unauthenticated, 'the token no longer holds'),
         async end() {
