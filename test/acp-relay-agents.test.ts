@@ -315,3 +315,59 @@ test('a turn that stops for a reason nobody knows has not succeeded', async () =
   expect((await stage.prompt()).result).toEqual({ stopReason: 'bored' });
   expect(await stage.task()).toMatchObject({ status: 'FAILED', failure: { code: 'unknown_stop_reason' } });
 });
+
+test('one that reads a file before it asks and again after the yes has all of it held, under one question', async () => {
+  const rules = '[{ id: reads, when: { effect: read }, then: allow, say: reading is fine }]';
+  const stage = await openStage({ rules });
+  await stage.greeted();
+  const path = `${CWD}/a.txt`;
+  const read = () => stage.agent.ask('fs/read_text_file', { sessionId: 's1', path });
+  stage.agent.on('session/prompt', async () => {
+    await read();
+    const content = [{ type: 'diff', path, oldText: 'old\n', newText: 'new\n' }];
+    const toolCall = {
+      toolCallId: 'g',
+      title: 'Edit',
+      kind: 'edit',
+      status: 'pending',
+      content,
+      locations: [{ path }],
+    };
+    await stage.agent.ask('session/request_permission', { sessionId: 's1', toolCall, options: OPTIONS });
+    await read();
+    await stage.agent.ask('fs/write_text_file', { sessionId: 's1', path, content: 'new\n' });
+    stage.agent.notify('session/update', update('tool_call_update', { toolCallId: 'g', status: 'completed', content }));
+    return { stopReason: 'end_turn' };
+  });
+  stage.editor.on('fs/read_text_file', () => ({ content: 'old\n' }));
+  stage.editor.on('fs/write_text_file', () => null);
+  stage.editor.on('session/request_permission', picks('allow_once'));
+  await stage.prompt();
+  expect(stage.editor.frames.filter(({ method }) => method === 'session/request_permission')).toHaveLength(1);
+  const sealed = await receipt(stage);
+  expect(sealed?.side_effects.fs_writes).toMatchObject([{ path: 'a.txt', operation: 'modify' }]);
+  expect(sealed?.side_effects.fs_writes?.[0]?.before_sha256).toMatch(/^sha256:/);
+  expect(sealed?.side_effects.tool_calls?.map(({ tool, metadata }) => [tool, metadata?.evidence])).toEqual([
+    ['fs.read', 'held'],
+    ['Edit', 'asked'],
+    ['fs.read', 'held'],
+    ['fs.write', 'held'],
+  ]);
+});
+
+test.each([
+  ['session/set_model', { sessionId: 's1', modelId: 'large' }, { result: {} }],
+  [
+    'session/load',
+    { sessionId: 'nobody', cwd: CWD, mcpServers: [] },
+    { error: { code: -32603, message: 'not found' } },
+  ],
+  ['session/new', { cwd: CWD, mcpServers: [] }, { error: { code: -32000, message: 'Authentication required' } }],
+  ['authenticate', { methodId: 'key' }, { error: { code: 1001, message: 'again', data: { restartable: true } } }],
+])('%s is for the agent to answer, in its own words: %#', async (method, params, answer) => {
+  const stage = await openStage();
+  await stage.greeted();
+  stage.agent.on(method, (_, { id }) => void stage.agent.say({ id, ...answer }));
+  expect(await stage.editor.ask(method, params)).toMatchObject(answer);
+  expect(stage.agent.frames.at(-1)).toMatchObject({ method, params });
+});

@@ -40,3 +40,14 @@ for (const open of hasTmux ? [inTmux] : []) {
     await terminal.shows(/I was not allowed to send mail to ana/);
   }, 60_000);
 }
+
+// Editors let people log in to an agent by running its command, with what the agent wants added to it, in a terminal.
+for (const open of hasTmux ? [inTmux] : []) {
+  test('in a terminal the agent behind the relay is run as it is, with what was added to its command', async () => {
+    const terminal = await open(await aShell());
+    const agent = 'console.log("tty", process.stdin.isTTY, String(process.argv.slice(1))); process.exit(3)';
+    await terminal.command(`tollbridge acp --data d -- node -e '${agent}' login --now; echo "ended with $?"`);
+    await terminal.shows(/^tty true login,--now$/);
+    await terminal.shows(/^ended with 3$/);
+  });
+}
