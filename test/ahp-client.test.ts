@@ -191,6 +191,30 @@ describe('relay', () => {
     expect(asked).toEqual(['bash', 'curl']);
   });
 
+  test('news that comes back to who told it ends there, and what was told us is told on with the way it came', async () => {
+    const { path, heard } = await harness(() => {});
+    const engine = upstream({ socket: path, hop: 'down', timeout_ms: 5_000 });
+    const down = await openAgent({ config: { hop: 'down' } });
+    engine.listen(down.t.bridge, { id: 'system:test', kind: 'system', scopes: ['*'] });
+    const ran = { tool: 'bash', arguments: {}, result: { success: true } };
+    await down.tell('post_action', ran, { metadata: { via: ['down', 'up'] } });
+    expect((await down.t.all()).map(({ event: kind }) => kind)).not.toContain('session.created');
+    await down.tell('post_action', ran, { metadata: { via: ['far', 'near'] }, depth: 1 });
+    await down.tell('session_end', {}, { metadata: { via: ['far', 'near'] }, depth: 1 });
+    await expect.poll(() => heard.at(-1)?.params.event_type).toBe('session_end');
+    const told = heard.slice(1).map(({ params }) => [params.event_type, params.agent_id, params.depth]);
+    expect(told).toEqual([
+      ['session_start', 'down', 0],
+      ['run_lifecycle', 'a', 1],
+      ['run_lifecycle', 'a', 1],
+      ['post_action', 'a', 1],
+      ['run_lifecycle', 'a', 1],
+      ['session_end', 'down', 0],
+    ]);
+    const ways = new Set(heard.slice(1).map(({ params }) => params.metadata.via.join(' ')));
+    expect([...ways]).toEqual(['far near down']);
+  });
+
   test('two houses that ask each other find out', async () => {
     const path = await socket();
     const engine = upstream({ socket: path, hop: 'one', timeout_ms: 5_000 });

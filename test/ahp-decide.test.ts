@@ -116,6 +116,16 @@ describe('pre_action', () => {
   });
 });
 
+test('every harness a question came through shortens the time people have', async () => {
+  const agent = await openAgent({ rules: '- { id: ask, when: { kind: tool }, then: ask }' });
+  const mail = { tool: 'mail', arguments: {} };
+  const via = Array.from({ length: 6 }, (_, hop) => `house-${hop}`);
+  expect(await agent.ask('pre_action', mail, { metadata: { via } })).toMatchObject({ decision: 'escalate' });
+  const sure = { session_id: 's', confirmation_type: 'safety_confirm', message: 'sure?' };
+  expect(await agent.ask('confirmation', sure, { metadata: { via } })).toEqual({ decision: 'escalate' });
+  // Two seconds are left of the eight people would have had.
+}, 7_500);
+
 test('prompts are decided about, and rewritten in the words they came in', async () => {
   const agent = await openAgent({ rules: RULES });
   expect(await agent.ask('pre_prompt', { prompt: 'my password is x' })).toMatchObject({ decision: 'block' });

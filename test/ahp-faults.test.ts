@@ -131,3 +131,60 @@ test('a stream of nonsense harms nobody, and the same request gets the same answ
   const asked = (await agent.t.all()).filter(({ event }) => event === 'tool.requested');
   expect(asked).toHaveLength(1);
 });
+
+test('a question too long or too deep to read is refused in its own words, and nobody waits for an answer in vain', async () => {
+  const agent = await openAgent({ rules: RULES });
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  const serving = serveLines(agent.harness, { input, output }, { actor: AGENT, log: QUIET, limit: 2000 });
+  const place = { agent_id: 'a', session_id: 's', timestamp: 't', depth: 0 };
+  const ask = (id: unknown, event_type: string, payload: unknown) =>
+    JSON.stringify({ jsonrpc: '2.0', id, method: 'ahp/event', params: { event_type, ...place, payload } });
+  const long = { ...bash, note: 'y'.repeat(3000) };
+  const deep = '[1]'.replace('1', `${'['.repeat(150)}${']'.repeat(150)}`);
+  for (const line of [
+    ask('call', 'pre_action', long),
+    ask(7, 'rate_limit', long),
+    ask('told', 'post_action', long),
+    JSON.stringify({ jsonrpc: '2.0', method: 'ahp/event', params: { event_type: 'pre_action', payload: long } }),
+    ask('late', 'confirmation', 0).replace('"payload":0', `"payload":${deep}`),
+    'y'.repeat(3000),
+  ]) {
+    // In pieces, as a pipe would bring it.
+    for (let at = 0; at < line.length; at += 700) input.write(line.slice(at, at + 700));
+    input.write('\n');
+  }
+  input.end();
+  await serving;
+  const said = String(output.read())
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(said).toEqual([
+    { jsonrpc: '2.0', id: 'call', result: { decision: 'block', reason: 'a line is longer than 2000 bytes' } },
+    { jsonrpc: '2.0', id: 7, result: { decision: 'skip', reason: 'a line is longer than 2000 bytes' } },
+    { jsonrpc: '2.0', id: 'late', result: { decision: 'reject', reason: 'JSON may be nested at most 127 deep' } },
+  ]);
+});
+
+test('what is kept of a connection to answer repeats alike has a bound', async () => {
+  const agent = await openAgent({ rules: RULES });
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  const serving = serveLines(agent.harness, { input, output }, { actor: AGENT, log: QUIET, limit: 4 << 20 });
+  const params = { event_type: 'pre_action', session_id: 's', agent_id: 'a', timestamp: 't', depth: 0, payload: bash };
+  const metadata = { note: 'y'.repeat(3 << 20) };
+  const ask = (id: string, more: object) =>
+    JSON.stringify({ jsonrpc: '2.0', id, method: 'ahp/event', params: { ...params, ...more } });
+  for (const line of [
+    ask('one', {}),
+    ask('one', {}),
+    ask('big', { metadata }),
+    ask('bigger', { metadata }),
+    ask('one', {}),
+  ])
+    input.write(`${line}\n`);
+  input.end();
+  await serving;
+  const asked = (await agent.t.all()).filter(({ event }) => event === 'tool.requested');
+  // The second was a repeat; the last would have been one, had two long ones not come between.
+  expect(asked).toHaveLength(4);
+});

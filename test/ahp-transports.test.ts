@@ -4,19 +4,23 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Asking, createAsking } from '../adapters/ahp/asking.ts';
-import { type AhpConfig, settingsOf } from '../adapters/ahp/config.ts';
+import { createUpstream } from '../adapters/ahp/client.ts';
+import { type AhpConfig, settingsOf, type UpstreamConfig } from '../adapters/ahp/config.ts';
 import { type Credential, openLink, type Where } from '../adapters/ahp/links.ts';
 import { ahpDoor } from '../adapters/ahp/server.ts';
 import type { AhpEvent } from '../adapters/ahp/translate.ts';
+import { createIds, systemClock } from '../src/core/clock.ts';
 import { Fault } from '../src/model/faults.ts';
 import type { Deps } from '../src/ports.ts';
 import { createHttpHost } from '../src/wire/http.ts';
-import { AGENT, event, QUIET } from './support/ahp.ts';
-import { openTestHouse } from './support/house.ts';
+import { AGENT, event, openAgent, QUIET } from './support/ahp.ts';
+import { openTestHouse, type TestHouse } from './support/house.ts';
 
 const RULES =
   '- { id: shell, when: { tool: bash }, then: allow }\n- { id: no-rm, when: { tool: rm }, then: block, say: never }';
 const SECRET = 'k e&y/1+=';
+/** Bearer tokens know no spaces. */
+const TOKEN = 'to.k~en/1+=';
 
 async function openDoor(config: AhpConfig = {}) {
   const t = await openTestHouse({ rules: RULES });
@@ -35,7 +39,7 @@ async function openDoor(config: AhpConfig = {}) {
     ids: { next: (prefix) => `${prefix}_d${++count}` },
     http,
     authenticate: async (bearer) => {
-      if (bearer !== SECRET) throw new Fault('unauthenticated', 'the token is not valid');
+      if (bearer !== SECRET && bearer !== TOKEN) throw new Fault('unauthenticated', 'the token is not valid');
       return AGENT;
     },
     jwks: () => ({}),
@@ -96,6 +100,7 @@ describe('our client and our harness', () => {
   test('over HTTP, with an API key and with a bearer token', async () => {
     const { url } = await openDoor();
     await converse(await connect({ url: `${url}/ahp` }, { kind: 'api_key', value: SECRET }));
+    await converse(await connect({ url: `${url}/ahp` }, { kind: 'token', value: TOKEN }));
     const wrong = await connect({ url: `${url}/ahp` }, { kind: 'token', value: 'guess' });
     await expect(wrong.handshake({ session_id: 's', agent_id: 'a' })).rejects.toThrow('HTTP 401');
   });
@@ -118,30 +123,75 @@ describe('our client and our harness', () => {
   });
 
   test('over the input and output of `tollbridge ahp --stdio`', async () => {
-    const dir = await tempDir();
-    const config = join(dir, 'tollbridge.yaml');
-    await writeFile(
-      config,
-      `rules:\n${RULES.split('\n')
-        .map((line) => `  ${line}`)
-        .join('\n')}\n`,
-    );
-    const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
-    const command = [
-      process.execPath,
-      '--import',
-      'tsx',
-      main,
-      'ahp',
-      '--stdio',
-      '--data',
-      join(dir, 'data'),
-      '--config',
-      config,
-    ];
-    await converse(await connect({ command }));
+    await converse(await connect({ command: await program() }));
   }, 90_000);
 });
+
+describe('our harness as the policy of another house', () => {
+  /** That house asks about what an agent of its own wants to do, and tells how it went. */
+  async function supervised(config: UpstreamConfig) {
+    const { log, clock } = { log: QUIET, clock: systemClock };
+    const secret = async (name: string) => (name === 'its-token' ? TOKEN : SECRET);
+    const engine = createUpstream(
+      { name: 'up', hop: 'down', timeout_ms: 60_000, ...config },
+      { log, clock, ids: createIds(), secret },
+    );
+    onTestFinished(() => engine.close());
+    const down = await openAgent({ rules: '- { id: all, when: { kind: tool }, then: allow }', engines: [engine] });
+    engine.listen(down.t.bridge, { id: 'system:test', kind: 'system', scopes: ['*'] });
+    expect(await down.ask('pre_action', { tool: 'bash', arguments: {} })).toMatchObject({ decision: 'allow' });
+    expect(await down.ask('pre_action', { tool: 'rm', arguments: {} })).toMatchObject({
+      decision: 'block',
+      reason: 'never',
+    });
+    await down.tell('post_action', { tool: 'bash', arguments: {}, result: { success: true } });
+    await down.tell('session_end', {});
+    return engine;
+  }
+
+  async function heardThere(t: TestHouse): Promise<void> {
+    const kinds = async () => (await t.all()).map(({ event: kind }) => kind).filter((kind) => WORTH_TELLING.has(kind));
+    await expect
+      .poll(kinds, { timeout: 10_000 })
+      .toEqual(['tool.requested', 'tool.requested', 'tool.completed', 'session.closed']);
+  }
+  const WORTH_TELLING = new Set(['tool.requested', 'tool.completed', 'session.closed']);
+
+  test('over HTTP', async () => {
+    const { url, t } = await openDoor();
+    await supervised({ url: `${url}/ahp`, token: 'its-token' });
+    await heardThere(t);
+  });
+
+  test('over WebSocket', async () => {
+    const { url, t } = await openDoor();
+    await supervised({ url: `${url.replace('http', 'ws')}/ahp`, api_key: 'its-name' });
+    await heardThere(t);
+  });
+
+  test('over a Unix socket', async () => {
+    const socket = join(await tempDir(), 'ahp.sock');
+    const { t } = await openDoor({ socket });
+    await supervised({ socket });
+    await heardThere(t);
+  });
+
+  test('over the input and output of a program', async () => {
+    const engine = await supervised({ command: await program() });
+    await engine.told();
+  }, 90_000);
+});
+
+/** `tollbridge ahp --stdio` with the same rules, in a house of its own. */
+async function program(): Promise<string[]> {
+  const dir = await tempDir();
+  const config = join(dir, 'tollbridge.yaml');
+  const indented = RULES.split('\n').map((line) => `  ${line}\n`);
+  await writeFile(config, `rules:\n${indented.join('')}`);
+  const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
+  const where = ['--data', join(dir, 'data'), '--config', config];
+  return [process.execPath, '--import', 'tsx', main, 'ahp', '--stdio', ...where];
+}
 
 test('a socket that is in use, and a file that is no socket, are left alone', async () => {
   const dir = await tempDir();

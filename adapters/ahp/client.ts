@@ -20,6 +20,7 @@ import { createReasking } from './reasking.ts';
 import { createTelling } from './telling.ts';
 import type { AhpEvent } from './translate.ts';
 import { toCoreDecision, toWireQuestion, toWireTelling } from './upstream.ts';
+import { createWorkers } from './working.ts';
 
 export interface Upstream extends PolicyEngine {
   /** Something to tell it when there is time. Old news is dropped for new, but never how a run went. */
@@ -57,6 +58,7 @@ export function createUpstream(config: UpstreamConfig, deps: Pick<Deps, 'log' | 
   const { timeout_ms: timeoutMs = TIMEOUT_MS, on_failure: onFailure = 'block', queue: most = QUEUE } = config;
   const name = `ahp:${config.name ?? config.url?.replace(/[?#].*$/, '') ?? config.socket ?? config.command?.[0] ?? 'harness'}`;
   const hop = config.hop ?? `tollbridge@${process.pid}`;
+  const workers = createWorkers(hop);
   const closing = manyMayListen(new AbortController());
   let connected: Promise<Asking> | undefined;
   let rest = FIRST_REST_MS;
@@ -107,7 +109,7 @@ export function createUpstream(config: UpstreamConfig, deps: Pick<Deps, 'log' | 
 
   /** What it says now, in our words; `defer` as it said it. */
   async function ask(action: Action, signal: AbortSignal): Promise<Decision> {
-    const question = toWireQuestion(action, hop, deps.clock.now());
+    const question = toWireQuestion(action, workers.whoAsks(action), deps.clock.now());
     if (!question)
       return { verdict: 'allow', code: 'no_objection', reason: `${name} is not asked about this`, engine: name };
     try {
@@ -173,7 +175,7 @@ export function createUpstream(config: UpstreamConfig, deps: Pick<Deps, 'log' | 
         const from = { stream: { of: 'all' }, after: 'now' } as const;
         for await (const event of bridge.follow(actor, from, closing.signal)) {
           reasking?.heard(event, bridge);
-          const told = toWireTelling(event, hop);
+          const told = toWireTelling(event, workers.whoTells(event));
           if (told) telling.tell(told);
         }
       })().catch((cause) => deps.log.error({ err: cause }, 'an outside harness is no longer told what happens'));

@@ -322,9 +322,10 @@ function whyNot(cause: unknown): Ruled {
 }
 
 export function openingOf(event: AhpEvent, framework: string | undefined) {
+  const via = viaOf(event.metadata);
   return {
     input: { ahp: { first_event: event.event_type, session_id: event.session_id } },
-    metadata: { claimed_at: event.timestamp, ...(framework && { framework }) },
+    metadata: { claimed_at: event.timestamp, ...(framework && { framework }), ...(via.length > 0 && { via }) },
     ...traceOf(event),
   };
 }

@@ -17,7 +17,7 @@ import type { AhpSettings } from './config.ts';
 import { extOf, openingOf, says } from './decide.ts';
 import { isObject } from './decode.ts';
 import { PROTOCOL_NAME, type Run, type Runs } from './runs.ts';
-import { type AhpEvent, fingerprint, readCall } from './translate.ts';
+import { type AhpEvent, fingerprint, readCall, viaOf } from './translate.ts';
 
 export interface Observer {
   take(event: AhpEvent, actor: Actor, framework?: string): Promise<void>;
@@ -242,6 +242,8 @@ export function createObserver({ bridge, runs, settings, deps }: ObserverDeps): 
   }
 
   async function take(event: AhpEvent, actor: Actor, framework?: string): Promise<void> {
+    // Our own news, come back through someone we told it to: written down again it would go round for ever.
+    if (viaOf(event.metadata).includes(settings.hop)) return;
     await runs.inOrder(actor, event, async () => {
       if (event.event_type === 'session_end') return await sessionEnd(actor, event);
       const row = ['run_lifecycle', 'task_list', 'verification'].includes(event.event_type);

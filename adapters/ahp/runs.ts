@@ -115,7 +115,7 @@ export function createRuns(bridge: Bridge, settings: AhpSettings, deps: Pick<Dep
   }
 
   /** The agent's id may have stood for sessions that are closed by now; the next one goes by the next number. */
-  async function findSession(actor: Actor, wireId: string, make: boolean): Promise<string | undefined> {
+  async function findSession(actor: Actor, wireId: string, make?: Opening): Promise<string | undefined> {
     const scope = scopeOf(actor);
     for (let count = 1; ; count += 1) {
       const wire_id = `session:${wireId}${count === 1 ? '' : `#${count}`}`;
@@ -129,7 +129,7 @@ export function createRuns(bridge: Bridge, settings: AhpSettings, deps: Pick<Dep
       const body = {
         workspace_id: await workspace(actor),
         ...(settings.persona && { persona_id: settings.persona }),
-        metadata: { ahp: { session_id: wireId } },
+        metadata: { ahp: { session_id: wireId, ...(make.metadata?.via && { via: make.metadata.via }) } },
       };
       const { resource } = await bridge.submit({ kind: 'session.create', actor, body });
       const to = { object: 'session', id: resource.id };
@@ -152,12 +152,12 @@ export function createRuns(bridge: Bridge, settings: AhpSettings, deps: Pick<Dep
     });
   }
 
-  function session(actor: Actor, wireId: string): Promise<string> {
-    return once(sessions, keyOf(actor, wireId), () => findSession(actor, wireId, true) as Promise<string>);
+  function session(actor: Actor, wireId: string, opening: Opening): Promise<string> {
+    return once(sessions, keyOf(actor, wireId), () => findSession(actor, wireId, opening) as Promise<string>);
   }
 
   async function make(actor: Actor, place: Place, opening: Opening, fresh: boolean): Promise<Run> {
-    const sessionId = await session(actor, place.session_id);
+    const sessionId = await session(actor, place.session_id, opening);
     const found = fresh ? undefined : await leftOpen(actor, sessionId, place.agent_id);
     const parent = found ? undefined : parentOf(actor, place);
     const { agent_id, depth } = place;
@@ -265,13 +265,13 @@ export function createRuns(bridge: Bridge, settings: AhpSettings, deps: Pick<Dep
 
     async found(actor, place) {
       const key = pairKey(actor, place);
-      const sessionId = runs.has(key) ? undefined : await findSession(actor, place.session_id, false);
+      const sessionId = runs.has(key) ? undefined : await findSession(actor, place.session_id);
       const left = sessionId && (await leftOpen(actor, sessionId, place.agent_id));
       return left ? await once(runs, key, () => make(actor, place, { input: {} }, false)) : await runs.get(key);
     },
 
     async sessionOf(actor, wireId) {
-      return (await sessions.get(keyOf(actor, wireId))) ?? (await findSession(actor, wireId, false));
+      return (await sessions.get(keyOf(actor, wireId))) ?? (await findSession(actor, wireId));
     },
 
     async end(run, end, facts) {
@@ -286,7 +286,7 @@ export function createRuns(bridge: Bridge, settings: AhpSettings, deps: Pick<Dep
     },
 
     async closeSession(actor, wireId) {
-      const sessionId = await (sessions.get(keyOf(actor, wireId)) ?? findSession(actor, wireId, false));
+      const sessionId = await (sessions.get(keyOf(actor, wireId)) ?? findSession(actor, wireId));
       sessions.delete(keyOf(actor, wireId));
       for (const run of ofSession(actor, wireId)) forget(run);
       if (sessionId) await bridge.submit({ kind: 'session.close', actor, body: { session_id: sessionId } });

@@ -39,7 +39,8 @@ export const LOCAL_AGENT: Actor = { id: 'agent:local', kind: 'agent', scopes: ['
 
 /** Any harness behind this door; it is closed with it. */
 export async function openHarnessDoor(harness: Harness, settings: AhpSettings, deps: Deps): Promise<Closable> {
-  const sockets = createSocketServer({ frameLimit: settings.lineLimit, binary: 'ignore' });
+  // A frame that is too long is refused in words; only one far too long costs the connection.
+  const sockets = createSocketServer({ frameLimit: 2 * settings.lineLimit, binary: 'ignore' });
 
   async function admit(request: IncomingMessage, query: string): Promise<Actor> {
     const [key, ...more] = request.headersDistinct['x-api-key'] ?? [];
@@ -132,7 +133,9 @@ export async function openHarnessDoor(harness: Harness, settings: AhpSettings, d
       const talk = converse(harness, { actor, gone: peer.signal, send, log });
       return {
         message(text) {
-          talk.hear(text).catch((cause) => log.error({ err: cause }, 'a message failed'));
+          const long = text.length > settings.lineLimit && `a frame is longer than ${settings.lineLimit} bytes`;
+          const done = long ? talk.passOver(text.slice(0, 4096), long) : talk.hear(text);
+          done.catch((cause) => log.error({ err: cause }, 'a message failed'));
         },
       };
     });

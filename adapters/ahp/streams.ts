@@ -3,15 +3,18 @@
  * be open at once; answers go out as they come. The same request again gets the same answer.
  */
 import type { Readable, Writable } from 'node:stream';
-import type { Actor, JsonObject, Logger } from '../../src/index.ts';
+import { type Actor, asFault, type JsonObject, type Logger } from '../../src/index.ts';
 import { type JsonBounds, parseJsonText } from '../../src/wire/body.ts';
 import { lineWriter, readLines } from '../../src/wire/ndjson.ts';
 import type { Caller, Harness } from './harness.ts';
 import { manyMayListen, wait } from './patience.ts';
+import { refuseUnread } from './unread.ts';
 
 export interface Conversation {
   /** Resolves once the text is dealt with. */
   hear(text: string): Promise<void>;
+  /** One that is not read any further than this. */
+  passOver(head: string, why: string): Promise<void>;
 }
 
 export interface ConversationOptions {
@@ -71,13 +74,22 @@ export function converse(harness: Harness, options: ConversationOptions): Conver
     return response;
   }
 
+  async function passOver(head: string, why: string): Promise<void> {
+    log.warn({ why }, 'a message was not read');
+    const refusal = refuseUnread(head, why);
+    if (refusal && !gone.aborted) await send(JSON.stringify(refusal));
+  }
+
   return {
+    passOver,
     async hear(text) {
       let message: unknown;
       try {
         message = parseJsonText(text, JSON_BOUNDS);
       } catch (cause) {
-        log.warn({ why: cause instanceof Error ? cause.message : 'unreadable' }, 'a message was dropped');
+        const why = cause instanceof Error ? cause.message : 'unreadable';
+        if (asFault(cause).kind === 'payload_too_large') return await passOver(text, why);
+        log.warn({ why }, 'a message was dropped');
         return;
       }
       const { id } = (message ?? {}) as { id?: unknown };
@@ -115,7 +127,7 @@ export async function serveLines(
   const conversation = converse(harness, { actor, gone: gone.signal, send: write, log });
   const busy = new Set<Promise<void>>();
   output.once('close', () => gone.abort());
-  const skipped = (why: string) => log.warn({ why }, 'a line was skipped');
+  const skipped = (why: string, head: string) => void conversation.passOver(head, why).catch(() => {});
   for await (const line of readLines(input, { limit, skipped })) {
     const work = conversation
       .hear(line)

@@ -3,21 +3,21 @@ import { type EventType, eventRow, type Family, heard } from '../../mappings/ahp
 import type { Action, CoreEvent, Decision, Json, JsonObject } from '../../src/index.ts';
 import { isObject } from './decode.ts';
 import { type AhpEvent, hashOf } from './translate.ts';
+import type { Worker } from './working.ts';
 
 /** The question to put to a harness; undefined for what it has no word for, on which it then has no opinion. */
-export function toWireQuestion(action: Action, hop: string, now: string): AhpEvent | undefined {
+export function toWireQuestion(action: Action, { agent_id, depth, via }: Worker, now: string): AhpEvent | undefined {
   const asked = questionOf(action);
   if (!asked) return undefined;
-  const { agent_id, depth, via } = action.attributes ?? {};
   const server = action.kind === 'tool' && action.server ? { mcp_server: action.server } : {};
   return {
     event_type: asked.type,
     session_id: action.session_id ?? action.workspace_id,
-    agent_id: typeof agent_id === 'string' ? agent_id : action.actor.id,
+    agent_id,
     timestamp: now,
-    depth: typeof depth === 'number' ? depth : 0,
+    depth,
     payload: asked.payload,
-    metadata: { via: [...(Array.isArray(via) ? (via as readonly string[]) : []), hop], ...server },
+    metadata: { via, ...server },
   };
 }
 
@@ -148,16 +148,16 @@ function promptIn({ arguments: args }: Action, payload: Json): JsonObject | unde
 // ---- What is only told ----
 
 /** Events of ours as a harness hears them. Most are nothing to it. */
-export function toWireTelling(event: CoreEvent, hop: string): AhpEvent | undefined {
+export function toWireTelling(event: CoreEvent, { agent_id, depth, via }: Worker): AhpEvent | undefined {
   const told = tellingOf(event);
   if (!told) return undefined;
   return {
     ...told,
     session_id: event.session_id ?? event.workspace_id ?? '',
-    agent_id: event.actor ?? 'tollbridge',
+    agent_id,
     timestamp: event.created_at,
-    depth: 0,
-    metadata: { via: [hop] },
+    depth,
+    metadata: { via },
   };
 }
 

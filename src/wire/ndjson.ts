@@ -7,11 +7,12 @@ import type { Readable, Writable } from 'node:stream';
 export interface LineOptions {
   /** Bytes, without the newline. */
   readonly limit: number;
-  /** Told once for every line that was skipped. */
-  readonly skipped?: (why: string) => void;
+  /** Told once for every line that was skipped, and how it began if it was too long. */
+  readonly skipped?: (why: string, head: string) => void;
 }
 
 const NEWLINE = 0x0a;
+const HEAD_BYTES = 4096;
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /** Lines without their ends; empty ones are left out. Ends with the stream, also when that breaks off. */
@@ -19,21 +20,29 @@ export async function* readLines(stream: Readable, { limit, skipped }: LineOptio
   let pieces: Buffer[] = [];
   let size = 0;
   let over = false;
+  let head = '';
+
+  /** What is known to be too long is not kept, except for how it began. */
+  const giveUp = (more: Buffer) => {
+    if (!over) head = Buffer.concat([...pieces, more.subarray(0, HEAD_BYTES)]).toString('utf8', 0, HEAD_BYTES);
+    over = true;
+    pieces = [];
+  };
 
   const finish = (last: Buffer): string | undefined => {
+    if (size + last.length > limit) giveUp(last);
     const whole = over ? undefined : pieces.length === 0 ? last : Buffer.concat([...pieces, last]);
-    const long = over || size + last.length > limit;
     pieces = [];
     size = 0;
     over = false;
-    if (long || !whole) {
-      skipped?.(`a line is longer than ${limit} bytes`);
+    if (!whole) {
+      skipped?.(`a line is longer than ${limit} bytes`, head);
       return undefined;
     }
     try {
       return utf8.decode(whole).trim() || undefined;
     } catch {
-      skipped?.('a line is not UTF-8');
+      skipped?.('a line is not UTF-8', '');
       return undefined;
     }
   };
@@ -49,10 +58,8 @@ export async function* readLines(stream: Readable, { limit, skipped }: LineOptio
       }
       const rest = bytes.subarray(from);
       size += rest.length;
-      if (size > limit) {
-        over = true;
-        pieces = [];
-      } else if (rest.length > 0) pieces.push(rest);
+      if (size > limit) giveUp(rest);
+      else if (rest.length > 0) pieces.push(rest);
     }
     const line = size > 0 ? finish(Buffer.alloc(0)) : undefined;
     if (line) yield line;

@@ -52,6 +52,12 @@ export const DIFFERENCES: readonly Difference[] = [
     instead: (came) => expectCode(came, -32600),
   },
   {
+    name: 'what is too deep to read is refused',
+    why: 'the recorded server drops a question nested deeper than its reader goes, and agents take silence for a yes',
+    applies: (sent, recorded) => recorded === undefined && sent?.method === 'ahp/event' && isDeep(sent),
+    instead: (came, sent) => expectDecision(came?.result, sent.params.event_type),
+  },
+  {
     name: 'typed events are decided',
     why: 'an error is taken for a yes by agents that fail open, so these are always answered with a decision of their family; a payload that cannot be read is refused in it',
     applies: (sent, recorded) =>
@@ -93,6 +99,11 @@ export const DIFFERENCES: readonly Difference[] = [
     instead: (came) => expectCode(came, -32602),
   },
 ];
+
+function isDeep(value: Frame, left = 127): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return left === 0 || Object.values(value).some((inner) => isDeep(inner, left - 1));
+}
 
 function isRequest(sent: Frame): boolean {
   return sent?.id !== undefined;
