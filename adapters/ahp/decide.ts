@@ -58,12 +58,8 @@ export interface DeciderDeps {
 }
 
 export function createDecider({ bridge, runs, rulings, settings, deps }: DeciderDeps): Decider {
-  async function openRun({ actor, framework }: Asker, event: AhpEvent): Promise<Run> {
-    return await runs.caughtUp(actor, event, () => openingOf(event, framework));
-  }
-
   async function ruleOn(event: AhpEvent, asker: Asker, question: Omit<Question, 'ext'>) {
-    const run = await openRun(asker, event);
+    const run = await runs.caughtUp(asker.actor, event, () => openingOf(event, asker.framework));
     const answered = await rulings.ask(
       asker.actor,
       run,
@@ -244,10 +240,10 @@ export function createDecider({ bridge, runs, rulings, settings, deps }: Decider
     return { payload, ...(await ruleOn(event, held, { action })) };
   }
 
-  async function answer(event: AhpEvent, asker: Asker): Promise<JsonObject> {
+  function answer(event: AhpEvent, asker: Asker): Promise<JsonObject> {
     const family = familyOf(event.event_type);
-    if (family !== 'generic') return await families[family](event, asker);
-    return event.event_type === 'pre_prompt' ? await prePrompt(event, asker) : await preAction(event, asker);
+    if (family !== 'generic') return families[family](event, asker);
+    return event.event_type === 'pre_prompt' ? prePrompt(event, asker) : preAction(event, asker);
   }
 
   return {

@@ -134,21 +134,19 @@ export function createHarness(
     return Number(minor ?? 0) <= 2;
   }
 
-  async function requested(method: string, params: Json, caller: Caller, id: string): Promise<Json> {
+  function requested(method: string, params: Json, caller: Caller, id: string): Promise<Json> {
     switch (method as Method) {
       case 'ahp/handshake':
-        return await handshake(params, caller);
+        return handshake(params, caller);
       case 'ahp/event':
-        return await event(params, caller, id);
+        return event(params, caller, id);
       case 'ahp/query': {
         const query = read(shapes.QueryRequest, params) as unknown as Parameters<typeof queries.answer>[0];
         requireGreeting(query, caller);
-        return await within(patience(caller, settings.holdMs, true), (held) =>
-          queries.answer(query, caller.actor, held),
-        );
+        return within(patience(caller, settings.holdMs, true), (held) => queries.answer(query, caller.actor, held));
       }
       case 'ahp/batch':
-        return await batch(params, caller, id);
+        return batch(params, caller, id);
       default:
         throw new Refusal(-32601, 'Method not found');
     }
@@ -196,7 +194,7 @@ export function createHarness(
     }
   }
 
-  async function event(params: Json, caller: Caller, id: string): Promise<JsonObject> {
+  function event(params: Json, caller: Caller, id: string): Promise<JsonObject> {
     const read = readEvent(params);
     requireGreeting(read, caller);
     const { event_type } = read;
@@ -206,7 +204,7 @@ export function createHarness(
     if (!eventRow(event_type).answer) {
       throw new Refusal(-32602, `Fire-and-forget event ${event_type} must be sent as a notification`);
     }
-    return await decided(read, askerOf(read, caller, true, id));
+    return decided(read, askerOf(read, caller, true, id));
   }
 
   async function batch(params: Json, caller: Caller, id: string): Promise<JsonObject> {
@@ -314,8 +312,8 @@ export function createHarness(
     return { until: wait(ms, gone, closing.signal), hold };
   }
 
-  async function decided(event: AhpEvent, asker: Asker): Promise<JsonObject> {
-    return await within(asker.patience, () => decider.decide(event, asker));
+  function decided(event: AhpEvent, asker: Asker): Promise<JsonObject> {
+    return within(asker.patience, () => decider.decide(event, asker));
   }
 
   function errorOf(thrown: unknown): { code: number; message: string } {

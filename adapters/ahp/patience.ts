@@ -4,69 +4,75 @@
  */
 import { setMaxListeners } from 'node:events';
 
-export interface Wait {
-  readonly over: boolean;
-  /** The same, for whoever takes signals. */
-  readonly signal: AbortSignal;
-  /** Calls back once, at the end; at once when that has been. Returns what calls it off. */
-  whenOver(what: () => void): () => void;
-  /** It was not needed to the end. */
-  release(): void;
-}
-
 /** Fires for as many as like to hear it. */
 export function manyMayListen(controller: AbortController): AbortController {
   setMaxListeners(0, controller.signal);
   return controller;
 }
 
-export function wait(ms: number, ...others: readonly AbortSignal[]): Wait {
-  const heard = new Set<() => void>();
-  let over = false;
-  let controller: AbortController | undefined;
-  const stop = () => {
-    if (over) return;
-    over = true;
-    release();
-    controller?.abort();
-    for (const what of heard) what();
-  };
-  const timer = setTimeout(stop, ms);
-  const release = () => {
-    clearTimeout(timer);
-    for (const other of others) crowdOf(other).delete(stop);
-  };
-  for (const other of others) {
-    if (other.aborted) stop();
-    else crowdOf(other).add(stop);
+export class Wait {
+  readonly #timer: NodeJS.Timeout;
+  readonly #others: readonly AbortSignal[];
+  #over = false;
+  #controller: AbortController | undefined;
+  #heard: Set<() => void> | undefined;
+
+  constructor(ms: number, others: readonly AbortSignal[]) {
+    this.#others = others;
+    this.#timer = setTimeout(stop, ms, this);
+    for (const other of others) {
+      if (other.aborted) this.stop();
+      else crowdOf(other).add(this);
+    }
   }
-  return {
-    get over() {
-      return over;
-    },
-    get signal() {
-      controller ??= manyMayListen(new AbortController());
-      if (over) controller.abort();
-      return controller.signal;
-    },
-    whenOver(what) {
-      if (over) what();
-      else heard.add(what);
-      return () => void heard.delete(what);
-    },
-    release,
-  };
+
+  /** The same, for whoever takes signals. */
+  get signal(): AbortSignal {
+    this.#controller ??= manyMayListen(new AbortController());
+    if (this.#over) this.#controller.abort();
+    return this.#controller.signal;
+  }
+
+  /** Calls back once, at the end; at once when that has been. Returns what calls it off. */
+  whenOver(what: () => void): () => void {
+    if (this.#over) what();
+    this.#heard ??= new Set();
+    this.#heard.add(what);
+    return () => void this.#heard?.delete(what);
+  }
+
+  /** It was not needed to the end. */
+  release(): void {
+    clearTimeout(this.#timer);
+    for (const other of this.#others) crowds.get(other)?.delete(this);
+  }
+
+  stop(): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.release();
+    this.#controller?.abort();
+    for (const what of this.#heard ?? []) what();
+  }
+}
+
+export function wait(ms: number, ...others: readonly AbortSignal[]): Wait {
+  return new Wait(ms, others);
+}
+
+function stop(what: Wait): void {
+  what.stop();
 }
 
 /** Everyone who waits on the same signal behind one listener: questions come and go, the connection stays. */
-const crowds = new WeakMap<AbortSignal, Set<() => void>>();
+const crowds = new WeakMap<AbortSignal, Set<Wait>>();
 
-function crowdOf(signal: AbortSignal): Set<() => void> {
+function crowdOf(signal: AbortSignal): Set<Wait> {
   const known = crowds.get(signal);
   if (known) return known;
-  const crowd = new Set<() => void>();
+  const crowd = new Set<Wait>();
   crowds.set(signal, crowd);
-  signal.addEventListener('abort', () => [...crowd].forEach((stop) => void stop()), { once: true });
+  signal.addEventListener('abort', () => [...crowd].forEach(stop), { once: true });
   return crowd;
 }
 

@@ -17,7 +17,7 @@ import {
   type Row,
 } from '../../src/index.ts';
 import { pause, type Wait } from './patience.ts';
-import type { Asked, Run } from './runs.ts';
+import type { Run } from './runs.ts';
 import { type Ruled, ruledBy } from './translate.ts';
 
 export interface Patience {
@@ -50,39 +50,45 @@ const LOOK_MS = 100;
 type State = AskRecord['state'];
 
 export function createRulings(bridge: Bridge, ids: Ids): Rulings {
-  async function propose(actor: Actor, run: Run, { action, ext, trace_id }: Question, callId: string | undefined) {
-    return (await bridge.submit({
+  type Proposed = Accepted<'action.propose'> & { readonly decision: Decision };
+
+  function propose(actor: Actor, run: Run, { action, ext, trace_id }: Question, callId: string | undefined) {
+    return bridge.submit({
       kind: 'action.propose',
       actor,
       body: { task_id: run.taskId, action: { ...action, ...(callId && { tool_call_id: callId }) }, wait_ms: 0 },
       ...(ext && { ext }),
       ...(trace_id && { trace_id }),
-    })) as Accepted<'action.propose'> & { decision: Decision };
+    }) as Promise<Proposed>;
   }
 
-  /** After a restart the question may still stand in the log, under the call it was asked for. */
-  async function stillAsked(actor: Actor, run: Run, fingerprint: string): Promise<Asked | undefined> {
+  /** After a restart questions may still stand in the log, under the calls they were asked for. Looked up once. */
+  async function stillAsked(actor: Actor, run: Run): Promise<void> {
     const where = { task_id: run.taskId };
-    const { data } = await bridge.list<AskRecord & Row>(actor, { object: 'ask', where, newestFirst: true, limit: 50 });
-    const ask = data.find(
-      ({ tool_call_id, used_at, state }) =>
-        tool_call_id?.endsWith(`.${fingerprint}`) && !used_at && state !== 'canceled',
-    );
-    return ask && { call_id: ask.tool_call_id as string, ask_id: ask.id, taken: false };
+    const { data } = await bridge.list<AskRecord & Row>(actor, { object: 'ask', where, newestFirst: true, limit: 200 });
+    for (const { id, tool_call_id, used_at, state } of data) {
+      const fingerprint = tool_call_id?.split('.').at(-1);
+      if (!tool_call_id || !fingerprint || used_at || state === 'canceled' || run.asked.has(fingerprint)) continue;
+      run.asked.set(fingerprint, { call_id: tool_call_id, ask_id: id, taken: false });
+    }
   }
 
-  async function known(actor: Actor, run: Run, fingerprint: string): Promise<Asked | undefined> {
-    const asked = run.asked.get(fingerprint);
-    if (asked || run.asksKnown) return asked;
-    const found = await stillAsked(actor, run, fingerprint);
-    if (found) run.asked.set(fingerprint, found);
-    return found;
+  async function lookUp(actor: Actor, run: Run): Promise<void> {
+    run.asksKnown ||= stillAsked(actor, run);
+    try {
+      await run.asksKnown;
+      run.asksKnown = true;
+    } catch (cause) {
+      run.asksKnown = false;
+      throw cause;
+    }
   }
 
   async function ask(actor: Actor, run: Run, question: Question, patience: Patience): Promise<Answered> {
     const { fingerprint } = question;
     for (;;) {
-      const before = fingerprint ? await known(actor, run, fingerprint) : undefined;
+      if (fingerprint && run.asksKnown !== true) await lookUp(actor, run);
+      const before = fingerprint ? run.asked.get(fingerprint) : undefined;
       const callId = fingerprint ? (before?.call_id ?? `${ids.next('call')}.${fingerprint}`) : undefined;
       const first = await propose(actor, run, question, callId);
       const askId = first.details?.ask_id as string | undefined;

@@ -42,8 +42,8 @@ export interface Run extends Place {
   /** Calls that were let through and have no result yet, by fingerprint, oldest first. */
   readonly open: Map<string, { readonly id: string; readonly tool: string }[]>;
   readonly asked: Map<string, Asked>;
-  /** No question was asked before this process knew of it. */
-  readonly asksKnown: boolean;
+  /** No question stands that this process does not know of; false until someone looks, who may be waited for. */
+  asksKnown: boolean | Promise<void>;
   prompts: number;
   spans: number;
   model: { readonly provider: string; readonly model: string } | undefined;
