@@ -44,7 +44,7 @@ export interface EventRow {
 
 // biome-ignore format: one event per line reads as the page of a specification
 export const EVENTS = [
-  { wire: 'pre_action', dir: '<->', answer: 'generic', batch: true, action: 'tool', facts: ['tool.requested'] },
+  { wire: 'pre_action', dir: '<->', answer: 'generic', batch: true, action: 'tool', facts: ['tool.requested'], why: 'agent.tool_use is left out: it would say the same twice' },
   { wire: 'pre_prompt', dir: '<->', answer: 'generic', batch: true, action: 'prompt', effect: 'none', facts: ['user.message', 'span.started'] },
   { wire: 'post_action', dir: '<->', batch: true, facts: ['tool.completed', 'tool.failed'], why: 'agent.tool_result is left out: it would say the same twice' },
   { wire: 'post_response', dir: '<->', batch: true, facts: ['agent.message', 'span.completed', 'vendor.tollbridge.usage'] },

@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { AhpEvent } from '../adapters/ahp/translate.ts';
 import type { Actor } from '../src/model/actions.ts';
 import { scriptedAgent } from './support/agents.ts';
-import { event, type Said } from './support/ahp.ts';
+import { event, openAgent, type Said } from './support/ahp.ts';
 import { harness, type Script, upstream, WELCOME } from './support/ahp-harness.ts';
 import { openTestHouse, says } from './support/house.ts';
 
@@ -54,6 +54,44 @@ test('a harness is told of sessions, runs, calls and answers, in the order of th
   expect(told(heard).find(({ params }) => params.event_type === 'post_response')?.params.payload).toEqual({
     response_text: 'all done',
   });
+});
+
+test('a run told to us is told on as it came: its waiting, its plan and its checks', async () => {
+  const { path, heard } = await harness(allow);
+  const engine = upstream({ socket: path, timeout_ms: 5_000 });
+  const rules = '- { id: ask, when: { kind: tool }, then: ask, say: a person decides }';
+  const agent = await openAgent({ rules, config: { timeout_ms: 300, settle_ms: 5_000 } });
+  engine.listen(agent.t.bridge, KEEPER);
+  const run = { run_id: 'r', session_id: 's', updated_at: 't' };
+  const plan = [
+    { id: 'one', title: 'look', status: 'completed' },
+    { id: 'two', title: 'mend', status: 'skipped', depends_on: ['one'] },
+  ];
+  const checks = [{ id: 'c', subject: 'tests', status: 'failed' }];
+  await agent.tell('run_lifecycle', { ...run, status: 'executing' });
+  await agent.tell('task_list', { ...run, tasks: plan });
+  expect(await agent.ask('pre_action', { tool: 'bash', arguments: {} })).toMatchObject({ decision: 'escalate' });
+  const [ask] = await agent.t.asks((await agent.task()).id);
+  await agent.t.answer(ask!.id, { approved: false, reason: 'no' });
+  await agent.tell('run_lifecycle', { ...run, status: 'completed', result_summary: 'nearly' });
+  await agent.tell('verification', { ...run, status: 'failed', checks, residual_risks: ['all of it'] });
+  await expect.poll(() => told(heard).at(-1)?.params.event_type).toBe('verification');
+  const { id } = await agent.task();
+  const contracts = told(heard).filter(({ params }) => params.payload.run_id !== undefined);
+  expect(contracts.every(({ params }) => params.payload.run_id === id && params.agent_id === 'a')).toBe(true);
+  const said = contracts.map(({ params }) => {
+    const { run_id: _, session_id: _s, updated_at: _u, ...rest } = params.payload;
+    return [params.event_type, rest];
+  });
+  expect(said).toEqual([
+    ['run_lifecycle', { status: 'created' }],
+    ['run_lifecycle', { status: 'executing' }],
+    ['task_list', { tasks: plan }],
+    ['run_lifecycle', { status: 'executing', metadata: { waiting_for: 'authorization' } }],
+    ['run_lifecycle', { status: 'executing' }],
+    ['run_lifecycle', { status: 'completed', result_summary: 'nearly' }],
+    ['verification', { status: 'failed', checks, residual_risks: ['all of it'] }],
+  ]);
 });
 
 describe('news', () => {

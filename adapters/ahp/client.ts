@@ -15,11 +15,12 @@ import { type Asking, createAsking } from './asking.ts';
 import type { UpstreamConfig } from './config.ts';
 import { HarnessError } from './harness-error.ts';
 import { type Credential, openLink } from './links.ts';
+import { toWireNews } from './news.ts';
 import { manyMayListen } from './patience.ts';
 import { createReasking } from './reasking.ts';
 import { createTelling } from './telling.ts';
 import type { AhpEvent } from './translate.ts';
-import { toCoreDecision, toWireQuestion, toWireTelling } from './upstream.ts';
+import { toCoreDecision, toWireQuestion } from './upstream.ts';
 import { createWorkers } from './working.ts';
 
 export interface Upstream extends PolicyEngine {
@@ -175,8 +176,7 @@ export function createUpstream(config: UpstreamConfig, deps: Pick<Deps, 'log' | 
         const from = { stream: { of: 'all' }, after: 'now' } as const;
         for await (const event of bridge.follow(actor, from, closing.signal)) {
           reasking?.heard(event, bridge);
-          const told = toWireTelling(event, workers.whoTells(event));
-          if (told) telling.tell(told);
+          for (const news of toWireNews(event, workers.whoTells(event))) telling.tell(news);
         }
       })().catch((cause) => deps.log.error({ err: cause }, 'an outside harness is no longer told what happens'));
     },

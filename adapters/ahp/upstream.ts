@@ -1,8 +1,8 @@
-/** What of ours goes to an outside harness, and what its word means here. Pure. */
+/** What of ours is put to an outside harness as a question, and what its word means here. Pure. */
 import { type EventType, eventRow, type Family, heard } from '../../mappings/ahp.ts';
-import type { Action, CoreEvent, Decision, Json, JsonObject } from '../../src/index.ts';
+import type { Action, Decision, Json, JsonObject } from '../../src/index.ts';
 import { isObject } from './decode.ts';
-import { type AhpEvent, hashOf } from './translate.ts';
+import type { AhpEvent } from './translate.ts';
 import type { Worker } from './working.ts';
 
 /** The question to put to a harness; undefined for what it has no word for, on which it then has no opinion. */
@@ -143,94 +143,4 @@ function promptIn({ arguments: args }: Action, payload: Json): JsonObject | unde
     ...args,
     input: { ...input, parts: [{ type: 'text', text, visibility: 'public' }, ...rest] as unknown as Json },
   };
-}
-
-// ---- What is only told ----
-
-/** Events of ours as a harness hears them. Most are nothing to it. */
-export function toWireTelling(event: CoreEvent, { agent_id, depth, via }: Worker): AhpEvent | undefined {
-  const told = tellingOf(event);
-  if (!told) return undefined;
-  return {
-    ...told,
-    session_id: event.session_id ?? event.workspace_id ?? '',
-    agent_id,
-    timestamp: event.created_at,
-    depth,
-    metadata: { via },
-  };
-}
-
-const RUN_WORDS: Readonly<Record<string, string>> = {
-  'task.submitted': 'created',
-  'task.started': 'executing',
-  'task.completed': 'completed',
-  'task.failed': 'failed',
-  'task.canceled': 'cancelled',
-};
-
-function tellingOf({ event, payload, task_id, session_id, created_at }: CoreEvent) {
-  const status = RUN_WORDS[event];
-  if (status) {
-    const outcome = (payload.outcome ?? {}) as JsonObject;
-    const failure = ((payload.task as JsonObject | undefined)?.failure ?? {}) as JsonObject;
-    const error = failure.message ?? (status === 'cancelled' ? payload.reason : undefined);
-    return {
-      event_type: 'run_lifecycle' as const,
-      payload: {
-        run_id: task_id ?? '',
-        session_id: session_id ?? '',
-        status,
-        updated_at: created_at,
-        ...(typeof outcome.summary === 'string' && { result_summary: outcome.summary }),
-        ...(typeof error === 'string' && { error }),
-      },
-    };
-  }
-  switch (event) {
-    case 'session.created':
-      return { event_type: 'session_start' as const, payload: { session_id: session_id ?? '' } };
-    case 'session.closed':
-      return { event_type: 'session_end' as const, payload: { session_id: session_id ?? '' } };
-    case 'tool.completed':
-    case 'tool.failed': {
-      const tool = payload.name as Json;
-      // What a call brought is not ours to hand on; whoever has it too can compare.
-      const result = {
-        status: event === 'tool.completed' ? 'success' : 'error',
-        output_hash: `sha256:${hashOf(payload.output ?? null)}`,
-      };
-      return {
-        event_type: 'post_action' as const,
-        payload: { action_type: 'tool_call', tool_name: tool, tool, result },
-      };
-    }
-    case 'agent.message': {
-      const { parts } = (payload.message ?? {}) as { parts?: readonly JsonObject[] };
-      const shown = (parts ?? []).flatMap(({ type, text, visibility }) =>
-        type === 'text' && visibility === 'public' && typeof text === 'string' ? [text] : [],
-      );
-      if (shown.length === 0) return undefined;
-      return { event_type: 'post_response' as const, payload: { response_text: shown.join('\n') } };
-    }
-    case 'vendor.tollbridge.plan': {
-      const entries = (Array.isArray(payload.entries) ? payload.entries : []) as readonly JsonObject[];
-      const tasks = entries.map((entry, index) => ({
-        id: String(index + 1),
-        title: String(entry.content ?? ''),
-        status: entry.status ?? 'pending',
-      }));
-      return {
-        event_type: 'task_list' as const,
-        payload: {
-          run_id: task_id ?? '',
-          session_id: session_id ?? '',
-          tasks,
-          updated_at: created_at,
-        } as unknown as Json,
-      };
-    }
-    default:
-      return undefined;
-  }
 }

@@ -1,0 +1,99 @@
+/** What happens here, as an outside harness hears of it. Most of it is nothing to it, and what a call brought stays here. Pure. */
+import { runStatus } from '../../mappings/ahp.ts';
+import type { CoreEvent, Json, JsonObject, Task } from '../../src/index.ts';
+import { isObject } from './decode.ts';
+import { type AhpEvent, hashOf } from './translate.ts';
+import type { Worker } from './working.ts';
+
+type News = Pick<AhpEvent, 'event_type' | 'payload'>;
+
+export function toWireNews(event: CoreEvent, { agent_id, depth, via }: Worker): readonly AhpEvent[] {
+  return newsOf(event).map((news) => ({
+    ...news,
+    session_id: event.session_id ?? event.workspace_id ?? '',
+    agent_id,
+    timestamp: event.created_at,
+    depth,
+    metadata: { via },
+  }));
+}
+
+function newsOf(happened: CoreEvent): readonly News[] {
+  const { event, payload, session_id } = happened;
+  if (event.startsWith('task.')) return [...lifecycle(happened), ...verification(happened)];
+  switch (event) {
+    case 'session.created':
+      return [{ event_type: 'session_start', payload: { session_id: session_id ?? '' } }];
+    case 'session.closed':
+      return [{ event_type: 'session_end', payload: { session_id: session_id ?? '' } }];
+    case 'tool.completed':
+    case 'tool.failed': {
+      const tool = payload.name as Json;
+      // What a call brought is not ours to hand on; whoever has it too can compare.
+      const result = {
+        status: event === 'tool.completed' ? 'success' : 'error',
+        output_hash: `sha256:${hashOf(payload.output ?? null)}`,
+      };
+      return [{ event_type: 'post_action', payload: { action_type: 'tool_call', tool_name: tool, tool, result } }];
+    }
+    case 'agent.message': {
+      const { parts } = (payload.message ?? {}) as { parts?: readonly JsonObject[] };
+      const shown = (parts ?? []).flatMap(({ type, text, visibility }) =>
+        type === 'text' && visibility === 'public' && typeof text === 'string' ? [text] : [],
+      );
+      return shown.length === 0 ? [] : [{ event_type: 'post_response', payload: { response_text: shown.join('\n') } }];
+    }
+    case 'vendor.tollbridge.plan': {
+      const entries = (Array.isArray(payload.entries) ? payload.entries : []) as readonly JsonObject[];
+      return [{ event_type: 'task_list', payload: { ...contract(happened), tasks: entries.map(planItem) as Json } }];
+    }
+    default:
+      return [];
+  }
+}
+
+/** What the three run contracts have in common. */
+function contract({ task_id, session_id, created_at }: CoreEvent): JsonObject {
+  return { run_id: task_id ?? '', session_id: session_id ?? '', updated_at: created_at };
+}
+
+const WAITING: Readonly<Record<string, string>> = { INPUT_REQUIRED: 'input', AUTH_REQUIRED: 'authorization' };
+
+function lifecycle(happened: CoreEvent): readonly News[] {
+  const { task, outcome, reason } = happened.payload as { task?: Task; outcome?: JsonObject; reason?: Json };
+  const state = runStatus.rows.find(({ core }) => core === task?.status)?.core;
+  if (!task || !state) return [];
+  const status = runStatus.toWire(state);
+  const waiting = WAITING[task.status];
+  const error = task.failure?.message ?? (task.status === 'CANCELED' ? reason : undefined);
+  return [
+    {
+      event_type: 'run_lifecycle',
+      payload: {
+        ...contract(happened),
+        status,
+        ...(typeof outcome?.summary === 'string' && { result_summary: outcome.summary }),
+        ...(typeof error === 'string' && { error }),
+        ...(waiting && { metadata: { waiting_for: waiting } }),
+      },
+    },
+  ];
+}
+
+/** How its checks came out, told after the end as agents of this protocol do. */
+function verification(happened: CoreEvent): readonly News[] {
+  const { metrics } = (happened.payload.outcome ?? {}) as { metrics?: { verification?: unknown } };
+  const checked = metrics?.verification;
+  if (!isObject(checked)) return [];
+  return [{ event_type: 'verification', payload: { ...contract(happened), ...(checked as JsonObject) } }];
+}
+
+/** An entry of a plan; one that came in this protocol goes on as it came. */
+function planItem({ content, status, ext }: JsonObject, index: number): JsonObject {
+  const title = String(content ?? '');
+  const { ahp } = (isObject(ext) ? ext : {}) as { ahp?: unknown };
+  if (!isObject(ahp)) return { id: String(index + 1), title, status: status ?? 'pending' };
+  // What is over without being done was shown with its word in front.
+  const shown = `${ahp.status}: `;
+  return { ...(ahp as JsonObject), title: title.startsWith(shown) ? title.slice(shown.length) : title };
+}
