@@ -1,8 +1,16 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { createAsking } from '../adapters/ahp/asking.ts';
+import { openLink } from '../adapters/ahp/links.ts';
+import { serveUnix } from '../adapters/ahp/server.ts';
 import { serveLines } from '../adapters/ahp/streams.ts';
+import type { AhpEvent } from '../adapters/ahp/translate.ts';
 import type { PolicyEngine, Store } from '../src/ports.ts';
-import { AGENT, openAgent, QUIET } from './support/ahp.ts';
+import { ana } from './support/actors.ts';
+import { AGENT, event, openAgent, QUIET } from './support/ahp.ts';
 import { pulledDisk } from './support/failing-store.ts';
 
 const RULES =
@@ -187,4 +195,34 @@ test('what is kept of a connection to answer repeats alike has a bound', async (
   const asked = (await agent.t.all()).filter(({ event }) => event === 'tool.requested');
   // The second was a repeat; the last would have been one, had two long ones not come between.
   expect(asked).toHaveLength(4);
+});
+
+test('a connection that breaks off mid-question takes nothing with it', async () => {
+  const agent = await openAgent({ rules: RULES, config: { timeout_ms: 20_000 } });
+  const dir = await mkdtemp(join(tmpdir(), 'tollbridge-ahp-'));
+  const path = join(dir, 'ahp.sock');
+  const listening = await serveUnix(path, agent.harness, { lineLimit: 1 << 20 }, { log: QUIET });
+  onTestFinished(async () => {
+    await listening.close();
+    await rm(dir, { recursive: true, force: true });
+  });
+  const connect = async () => {
+    let count = 0;
+    const asking = createAsking(await openLink({ socket: path }, undefined, QUIET), () => `q${++count}`, 60_000);
+    onTestFinished(() => asking.close());
+    await asking.handshake({ session_id: 's', agent_id: 'a' });
+    return asking;
+  };
+  const mail = event('pre_action', { tool_name: 'mail', arguments: { to: 'bo' } }) as unknown as AhpEvent;
+  const first = await connect();
+  const lost = first.event(mail).catch((cause: Error) => cause.message);
+  await expect.poll(async () => (await agent.t.bridge.list(ana, { object: 'ask', limit: 5 })).data.length).toBe(1);
+  await first.close();
+  expect(await lost).toBe('the connection to the harness was lost');
+  const { data } = await agent.t.bridge.list(ana, { object: 'ask', limit: 5 });
+  await agent.t.answer(data[0]!.id, { approved: true });
+  const again = await connect();
+  expect(await again.event(mail)).toMatchObject({ decision: 'allow' });
+  const asks = (await agent.t.all()).filter(({ event: kind }) => kind === 'vendor.tollbridge.ask_opened');
+  expect(asks).toHaveLength(1);
 });
