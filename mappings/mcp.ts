@@ -85,11 +85,12 @@ export const INPUTS: Readonly<Record<string, string>> = {
   'roots/list': 'roots',
 };
 
-/** A list that changed: the notification, and the wish for it in `subscriptions/listen`. */
+/** A list that changed: the notification, the wish for it in `subscriptions/listen`, and the requests that show it. */
+// biome-ignore format: one list per line
 export const CHANGES = [
-  { wire: 'notifications/tools/list_changed', wish: 'toolsListChanged' },
-  { wire: 'notifications/prompts/list_changed', wish: 'promptsListChanged' },
-  { wire: 'notifications/resources/list_changed', wish: 'resourcesListChanged' },
+  { list: 'tools', wire: 'notifications/tools/list_changed', wish: 'toolsListChanged', methods: ['tools/list'] },
+  { list: 'prompts', wire: 'notifications/prompts/list_changed', wish: 'promptsListChanged', methods: ['prompts/list'] },
+  { list: 'resources', wire: 'notifications/resources/list_changed', wish: 'resourcesListChanged', methods: ['resources/list', 'resources/templates/list'] },
 ] as const;
 
 export const LOG_LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'] as const;

@@ -96,6 +96,7 @@ export async function openHouse(options: HouseOptions): Promise<House> {
   const given = options.policy;
   const visiting = given === 'on record';
   let latest: Sources = { files: [] };
+  let core: Core | undefined;
   const rules = createReloadablePolicy({
     load: async () => {
       latest = visiting ? await rulesOnRecord(options.dataDir, store) : ((await given?.load()) ?? { files: [] });
@@ -105,6 +106,7 @@ export async function openHouse(options: HouseOptions): Promise<House> {
       if (change.errors.length > 0) {
         logger.error({ errors: change.errors }, 'the new policy was refused; the old one stays in force');
       }
+      if (change.outcome === 'loaded') core?.reconsider();
       if (visiting) return;
       const read = latest;
       noted = noted
@@ -125,7 +127,7 @@ export async function openHouse(options: HouseOptions): Promise<House> {
       source: 'tollbridge',
     });
   const verifier = createStoredVerifier({ store, keys: () => keyring.jwks() });
-  const core = createCore({
+  const made = createCore({
     store,
     policy: createPolicyChain({ engines }),
     quotas: quotaRules,
@@ -143,18 +145,19 @@ export async function openHouse(options: HouseOptions): Promise<House> {
     ...(options.settings && { settings: options.settings }),
   });
 
+  core = made;
   return {
-    ...core,
+    ...made,
     store,
     keyring,
     policy: rules,
     redactor,
     remount(parts) {
-      core.remount(parts);
+      made.remount(parts);
       engines.splice(0, engines.length, ...own, ...parts.engines);
     },
     async close() {
-      await core.close();
+      await made.close();
       await rules.close();
       await noted;
       await store.close();

@@ -367,6 +367,8 @@ export interface ToolBackend {
   pass?(request: PassedRequest, signal: AbortSignal, line?: Line): Promise<JsonObject>;
   /** Whether that answer may hold what others wrote, so that the session that gets it is marked first. */
   taints?(request: PassedRequest): boolean;
+  /** Tells that one of its lists may have changed, until it is told to stop. */
+  watch?(heard: (list: string) => void): () => void;
   close?(): Promise<void>;
 }
 
@@ -404,12 +406,22 @@ export interface Bridge {
   tools(actor: Actor): Promise<readonly Skill[]>;
   /** Of those, what the rules would let this actor try there. Nothing is decided or written down by asking. */
   offered(actor: Actor, workspaceId: string): Promise<readonly Skill[]>;
+  /** Servers that take requests of their own protocol. Whether one may be asked anything is decided when it is. */
+  servers(actor: Actor): Promise<readonly string[]>;
+  /** Tells when it is worth looking again at what is offered, until it is told to stop. */
+  watch(heard: (change: OfferChange) => void): () => void;
   /** Who work can be given to, in the order they were mounted. */
   agents(actor: Actor): Promise<readonly AgentFace[]>;
   /** Gives a registered artifact its bytes. They must have the hash it was registered with, if it was with one. */
   attach(actor: Actor, artifactId: string, bytes: Uint8Array): Promise<Row>;
   /** What a provider sent, proven genuine by the door: at most one task. No task when the connector does not want it. */
   deliver(actor: Actor, delivery: Delivery): Promise<{ readonly task: Row | undefined; readonly repeated: boolean }>;
+}
+
+/** What may have changed: a list of one server, or anything where none is named. */
+export interface OfferChange {
+  readonly server?: string;
+  readonly list?: string;
 }
 
 /** Something from outside that may become work. */

@@ -5,8 +5,11 @@ import { distinct, toSkill } from './translate.ts';
 export interface Book {
   skills(): readonly Skill[];
   tool(name: string): JsonObject | undefined;
-  /** `whole`: this is all there is. Otherwise what was known and is not named stays. */
-  heard(tools: readonly Json[], whole: boolean): void;
+  /**
+   * `whole`: this is all there is. Otherwise what was known and is not named stays. True when anything is other than it was
+   * known to be.
+   */
+  heard(tools: readonly Json[], whole: boolean): boolean;
   /** Undefined until it has been read to the end, and again once it is known to have changed. */
   readonly fresh: boolean;
   changed(): void;
@@ -45,9 +48,11 @@ export function createBook(server: string, { clock, log }: { clock: Clock; log: 
           known?.text === text ? known : { text, tool: each.tool, skill: toSkill(server, each, clock.now()) },
         );
       }
+      const same = next.size === entries.size && [...next].every(([name, entry]) => entries.get(name) === entry);
       entries = next;
       skills = [...entries.values()].map(({ skill }) => skill);
       if (whole) fresh = true;
+      return !same;
     },
   };
 }

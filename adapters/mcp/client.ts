@@ -2,7 +2,8 @@
  * One server of tools behind the bridge, whichever era it speaks and wherever it is. Callers of the other era are met in
  * theirs. Its definitions are pinned, its word about itself is believed only where the configuration says so.
  */
-import { type Era, methodRow } from '../../mappings/mcp.ts';
+import { setTimeout as pause } from 'node:timers/promises';
+import { CHANGES, type Era, methodRow } from '../../mappings/mcp.ts';
 import { asFault, type Deps, Fault, type Json, type JsonObject, type ToolBackend } from '../../src/index.ts';
 import { createBook } from './book.ts';
 import { type UpstreamConfig, upstreamSettings } from './config.ts';
@@ -17,6 +18,7 @@ import { createModernPeer } from './modern-peer.ts';
 import { createPatience, type Patience } from './patience.ts';
 import type { Opened, Unasked, Wire } from './south.ts';
 import { taints, toAttributes, toEffect, toToolResult } from './translate.ts';
+import { createWatching } from './watching.ts';
 import { CLIENT_INFO, wayOf } from './way.ts';
 
 type UpstreamDeps = Pick<Deps, 'secret' | 'keep' | 'alone' | 'log' | 'clock' | 'ids'>;
@@ -44,9 +46,31 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
   );
   const legacy = createLegacyPeers(openWire, { ...CLIENT_INFO }, POOL_IDLE_MS);
   legacy.onChange(noted);
+  const watching = createWatching(listenForChanges);
 
-  function noted({ method }: Notice): void {
-    if (method === 'notifications/tools/list_changed') book.changed();
+  function noted(frame: Notice): void {
+    if (frame.method === 'notifications/tools/list_changed') book.changed();
+    watching.noted(frame);
+  }
+
+  /** For as long as the server can be heard. A session that is open anyway is listened to already. */
+  async function listenForChanges(signal: AbortSignal): Promise<void> {
+    const patience = createPatience(signal, FOREVER_MS, FOREVER_MS);
+    const line = { ...backgroundLine(), notify: noted };
+    try {
+      if ((await era()) === 'modern') {
+        const notifications = Object.fromEntries(CHANGES.map(({ wish }) => [wish, true]));
+        await modern.call('subscriptions/listen', { notifications }, line, patience);
+        return;
+      }
+      while (!signal.aborted) {
+        const session = await (legacy.any() ?? legacy.of(line, patience));
+        // Used again before it has rested for too long.
+        await Promise.race([session.gone, pause(POOL_IDLE_MS / 2, undefined, { signal, ref: false })]);
+      }
+    } finally {
+      patience.end();
+    }
   }
 
   /** The wire the era was asked on is the first one to be used. */
@@ -148,7 +172,8 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
   }
 
   function observe(params: JsonObject, { tools, nextCursor }: JsonObject): void {
-    if (Array.isArray(tools)) book.heard(tools, params.cursor === undefined && nextCursor === undefined);
+    if (!Array.isArray(tools)) return;
+    if (book.heard(tools, params.cursor === undefined && nextCursor === undefined)) watching.changed('tools');
   }
 
   let reading: Promise<void> | undefined;
@@ -170,7 +195,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
       if (nextCursor === undefined || nextCursor === null) break;
       cursor = nextCursor;
     }
-    book.heard(all, true);
+    if (book.heard(all, true)) watching.changed('tools');
   }
 
   return {
@@ -218,8 +243,10 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
         return outcomeOf(thrown) as unknown as JsonObject;
       }
     },
+    watch: watching.watch,
     async close() {
       closed = true;
+      watching.close();
       // One that is still being asked about its era is a child as well.
       await verdict?.found.catch(() => {});
       await legacy.close();

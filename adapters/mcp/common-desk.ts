@@ -2,25 +2,21 @@
  * The common address: tools of all servers under names of their own, and agents to give work to. Everyone sees what the
  * rules would let them try, and nothing else. A call goes to the desk of its server and is held there like any other.
  */
-import { CODES, LATEST_LEGACY, LEGACY, META, MODERN, methodRow, TASKS_EXTENSION } from '../../mappings/mcp.ts';
-import {
-  type AgentFace,
-  type Artifact,
-  asFault,
-  type Json,
-  type JsonObject,
-  type Row,
-  type Skill,
-  VERSION,
-} from '../../src/index.ts';
+import { CODES, LATEST_LEGACY, LEGACY, MODERN, methodRow, TASKS_EXTENSION } from '../../mappings/mcp.ts';
+import { type Artifact, asFault, type Json, type JsonObject, type Row } from '../../src/index.ts';
 import { createAgentDesk } from './agent-desk.ts';
-import { agentTools, artifactIn } from './agent-result.ts';
+import { artifactIn } from './agent-result.ts';
 import { answerTasks } from './agent-tasks.ts';
 import { createWork } from './agent-work.ts';
 import { type Caller, scopeOf } from './caller.ts';
+import { createCommonChanges } from './common-changes.ts';
+import { listenInCommon } from './common-listen.ts';
+import { createCommonLists, kept, renamed, SERVER_INFO } from './common-lists.ts';
+import { createCommonSessions } from './common-sessions.ts';
+import { taskRequest, withTask } from './common-tasks.ts';
 import { type Desk, type DeskParts, runningFor } from './desk.ts';
-import { failed, isObject, metaOf, type Outcome, outcomeOf, type Request } from './frames.ts';
-import { exposedPrompt, exposedUri, namesOf, promptOf, uriOf } from './names.ts';
+import { failed, isObject, type Outcome, outcomeOf, type Request } from './frames.ts';
+import { namesOf, promptOf, uriOf } from './names.ts';
 import { createParking, type Running } from './parked.ts';
 
 export interface CommonParts extends DeskParts {
@@ -30,78 +26,59 @@ export interface CommonParts extends DeskParts {
   readonly agents: boolean;
 }
 
-const SERVER_INFO = { name: 'tollbridge', title: 'Tollbridge', version: VERSION } as const;
-const LISTS: Readonly<Record<string, 'prompts' | 'resources' | 'resourceTemplates'>> = {
-  'prompts/list': 'prompts',
-  'resources/list': 'resources',
-  'resources/templates/list': 'resourceTemplates',
-};
-
 export function createCommonDesk(parts: CommonParts): Desk {
   const { bridge, stints, deps } = parts;
   const work = createWork(bridge, stints, deps);
   const agentDesk = createAgentDesk(bridge, work);
   const parking = createParking(parts.settings.parkMs);
+  const sessions = createCommonSessions();
+  const lists = createCommonLists({ bridge, stints, servers: parts.servers, agents: parts.agents, at });
+  const changes = createCommonChanges({ bridge, log: deps.log, lists });
 
-  async function skillsFor(caller: Caller): Promise<readonly Skill[]> {
-    const all = await bridge.offered(caller.actor, await stints.workspace(caller));
-    return parts.servers ? all.filter(({ source }) => parts.servers?.includes(source ?? '')) : all;
+  /** The desk of one server, for somebody who came to this address. */
+  async function at(server: string, asked: Request, caller: Caller): Promise<Outcome> {
+    return named(server, withTask(server, await parts.deskOf(server).receive(asked, sessions.at(server, caller))));
   }
 
-  async function agentsFor({ actor }: Caller): Promise<readonly AgentFace[]> {
-    return parts.agents ? await bridge.agents(actor) : [];
-  }
-
-  async function serversFor(caller: Caller): Promise<readonly string[]> {
-    return [...new Set((await skillsFor(caller)).map(({ source }) => source ?? ''))].toSorted();
-  }
-
-  async function listTools(caller: Caller): Promise<Outcome> {
-    const names = namesOf(await skillsFor(caller));
-    const tools = [...names].map(([name, skill]) => toTool(name, skill, caller));
-    return kept({ tools: [...tools, ...agentTools(await agentsFor(caller), caller.era === 'legacy')] }, caller);
-  }
-
-  /** The same of every server; one that does not answer is left out. */
-  async function listAll(method: string, member: 'prompts' | 'resources' | 'resourceTemplates', caller: Caller) {
-    const pages = await Promise.all(
-      (await serversFor(caller)).map(async (server) => {
-        const found: Json[] = [];
-        for (let cursor: Json | undefined, pages = 0; pages < MOST_PAGES; pages += 1) {
-          const asked = request(method, cursor === undefined ? {} : { cursor });
-          const outcome = await parts.deskOf(server).receive(asked, caller);
-          if ('error' in outcome) break;
-          const page = outcome.result[member];
-          found.push(...(Array.isArray(page) ? page.map((each) => renamed(server, member, each)) : []));
-          cursor = outcome.result.nextCursor;
-          if (cursor === undefined || cursor === null) break;
-        }
-        return found;
-      }),
-    );
-    return kept({ [member]: pages.flat() }, caller);
+  async function list(method: string, { cursor }: JsonObject, caller: Caller): Promise<Outcome | undefined> {
+    const showing = lists.show(method, caller);
+    if (!showing) return undefined;
+    // Everything is on one page here, so nobody was given a place to go on from.
+    if (cursor !== undefined) return failed(CODES.invalidParams, 'Invalid cursor');
+    const outcome = await showing;
+    changes.shown(method, outcome, caller);
+    return outcome;
   }
 
   /** A request about one thing, at the server that has it. */
   async function forward(asked: Request, caller: Caller): Promise<Outcome | undefined> {
     const { method, params = {} } = asked;
-    const servers = await serversFor(caller);
-    const at = (server: string, given: JsonObject) =>
-      parts.deskOf(server).receive({ ...asked, params: { ...params, ...given } }, caller);
+    const servers = await lists.servers(caller);
+    const there = (server: string, given: JsonObject) =>
+      at(server, { ...asked, params: { ...params, ...given } }, caller);
+    const task = taskRequest(asked);
+    if (task) return servers.includes(task.server) ? await at(task.server, task.there, caller) : undefined;
     if (method === 'prompts/get') {
       const prompt = promptOf(params.name, servers);
-      return prompt && (await at(prompt.server, { name: prompt.name }));
+      return prompt && (await there(prompt.server, { name: prompt.name }));
     }
     if (method === 'completion/complete' && isObject(params.ref)) {
       const prompt = promptOf(params.ref.name, servers);
-      if (prompt) return await at(prompt.server, { ref: { ...params.ref, name: prompt.name } });
+      if (prompt) return await there(prompt.server, { ref: { ...params.ref, name: prompt.name } });
       const resource = uriOf(params.ref.uri);
       return resource && servers.includes(resource.server)
-        ? await at(resource.server, { ref: { ...params.ref, uri: resource.uri } })
+        ? await there(resource.server, { ref: { ...params.ref, uri: resource.uri } })
         : failed(CODES.invalidParams, 'there is nothing of this name to complete');
     }
     const place = uriOf(params.uri);
-    return place && servers.includes(place.server) ? await at(place.server, { uri: place.uri }) : undefined;
+    if (!place || !servers.includes(place.server)) return undefined;
+    return inPlace(await there(place.server, { uri: place.uri }), place.server);
+  }
+
+  /** Something every server should know. One that knows nothing of it is left alone. */
+  async function everywhere(asked: Request, caller: Caller): Promise<Outcome> {
+    await Promise.all((await lists.servers(caller)).map((server) => at(server, asked, caller)));
+    return { result: {} };
   }
 
   async function readArtifact(uri: Json | undefined, caller: Caller): Promise<Outcome | undefined> {
@@ -146,17 +123,14 @@ export function createCommonDesk(parts: CommonParts): Desk {
       if (row && !row.eras.includes(caller.era)) return failed(CODES.methodNotFound, 'Method not found');
       if (method === 'initialize') return { result: toOpening(params) };
       if (method === 'server/discover') return kept(toDiscovery(), caller);
-      if (method === 'ping' || method === 'logging/setLevel') return { result: {} };
-      if (method === 'subscriptions/listen') return await listening(asked, caller);
-      if (method === 'tools/list') return await listTools(caller);
-      const member = LISTS[method];
-      if (member) return await listAll(method, member, caller);
+      if (method === 'ping') return { result: {} };
+      if (method === 'logging/setLevel') return await everywhere(asked, caller);
+      if (method === 'subscriptions/listen') return await listenInCommon(asked, caller, { lists, changes, at });
+      const shown = await list(method, params, caller);
+      if (shown) return shown;
       if (method === 'tools/call') {
-        const skill = namesOf(await skillsFor(caller)).get(String(params.name));
-        if (skill) {
-          const there = { ...asked, params: { ...params, name: skill.name } };
-          return await parts.deskOf(skill.source ?? '').receive(there, caller);
-        }
+        const skill = namesOf(await lists.skills(caller)).get(String(params.name));
+        if (skill) return await at(skill.source ?? '', { ...asked, params: { ...params, name: skill.name } }, caller);
       }
       const there = await forward(asked, caller);
       if (there) return there;
@@ -170,70 +144,71 @@ export function createCommonDesk(parts: CommonParts): Desk {
     }
   }
 
-  /** Nothing here changes by itself that a client could not ask for; it is told what it gets, which is nothing yet. */
-  function listening({ id }: Request, caller: Caller): Promise<Outcome> {
-    const mark = { [META.subscription]: id };
-    caller.notify({
-      jsonrpc: '2.0',
-      method: 'notifications/subscriptions/acknowledged',
-      params: { notifications: {}, _meta: mark },
-    });
-    return new Promise((resolve) => {
-      const over = () => resolve({ result: { resultType: 'complete', _meta: mark } });
-      if (caller.signal.aborted) over();
-      else caller.signal.addEventListener('abort', over, { once: true });
-    });
-  }
-
-  const offers = { tools: {}, prompts: {}, resources: {}, completions: {} };
-
   function toOpening({ protocolVersion }: JsonObject): JsonObject {
     const known = (LEGACY as readonly unknown[]).includes(protocolVersion);
     const tasks = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
     return {
       protocolVersion: known ? protocolVersion : LATEST_LEGACY,
-      capabilities: { ...offers, ...(parts.agents && { tasks }) },
+      capabilities: { ...OFFERS, ...(parts.agents && { tasks }) },
       serverInfo: SERVER_INFO,
     };
   }
 
   function toDiscovery(): JsonObject {
     const extensions = { [TASKS_EXTENSION]: {} };
-    return { supportedVersions: [MODERN], capabilities: { ...offers, ...(parts.agents && { extensions }) } };
+    return { supportedVersions: [MODERN], capabilities: { ...OFFERS, ...(parts.agents && { extensions }) } };
   }
 
   return {
     receive,
-    async tell() {},
-    close: () => parking.close(),
+    /** What a client says of itself goes to the servers it has been at. */
+    async tell(method, params, caller) {
+      const { session } = caller;
+      if (!session || method === 'notifications/initialized') return;
+      const visited = sessions.visited(session);
+      await Promise.all(
+        visited.map((server) => parts.deskOf(server).tell(method, params, sessions.at(server, caller))),
+      );
+    },
+    close() {
+      changes.close();
+      parking.close();
+    },
   };
 }
 
-const MOST_PAGES = 100;
+const OFFERS = {
+  tools: { listChanged: true },
+  prompts: { listChanged: true },
+  resources: { subscribe: true, listChanged: true },
+  completions: {},
+  logging: {},
+} as const;
 
-function request(method: string, params: JsonObject): Request {
-  return { jsonrpc: '2.0', id: 0, method, params };
-}
-
-/** What one caller sees is nobody else's business. */
-function kept(result: JsonObject, { era }: Caller): Outcome {
-  if (era === 'legacy') return { result };
-  const meta = { [META.server]: SERVER_INFO, ...metaOf(result) };
-  return { result: { resultType: 'complete', ttlMs: 0, cacheScope: 'private', ...result, _meta: meta } };
-}
-
-function toTool(name: string, skill: Skill, { era }: Caller): JsonObject {
-  const { raw } = (skill.metadata.mcp ?? {}) as { raw?: JsonObject };
-  const { execution, ...tool } = raw ?? {
-    description: skill.description,
-    inputSchema: (skill.input_schema ?? { type: 'object' }) as JsonObject,
+/** Resources that answers speak of go by the names they can be read under here; what is on the web is where it is. */
+function named(server: string, outcome: Outcome): Outcome {
+  if ('error' in outcome) return outcome;
+  const { content, messages } = outcome.result;
+  const block = (each: Json): Json => {
+    if (!isObject(each)) return each;
+    if (each.type === 'resource_link' && !/^https?:/.test(String(each.uri))) return renamed(server, 'resources', each);
+    const inside = each.type === 'resource' && { resource: renamed(server, 'resources', each.resource ?? null) };
+    return { ...each, ...inside };
   };
-  return { ...tool, ...(era === 'legacy' && execution !== undefined && { execution }), name } as JsonObject;
+  const message = (each: Json) =>
+    isObject(each) && isObject(each.content) ? { ...each, content: block(each.content) } : each;
+  return {
+    result: {
+      ...outcome.result,
+      ...(Array.isArray(content) && { content: content.map(block) }),
+      ...(Array.isArray(messages) && { messages: messages.map(message) }),
+    },
+  };
 }
 
-function renamed(server: string, member: string, each: Json): Json {
-  if (!isObject(each)) return each;
-  if (member === 'prompts') return { ...each, name: exposedPrompt(server, String(each.name)) };
-  if (member === 'resources') return { ...each, uri: exposedUri(server, String(each.uri)) };
-  return { ...each, uriTemplate: exposedUri(server, String(each.uriTemplate)) };
+/** Contents of a resource go by the name it was asked for under. */
+function inPlace(outcome: Outcome, server: string): Outcome {
+  if ('error' in outcome || !Array.isArray(outcome.result.contents)) return outcome;
+  const contents = outcome.result.contents.map((each) => renamed(server, 'resources', each));
+  return { result: { ...outcome.result, contents } };
 }

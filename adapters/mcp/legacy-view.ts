@@ -26,6 +26,13 @@ interface State {
 export function createLegacyView(peer: () => ModernPeer): LegacyView {
   const states = new WeakMap<SessionLine, State>();
 
+  /** A session that was opened at the common address never said so here. */
+  function stateOf(session: SessionLine): State {
+    const state = states.get(session) ?? stateFor({});
+    states.set(session, state);
+    return state;
+  }
+
   async function initialize(params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome> {
     const meta = { [META.version]: MODERN, [META.capabilities]: {}, [META.client]: line.client };
     const asking: McpLine = { ...line, era: 'modern' };
@@ -61,7 +68,7 @@ export function createLegacyView(peer: () => ModernPeer): LegacyView {
   return {
     level: ({ session }) => session && states.get(session)?.level,
     async answer(method, params, line, patience) {
-      const state = line.session && states.get(line.session);
+      const state = line.session && stateOf(line.session);
       switch (method) {
         case 'initialize':
           return await initialize(params, line, patience);

@@ -32,6 +32,7 @@ import { createEndings, type Endings } from './endings.ts';
 import { createGate, decidedEvent } from './gate.ts';
 import { createLog, type Log, type Redactor } from './log.ts';
 import { offeredTools } from './offered.ts';
+import { createOffers } from './offers.ts';
 import type { Admit } from './opening.ts';
 import { createPins } from './pins.ts';
 import { type RecordDeps, recordHandlers } from './records.ts';
@@ -102,6 +103,8 @@ export interface Core {
   start(): Promise<Recovered>;
   /** From now on these are the agents and tools. Work that has begun goes on with whoever began it. */
   remount(parts: { readonly backends: readonly AgentBackend[]; readonly tools: readonly ToolBackend[] }): void;
+  /** Other rules hold: whoever watches what is offered looks again. */
+  reconsider(): void;
   /** Resolves when no task of this process is running. */
   idle(): Promise<void>;
   /** Stops taking work, lets what runs end or be resumed later, and leaves the store to its owner. */
@@ -119,6 +122,7 @@ export function createCore(deps: CoreDeps): Core {
   let held: { close(): Promise<void> } | undefined;
   let sweep: NodeJS.Timeout | undefined;
 
+  const offers = createOffers(toolBackends);
   let endings: Endings | undefined;
   const plain = createLog({ store, redactor: deps.redactor, ids, inlineLimit: settings.inlineLimit });
   const log: Log = {
@@ -127,7 +131,11 @@ export function createCore(deps: CoreDeps): Core {
       const committed = await plain.commit(unit);
       if (!committed.repeated) {
         endings?.observe(committed.events);
-        for (const event of committed.events) if (event.event === 'session.closed') release(event.resource.id);
+        for (const { event, resource } of committed.events) {
+          if (event === 'session.closed') release(resource.id);
+          // A definition was accepted, or is no longer what it was.
+          if (resource.object === 'skill') offers.changed();
+        }
       }
       return committed;
     },
@@ -262,6 +270,11 @@ export function createCore(deps: CoreDeps): Core {
         const data = await acts.policyData(about);
         return await offeredTools({ tools, gate, ids }, { actor, workspace_id: workspaceId, ...data });
       },
+      async servers(actor) {
+        requireReadScope(actor, 'skill');
+        return toolBackends.flatMap(({ name, pass }) => (pass ? [name] : []));
+      },
+      watch: (heard) => offers.watch(heard),
       async agents(actor) {
         requireReadScope(actor, 'skill');
         return [...backends.values()].map(({ name, abilities, about = {} }) => ({
@@ -296,7 +309,9 @@ export function createCore(deps: CoreDeps): Core {
       backends.clear();
       for (const backend of parts.backends) backends.set(backend.name, backend);
       toolBackends.splice(0, toolBackends.length, ...parts.tools);
+      offers.changed();
     },
+    reconsider: () => offers.changed(),
 
     async idle() {
       await runner.idle();

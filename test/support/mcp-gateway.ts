@@ -20,7 +20,8 @@ export const ALLOW_ALL = '- { id: everything, when: {}, then: allow }';
 
 export interface McpGatewayOptions {
   readonly upstreams: Readonly<Record<string, UpstreamConfig>>;
-  readonly rules?: string;
+  /** Read anew with every reload where it is a function. */
+  readonly rules?: string | (() => string);
   readonly agents?: readonly AgentBackend[];
   /** Tools of another kind beside the servers'. */
   readonly tools?: readonly ToolBackend[];
@@ -70,7 +71,7 @@ export async function openMcpGateway(options: McpGatewayOptions): Promise<McpGat
     tools: [...tools, ...(options.tools ?? [])],
     backends: options.agents ?? [],
     logger: log,
-    policy: { load: async () => ({ rules, files: [] }) },
+    policy: { load: async () => ({ rules: typeof rules === 'string' ? rules : rules(), files: [] }) },
     settings: { defaultTier: 'act_auto' },
   });
   await house.start();

@@ -43,9 +43,13 @@ export interface Upstream {
   readonly answers: Record<string, (ask: Ask) => Loose>;
   /** How often this method was asked for. */
   count(method: string): number;
+  /** Requests of the modern era that have begun to listen; they are not among those asked for. */
+  listening(): number;
   /** Sessions of the legacy era that are open. */
   sessions(): number;
-  changed(): void;
+  changed(list?: 'tools' | 'prompts' | 'resources'): void;
+  /** A resource is other than it was: whoever subscribed is told. */
+  updated(uri: string): void;
   /** Knows no session any more, as after a restart. */
   forget(): void;
   close(): Promise<void>;
@@ -84,7 +88,7 @@ export function buildServer(
     {
       capabilities: capabilities ?? {
         tools: { listChanged: true },
-        prompts: {},
+        prompts: { listChanged: true },
         resources: { subscribe: true, listChanged: true },
         completions: {},
         logging: {},
@@ -150,6 +154,7 @@ export async function openUpstream(options: UpstreamOptions = {}): Promise<Upstr
   const world = { asked, tools: { ...tools }, answers: { ...answers } };
   const modern = createMcpHandler(() => buildServer('modern', world, capabilities), { legacy: 'reject' });
   const sessions = new Map<string, { transport: WebStandardStreamableHTTPServerTransport; server: Server }>();
+  let listening = 0;
   const gone = (status: number, code: number, message: string) =>
     Response.json({ jsonrpc: '2.0', error: { code, message }, id: null }, { status });
 
@@ -171,6 +176,7 @@ export async function openUpstream(options: UpstreamOptions = {}): Promise<Upstr
   const node = toNodeHandler({
     fetch: async (request: Request, extra: Loose) => {
       if (!eras.includes('modern') || (await isLegacyRequest(request))) return await legacy(request);
+      if (request.headers.get('mcp-method') === 'subscriptions/listen') listening += 1;
       return await modern.fetch(request, extra);
     },
   } as Loose);
@@ -181,10 +187,18 @@ export async function openUpstream(options: UpstreamOptions = {}): Promise<Upstr
     ...world,
     url: `http://127.0.0.1:${port}/mcp`,
     count: (method) => asked.filter((each) => each.method === method).length,
+    listening: () => listening,
     sessions: () => sessions.size,
-    changed() {
-      modern.notify.toolsChanged();
-      for (const each of sessions.values()) void each.server.sendToolListChanged().catch(() => {});
+    changed(list = 'tools') {
+      modern.notify[`${list}Changed`]();
+      for (const { server: each } of sessions.values()) {
+        const method = `notifications/${list}/list_changed`;
+        void each.notification({ method } as Loose).catch(() => {});
+      }
+    },
+    updated(uri) {
+      modern.notify.resourceUpdated(uri);
+      for (const { server: each } of sessions.values()) void each.sendResourceUpdated({ uri }).catch(() => {});
     },
     forget: () => sessions.clear(),
     async close() {

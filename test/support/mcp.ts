@@ -37,7 +37,7 @@ export interface LegacyClient {
 }
 
 export interface SceneOptions extends UpstreamOptions {
-  readonly rules?: string;
+  readonly rules?: McpGatewayOptions['rules'];
   readonly config?: Loose;
   readonly gateway?: Partial<McpGatewayOptions>;
   /** Further servers beside `u`. */

@@ -1,0 +1,66 @@
+/** Somebody of the modern era who listens at the common address: lists are its own to tell of, resources are their servers'. */
+import { CHANGES, META } from '../../mappings/mcp.ts';
+import type { JsonObject } from '../../src/index.ts';
+import type { Caller } from './caller.ts';
+import type { CommonChanges } from './common-changes.ts';
+import type { CommonLists, ListParts } from './common-lists.ts';
+import { isObject, metaOf, type Notice, notice, type Outcome, type Request } from './frames.ts';
+import { uriOf } from './names.ts';
+
+export interface ListenParts {
+  readonly lists: Pick<CommonLists, 'servers'>;
+  readonly changes: CommonChanges;
+  readonly at: ListParts['at'];
+}
+
+/** Until whoever listens no longer does. */
+export async function listenInCommon(
+  { id, params = {} }: Request,
+  caller: Caller,
+  { lists, changes, at }: ListenParts,
+): Promise<Outcome> {
+  const mark = { [META.subscription]: id };
+  const wishes = isObject(params.notifications) ? params.notifications : {};
+  const tell = ({ method, params: about }: Notice) =>
+    caller.notify(notice(method, { ...about, _meta: { ...metaOf(about), ...mark } }));
+  const places = await placesIn(wishes, await lists.servers(caller));
+  const granted = {
+    ...Object.fromEntries(CHANGES.flatMap(({ wish }) => (wishes[wish] === true ? [[wish, true]] : []))),
+    ...(places.length > 0 && { resourceSubscriptions: places.map(({ said }) => said) }),
+  };
+  const stop = await changes.listen(wishes, caller, tell);
+  try {
+    tell(notice('notifications/subscriptions/acknowledged', { notifications: granted }));
+    const heard = (said: Notice) => {
+      if (said.method === 'notifications/resources/updated') tell(said);
+    };
+    for (const server of new Set(places.map((place) => place.server))) {
+      const resourceSubscriptions = places.flatMap((place) => (place.server === server ? [place.uri] : []));
+      const there = {
+        ...(params._meta !== undefined && { _meta: params._meta }),
+        notifications: { resourceSubscriptions },
+      };
+      const asked: Request = { jsonrpc: '2.0', id, method: 'subscriptions/listen', params: there };
+      at(server, asked, { ...caller, notify: heard }).catch(() => {});
+    }
+    await gone(caller.signal);
+    return { result: { resultType: 'complete', _meta: mark } };
+  } finally {
+    stop();
+  }
+}
+
+/** Resources somebody wants to hear about, at servers that are here. */
+function placesIn({ resourceSubscriptions: uris }: JsonObject, servers: readonly string[]) {
+  return (Array.isArray(uris) ? uris : []).flatMap((said) => {
+    const place = uriOf(said);
+    return place && servers.includes(place.server) ? [{ said, ...place }] : [];
+  });
+}
+
+function gone(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,119 @@
+/**
+ * What there is at the common address, for one caller: tools of all servers under names of their own and agents to give work to,
+ * prompts and resources of whoever has some. By the same rules that guard the call; what they refuse is not there.
+ */
+import { META, MODERN } from '../../mappings/mcp.ts';
+import { type AgentFace, type Bridge, type Json, type JsonObject, type Skill, VERSION } from '../../src/index.ts';
+import { agentTools } from './agent-result.ts';
+import type { Caller } from './caller.ts';
+import { isObject, metaOf, type Outcome, type Request } from './frames.ts';
+import { exposedPrompt, exposedUri, namesOf } from './names.ts';
+import type { Stints } from './stints.ts';
+
+export const SERVER_INFO = { name: 'tollbridge', title: 'Tollbridge', version: VERSION } as const;
+
+type Member = 'prompts' | 'resources' | 'resourceTemplates';
+const MEMBERS: Readonly<Record<string, Member>> = {
+  'prompts/list': 'prompts',
+  'resources/list': 'resources',
+  'resources/templates/list': 'resourceTemplates',
+};
+const MOST_PAGES = 100;
+
+export interface CommonLists {
+  skills(caller: Caller): Promise<readonly Skill[]>;
+  /** Whether one of them answers anything is for the rules to say when it is asked. */
+  servers(caller: Caller): Promise<readonly string[]>;
+  /** One list, whole; undefined when the method is none. */
+  show(method: string, caller: Caller): Promise<Outcome> | undefined;
+}
+
+export interface ListParts {
+  readonly bridge: Bridge;
+  readonly stints: Stints;
+  /** Which servers are here; all that are mounted when absent. */
+  readonly servers: readonly string[] | undefined;
+  readonly agents: boolean;
+  readonly at: (server: string, asked: Request, caller: Caller) => Promise<Outcome>;
+}
+
+export function createCommonLists({ bridge, stints, agents, at, ...parts }: ListParts): CommonLists {
+  const isHere = (server: string) => parts.servers?.includes(server) ?? true;
+
+  async function skills(caller: Caller): Promise<readonly Skill[]> {
+    const all = await bridge.offered(caller.actor, await stints.workspace(caller));
+    return all.filter(({ source }) => isHere(source ?? ''));
+  }
+
+  async function servers({ actor }: Caller): Promise<readonly string[]> {
+    return (await bridge.servers(actor)).filter(isHere).toSorted();
+  }
+
+  async function tools(caller: Caller): Promise<Outcome> {
+    const named = [...namesOf(await skills(caller))].map(([name, skill]) => toTool(name, skill, caller));
+    const faces: readonly AgentFace[] = agents ? await bridge.agents(caller.actor) : [];
+    return kept({ tools: [...named, ...agentTools(faces, caller.era === 'legacy')] }, caller);
+  }
+
+  /** The same of every server; one that does not answer is left out. */
+  async function all(method: string, member: Member, caller: Caller): Promise<Outcome> {
+    const pages = await Promise.all(
+      (await servers(caller)).map(async (server) => {
+        const found: Json[] = [];
+        for (let cursor: Json | undefined, pages = 0; pages < MOST_PAGES; pages += 1) {
+          const params = { ...envelopeOf(caller), ...(cursor !== undefined && { cursor }) };
+          const outcome = await at(server, { jsonrpc: '2.0', id: 0, method, params }, caller);
+          if ('error' in outcome) break;
+          const page = outcome.result[member];
+          found.push(...(Array.isArray(page) ? page.map((each) => renamed(server, member, each)) : []));
+          cursor = outcome.result.nextCursor;
+          if (cursor === undefined || cursor === null) break;
+        }
+        return found;
+      }),
+    );
+    return kept({ [member]: pages.flat() }, caller);
+  }
+
+  return {
+    skills,
+    servers,
+    show(method, caller) {
+      if (method === 'tools/list') return tools(caller);
+      const member = MEMBERS[method];
+      return member && all(method, member, caller);
+    },
+  };
+}
+
+/** What every request of the modern era says, for one that nobody made. */
+function envelopeOf({ era, capabilities, client }: Caller): JsonObject {
+  if (era === 'legacy') return {};
+  // Whoever did not say who they are is nobody's to make up.
+  const named = Object.keys(client).length > 0 && { [META.client]: client };
+  return { _meta: { [META.version]: MODERN, [META.capabilities]: capabilities, ...named } };
+}
+
+/** What one caller sees is nobody else's business. */
+export function kept(result: JsonObject, { era }: Caller): Outcome {
+  if (era === 'legacy') return { result };
+  const meta = { [META.server]: SERVER_INFO, ...metaOf(result) };
+  return { result: { resultType: 'complete', ttlMs: 0, cacheScope: 'private', ...result, _meta: meta } };
+}
+
+function toTool(name: string, skill: Skill, { era }: Caller): JsonObject {
+  const { raw } = (skill.metadata.mcp ?? {}) as { raw?: JsonObject };
+  const { execution, ...tool } = raw ?? {
+    description: skill.description,
+    inputSchema: (skill.input_schema ?? { type: 'object' }) as JsonObject,
+  };
+  return { ...tool, ...(era === 'legacy' && execution !== undefined && { execution }), name } as JsonObject;
+}
+
+/** By the name it has here. */
+export function renamed(server: string, member: string, each: Json): Json {
+  if (!isObject(each)) return each;
+  if (member === 'prompts') return { ...each, name: exposedPrompt(server, String(each.name)) };
+  if (member === 'resources') return { ...each, uri: exposedUri(server, String(each.uri)) };
+  return { ...each, uriTemplate: exposedUri(server, String(each.uriTemplate)) };
+}
