@@ -3,6 +3,7 @@
  * No logic lives here.
  */
 import { join } from 'node:path';
+import type { StorePlace } from './config-store.ts';
 import { type Core, type CoreDeps, createCore, type Settings } from './core/bridge.ts';
 import { cleanLogger } from './core/clean-logger.ts';
 import { createIds, systemClock } from './core/clock.ts';
@@ -44,6 +45,8 @@ export interface Parts {
 export interface HouseOptions {
   /** Everything the house writes is below here: the log, the keys, the leases. */
   readonly dataDir: string;
+  /** The log, when it is not simply `log.db` in there. */
+  readonly place?: StorePlace;
   /** For a house that serves: so much of the log's growth is paid for when it opens, and not by the first who ask. */
   readonly roomBytes?: number;
   /** A visitor brings no rules: it is judged by those on record, and leaves none there. */
@@ -86,6 +89,7 @@ export async function openHouse(options: HouseOptions): Promise<House> {
   const signer = options.replace?.signer ?? keyring.signer();
   const opened = await createSqliteStore({
     path: join(options.dataDir, 'log.db'),
+    ...options.place,
     clock,
     projector,
     log: logger,
@@ -103,7 +107,8 @@ export async function openHouse(options: HouseOptions): Promise<House> {
       return latest;
     },
     onChange: (change) => {
-      if (change.errors.length > 0) {
+      // Of the first ones whoever opens the house is told, who can still decide not to.
+      if (change.errors.length > 0 && change.version !== undefined) {
         logger.error({ errors: change.errors }, 'the new policy was refused; the old one stays in force');
       }
       if (change.outcome === 'loaded') core?.reconsider();

@@ -3,7 +3,7 @@
  * schemas put where the file speaks of them. `npm run schema` writes it to `tollbridge.schema.json`; a test holds the two together.
  */
 import { ConfigShape } from './config-shape.ts';
-import type { JsonObject } from './model/schema.ts';
+import type { Json, JsonObject } from './model/schema.ts';
 import type { Adapter } from './ports.ts';
 
 export function configSchema(adapters: readonly Adapter<never>[]): JsonObject {
@@ -25,28 +25,30 @@ export function configSchema(adapters: readonly Adapter<never>[]): JsonObject {
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: 'tollbridge.yaml',
+    $defs: { from_environment: FROM_ENVIRONMENT },
     ...shape,
     properties: {
-      ...shape.properties,
-      doors: {
+      ...(fillable(shape.properties) as Record<string, JsonObject>),
+      rules: shape.properties.rules as JsonObject,
+      doors: fillable({
         type: 'object',
         ...(doors?.description ? { description: doors.description } : {}),
         additionalProperties: false,
         properties: Object.fromEntries(
           adapters.map(({ name, configSchema }) => [name, { anyOf: [plain(configSchema), { const: false }] }]),
         ),
-      },
-      agents: { ...agents, additionalProperties: named('backend') },
-      tools: { ...tools, additionalProperties: named('tools') },
-      harnesses: { ...harnesses, additionalProperties: named('policy') },
-      relays: {
+      }) as JsonObject,
+      agents: { ...agents, additionalProperties: fillable(named('backend')) },
+      tools: { ...tools, additionalProperties: fillable(named('tools')) },
+      harnesses: { ...harnesses, additionalProperties: fillable(named('policy')) },
+      relays: fillable({
         type: 'object',
         ...(relays?.description ? { description: relays.description } : {}),
         additionalProperties: false,
         properties: Object.fromEntries(
           adapters.flatMap(({ name, relay }) => (relay ? [[name, plain(relay.configSchema)]] : [])),
         ),
-      },
+      }) as JsonObject,
     },
   };
 }
@@ -54,4 +56,30 @@ export function configSchema(adapters: readonly Adapter<never>[]): JsonObject {
 /** Without what the builder keeps for itself. */
 function plain(schema: object): JsonObject {
   return JSON.parse(JSON.stringify(schema)) as JsonObject;
+}
+
+/** What the environment may fill in, which is a text until it does. */
+const REFERENCE = { $ref: '#/$defs/from_environment' };
+const FROM_ENVIRONMENT = {
+  description: 'What the environment says; see the README.',
+  type: 'string',
+  pattern: '\\$\\{[A-Za-z_]',
+};
+
+/** Where a number, a yes or no, or a text of a certain kind is wanted, a reference may stand instead. */
+function fillable(schema: Json): Json {
+  if (Array.isArray(schema)) return schema.map(fillable);
+  if (typeof schema !== 'object' || schema === null) return schema;
+  const { propertyNames, ...rest } = schema as JsonObject;
+  const inside = Object.fromEntries(Object.entries(rest).map(([name, value]) => [name, fillable(value as Json)]));
+  const { type, description, ...more } = {
+    ...inside,
+    ...(propertyNames !== undefined && { propertyNames }),
+  } as JsonObject;
+  const strict =
+    type === 'integer' || type === 'number' || type === 'boolean' || (type === 'string' && (more.pattern || more.enum));
+  const said = description === undefined ? {} : { description };
+  return strict
+    ? { ...said, anyOf: [{ type, ...more }, REFERENCE] }
+    : { ...said, ...(type !== undefined && { type }), ...more };
 }

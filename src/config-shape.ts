@@ -16,7 +16,12 @@ const Named = <T extends TSchema>(value: T) =>
     additionalProperties: value,
   });
 const Sections = Type.Unsafe<JsonObject>({ type: 'object', additionalProperties: { type: 'object' } });
-const WebAddress = Type.Unsafe<string>({ type: 'string', pattern: '^https?://[^\\s]+$' });
+const WebAddress = Type.Unsafe<string>({
+  type: 'string',
+  pattern: '^https?://[^\\s]+$',
+  examples: ['https://gateway.example'],
+});
+const Duration = Type.Unsafe<string>({ type: 'string', minLength: 1, examples: ['30s', '10m', '12h', '30d'] });
 
 export const OAuthShape = Closed({
   issuer: said('Exactly as tokens spell it in `iss`.', NonEmpty),
@@ -35,7 +40,7 @@ export const OAuthShape = Closed({
   ),
   workspaces_claim: Optional(NonEmpty),
   required_scopes: Optional(said('Scopes every token must carry to be anyone here.', Type.Array(NonEmpty))),
-  clock_tolerance: Optional(said('How far clocks may be apart.', NonEmpty)),
+  clock_tolerance: Optional(said('How far clocks may be apart.', Duration)),
 });
 
 export const VaultShape = Closed({
@@ -65,6 +70,23 @@ export const TelemetryShape = Closed({
 
 export const ConfigShape = Closed({
   data: Optional(said('Where everything is kept. Relative paths are relative to this file.', NonEmpty)),
+  store: Optional(
+    Closed({
+      path: Optional(said('The file of the log; log.db below `data` when absent.', NonEmpty)),
+      max_size: Optional(
+        said(
+          'The log does not grow beyond this: as on a full disk, nothing more is decided and so nothing more is done.',
+          Type.Unsafe<string>({ type: 'string', minLength: 1, examples: ['500MB', '10GB'] }),
+        ),
+      ),
+      wait: Optional(
+        said(
+          'How long a write waits for another process that writes.',
+          Type.Unsafe<string>({ type: 'string', minLength: 1, examples: ['500ms', '5s'] }),
+        ),
+      ),
+    }),
+  ),
   listen: Optional(
     Closed({
       host: Optional(NonEmpty),
@@ -131,14 +153,14 @@ export const ConfigShape = Closed({
           'How much of what: `tasks`, `tool_calls`, `usd`, `tokens`, ...',
           Type.Record(Type.String(), Type.Number({ minimum: 0 })),
         ),
-        per: Optional(said('Counts begin anew after this long: 1h, 1d. For good, when absent.', NonEmpty)),
+        per: Optional(said('Counts begin anew after this long: 1h, 1d. For good, when absent.', Duration)),
         soft: Optional(said('Told, not enforced.', Type.Boolean())),
       }),
     ),
   ),
   approvals: Optional(
     Closed({
-      expire_after: Optional(NonEmpty),
+      expire_after: Optional(said('A question nobody has answered by then is answered with no.', Duration)),
       webhooks: Optional(
         said(
           'Who is told of questions, by name.',
@@ -155,7 +177,9 @@ export const ConfigShape = Closed({
       ),
     }),
   ),
-  retention: Optional(Closed({ events: Optional(NonEmpty) })),
+  retention: Optional(
+    Closed({ events: Optional(said('How long events are kept. For good, when absent; receipts always.', Duration)) }),
+  ),
   rules: Optional(RULES_SCHEMA),
   policies: Optional(said('Files of rules, `.cedar` or `.yaml`.', Type.Array(NonEmpty))),
 });

@@ -2,16 +2,16 @@
  * `tollbridge.yaml`: read and checked once, at the edge, and handed on as a typed value. Works with no file at all.
  * A mistake is answered with its line and column and what is wrong there.
  */
-import { readFile } from 'node:fs/promises';
+import { access, constants, readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
-import { LineCounter, parseDocument } from 'yaml';
 import type { OAuthOptions } from './auth/oauth.ts';
 import type { VaultPlace } from './auth/vaults.ts';
-import { type ConfigFile, ConfigShape } from './config-shape.ts';
+import { checkDocument, readDocument, type Where, wrong } from './config-document.ts';
+import type { ConfigFile } from './config-shape.ts';
+import { type StorePlace, storeOf } from './config-store.ts';
 import { Fault } from './model/faults.ts';
 import type { JsonObject } from './model/schema.ts';
-import { check } from './model/validate.ts';
 import { durationMs } from './policy/duration.ts';
 import type { Sources } from './policy/load.ts';
 
@@ -19,6 +19,8 @@ export interface Config {
   /** The file it came from; undefined when there is none. */
   readonly file: string | undefined;
   readonly dataDir: string;
+  /** The log: where it is, and what it may take. */
+  readonly store: StorePlace;
   readonly host: string;
   readonly port: number;
   readonly publicUrl: string | undefined;
@@ -50,8 +52,8 @@ export interface Config {
   readonly written: ConfigFile;
   /** Reads the same file again. */
   readonly again: () => Promise<Config>;
-  /** `file:line:column` of a member, for whoever finds something wrong with it later. */
-  readonly where: (path: readonly string[]) => string;
+  /** For whoever finds something wrong with a member later. */
+  readonly where: Where;
 }
 
 export interface Given {
@@ -85,13 +87,14 @@ export async function readConfig(given: Given): Promise<Config> {
       `cannot read ${file}: ${cause.code === 'ENOENT' ? 'there is no such file' : cause.code}`,
     );
   });
-  const document = text === undefined ? undefined : readDocument(text, file);
+  const document = text === undefined ? undefined : readDocument(text, file, given.env);
   const config = document ? checkDocument(document) : {};
   const base = document ? dirname(file) : given.cwd;
   const at = (path: string) =>
     path.startsWith('~/') ? join(homedir(), path.slice(2)) : isAbsolute(path) ? path : resolve(base, path);
+  const where: Where = document?.where ?? (() => 'configuration');
   const policies = (config.policies ?? []).map(at);
-  const where = (path: readonly string[]) => document?.where(path) ?? 'configuration';
+  await requireFiles(policies, (index) => where(['policies', String(index)]));
   const duration = (given: string | undefined, ...path: string[]) => durationAt(given, path, where);
   const dataDir = given.data
     ? resolve(given.cwd, given.data)
@@ -100,6 +103,12 @@ export async function readConfig(given: Given): Promise<Config> {
   return {
     file: document && file,
     dataDir,
+    store: storeOf(config.store, {
+      at,
+      dataDir,
+      moved: (given.data ?? given.env.TOLLBRIDGE_DATA) !== undefined,
+      where,
+    }),
     host: given.host ?? config.listen?.host ?? '127.0.0.1',
     port: given.port ?? config.listen?.port ?? 4319,
     publicUrl: config.listen?.public_url?.replace(/\/$/, ''),
@@ -122,7 +131,7 @@ export async function readConfig(given: Given): Promise<Config> {
     webhooks: config.approvals?.webhooks ?? {},
     keepEventsMs: duration(config.retention?.events, 'retention', 'events'),
     policy: {
-      load: () => readSources(document && file, policies),
+      load: () => readSources(document && file, policies, given.env),
       watch: [...(document ? [file] : []), ...policies],
     },
     written: config,
@@ -134,7 +143,7 @@ export async function readConfig(given: Given): Promise<Config> {
 /** Sections that can change while work goes on. `rules` can too, and have their own way. */
 export const WITHOUT_RESTART = ['agents', 'tools', 'harnesses', 'personas', 'quotas', 'retention', 'relays'] as const;
 
-function personasOf({ personas = {}, quotas = {} }: ConfigFile, where: Config['where']): Config['personas'] {
+function personasOf({ personas = {}, quotas = {} }: ConfigFile, where: Where): Config['personas'] {
   for (const [name, { quota }] of Object.entries(personas)) {
     if (quota && !Object.hasOwn(quotas, quota))
       throw wrong(
@@ -165,10 +174,22 @@ function oauthOf(oauth: NonNullable<NonNullable<ConfigFile['auth']>['oauth']>, d
   };
 }
 
+/** Rules that are not there would be rules that are not in force, and nobody would be told. */
+async function requireFiles(files: readonly string[], where: (index: number) => string): Promise<void> {
+  for (const [index, file] of files.entries()) {
+    await access(file, constants.R_OK).catch(() => {
+      throw wrong(
+        where(index),
+        `${file} cannot be read; write the name of a .cedar or .yaml file of rules that is there`,
+      );
+    });
+  }
+}
+
 interface Places {
   readonly at: (path: string) => string;
   readonly dataDir: string;
-  readonly where: Config['where'];
+  readonly where: Where;
 }
 
 /** With none configured: an encrypted file beside the log, then variables that are named like secrets of ours. */
@@ -194,59 +215,18 @@ function vaultsOf(vaults: ConfigFile['vaults'], { at, dataDir, where }: Places):
   });
 }
 
-async function readSources(file: string | undefined, policies: readonly string[]): Promise<Sources> {
-  const config = file ? checkDocument(readDocument(await readFile(file, 'utf8'), file)) : {};
+async function readSources(
+  file: string | undefined,
+  policies: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<Sources> {
+  const config = file ? checkDocument(readDocument(await readFile(file, 'utf8'), file, env)) : {};
   const files = await Promise.all(policies.map(async (name) => ({ name, text: await readFile(name, 'utf8') })));
   const rules = config.rules ?? (files.length > 0 ? undefined : FIRST_RULES);
   return { ...(rules && { rules, rulesName: file ?? 'built-in rules' }), files };
 }
 
-interface Document {
-  readonly value: unknown;
-  /** Where a member stands; where its parent does, when it is the member that is missing. */
-  where(path: readonly string[]): string;
-}
-
-function readDocument(text: string, name: string): Document {
-  const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
-  const place = (offset: number) => {
-    const { line, col } = lines.linePos(offset);
-    return `${name}:${line}:${col}`;
-  };
-  const [syntax] = document.errors;
-  if (syntax) throw wrong(place(syntax.pos[0]), syntax.message);
-  return {
-    value: document.toJS() ?? {},
-    where(path) {
-      for (let depth = path.length; depth > 0; depth -= 1) {
-        const node = document.getIn(path.slice(0, depth), true) as { range?: [number, number, number] } | undefined;
-        if (node?.range) return place(node.range[0]);
-      }
-      return place(document.contents?.range?.[0] ?? 0);
-    },
-  };
-}
-
-function checkDocument({ value, where }: Document): ConfigFile {
-  return checkAt(() => check(ConfigShape, value, 'configuration'), where, []);
-}
-
-/** Runs a check of a member and says of whatever it finds where that stands. */
-export function checkAt<T>(checked: () => T, where: Config['where'], at: readonly string[]): T {
-  try {
-    return checked();
-  } catch (cause) {
-    if (!(cause instanceof Fault)) throw cause;
-    throw wrong(where([...at, ...(cause.param ?? '').split('/').filter(Boolean)]), cause.message);
-  }
-}
-
-function wrong(place: string, message: string): Fault {
-  return new Fault('invalid_request', `${place}: ${message}`);
-}
-
-function durationAt(text: string | undefined, path: readonly string[], where: Config['where']): number | undefined {
+function durationAt(text: string | undefined, path: readonly string[], where: Where): number | undefined {
   if (text === undefined) return undefined;
   const ms = durationMs(text);
   if (ms === undefined)

@@ -25,6 +25,7 @@ import { mountsOf } from './mounts.ts';
 import { createParts } from './parts.ts';
 import type { Adapter, Closable, Deps, Logger, PolicyEngine } from './ports.ts';
 import { reloading } from './reload.ts';
+import { requireRules } from './rules-on-record.ts';
 import { upkeep } from './upkeep.ts';
 import { VERSION } from './version.ts';
 import { createHttpHost } from './wire/http.ts';
@@ -114,6 +115,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const taken = parts.take(mounts, built);
   const plain: House = await openHouse({
     dataDir: config.dataDir,
+    place: config.store,
     roomBytes: SERVING_ROOM,
     policy: config.policy,
     logger,
@@ -129,6 +131,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const house: House = traced ? { ...plain, bridge: traced.bridge(plain.bridge) } : plain;
   const opened: Closable[] = [http];
   try {
+    await requireRules(house.policy);
     const recovered = await house.start();
     await haveWorkspace(house);
     const waiting = await openQuestions(house);

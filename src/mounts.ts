@@ -3,11 +3,11 @@
  * tools and harnesses are reached through it. Composition, no logic; nothing is opened here.
  */
 
-import { type Config, checkAt } from './config.ts';
+import type { Config } from './config.ts';
+import { checkSection, openAt, wrong } from './config-document.ts';
 import { Fault } from './model/faults.ts';
 import type { JsonObject } from './model/schema.ts';
 import type { TSchema } from './model/type.ts';
-import { check } from './model/validate.ts';
 import type { Adapter, AgentBackend, Deps, Part, PolicyEngine, ToolBackend } from './ports.ts';
 
 export interface Door {
@@ -39,6 +39,7 @@ type Adapters = readonly Adapter<never>[];
 export function mountsOf(config: Config, adapters: Adapters): Mounts {
   const { where } = config;
   requireRelays(config, adapters);
+  requireAgents(config);
   return {
     doors: doorsOf(config, adapters),
     agents: partsOf('agents', config.agents, partners(adapters, 'backend'), where),
@@ -47,19 +48,35 @@ export function mountsOf(config: Config, adapters: Adapters): Mounts {
   };
 }
 
+/** The built-in agents, by the names work can be given to them under. */
+const BUILT_IN = ['demo', 'second'];
+
+/** Work that names an agent which is not there would fail one task at a time. */
+function requireAgents({ agents, demo, defaultAgent, personas, where }: Config): void {
+  const known = [...Object.keys(agents), ...(demo ? BUILT_IN : [])];
+  const wanted = [
+    ...(defaultAgent === undefined ? [] : [{ name: defaultAgent, at: ['default_agent'] }]),
+    ...Object.entries(personas).flatMap(([persona, { agent }]) =>
+      agent === undefined ? [] : [{ name: agent, at: ['personas', persona, 'agent'] }],
+    ),
+  ];
+  const odd = wanted.find(({ name }) => !known.includes(name));
+  if (odd) throw wrong(where(odd.at), `there is no agent ${odd.name}; there are: ${known.join(', ') || 'none'}`);
+}
+
 function doorsOf({ doors, where }: Config, adapters: Adapters): readonly Door[] {
   const unknown = Object.keys(doors).find((name) => !adapters.some((adapter) => adapter.name === name));
   if (unknown) {
     const there = adapters.map(({ name }) => name).join(', ');
     throw new Fault(
       'invalid_request',
-      `${where(['doors', unknown])}: there is no door ${unknown}; there are: ${there}`,
+      `${where(['doors', unknown], true)}: there is no door ${unknown}; there are: ${there}`,
     );
   }
   return adapters.map((adapter) => {
     const { name, configSchema } = adapter;
     const given = doors[name];
-    const section = checkAt(() => check(configSchema as TSchema, given || {}, `doors.${name}`), where, ['doors', name]);
+    const section = checkSection(configSchema as TSchema, given || {}, where, ['doors', name]);
     return { adapter, section: section as never, open: given !== false };
   });
 }
@@ -111,15 +128,11 @@ function partsOf<T>(
       );
     }
     const at = [kind, name, protocol];
-    const section = checkAt(
-      () => check(part.configSchema as TSchema, member[protocol], `${kind}.${name}.${protocol}`),
-      where,
-      at,
-    );
+    const section = checkSection(part.configSchema as TSchema, member[protocol], where, at);
     return {
       at: `${kind}.${name}`,
       said: JSON.stringify(member),
-      open: (deps) => checkAt(() => part.open(name, section as never, deps), where, at),
+      open: (deps) => openAt(() => part.open(name, section as never, deps), where, at),
     };
   });
 }

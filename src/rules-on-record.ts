@@ -6,7 +6,8 @@ import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Fault } from './model/faults.ts';
 import { type Sources, versionOf } from './policy/load.ts';
-import type { PolicyChange } from './policy/reload.ts';
+import { problemsFault } from './policy/problems.ts';
+import type { PolicyChange, ReloadablePolicy } from './policy/reload.ts';
 import type { Store } from './ports.ts';
 
 /** Every change of the rules is an event of this resource. */
@@ -32,6 +33,12 @@ export async function rulesOnRecord(dataDir: string, store: Pick<Store, 'tip' | 
   throw new Fault('conflict', `the rules in force in ${dataDir} are not kept there`, {
     details: { fix: 'start it once where its configuration is, or answer at one of its doors' },
   });
+}
+
+/** A house whose first rules cannot be read would refuse everything and say why only in its log; so it does not open. */
+export async function requireRules(policy: ReloadablePolicy): Promise<void> {
+  const { outcome, errors } = await policy.reload();
+  if (outcome === 'refused') throw problemsFault(errors);
 }
 
 export async function lastChange(store: Pick<Store, 'tip' | 'event'>): Promise<PolicyChange | undefined> {

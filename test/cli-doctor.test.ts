@@ -70,20 +70,22 @@ test('what is not: configuration, rules, modes of key files, expired keys; each 
   expect((await looked(dir, 'data: [')).of('config')).toMatchObject([{ state: 'bad', fix: expect.any(String) }]);
 });
 
+const at = (dataDir: string) => ({ dataDir, store: { path: join(dataDir, 'log.db') } });
+
 test('a directory that is a file, a log that is none, a log from the future', async () => {
   const dir = await aDirectory();
   await writeFile(join(dir, 'file'), '');
-  expect(await lookAtLog(join(dir, 'file'))).toMatchObject([
+  expect(await lookAtLog(at(join(dir, 'file')))).toMatchObject([
     { state: 'bad', says: expect.stringContaining('it is a file') },
   ]);
-  expect(await lookAtLog(join(dir, 'new'))).toMatchObject([{ state: 'ok' }]);
+  expect(await lookAtLog(at(join(dir, 'new')))).toMatchObject([{ state: 'ok' }]);
   await mkdir(join(dir, 'odd'));
   await writeFile(join(dir, 'odd', 'log.db'), 'this is no log, and never was one');
-  expect(await lookAtLog(join(dir, 'odd'))).toMatchObject([{ state: 'bad', fix: expect.any(String) }]);
+  expect(await lookAtLog(at(join(dir, 'odd')))).toMatchObject([{ state: 'bad', fix: expect.any(String) }]);
 
   const { dir: house } = await aLog(['hello']);
-  expect(await lookAtClock(house)).toMatchObject([{ state: 'ok' }]);
-  expect(await lookAtClock(house, Date.parse('2020-01-01T00:00:00Z'))).toMatchObject([
+  expect(await lookAtClock(at(house))).toMatchObject([{ state: 'ok' }]);
+  expect(await lookAtClock(at(house), Date.parse('2020-01-01T00:00:00Z'))).toMatchObject([
     { state: 'bad', says: expect.stringMatching(/in the future of this clock$/) },
   ]);
 });

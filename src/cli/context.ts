@@ -68,7 +68,7 @@ export async function lookInto<T>(options: CommonOptions, use: (book: LogBook) =
     import('../receipt/keys.ts'),
   ]);
   const keyring = await openKeyring({ dir: join(config.dataDir, 'keys'), now: () => systemClock.now() });
-  const store = await createSqliteStore({ path: join(config.dataDir, 'log.db'), clock: systemClock, projector });
+  const store = await createSqliteStore({ ...config.store, clock: systemClock, projector });
   try {
     return await use({ store, keys: keyring.jwks(), config });
   } finally {
@@ -79,7 +79,15 @@ export async function lookInto<T>(options: CommonOptions, use: (book: LogBook) =
 export async function open(config: Config, more: Partial<HouseOptions>): Promise<House> {
   await requireUsable(config.dataDir);
   const { openHouse } = await import('../compose.ts');
-  return await openHouse({ dataDir: config.dataDir, policy: { load: config.policy.load }, ...more });
+  const policy = { load: config.policy.load };
+  const house = await openHouse({ dataDir: config.dataDir, place: config.store, policy, ...more });
+  if (more.policy === 'on record') return house;
+  const { requireRules } = await import('../rules-on-record.ts');
+  await requireRules(house.policy).catch(async (cause) => {
+    await house.close();
+    throw cause;
+  });
+  return house;
 }
 
 /** Said before anything is opened, because a key file that cannot be made says less than the directory it is in. */
@@ -106,16 +114,21 @@ async function makeDirectory(dir: string): Promise<void> {
   });
 }
 
-export function hasLog(dataDir: string): boolean {
-  return existsSync(join(dataDir, 'log.db'));
+export function hasLog({ store }: Config): boolean {
+  return existsSync(store.path);
+}
+
+/** Where the log is, as people are told: the directory it is usually in, or the file when it was put elsewhere. */
+export function logAt({ dataDir, store }: Config): string {
+  return dirname(store.path) === dataDir ? dataDir : store.path;
 }
 
 /** A log that is not there is a wrong directory far more often than a wish for an empty one. */
-function requireLog({ dataDir }: Config): void {
-  if (hasLog(dataDir)) return;
+function requireLog(config: Config): void {
+  if (hasLog(config)) return;
   throw trouble(
     'not_found',
-    `there is no log in ${dataDir}`,
+    `there is no log in ${logAt(config)}`,
     'name the directory with --data DIR, or begin one: tollbridge demo, tollbridge serve',
   );
 }

@@ -41,7 +41,7 @@ export async function demo(options: DemoOptions): Promise<number> {
   const telling = createTelling({ dir, name, json: options.json === true });
   telling.begin();
   const config = await readConfig({
-    env: {},
+    env: options.config ? process.env : {},
     cwd: dir,
     data: dir,
     ...(options.config && { file: resolve(options.config) }),

@@ -32,9 +32,9 @@ export async function doctor(command: readonly string[], options: DoctorOptions)
   if (config) await tell(() => lookAtRules(config));
   if (config) await tell(() => lookAtPrograms(config));
   await tell(() => lookAtPort(house.host, port ?? house.port));
-  await tell(() => lookAtLog(house.dataDir));
+  await tell(() => lookAtLog(house));
   await tell(() => lookAtKeyFiles(house.dataDir));
-  await tell(() => lookAtClock(house.dataDir));
+  await tell(() => lookAtClock(house));
   if (command.length > 0) await tell(() => lookAtChild(command));
   const wrong = findings.filter(({ state }) => state === 'bad').length;
   if (!options.json) {

@@ -6,13 +6,14 @@ import { openKeyring } from '../receipt/keys.ts';
 import { type CommonOptions, configFrom, hasLog, localActor, lookInto, requireUsable } from './context.ts';
 
 export async function rotateKey(options: CommonOptions & { readonly json?: boolean }): Promise<void> {
-  const { dataDir } = await configFrom(options);
+  const config = await configFrom(options);
+  const { dataDir } = config;
   await requireUsable(dataDir);
   const keyring = await openKeyring({ dir: join(dataDir, 'keys'), now: () => systemClock.now() });
   const retired = keyring.signer().keyId;
   await keyring.rotate();
   const current = keyring.signer().keyId;
-  if (hasLog(dataDir)) await lookInto(options, ({ store }) => note(store, retired, current));
+  if (hasLog(config)) await lookInto(options, ({ store }) => note(store, retired, current));
   process.stdout.write(
     options.json
       ? `${JSON.stringify({ retired, current, keys: keyring.jwks().keys })}\n`

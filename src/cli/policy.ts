@@ -33,7 +33,7 @@ export async function rulesFrom(file: string): Promise<CompiledPolicies> {
     throw trouble('not_found', `there are no rules to read in ${file}`, 'give a .yaml or .cedar file', cause);
   });
   if (/\.ya?ml$/i.test(name) && !(await isRuleList(text))) {
-    return await inForce(await readConfig({ env: {}, cwd: process.cwd(), file: name }));
+    return await inForce(await readConfig({ env: process.env, cwd: process.cwd(), file: name }));
   }
   return await loadPolicies({ files: [{ name, text }] });
 }

@@ -1,5 +1,5 @@
 /** `tollbridge serve`: every door, one log. Says where it listens, where the log is, and how to answer approvals. */
-import { type CommonOptions, configFrom, requireUsable } from './context.ts';
+import { type CommonOptions, configFrom, logAt, requireUsable } from './context.ts';
 import { calledAgain } from './own-name.ts';
 import { portOf } from './port.ts';
 import { missingPrograms } from './programs.ts';
@@ -27,16 +27,13 @@ export async function serve(options: ServeOptions): Promise<void> {
     throw cause;
   });
   const { waiting, recovered } = gateway;
-  const asks =
-    waiting === 0
-      ? 'nothing waits for an answer'
-      : `${waiting} ${waiting === 1 ? 'question waits' : 'questions wait'} for an answer`;
+  const asks = waiting === 0 ? 'none waits' : waiting === 1 ? '1 waits' : `${waiting} wait`;
   const taken = recovered.resumed + recovered.started;
   process.stdout.write(
     [
       `tollbridge listens on ${gateway.url}  (${gateway.token ? `token ${gateway.token}` : 'API keys and OAuth2 tokens only'})`,
-      `the log is in ${config.dataDir}${taken > 0 ? `; ${taken} ${taken === 1 ? 'task goes' : 'tasks go'} on from where ${taken === 1 ? 'it was' : 'they were'}` : ''}`,
-      `${asks}; see them with: ${calledAgain(options)} approvals`,
+      `the log is in ${logAt(config)}${taken > 0 ? `; ${taken} ${taken === 1 ? 'task goes' : 'tasks go'} on from where ${taken === 1 ? 'it was' : 'they were'}` : ''}`,
+      `questions are shown, and answered, with: ${calledAgain(options)} approvals  (${asks})`,
       '',
     ].join('\n'),
   );

@@ -42,6 +42,13 @@ export function check<T extends TSchema>(schema: T, value: unknown, what: string
   });
 }
 
+/** The first thing that is wrong, as the validator has it, for whoever has better words for it than `check`. */
+export function mistakeIn(schema: TSchema, value: unknown): ErrorObject | undefined {
+  const validate = compile(schema);
+  return validate(value) ? undefined : deepest(validate.errors ?? []);
+}
+export type Mistake = ErrorObject;
+
 /** In an anyOf the most specific complaint is the one that got furthest into the value. */
 function deepest(errors: readonly ErrorObject[]): ErrorObject | undefined {
   return errors.toSorted((a, b) => b.instancePath.length - a.instancePath.length)[0];

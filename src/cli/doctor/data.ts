@@ -3,6 +3,8 @@ import { existsSync } from 'node:fs';
 import { readdir, rm, stat, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openApiKeys } from '../../auth/api-keys.ts';
+import type { Config } from '../../config.ts';
+import type { StorePlace } from '../../config-store.ts';
 import { systemClock } from '../../core/clock.ts';
 import { projector } from '../../core/projector.ts';
 import { createSqliteStore } from '../../store/sqlite.ts';
@@ -11,11 +13,13 @@ import { requireUsable } from '../context.ts';
 import { counted } from '../plain.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
 
+type DataPlace = Pick<Config, 'dataDir' | 'store'>;
+
 const LITTLE_ROOM = 100 * 1024 * 1024;
 /** Clocks of one machine and its disk may be this far apart. */
 const APART_MS = 5_000;
 
-export async function lookAtLog(dir: string): Promise<readonly Finding[]> {
+export async function lookAtLog({ dataDir: dir, store }: DataPlace): Promise<readonly Finding[]> {
   if (!existsSync(dir)) return [ok('log', `nothing yet; it will be in ${dir}`)];
   try {
     await requireUsable(dir);
@@ -31,16 +35,16 @@ export async function lookAtLog(dir: string): Promise<readonly Finding[]> {
             ),
           ]
         : [];
-    if (!existsSync(join(dir, 'log.db'))) return [ok('log', `${dir} can be written; there is no log yet`), ...tight];
-    return [await opened(dir), ...tight];
+    if (!existsSync(store.path)) return [ok('log', `${dir} can be written; there is no log yet`), ...tight];
+    return [await opened(dir, store), ...tight];
   } catch (thrown) {
     const { sentence, fix } = complaintOf(thrown);
     return [bad('log', sentence, fix ?? 'restore it from a copy, or name another directory with --data')];
   }
 }
 
-async function opened(dir: string): Promise<Finding> {
-  const store = await createSqliteStore({ path: join(dir, 'log.db'), clock: systemClock, projector });
+async function opened(dir: string, place: StorePlace): Promise<Finding> {
+  const store = await createSqliteStore({ ...place, clock: systemClock, projector });
   try {
     // Held and let go again: it takes writing beside the log, and leaves nothing in it.
     await (await store.lease('doctor'))?.close();
@@ -88,8 +92,8 @@ async function expiredKeys(dir: string): Promise<readonly Finding[]> {
     );
 }
 
-export async function lookAtClock(dir: string, now = Date.now()): Promise<readonly Finding[]> {
-  const newest = await newestTime(dir);
+export async function lookAtClock({ dataDir: dir, store }: DataPlace, now = Date.now()): Promise<readonly Finding[]> {
+  const newest = await newestTime(store);
   if (newest !== undefined && newest - now > APART_MS) {
     return [
       bad(
@@ -112,10 +116,10 @@ export async function lookAtClock(dir: string, now = Date.now()): Promise<readon
   return [ok('clock', `${new Date(now).toISOString()}`)];
 }
 
-async function newestTime(dir: string): Promise<number | undefined> {
-  if (!existsSync(join(dir, 'log.db'))) return undefined;
+async function newestTime(place: StorePlace): Promise<number | undefined> {
+  if (!existsSync(place.path)) return undefined;
   try {
-    const store = await createSqliteStore({ path: join(dir, 'log.db'), clock: systemClock, projector });
+    const store = await createSqliteStore({ ...place, clock: systemClock, projector });
     try {
       const tip = await store.tip({ of: 'all' });
       const event = tip ? await store.event(tip) : undefined;

@@ -24,6 +24,11 @@ export async function lookAtConfig(
 ): Promise<{ readonly config?: Config; readonly finding: Finding }> {
   try {
     const config = await read();
+    const [{ adapters }, { mountsOf }] = await Promise.all([
+      import('../../../adapters/index.ts'),
+      import('../../mounts.ts'),
+    ]);
+    mountsOf(config, adapters);
     return { config, finding: ok('config', config.file ? `${config.file} is fine` : 'no file, and none is needed') };
   } catch (thrown) {
     const { sentence, fix } = complaintOf(thrown);
