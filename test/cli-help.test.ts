@@ -1,5 +1,5 @@
 /** Help costs nothing and leaves nobody alone; completion knows what the tree knows. */
-import { execFile } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -109,6 +109,12 @@ test('bash completes commands, commands of commands and options, and leaves valu
   expect(await completed(['verify', '--keys', ''], out)).toEqual([]);
 });
 
+test('what can only be one of a few words is completed too', async () => {
+  const { out } = await typed(() => completion('bash', createProgram()));
+  expect(await completed(['completion', ''], out)).toEqual(expect.arrayContaining(['bash', 'zsh', 'fish']));
+  expect(await completed(['init', 'cl'], out)).toEqual(['claude-desktop', 'claude-code']);
+});
+
 test('zsh and fish say the same with words beside it; other shells are told which there are', async () => {
   const zsh = (await typed(() => completion('zsh', createProgram()))).out;
   expect(zsh).toMatch(/^#compdef tollbridge\n/);
@@ -117,12 +123,48 @@ test('zsh and fish say the same with words beside it; other shells are told whic
   expect(fish).toContain(`complete -c tollbridge -n "__tollbridge_at ''" -f -a log -d 'what happened, oldest first'\n`);
   expect(fish).toMatch(/__tollbridge_at ' log'" -s f -l follow -d /);
   expect(fish).toMatch(/__tollbridge_at ' verify'" -l keys -r -d /);
-  expect(await typed(() => completion('ksh', createProgram()))).toEqual({
+  expect(await ran(['completion', 'ksh'])).toEqual({
     code: 2,
     out: '',
-    err: 'tollbridge: there is no completion for ksh\n  fix: use bash, zsh or fish\n',
+    err: 'tollbridge: completion does not know ksh; it knows: bash, zsh, fish\n  fix: "tollbridge completion --help" says what there is\n',
   });
 });
+
+/** What a shell offers, or undefined where that shell is not installed; its script is then only read, as above. */
+const TRIED: Readonly<Record<string, (words: readonly string[], script: string) => Promise<readonly string[]>>> = {
+  async fish(words, script) {
+    const typedSoFar = ['tollbridge', ...words].join(' ');
+    const { stdout } = await promisify(execFile)('fish', [
+      '--no-config',
+      '-c',
+      `${script}\ncomplete -C '${typedSoFar}'`,
+    ]);
+    return stdout.split('\n').flatMap((line) => line.split('\t')[0] || []);
+  },
+  async zsh(words, script) {
+    // Loaded as a file on its path would be; what it offers is printed where zsh would put it into a list.
+    const typedSoFar = ['tollbridge', ...words].map((word) => `'${word}'`).join(' ');
+    const run = `compdef() {}\n_describe() { print -l -- \${\${(P)2}%%:*} }\n_files() { print FILES }\n${script}
+words=(${typedSoFar}); CURRENT=${words.length + 1}; _tollbridge`;
+    const { stdout } = await promisify(execFile)('zsh', ['-f', '-c', run]);
+    const last = words.at(-1) ?? '';
+    return stdout.split('\n').filter((word) => word && (word.startsWith(last) || word === 'FILES'));
+  },
+};
+const installed = Object.keys(TRIED).filter((shell) => spawnSync(shell, ['-c', 'true']).status === 0);
+
+for (const shell of installed) {
+  test(`${shell} completes commands, commands of commands and options, and leaves values to itself`, async () => {
+    const { out } = await typed(() => completion(shell, createProgram()));
+    const offered = (...words: readonly string[]) => TRIED[shell]?.(words, out);
+    expect(await offered('appro')).toEqual(['approvals', 'approve']);
+    expect(await offered('policy', '')).toEqual(expect.arrayContaining(['show', 'check', 'test', 'diff']));
+    expect(await offered('--data', 'x', 'keys', 'r')).toEqual(['revoke', 'rotate']);
+    expect(await offered('log', '--f')).toEqual(['--follow']);
+    expect(await offered('init', 'cl')).toEqual(expect.arrayContaining(['claude-desktop', 'claude-code']));
+    expect(await offered('verify', '--keys', '')).not.toContain('--trust');
+  });
+}
 
 test('suggested commands begin with how we were called', () => {
   const called = (script: string, env: NodeJS.ProcessEnv = {}) =>

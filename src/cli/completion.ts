@@ -8,6 +8,8 @@ interface Place {
   readonly path: string;
   readonly commands: readonly { readonly name: string; readonly says: string }[];
   readonly options: readonly Choice[];
+  /** Words its first argument can be, where there are only some. */
+  readonly choices: readonly string[];
 }
 interface Choice {
   readonly short?: string;
@@ -47,6 +49,7 @@ function placesIn(command: Command, path: string): readonly Place[] {
     {
       path,
       commands: commands.map((each) => ({ name: each.name(), says: each.description() })),
+      choices: command.registeredArguments[0]?.argChoices ?? [],
       options: [...new Map([...options, help].map((each) => [each.long, each])).values()],
     },
     ...commands.flatMap((each) => placesIn(each, `${path} ${each.name()}`)),
@@ -58,8 +61,9 @@ function rootOf(command: Command): Command {
 }
 
 const deeper = (places: readonly Place[]) => places.filter(({ path }) => path !== '').map(({ path }) => path);
-const wordsAt = ({ commands, options }: Place) => [
+const wordsAt = ({ commands, choices, options }: Place) => [
   ...commands.map(({ name }) => name),
+  ...choices,
   ...options.map(({ long }) => long),
 ];
 /** Options whose next word is theirs. */
@@ -100,9 +104,10 @@ complete -o default -o bashdefault -F _tollbridge tollbridge
 function zsh(places: readonly Place[]): string {
   const entry = (name: string, says: string) => `'${quote(`${name}:${says}`)}'`;
   const cases = places.map(
-    ({ path, commands, options }) =>
+    ({ path, commands, choices, options }) =>
       `    '${path}') choices=(${[
         ...commands.map(({ name, says }) => entry(name, says)),
+        ...choices.map((word) => `'${word}'`),
         ...options.map(({ long, says }) => entry(long, says)),
       ].join(' ')}) ;;`,
   );
@@ -127,15 +132,21 @@ ${cases.join('\n')}
   esac
   _describe tollbridge choices || _files
 }
-if [ "$funcstack[1]" = _tollbridge ]; then _tollbridge "$@"; else compdef _tollbridge tollbridge; fi
+if [ "$funcstack[1]" = _tollbridge ]; then
+  _tollbridge "$@"
+else
+  (( $+functions[compdef] )) || { autoload -Uz compinit && compinit }
+  compdef _tollbridge tollbridge
+fi
 `;
 }
 
 function fish(places: readonly Place[]): string {
-  const lines = places.flatMap(({ path, commands, options }) => {
+  const lines = places.flatMap(({ path, commands, choices, options }) => {
     const here = `complete -c tollbridge -n "__tollbridge_at '${path}'"`;
     return [
       ...commands.map(({ name, says }) => `${here} -f -a ${name} -d '${quote(says)}'`),
+      ...(choices.length > 0 ? [`${here} -f -a '${choices.join(' ')}'`] : []),
       ...options.map(({ long, short, says, takesValue }) =>
         [
           here,

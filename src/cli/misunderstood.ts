@@ -42,6 +42,8 @@ function inOurWords(code: string, said: string, name: string, path: readonly str
       return `${name} needs a value after it`;
     case 'commander.excessArguments':
       return `${path.join(' ')} takes fewer words than were given`;
+    case 'commander.invalidArgument':
+      return `${path.join(' ')} does not know ${name}; it knows: ${/choices are (.*?)\.?$/.exec(said)?.[1] ?? 'others'}`;
     default:
       return said;
   }

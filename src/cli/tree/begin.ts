@@ -1,5 +1,5 @@
 /** The commands to begin with: demo, serve, init. */
-import type { Command } from 'commander';
+import { Argument, type Command } from 'commander';
 import { finish, run } from '../acting.ts';
 import { folded } from './fold.ts';
 
@@ -38,7 +38,17 @@ rules come from tollbridge.yaml. Ctrl-C lets running work end; questions that wa
     .command('init')
     .description('put the agents of an editor, or the tools of an agent, behind tollbridge')
     .usage('[options] <where> [-- <command...>]')
-    .argument('<where>', 'zed, jetbrains, vscode, neovim, claude-desktop, claude-code or cursor')
+    .addArgument(
+      new Argument('<where>', 'whose settings').choices([
+        'zed',
+        'jetbrains',
+        'vscode',
+        'neovim',
+        'claude-desktop',
+        'claude-code',
+        'cursor',
+      ]),
+    )
     .argument('[command...]', 'after --: one more to add, by the command that starts it')
     .option('--write', 'write the settings; without it they are only shown')
     .option('--undo', 'take tollbridge out again')

@@ -1,5 +1,5 @@
 /** The commands that help with everything else: doctor, completion. */
-import type { Command } from 'commander';
+import { Argument, type Command } from 'commander';
 import { finish } from '../acting.ts';
 import { folded } from './fold.ts';
 
@@ -23,12 +23,12 @@ protocol to its standard output, where editors and agents expect nothing else. E
   program
     .command('completion')
     .description('print a script that completes commands and options in your shell')
-    .argument('<shell>', 'bash, zsh or fish')
+    .addArgument(new Argument('<shell>', 'the shell you type in').choices(['bash', 'zsh', 'fish']))
     .addHelpText(
       'after',
       folded(`  bash   tollbridge completion bash >> ~/.bashrc
-  zsh    tollbridge completion zsh > "\${fpath[1]}/_tollbridge"
-  fish   tollbridge completion fish > ~/.config/fish/completions/tollbridge.fish`),
+  zsh    tollbridge completion zsh >> ~/.zshrc
+  fish   tollbridge completion fish >> ~/.config/fish/config.fish`),
     )
     .action((shell: string) => finish(async () => (await import('../completion.ts')).completion(shell, program)));
 }
