@@ -97,7 +97,7 @@ function requireRelays(config: Config, adapters: Adapters): void {
 
 /** What is said of one relay, checked; empty when nothing is. */
 export function relaySection<T>({ relays, where }: Config, name: string, schema: object): T {
-  return checkAt(() => check(schema as TSchema, relays[name] ?? {}, `relays.${name}`), where, ['relays', name]) as T;
+  return checkSection(schema as TSchema, relays[name] ?? {}, where, ['relays', name]) as T;
 }
 
 function partners<K extends 'backend' | 'tools' | 'policy'>(adapters: Adapters, role: K) {

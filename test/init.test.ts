@@ -1,10 +1,11 @@
 /** Editors put behind the bridge and taken out again: shown first, written when asked to, comments kept, nothing else touched. */
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { lstat, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { add, EDITORS, type Editor, type Place, unwrap, wrap } from '../src/cli/editors.ts';
+import { EDITORS, type Editor, type Place } from '../src/cli/editors.ts';
 import { type InitOptions, init } from '../src/cli/init.ts';
+import { add, remove, unwrap, wrap } from '../src/cli/settings-edit.ts';
 
 const editor = (name: string) => EDITORS.find((each) => each.name === name) as Editor;
 
@@ -34,12 +35,85 @@ test('a command goes behind the bridge and comes out as it was, comments and all
   expect(wrap(wrapped.text, editor('zed'), ['tollbridge']).changes).toEqual([]);
   const back = unwrap(wrapped.text, editor('zed'));
   expect(back.changes[0]?.after).toEqual(['npx', '@example/claude-acp', '--fast']);
-  expect(back.text.replace(/\s/g, '')).toBe(ZED.replace(/\s/g, ''));
+  expect(back.text).toBe(ZED);
+});
+
+test.each([
+  [
+    '{ "mcpServers": { "a": { "command": "x" } } }',
+    '{ "mcpServers": { "a": { "command": "tollbridge", "args": ["mcp", "--", "x"] } } }',
+  ],
+  [
+    '{\n\t"mcpServers": {\n\t\t"a": {\n\t\t\t"args": [\n\t\t\t\t"-v" // loud\n\t\t\t],\n\t\t\t"command": "x"\n\t\t}\n\t}\n}\n',
+    '{\n\t"mcpServers": {\n\t\t"a": {\n\t\t\t"args": [\n\t\t\t\t"mcp", "--", "x", "-v" // loud\n\t\t\t],\n\t\t\t"command": "tollbridge"\n\t\t}\n\t}\n}\n',
+  ],
+  [
+    '{"mcpServers":{"a":{"command":"x","args":[]},"b":{"command":"y","args":["1","2"]}}}',
+    '{"mcpServers":{"a":{"command":"tollbridge","args":["mcp", "--", "x"]},"b":{"command":"tollbridge","args":["mcp", "--", "y", "1","2"]}}}',
+  ],
+])('whatever the layout, only the words change, and come back byte for byte: %j', (before, after) => {
+  const wrapped = wrap(before, editor('cursor'), ['tollbridge']);
+  expect(wrapped.text).toBe(after);
+  expect(unwrap(wrapped.text, editor('cursor')).text).toBe(before);
+});
+
+test('an entry that was added is taken away again by the same words, and no other is', () => {
+  const before = '{\n    // mine\n    "agent_servers": {\n        "a": { "command": "b" }\n    }\n}\n';
+  const made = add(before, editor('zed'), 'coder', ['npx', 'coder'], ['tollbridge']);
+  expect(made.text).toContain('        "coder": {\n            "type": "custom",\n');
+  const gone = remove(made.text, editor('zed'), 'coder', ['npx', 'coder']);
+  expect(gone.text).toBe(before);
+  expect(gone.changes).toEqual([
+    { entry: 'coder', before: ['tollbridge', 'acp', '--', 'npx', 'coder'], after: undefined },
+  ]);
+  for (const [name, command] of [
+    ['coder', ['other']],
+    ['a', ['b']],
+    ['none', ['x']],
+  ] as const) {
+    expect(() => remove(made.text, editor('zed'), name, command)).toThrow('with this command behind tollbridge');
+  }
+});
+
+test.each([
+  '{}',
+  '{ "theme": "dark" }\n',
+  '{\n  "mcpServers": {} // none yet\n}\n',
+  '{\n  "mcpServers": {\n    "a": { "command": "x" }, // mine\n  },\n}\n',
+  '{\n  "mcpServers": {\n    "a": { "command": "x" } // mine\n  }\n}\n',
+  '{\r\n\t"mcpServers": {\r\n\t\t"a": { "command": "x" }\r\n\t}\r\n}\r\n',
+  '{"mcpServers":{"a":{"command":"x"}}}',
+])('one more, and one less again: %j', (before) => {
+  const made = add(before, editor('cursor'), 'new', ['y', '-z'], ['tollbridge']);
+  const back = remove(made.text, editor('cursor'), 'new', ['y', '-z']).text;
+  expect(wrap(made.text, editor('cursor'), ['tollbridge']).left.map(({ entry }) => entry)).toEqual(['new']);
+  expect(made.text).toContain(
+    before.includes('// mine') ? '// mine\n    "new": {\n      "command": "tollbridge"' : '"new"',
+  );
+  if (before.includes('mcpServers')) expect(back).toBe(before);
+  else expect(JSON.parse(back)).toEqual({ ...JSON.parse(before), mcpServers: {} });
+});
+
+test.each([
+  ['{"mcpServers":[1]}', 'mcpServers is not an object; mend it first'],
+  ['[]', 'the settings are not an object; mend them first'],
+  ['{"mcpServers":', 'line 1 cannot be read (ValueExpected); mend it first'],
+])('settings that are broken are left alone: %s', (text, said) => {
+  expect(() => wrap(text, editor('cursor'), ['tollbridge'])).toThrow(said);
+});
+
+test('a command whose words are no list is left as it is', () => {
+  const { left, changes } = wrap('{"mcpServers":{"a":{"command":"x","args":"y"}}}', editor('cursor'), ['tollbridge']);
+  expect([left, changes]).toEqual([[{ entry: 'a', why: 'it starts no command' }], []]);
 });
 
 test('however the bridge is started, what it stands in front of is found again', () => {
   const settings = '{"mcpServers":{"files":{"command":"server","args":["-v","--","x"]}}}';
-  for (const ours of [['tollbridge'], ['npx', '-y', 'tollbridge'], ['/usr/bin/node', '/opt/tollbridge/main.js']]) {
+  for (const ours of [
+    ['tollbridge'],
+    ['npx', '-y', 'tollbridge'],
+    ['/usr/bin/node', '/home/a/bridge/dist/src/main.js'],
+  ]) {
     const wrapped = wrap(settings, editor('cursor'), ours);
     expect(wrapped.changes[0]?.after).toEqual([...ours, 'mcp', '--', 'server', '-v', '--', 'x']);
     expect(unwrap(wrapped.text, editor('cursor')).changes[0]?.after).toEqual(['server', '-v', '--', 'x']);
@@ -68,10 +142,15 @@ test.each([
   ['vscode', 'darwin', '/home/a/Library/Application Support/Code/User/settings.json'],
   ['claude-desktop', 'darwin', '/home/a/Library/Application Support/Claude/claude_desktop_config.json'],
   ['claude-desktop', 'linux', '/home/a/.config/Claude/claude_desktop_config.json'],
+  ['zed', 'win32', '/roaming/Zed/settings.json'],
+  ['vscode', 'win32', '/roaming/Code/User/settings.json'],
+  ['claude-desktop', 'win32', '/roaming/Claude/claude_desktop_config.json'],
+  ['jetbrains', 'win32', '/home/a/.jetbrains/acp.json'],
+  ['cursor', 'win32', '/home/a/.cursor/mcp.json'],
   ['claude-code', 'linux', '/repo/.mcp.json'],
   ['cursor', 'linux', '/home/a/.cursor/mcp.json'],
 ] as const)('%s on %s keeps its settings in %s', (name, platform, path) => {
-  const place: Place = { home: '/home/a', cwd: '/repo', platform, env: {} };
+  const place: Place = { home: '/home/a', cwd: '/repo', platform, env: { APPDATA: '/roaming' } };
   expect(editor(name).settings(place)).toBe(path);
 });
 
@@ -97,12 +176,10 @@ test('it shows first, writes when asked to, keeps the mode of the file, and undo
   const shown = await run('zed', file);
   expect(shown).toContain('  agent_servers > Claude\n  - npx @example/claude-acp --fast\n');
   expect(shown).toContain('  + tollbridge acp -- npx @example/claude-acp --fast\n');
-  expect(shown).toContain(`Nothing is written yet. To write it: tollbridge init zed --settings ${file} --write\n`);
+  expect(shown).toContain(` init zed --settings ${file} --write\n`);
   expect(await readFile(file, 'utf8')).toBe(ZED);
 
-  expect(await run('zed', file, { write: true })).toContain(
-    `To undo it: tollbridge init zed --settings ${file} --undo --write\n`,
-  );
+  expect(await run('zed', file, { write: true })).toContain(` init zed --settings ${file} --undo --write\n`);
   expect(await readFile(file, 'utf8')).toContain('"command": "tollbridge"');
   expect((await stat(file)).mode & 0o777).toBe(0o640);
   expect(await run('zed', file, { write: true })).toContain('Nothing to change.');
@@ -112,7 +189,26 @@ test('it shows first, writes when asked to, keeps the mode of the file, and undo
     written: false,
   });
   expect(await run('zed', file, { undo: true, write: true })).toContain('Undone. Now open a new agent thread in Zed.');
-  expect((await readFile(file, 'utf8')).replace(/\s/g, '')).toBe(ZED.replace(/\s/g, ''));
+  expect(await readFile(file, 'utf8')).toBe(ZED);
+});
+
+test('settings that are a link stay one, and what was added is undone by the line it prints', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'tb-init-'));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const kept = join(dir, 'kept.json');
+  const link = join(dir, 'settings.json');
+  await writeFile(kept, '{}\n');
+  await symlink(kept, link);
+  vi.stubEnv('PATH', dir);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  await writeFile(join(dir, 'tollbridge'), '', { mode: 0o755 });
+  const said = await run('cursor', link, { write: true }, ['my-server', '--root', '/srv']);
+  expect(said).toMatch(/To undo it: .* init cursor --settings \S+ --undo --write -- my-server --root \/srv\n/);
+  expect((await lstat(link)).isSymbolicLink()).toBe(true);
+  expect(JSON.parse(await readFile(kept, 'utf8')).mcpServers['my-server']).toBeDefined();
+  const undone = await run('cursor', link, { write: true, undo: true }, ['my-server', '--root', '/srv']);
+  expect(undone).toMatch(/ {2}mcpServers > my-server\n {2}- .*mcp -- my-server --root \/srv\n\nUndone\. /);
+  expect(JSON.parse(await readFile(kept, 'utf8')).mcpServers).toEqual({});
 });
 
 test('what it does not know, cannot read or finds empty is one sentence with a way on', async () => {
@@ -123,7 +219,7 @@ test('what it does not know, cannot read or finds empty is one sentence with a w
     'emacs is not an editor or agent this knows; it knows: zed, jetbrains, vscode, claude-desktop, claude-code, cursor, neovim',
   );
   await expect(run('zed', file)).rejects.toThrow(
-    "names no agent yet; add one with: tollbridge init zed -- <the agent's command>",
+    /names no agent yet; add one with: .* init zed -- <the agent's command>/,
   );
   await writeFile(file, '{\n  "agent_servers": {\n');
   await expect(run('zed', file)).rejects.toThrow(

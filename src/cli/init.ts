@@ -3,11 +3,13 @@
  * it when asked to, and says how to undo it. Shows first; writes only with --write; undoes entry by entry, so that whatever else was changed
  * since stays changed.
  */
-import { access, constants, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { access, constants, mkdir, readFile, realpath, rename, stat, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { basename, delimiter, dirname, join } from 'node:path';
 import { Fault } from '../model/faults.ts';
-import { add, EDITORS, type Edit, type Editor, here, unwrap, wrap } from './editors.ts';
+import { EDITORS, type Editor, here } from './editors.ts';
+import { ownName } from './own-name.ts';
+import { add, type Edit, remove, unwrap, wrap } from './settings-edit.ts';
 
 export interface InitOptions {
   readonly write?: boolean;
@@ -46,9 +48,10 @@ export async function init(where: string, command: readonly string[], options: I
 
 async function editFor(editor: Editor, text: string, command: readonly string[], options: InitOptions, file: string) {
   try {
-    if (options.undo) return unwrap(text, editor);
+    const name = options.name ?? nameOf(command);
+    if (options.undo) return command.length > 0 ? remove(text, editor, name, command) : unwrap(text, editor);
     const ours = await ourCommand();
-    if (command.length > 0) return add(text, editor, options.name ?? nameOf(command), command, ours);
+    if (command.length > 0) return add(text, editor, name, command, ours);
     const edit = wrap(text, editor, ours);
     if (edit.changes.length + edit.left.length > 0) return edit;
   } catch (thrown) {
@@ -59,7 +62,7 @@ async function editFor(editor: Editor, text: string, command: readonly string[],
   const what = editor.speaks === 'acp' ? 'agent' : 'server';
   throw new Fault(
     'not_found',
-    `${tilde(file)} names no ${what} yet; add one with: tollbridge init ${editor.name} -- <the ${what}'s command>`,
+    `${tilde(file)} names no ${what} yet; add one with: ${us()} init ${editor.name} -- <the ${what}'s command>`,
   );
 }
 
@@ -74,31 +77,34 @@ function report(editor: Editor, file: string, edit: Edit, { written, command, op
   for (const { entry, before, after } of edit.changes) {
     lines.push(`  ${editor.member} > ${entry}`);
     if (before) lines.push(`  - ${shown(before)}`);
-    lines.push(`  + ${shown(after)}`, '');
+    if (after) lines.push(`  + ${shown(after)}`);
+    lines.push('');
   }
   for (const { entry, why } of edit.left) lines.push(`  ${editor.member} > ${entry}: left as it is, ${why}`, '');
   const { undo, name, settings } = options;
   const again = (...how: readonly string[]) =>
-    shown(['tollbridge', 'init', editor.name, ...(settings ? ['--settings', settings] : []), ...how]);
+    `${us()} ${shown(['init', editor.name, ...(settings ? ['--settings', settings] : []), ...how])}`;
   const added = command.length > 0 ? [...(name ? ['--name', name] : []), '--', ...command] : [];
   if (edit.changes.length === 0) lines.push('Nothing to change.');
   else if (!written)
     lines.push(`Nothing is written yet. To write it: ${again(...(undo ? ['--undo'] : []), '--write', ...added)}`);
   else if (undo) lines.push(`Undone. Now ${editor.next}.`);
-  else lines.push(`Written. Now ${editor.next}.`, `To undo it: ${again('--undo', '--write')}`);
+  else lines.push(`Written. Now ${editor.next}.`, `To undo it: ${again('--undo', '--write', ...added)}`);
   return `${lines.join('\n')}\n`;
 }
 
 /** Written beside and put in place in one step: an editor that reads meanwhile sees the old settings or the new ones. */
 async function put(file: string, text: string): Promise<void> {
   await mkdir(dirname(file), { recursive: true });
-  const mode = await stat(file).then(
+  // Settings are often a link to where someone keeps them; the link stays.
+  const target = await realpath(file).catch(() => file);
+  const mode = await stat(target).then(
     ({ mode }) => mode,
     () => 0o600,
   );
-  const beside = `${file}.${process.pid}.tmp`;
+  const beside = `${target}.${process.pid}.tmp`;
   await writeFile(beside, text.endsWith('\n') ? text : `${text}\n`, { mode });
-  await rename(beside, file);
+  await rename(beside, target);
 }
 
 /** How an editor can start us: by name when it is on the path, otherwise exactly as we were started. */
@@ -123,7 +129,7 @@ function nameOf(command: readonly string[]): string {
 }
 
 function forNeovim(command: readonly string[], ours: readonly string[]): string {
-  const agent = command.length > 0 ? command : ['<the', "agent's", 'command>'];
+  const agent = command.length > 0 ? command : ["<the agent's command>"];
   const words = [...ours, 'acp', '--', ...agent].map((word) => JSON.stringify(word)).join(', ');
   return `Neovim is configured in Lua, which this does not rewrite. With CodeCompanion, name the command like this:
 
@@ -140,6 +146,8 @@ function forNeovim(command: readonly string[], ours: readonly string[]): string 
 To undo it, take the commands line out again.
 `;
 }
+
+const us = () => ownName({ argv: process.argv, env: process.env, cwd: process.cwd() });
 
 function shown(words: readonly string[]): string {
   return words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word))).join(' ');
