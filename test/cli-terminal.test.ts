@@ -1,6 +1,10 @@
 /** The demo with a person's keystrokes: the commands it prints are the commands that are typed. */
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { aShell } from './support/cli.ts';
+import { askYesOrNo } from '../src/cli/person.ts';
+import { onStop } from '../src/cli/stopping.ts';
+import { aLog, aShell } from './support/cli.ts';
 import { hasTmux, inTmux, openTerminal } from './support/terminal.ts';
 
 test.each([...(hasTmux ? (['tmux'] as const) : []), 'pipes' as const])(
@@ -26,7 +30,38 @@ test.each([...(hasTmux ? (['tmux'] as const) : []), 'pipes' as const])(
   60_000,
 );
 
-// The key becomes a signal in a real terminal only; where there is none, test/cli-demo.test.ts sends the signal itself.
+/** A terminal as Node sees one: keys arrive one by one, and Ctrl-C is one of them. There is one everywhere. */
+function aKeyboard() {
+  const keys = Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => keys });
+  const screen = new PassThrough();
+  return { keys, screen, seen: () => String(screen.read() ?? '') };
+}
+
+test.each([
+  ['y\r', 'yes'],
+  ['N\r', 'no'],
+  ['\u0003', 'interrupted'],
+  ['y\u007fno\r', 'no'],
+])('keys %j at the question are %s', async (typed, said) => {
+  const { keys, screen } = aKeyboard();
+  const asked = askYesOrNo({ input: keys, output: screen }, 'Allow it? [y/n] ', new AbortController().signal);
+  keys.write(typed);
+  expect(await asked).toBe(said);
+});
+
+test('a terminal that is closed is a wish to stop; without one it is not listened for', () => {
+  const stops: string[] = [];
+  const at = onStop(() => stops.push('at a terminal'), true);
+  const none = onStop(() => stops.push('without'), false);
+  process.emit('SIGHUP');
+  at();
+  none();
+  expect(stops).toEqual(['at a terminal']);
+  expect(process.listenerCount('SIGHUP')).toBe(0);
+});
+
+// In a real terminal the whole of it: key, program, exit code, and the command that goes on. Where there is none, the key is tried above,
+// and test/cli-demo.test.ts stops the program by signal and goes on.
 for (const open of hasTmux ? [inTmux] : []) {
   test('Ctrl-C at the question loses nothing: the command it prints goes on', async () => {
     const terminal = await open(await aShell());
@@ -38,6 +73,22 @@ for (const open of hasTmux ? [inTmux] : []) {
     await terminal.shows(/Allow it\? \[y\/n\] $/, 2);
     await terminal.type('n');
     await terminal.shows(/I was not allowed to send mail to ana/);
+  }, 60_000);
+
+  test('Ctrl-C lets a gateway end in order, and the next one says what waits', async () => {
+    const shell = await aShell();
+    await aLog(['send the plan to ana'], { approve: 'leave open', at: join(shell.cwd, 'd') });
+    const terminal = await open(shell);
+    await terminal.command('tollbridge --data d serve --port 0; echo "ended $?"');
+    const first = await terminal.shows(/answered, with: .*approvals {2}\(1 waits\)$/);
+    expect(first).toMatch(/^tollbridge listens on http:\/\/127\.0\.0\.1:\d+ {2}\(token \S+\)$/m);
+    await terminal.interrupt();
+    await terminal.shows(/^stopping: what runs is brought to an end, what waits keeps waiting$/);
+    await terminal.shows(/^ended 0$/);
+    await terminal.command('tollbridge --data d serve --port 0; echo "ended $?"');
+    await terminal.shows(/\(1 waits\)$/, 2);
+    await terminal.interrupt();
+    await terminal.shows(/^ended 0$/, 2);
   }, 60_000);
 }
 

@@ -11,14 +11,17 @@ export async function untilStopped(work: (signal: AbortSignal) => Promise<void>)
   }
 }
 
-/** Listens for whoever wants us to end, and keeps the process until then: following a log does not. */
-export function onStop(stop: () => void): () => void {
+/**
+ * Listens for whoever wants us to end, and keeps the process until then: following a log does not. A terminal that is closed is one of
+ * them; without a terminal it may have been told with nohup not to care, and listening would undo that.
+ */
+export function onStop(stop: () => void, atTerminal = process.stdout.isTTY === true): () => void {
   const held = setInterval(() => {}, 2 ** 30);
-  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, stop);
+  const names = ['SIGINT', 'SIGTERM', ...(atTerminal ? (['SIGHUP'] as const) : [])] as const;
+  for (const name of names) process.once(name, stop);
   return () => {
     clearInterval(held);
-    process.off('SIGINT', stop);
-    process.off('SIGTERM', stop);
+    for (const name of names) process.off(name, stop);
   };
 }
 
