@@ -1,0 +1,70 @@
+/** What a gateway says when it starts: three lines, and all of what waits. */
+import { expect, test } from 'vitest';
+import { openHouse } from '../src/compose.ts';
+import { FIRST_RULES } from '../src/config.ts';
+import { createDemoAgent } from '../src/demo/agent.ts';
+import { createDemoTools } from '../src/demo/tools.ts';
+import type { Actor } from '../src/model/actions.ts';
+import { aDirectory, program } from './support/cli.ts';
+
+const ANA: Actor = { id: 'local:ana', kind: 'person', scopes: ['*'], door: 'cli' };
+/** More than one page of anything. */
+const MANY = 203;
+
+async function manyQuestions(dataDir: string): Promise<void> {
+  const house = await openHouse({
+    dataDir,
+    policy: { load: async () => ({ rules: FIRST_RULES, files: [] }) },
+    backends: [createDemoAgent({ pause: async () => {} })],
+    tools: [createDemoTools()],
+  });
+  try {
+    await house.start();
+    const { bridge } = house;
+    const stop = new AbortController();
+    const news = bridge.follow(ANA, { stream: { of: 'all' }, after: 'now' }, stop.signal);
+    const body = { name: 'one', root: 'tollbridge://one' };
+    await bridge.submit({
+      kind: 'resource.create',
+      actor: ANA,
+      body: { object: 'workspace', id: 'workspace_1', body },
+    });
+    const submitted = Promise.all(
+      Array.from({ length: MANY }, async () => {
+        const session = await bridge.submit({
+          kind: 'session.create',
+          actor: ANA,
+          body: { workspace_id: 'workspace_1' },
+        });
+        const input = { session_id: session.resource.id, input: { text: 'send the plan to ana' } };
+        await bridge.submit({ kind: 'task.submit', actor: ANA, body: input });
+      }),
+    );
+    let open = 0;
+    for await (const { event } of news) {
+      if (event === 'vendor.tollbridge.ask_opened') open += 1;
+      if (open === MANY) break;
+    }
+    await submitted;
+    stop.abort();
+  } finally {
+    await house.close();
+  }
+}
+
+test('three lines: where it listens, where the log is, how to answer; all that waits is counted', async () => {
+  const dir = await aDirectory();
+  await manyQuestions(dir);
+  const { child, says, ended } = program(['--data', dir, 'serve', '--port', '0'], { cwd: dir });
+  await says(/approvals {2}\(.*\)\n/);
+  child.kill('SIGINT');
+  const { code, out, err } = await ended;
+  expect({ code, err }).toEqual({ code: 0, err: '' });
+  const [listens = '', log = '', answers = '', ...rest] = out.split('\n');
+  expect(listens).toMatch(/^tollbridge listens on http:\/\/127\.0\.0\.1:\d+ {2}\(token [\w-]{32}\)$/);
+  expect(log).toBe(`the log is in ${dir}; ${MANY} tasks go on from where they were`);
+  expect(answers).toMatch(
+    new RegExp(`^questions are shown, and answered, with: .* --data \\S+ approvals {2}\\(${MANY} wait\\)$`),
+  );
+  expect(rest).toEqual(['', 'stopping: what runs is brought to an end, what waits keeps waiting', '']);
+}, 90_000);
