@@ -121,6 +121,8 @@ export async function openHouse(options: HouseOptions): Promise<House> {
     ...(!visiting && given?.watch && { watch: given.watch }),
   });
   await rules.reload();
+  // On record before anything is decided by them.
+  await noted;
 
   const own: readonly PolicyEngine[] = [createPersonaEngine(), createQuotaEngine({ clock }), rules];
   const engines = [...own, ...(options.engines ?? [])];

@@ -162,6 +162,10 @@ test('a bar is drawn where somebody sees it, and wiped when it is done', () => {
   bar.at(50);
   bar.end();
   expect(drawn).toEqual(['\rasking [########......................] 25%', `\r${' '.repeat(44)}\r`]);
+  const narrow = createProgress('asking', 200, { isTTY: true, columns: 20, write: (text) => drawn.push(text) });
+  narrow.at(100);
+  narrow.end();
+  expect(drawn.splice(2)).toEqual(['\rasking [###..] 50%', `\r${' '.repeat(19)}\r`]);
   const silent = createProgress('asking', 200, { isTTY: false, write: (text) => drawn.push(text) });
   silent.at(50);
   silent.end();

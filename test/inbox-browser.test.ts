@@ -15,7 +15,11 @@ const SCREENS = process.env.SCREENSHOTS;
 test('a person approves on a phone, and what they saw is what ran', async () => {
   const ran: unknown[] = [];
   const agent = scriptedAgent(async (sink) => {
-    const action = { kind: 'tool' as const, tool: 'send_mail', arguments: { to: 'bob', text: 'Lunch at <noon>?' } };
+    const action = {
+      kind: 'tool' as const,
+      tool: 'send_mail',
+      arguments: { to: 'bob', text: 'Lunch at <noon>?', long: 'x'.repeat(900) },
+    };
     await sink.act({ ...action, effect: 'send' }, async (args) => {
       ran.push(args);
       return { status: 'succeeded', output: null };
@@ -40,7 +44,17 @@ test('a person approves on a phone, and what they saw is what ran', async () => 
   await page.goto(link);
   expect(await page.locator('h1').textContent()).toContain('send_mail');
   expect(await page.locator('pre').textContent()).toContain('Lunch at <noon>?');
-  if (SCREENS) await page.screenshot({ path: `${SCREENS}/question.png` });
+  for (const size of [
+    { width: 360, height: 560 },
+    { width: 1280, height: 800 },
+  ]) {
+    await page.setViewportSize(size);
+    const wide = await page.evaluate<number>('document.documentElement.scrollWidth');
+    expect(wide, 'nothing runs out of the page sideways').toBeLessThanOrEqual(size.width);
+    const { y = 0, height = 0 } = (await page.getByRole('button', { name: 'Approve' }).boundingBox()) ?? {};
+    expect(y + height, 'the buttons are in sight').toBeLessThanOrEqual(size.height);
+    if (SCREENS) await page.screenshot({ path: `${SCREENS}/question-${size.width}.png` });
+  }
   if (SCREENS) {
     const dark = await openPage({ dark: true });
     await dark.goto(link);
@@ -51,7 +65,7 @@ test('a person approves on a phone, and what they saw is what ran', async () => 
   expect(await page.locator('h1').textContent()).toBe('Approved');
   if (SCREENS) await page.screenshot({ path: `${SCREENS}/answered.png` });
   await house.until(task.id);
-  expect(ran).toEqual([{ to: 'bob', text: 'Lunch at <noon>?' }]);
+  expect(ran).toEqual([{ to: 'bob', text: 'Lunch at <noon>?', long: 'x'.repeat(900) }]);
 
   await page.goto(link);
   expect(await page.locator('h1').textContent()).toBe('Already approved');

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { readConfig } from '../src/config.ts';
 import { type Gateway, startGateway } from '../src/gateway.ts';
+import { questionPage } from '../src/inbox/page.ts';
 import type { Actor } from '../src/model/actions.ts';
 import type { AskRecord } from '../src/model/asks.ts';
 import type { Row } from '../src/ports.ts';
@@ -85,6 +86,14 @@ async function work({ house }: Gateway, text: string) {
 const askOf = ({ house }: Gateway, id: string) => house.bridge.view<AskRecord & Row>(OWNER, 'ask', id);
 const post = (url: string, form: Record<string, string>, headers: Record<string, string> = {}) =>
   fetch(url, { method: 'POST', body: new URLSearchParams(form), headers });
+
+test('nothing an agent says can turn the page round, or put something into it', () => {
+  const ask = { kind: 'approval', question: 'Send \u202egpj.exe\u2066?', action: { tool: '<b>x</b>', arguments: {} } };
+  const page = questionPage({ ...ask, reason: '"why"', rule_id: null, expires_at: '2026-11-16T18:30:00Z' } as never);
+  expect(page).toContain('<h1>Send \ufffdgpj.exe\ufffd?</h1>');
+  expect(page).toContain('<code>&lt;b&gt;x&lt;/b&gt;</code>');
+  expect(page).toContain('<dd>&quot;why&quot;</dd>');
+});
 
 test('a question is told, signed, with a link; looking decides nothing, the form decides once', async () => {
   const duty = await channel();

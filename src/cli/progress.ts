@@ -4,11 +4,12 @@ export interface Progress {
   end(): void;
 }
 
-const WIDTH = 30;
+const WIDEST = 30;
 const EVERY_MS = 100;
 
 export interface Screen {
   readonly isTTY?: boolean;
+  readonly columns?: number;
   write(text: string): unknown;
 }
 
@@ -16,6 +17,8 @@ export function createProgress(label: string, total: number, screen: Screen = pr
   if (!screen.isTTY || total <= 0) return { at() {}, end() {} };
   let last = Number.NEGATIVE_INFINITY;
   let drawn = false;
+  // A line that does not fit is folded, and could not be wiped.
+  const width = Math.max(0, Math.min(WIDEST, (screen.columns ?? 80) - label.length - ' [] 100%'.length - 1));
   return {
     at(done) {
       const now = performance.now();
@@ -23,12 +26,12 @@ export function createProgress(label: string, total: number, screen: Screen = pr
       last = now;
       drawn = true;
       const part = Math.min(1, Math.max(0, done / total));
-      const full = Math.round(part * WIDTH);
-      const bar = `${'#'.repeat(full)}${'.'.repeat(WIDTH - full)}`;
+      const full = Math.round(part * width);
+      const bar = `${'#'.repeat(full)}${'.'.repeat(width - full)}`;
       screen.write(`\r${label} [${bar}] ${Math.floor(part * 100)}%`);
     },
     end() {
-      if (drawn) screen.write(`\r${' '.repeat(label.length + WIDTH + 8)}\r`);
+      if (drawn) screen.write(`\r${' '.repeat(label.length + width + 8)}\r`);
     },
   };
 }
