@@ -279,6 +279,8 @@ export interface Work {
   bytes?(artifactId: string): Promise<Uint8Array | undefined>;
   /** What is known about such a file: its type, its name, where else it is. */
   artifact?(artifactId: string): Promise<Artifact | undefined>;
+  /** Whether people are being asked something about it just now, whoever put the question. */
+  asking?(): Promise<boolean>;
 }
 export interface Run {
   /** Settles when the work is over; a rejection is a failure. */

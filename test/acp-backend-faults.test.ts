@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { openEditor } from './support/acp-client.ts';
 import { openAgentHouse } from './support/acp-house.ts';
+import { ana } from './support/actors.ts';
 import { of } from './support/house.ts';
 
 const say = (text: string) => ({ say: text });
@@ -129,6 +130,20 @@ test('silence while it works is a stall; silence while something is done for it 
   });
   await at.backend.close?.();
   expect(at.alive()).toEqual([]);
+});
+
+test('a question about its work that came through another door is waited for, and silence after it is a stall', async () => {
+  const at = await openAgentHouse({ config: { timeouts: { stall_ms: 200, grace_ms: 50 } } });
+  const task = await at.task([{ hang: true }]);
+  await at.t.seen(task.id, 'vendor.acp.connected');
+  const action = { kind: 'tool', tool: 'mail', tool_call_id: 'm1', effect: 'send' } as const;
+  const proposed = at.t.send('action.propose', { task_id: task.id, action });
+  const [ask] = await at.t.asks(task.id);
+  await new Promise((resolve) => setTimeout(resolve, 800));
+  expect(await at.t.bridge.view(ana, 'task', task.id)).toMatchObject({ status: 'AUTH_REQUIRED' });
+  await at.t.answer(ask!.id, { approved: true });
+  expect((await proposed).decision?.verdict).toBe('allow');
+  expect((await at.t.until(task.id)).failure?.message).toContain('has not said a word');
 });
 
 test.each([

@@ -237,11 +237,18 @@ test('a server of ours is offered in a new session, beside what the editor offer
   stage.agent.on('initialize', () => ({ protocolVersion: 1, agentCapabilities: { mcpCapabilities: { http: true } } }));
   stage.agent.on('session/new', () => ({ sessionId: 's1' }));
   await stage.editor.ask('initialize', { protocolVersion: 1 });
-  await stage.editor.ask('session/new', { cwd: CWD, mcpServers });
+  // Bytes of what the editor offers are not ours to change.
+  const offered = JSON.stringify(mcpServers).replace('"b"', '"b", "n": 1.0');
+  const asked = stage.editor.next(({ id }) => id === 7);
+  stage.editor.raw(
+    `{"jsonrpc":"2.0","id":7,"method":"session/new","params":{"cwd":"${CWD}","mcpServers":${offered}}}\n`,
+  );
+  await asked;
+  expect(stage.agent.lines.at(-1)).toContain(offered.slice(0, -1));
   const heard = stage.agent.frames.find(({ method }) => method === 'session/new');
   const [session] = await stage.home.house.store.list({ object: 'session' });
   expect(heard?.params?.mcpServers).toEqual([
-    ...mcpServers,
+    { ...mcpServers[0], n: 1 },
     { ...own, headers: [{ name: 'tollbridge-session', value: session?.id }] },
     { name: 'own', command: 'x', args: [], env: [] },
   ]);

@@ -18,7 +18,7 @@ import type { Log } from './log.ts';
 import { NO_PAST, readPast } from './past.ts';
 import { PERMISSION_EVENTS, type Permission, type Permit, readPermission } from './permit.ts';
 import { endsTask } from './projector.ts';
-import type { Lane } from './rows.ts';
+import type { Lane, Run } from './rows.ts';
 import { createSink, type SinkDeps } from './sink.ts';
 
 export interface RunnerDeps extends SinkDeps {
@@ -260,6 +260,7 @@ export function createRunner(deps: RunnerDeps): Runner {
       ...(workspace && { workspace }),
       bytes: (artifactId) => contentOf(store, task, artifactId),
       artifact: (artifactId) => artifactOf(store, task, artifactId),
+      asking: () => isAsking(store, task.id),
     };
     desk.run = await backend.start(given, sink, controller.signal);
     tell(desk);
@@ -433,6 +434,11 @@ async function artifactOf(store: Store, task: Task, artifactId: string): Promise
   const artifact = await store.get<Artifact & Row>('artifact', artifactId);
   if (artifact?.workspace_id !== task.workspace_id || artifact.visibility === 'receipt_only') return undefined;
   return artifact;
+}
+
+async function isAsking(store: Store, taskId: string): Promise<boolean> {
+  const run = await store.get<Run>('run', taskId);
+  return run?.asks.some(({ state }) => state === 'open') ?? false;
 }
 
 async function* transcript(store: Store, sessionId: string): AsyncIterable<Message> {

@@ -56,6 +56,14 @@ export function withMember(bytes: Buffer, path: readonly string[], value: unknow
   return spliced(bytes, home + 1, home + 1, `${JSON.stringify(path.at(-1))}:${text}${comma}`);
 }
 
+/** The same bytes with more at the end of a list; what stands in it already stays as it was written. */
+export function withMore(bytes: Buffer, path: readonly string[], values: readonly unknown[]): Buffer {
+  const found = memberAt(bytes, path);
+  if (!found || bytes[found.start] !== OPEN_LIST) return withMember(bytes, path, values);
+  const comma = bytes[skipSpace(bytes, found.start + 1)] === CLOSE_LIST ? '' : ',';
+  return spliced(bytes, found.end - 1, found.end - 1, `${comma}${JSON.stringify(values).slice(1, -1)}`);
+}
+
 /** The text of a member of the outermost object, as it was written. */
 export function rawMember(bytes: Buffer, name: string): string | undefined {
   const member = memberAt(bytes, [name]);

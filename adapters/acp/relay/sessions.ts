@@ -6,7 +6,7 @@ import { MODE_TIERS } from '../../../mappings/acp.ts';
 import { type Actor, Fault, type Ids, type JsonObject } from '../../../src/index.ts';
 import { compact, listOf, lookup, objectOf, textOf, within } from '../shapes.ts';
 import { encode, encodeError, idOf, paramsOf, type Request, type Response } from './frame.ts';
-import { withMember } from './members.ts';
+import { withMore } from './members.ts';
 import { learnModes, type Place, type Places } from './places.ts';
 import { type Questions, readOwn } from './questions.ts';
 import { failedRequest, refusedError } from './refusals.ts';
@@ -90,8 +90,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
   function offering(request: Request, sessionId: string): Buffer {
     const ours = offer().map((server) => server.toWire(sessionId));
     if (ours.length === 0) return request.line;
-    const given = listOf(paramsOf(request).mcpServers);
-    return withMember(request.line, ['params', 'mcpServers'], [...given, ...ours]);
+    return withMore(request.line, ['params', 'mcpServers'], ours);
   }
 
   function close(request: Request): void {
