@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { UpstreamConfig } from '../adapters/ahp/config.ts';
 import { serveUnix } from '../adapters/ahp/server.ts';
 import type { AhpEvent } from '../adapters/ahp/translate.ts';
-import { event, openAgent, QUIET } from './support/ahp.ts';
+import { event, openAgent, QUIET, type Said } from './support/ahp.ts';
 import { action, answer, harness, NEVER, type Script, upstream, WELCOME } from './support/ahp-harness.ts';
 
 async function decided(script: Script, config: UpstreamConfig = {}, about = action(), welcome?: object) {
@@ -95,7 +95,36 @@ describe('whatever is not a decision is a no', () => {
     ['a word with another case', answer({ decision: 'ALLOW' })],
     ['no JSON', (_, say) => say('allow')],
     ['hanging up', (_message, _say, socket) => socket.destroy()],
+    ['no version', (message, say) => say({ id: message.id, result: { decision: 'allow' } })],
+    ['a list of answers', (message, say) => say([{ jsonrpc: '2.0', id: message.id, result: { decision: 'allow' } }])],
+    ['half an answer', (message, say) => say(`{"jsonrpc":"2.0","id":"${message.id}","result":{"decision":"allow"`)],
+    ['its own question back', (message, say) => say(message)],
+    ['a result and an error', (message, say) => say({ ...allowed(message), error: { code: -1, message: 'no' } })],
+    ['an error that is none', (message, say) => say({ ...allowed(message), error: false })],
+    ...(
+      [
+        'allow',
+        true,
+        1,
+        [],
+        {},
+        ['allow'],
+        { decision: null },
+        { decision: ['allow'] },
+        { decision: { allow: null } },
+        { decision: ' allow' },
+        { decision: 'allow', metadata: 'x' },
+        { decision: 'modify' },
+        { decision: 'defer' },
+        { decision: 'defer', retry_after_ms: -1 },
+        { decision: 'defer', retry_after_ms: '5' },
+        { decision: 'escalate' },
+        { action: 'continue' },
+        { result: { decision: 'allow' } },
+      ] as const
+    ).map((result): [string, Script] => [`the result ${JSON.stringify(result)}`, answer(result)]),
   ];
+  const allowed = ({ id }: Said) => ({ jsonrpc: '2.0', id, result: { decision: 'allow' } });
   test.each(nonsense)('%s', async (_, script) => {
     expect((await decided(script)).decision).toMatchObject({
       verdict: 'block',
