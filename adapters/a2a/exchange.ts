@@ -53,7 +53,10 @@ export async function contextOf(
 ): Promise<ServerCallContext> {
   const actor = { ...(await authenticate(bearerOf(request))), door: 'a2a' };
   const gone = new AbortController();
-  response.once('close', () => gone.abort());
+  // Whoever has the whole answer is not gone before it; nobody waits for a signal then.
+  response.once('close', () => {
+    if (!response.writableFinished) gone.abort();
+  });
   const { headers } = request;
   const key = request.headersDistinct['idempotency-key'];
   if (key && (key.length > 1 || !key[0] || key[0].length > 255)) {
@@ -91,13 +94,13 @@ export function answer(response: ServerResponse, status: number, type: string, b
     response.writeHead(status).end();
     return;
   }
-  const text = JSON.stringify(body);
+  const bytes = Buffer.from(JSON.stringify(body));
   response.writeHead(status, {
     'content-type': type,
-    'content-length': Buffer.byteLength(text),
+    'content-length': bytes.length,
     ...(!response.req.complete && { connection: 'close' }),
   });
-  response.end(text);
+  response.end(bytes);
 }
 
 /** Headers every refusal may need, and our own log when it was our fault. */

@@ -42,6 +42,12 @@ export interface HandlerDeps {
   extendedCard(call: CallOptions): Promise<AgentCard>;
 }
 
+/** How a task is read: with what was asked for, and whether anyone reads along. */
+interface Reading {
+  readonly activity: boolean;
+  readonly quiet: boolean;
+}
+
 /** What a send led to. `projection` has not taken anything in yet when the task is new. */
 interface Begun {
   readonly owned: Owned;
@@ -65,13 +71,19 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
     return call;
   }
 
-  async function begin(params: SendMessageRequest, context: ServerCallContext): Promise<Begun> {
+  /** `quiet`: only where it stands in the end is of interest. */
+  async function begin(params: SendMessageRequest, context: ServerCallContext, quiet: boolean): Promise<Begun> {
     const call = enter(context, params.tenant);
     const message = checkSend(params, settings.inputModes);
     const wanted = activated(context);
+    const how = { activity: wanted.has(EXTENSIONS.activity), quiet };
     const begun = message.taskId
-      ? await goOn(call, message, wanted)
-      : await submit(call, message, params, wanted, context.requestedVersion);
+      ? await goOn(call, message, how)
+      : await submit(call, message, params, {
+          once: wanted.has(EXTENSIONS.once),
+          version: context.requestedVersion,
+          ...how,
+        });
     const config = params.configuration?.taskPushNotificationConfig;
     if (config)
       await pushOrRefuse().create(call.actor, begun.owned.task, config, context.requestedVersion, begun.fresh);
@@ -82,12 +94,11 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
     call: CallOptions,
     message: Message,
     params: SendMessageRequest,
-    wanted: ReadonlySet<string>,
-    version: string,
+    { once, version, ...how }: Reading & { readonly once: boolean; readonly version: string },
   ): Promise<Begun> {
     const { actor } = call;
     // The protocol leaves repeats open, and its own test kit sends one id twice; so it takes an explicit wish.
-    const key = call.idempotencyKey ?? (wanted.has(EXTENSIONS.once) ? message.messageId : undefined);
+    const key = call.idempotencyKey ?? (once ? message.messageId : undefined);
     const { sessionId, contextId } = await contexts.open(actor, message.contextId, key);
     const input = await toCoreMessage(message, keepFor(call));
     const { resource } = await bridge.submit({
@@ -113,12 +124,11 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
       ...(call.traceId && { trace_id: call.traceId }),
     });
     const task = resource as Owned['task'];
-    const projection = reader.begin(contextId, wanted.has(EXTENSIONS.activity));
-    return { owned: { task, contextId }, projection, fresh: true };
+    return { owned: { task, contextId }, projection: reader.begin(contextId, how), fresh: true };
   }
 
   /** The next message on a task: an answer when it asks, otherwise a word in between. */
-  async function goOn(call: CallOptions, message: Message, wanted: ReadonlySet<string>): Promise<Begun> {
+  async function goOn(call: CallOptions, message: Message, how: Reading): Promise<Begun> {
     const { actor } = call;
     const owned = await reader.own(actor, checkId(message.taskId, 'message.taskId'));
     const { task, contextId } = owned;
@@ -139,8 +149,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
       const body = { task_id: task.id, kind: 'interrupt' as const, message: said };
       await bridge.submit({ kind: 'task.message', actor, body });
     }
-    const projection = await reader.catchUp(actor, owned, { activity: wanted.has(EXTENSIONS.activity) });
-    return { owned, projection, fresh: false };
+    return { owned, projection: await reader.catchUp(actor, owned, how), fresh: false };
   }
 
   function keepFor({ actor }: CallOptions) {
@@ -188,7 +197,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
     },
 
     async sendMessage(params, context) {
-      const { owned, projection, fresh } = await begin(params, context);
+      const { owned, projection, fresh } = await begin(params, context, true);
       const call = callOf(context);
       const view = { historyLength: params.configuration?.historyLength };
       const done = () => projection.ended || projection.waiting;
@@ -196,14 +205,14 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
         return await reader.snapshot(call.actor, owned, view.historyLength);
       }
       if (!params.configuration?.returnImmediately && !(done() && !fresh)) {
-        for await (const _ of reader.follow(call.actor, owned.task.id, projection, call.signal)) if (done()) break;
+        await reader.settle(call.actor, owned.task.id, projection, call.signal);
       }
       return projection.reply ?? projection.snapshot(view);
     },
 
     async *sendMessageStream(params, context) {
       const wanted = activated(context);
-      yield* streamed(await begin(params, context), callOf(context), wanted);
+      yield* streamed(await begin(params, context, false), callOf(context), wanted);
     },
 
     async getTask(params: GetTaskRequest, context): Promise<Task> {

@@ -37,6 +37,8 @@ export interface ProjectionOptions {
   readonly contextId: string;
   /** Whoever reads wants to know about calls, plans and costs, too. */
   readonly activity?: boolean;
+  /** Nobody reads along: only the task as it stands is of interest, and what a stream would say is not made. */
+  readonly quiet?: boolean;
   /** Where a file can be had that does not travel inside. */
   link(artifactId: string): string;
 }
@@ -61,7 +63,8 @@ export interface Projection {
 export const INLINE_BYTES = 256 * 1024;
 const NONE: readonly Update[] = [];
 
-export function createProjection({ contextId, activity = false, link }: ProjectionOptions): Projection {
+export function createProjection(options: ProjectionOptions): Projection {
+  const { contextId, activity = false, quiet = false, link } = options;
   let task: OurTask | undefined;
   let status: TaskStatus | undefined;
   let cursor: string | undefined;
@@ -86,9 +89,9 @@ export function createProjection({ contextId, activity = false, link }: Projecti
     return { $case: 'artifactUpdate', value: { ...place(), artifact, append, lastChunk, metadata: undefined } };
   }
 
-  function moveTo(event: CoreEvent, message?: Message): Update {
+  function moveTo(event: CoreEvent, message?: Message): readonly Update[] {
     status = { state: toWireState(task?.status ?? '', task), message, timestamp: event.created_at };
-    return statusUpdate();
+    return quiet ? NONE : [statusUpdate()];
   }
 
   function question(event: CoreEvent): Message | undefined {
@@ -103,19 +106,19 @@ export function createProjection({ contextId, activity = false, link }: Projecti
       case 'task.submitted':
         opened(payload.task);
         moveTo(event);
-        return [{ $case: 'task', value: snapshot() }];
+        return quiet ? NONE : [{ $case: 'task', value: snapshot() }];
       case 'task.input_required':
       case 'task.auth_required': {
         const asked = question(event);
         if (asked) history.push(asked);
-        return [moveTo(event, asked)];
+        return moveTo(event, asked);
       }
       case 'task.completed':
       case 'task.failed':
       case 'task.canceled':
         return end(event);
       default:
-        return [moveTo(event)];
+        return moveTo(event);
     }
   }
 
@@ -134,7 +137,7 @@ export function createProjection({ contextId, activity = false, link }: Projecti
 
   function end(event: CoreEvent): readonly Update[] {
     const { task: ended, outcome } = event.payload as unknown as EndPayload;
-    const closing = [...writing.keys()].map((id) => close(id));
+    const closing = quiet ? [] : [...writing.keys()].map((id) => close(id));
     writing.clear();
     if (ended.receipt_id) record.receiptId = ended.receipt_id;
     if (ended.outcome_id) record.outcomeId = ended.outcome_id;
@@ -145,7 +148,7 @@ export function createProjection({ contextId, activity = false, link }: Projecti
       ? wireMessage({ messageId: `end-${event.id}`, parts: [textPart(words)], metadata: about, ...place() })
       : undefined;
     moveTo(event, message);
-    return [...closing, statusUpdate({ [EXTENSIONS.record]: { ...record } })];
+    return quiet ? NONE : [...closing, statusUpdate({ [EXTENSIONS.record]: { ...record } })];
   }
 
   /** The last piece of a text that was streamed: nothing is left to say but that it is whole. */
@@ -160,6 +163,7 @@ export function createProjection({ contextId, activity = false, link }: Projecti
     const whole = (before ?? '') + text;
     writing.set(id, whole);
     artifacts.set(id, response(id, [textPart(whole)]));
+    if (quiet) return NONE;
     return [artifactUpdate(response(id, [textPart(text)]), before !== undefined, false)];
   }
 
@@ -179,6 +183,7 @@ export function createProjection({ contextId, activity = false, link }: Projecti
     writing.delete(id);
     const artifact = response(id, parts);
     artifacts.set(id, artifact);
+    if (quiet) return NONE;
     const [first] = parts;
     const same = first?.content?.$case === 'text' && first.content.value === streamed;
     if (!same) return [artifactUpdate(artifact, false, true)];
@@ -212,7 +217,7 @@ export function createProjection({ contextId, activity = false, link }: Projecti
   /** A question came or went while the task was waiting anyway. */
   function asking(event: CoreEvent): readonly Update[] {
     const blocked = task?.status === 'AUTH_REQUIRED' || task?.status === 'INPUT_REQUIRED';
-    return blocked && asks.size > 0 ? [moveTo(event, question(event))] : NONE;
+    return blocked && asks.size > 0 ? moveTo(event, question(event)) : NONE;
   }
 
   function take(event: CoreEvent, content: Content): readonly Update[] {

@@ -1,6 +1,6 @@
 /** A task read from the log: all of it up to now, and what comes after, as a peer sees it. Holds nothing between calls. */
 import type { Task } from '@a2a-js/sdk';
-import type { Actor, Bridge, CoreEvent, Task as OurTask, Row } from '../../src/index.ts';
+import type { Actor, Bridge, Task as OurTask, Row } from '../../src/index.ts';
 import { createProjection, type Projection, type Update } from './projection.ts';
 import { absentTask, isAbsent } from './refusal.ts';
 import type { Content } from './translate.ts';
@@ -15,21 +15,25 @@ export interface Reader {
   own(actor: Actor, taskId: string): Promise<Owned>;
   isMine(actor: Actor, task: OurTask): boolean;
   contextOf(task: OurTask): string;
-  begin(contextId: string, activity?: boolean): Projection;
+  begin(contextId: string, how?: { activity?: boolean; quiet?: boolean }): Projection;
   /** Everything up to now, or up to an event. */
-  catchUp(actor: Actor, owned: Owned, how?: { activity?: boolean; upTo?: string }): Promise<Projection>;
+  catchUp(
+    actor: Actor,
+    owned: Owned,
+    how?: { activity?: boolean; quiet?: boolean; upTo?: string },
+  ): Promise<Projection>;
   snapshot(actor: Actor, owned: Owned, historyLength?: number, artifacts?: boolean): Promise<Task>;
+  /** Goes on until the task has ended or asks, or the caller is gone; of interest is only where it is then. */
+  settle(actor: Actor, taskId: string, projection: Projection, signal: AbortSignal): Promise<void>;
   /** Goes on from where the projection is. Ends when the task does, or the caller is gone. */
   follow(actor: Actor, taskId: string, projection: Projection, signal: AbortSignal): AsyncGenerator<readonly Update[]>;
 }
 
 export function createReader(bridge: Bridge, agent: string, base: () => string): Reader {
   const link = (artifactId: string) => `${base()}/artifacts/${artifactId}`;
-  const begin = (contextId: string, activity = false) => createProjection({ contextId, activity, link });
+  const begin: Reader['begin'] = (contextId, how) => createProjection({ contextId, ...how, link });
 
-  async function contentOf(actor: Actor, projection: Projection, event: CoreEvent): Promise<Content | undefined> {
-    const id = projection.wants(event);
-    if (!id) return undefined;
+  async function contentOf(actor: Actor, id: string): Promise<Content> {
     // Not kept here after all, or not for this caller: then a link says where to ask.
     const bytes = await bridge.bytes(actor, id).catch(() => undefined);
     return bytes ? { bytes } : { url: link(id) };
@@ -44,11 +48,12 @@ export function createReader(bridge: Bridge, agent: string, base: () => string):
     return a2a?.context_id ?? session_id;
   }
 
-  async function catchUp(actor: Actor, { task, contextId }: Owned, how: { activity?: boolean; upTo?: string } = {}) {
-    const projection = begin(contextId, how.activity);
-    const range = { stream: { of: 'task', id: task.id } as const, ...(how.upTo && { upTo: how.upTo }) };
+  async function catchUp(...[actor, { task, contextId }, { upTo, ...how } = {}]: Parameters<Reader['catchUp']>) {
+    const projection = begin(contextId, how);
+    const range = { stream: { of: 'task', id: task.id } as const, ...(upTo && { upTo }) };
     for await (const event of bridge.events(actor, range)) {
-      projection.take(event, await contentOf(actor, projection, event));
+      const wanted = projection.wants(event);
+      projection.take(event, wanted ? await contentOf(actor, wanted) : undefined);
     }
     return projection;
   }
@@ -68,18 +73,27 @@ export function createReader(bridge: Bridge, agent: string, base: () => string):
       throw absentTask(taskId);
     },
     async snapshot(actor, owned, historyLength, artifacts = true) {
-      return (await catchUp(actor, owned)).snapshot({ historyLength, artifacts });
+      return (await catchUp(actor, owned, { quiet: true })).snapshot({ historyLength, artifacts });
+    },
+    async settle(actor, taskId, projection, signal) {
+      for await (const event of bridge.follow(actor, from(taskId, projection), signal)) {
+        const wanted = projection.wants(event);
+        projection.take(event, wanted ? await contentOf(actor, wanted) : undefined);
+        if (projection.ended || projection.waiting) return;
+      }
     },
     async *follow(actor, taskId, projection, signal) {
       if (projection.ended) return;
-      const after = projection.cursor;
-      const from = { stream: { of: 'task', id: taskId } as const, ...(after && { after }) };
-      for await (const event of bridge.follow(actor, from, signal)) {
+      for await (const event of bridge.follow(actor, from(taskId, projection), signal)) {
         const wanted = projection.wants(event);
-        const updates = projection.take(event, wanted ? await contentOf(actor, projection, event) : undefined);
-        yield updates;
+        yield projection.take(event, wanted ? await contentOf(actor, wanted) : undefined);
         if (projection.ended) return;
       }
     },
   };
+}
+
+/** Where a task's stream goes on. */
+function from(taskId: string, { cursor }: Projection) {
+  return { stream: { of: 'task', id: taskId } as const, ...(cursor && { after: cursor }) };
 }

@@ -96,18 +96,17 @@ async function openDoor(
   }
 
   type Desk = ReturnType<typeof createDesk>;
-  const desks = new Map<string, { readonly said: string; readonly desk: Desk }>();
+  const desks = new Map<string, Desk>();
 
   /** The desk of an agent, or of the one that stands at the root; made anew when the agent is another one. */
   async function deskOf(name: string | undefined): Promise<Desk | undefined> {
     const all = await faces();
     const face = name === undefined ? standard(all) : all.find((each) => each.name === name);
     if (!face) return undefined;
-    const said = JSON.stringify(face);
     const known = desks.get(face.name);
-    if (known?.said === said) return known.desk;
+    if (known && isSame(known.face, face)) return known;
     const desk = createDesk(face);
-    desks.set(face.name, { said, desk });
+    desks.set(face.name, desk);
     return desk;
   }
 
@@ -184,6 +183,14 @@ async function openDoor(
       await push?.close();
     },
   };
+}
+
+/** What an agent says of itself is looked into only when it was said anew. */
+function isSame(one: AgentFace, other: AgentFace): boolean {
+  const { abilities, about } = other;
+  if (one.default !== other.default) return false;
+  if (one.abilities === abilities && one.about === about) return true;
+  return JSON.stringify([one.abilities, one.about]) === JSON.stringify([abilities, about]);
 }
 
 function incomingOf(request: IncomingMessage, response: ServerResponse, path: string, search: string): Incoming {
