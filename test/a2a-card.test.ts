@@ -62,6 +62,21 @@ test('is signed with the key of the house, over the JSON that travels', async ()
   await expect(verify({ ...body, description: 'Deletes.' })).rejects.toThrow();
 });
 
+test('is signed anew when the key was changed', async () => {
+  const peer = await openPeer({ agents: [writer] });
+  const signedWith = async () => {
+    const { body, headers } = await peer.call('GET', CARD, undefined, publicCard);
+    const { kid } = JSON.parse(Buffer.from(body.signatures[0].protected, 'base64url').toString());
+    return { kid, etag: headers.get('etag') };
+  };
+  const before = await signedWith();
+  await peer.at.house.keyring.rotate();
+  const after = await signedWith();
+  const { keys } = peer.at.house.keyring.jwks() as unknown as { keys: { kid: string }[] };
+  expect([before.kid, after.kid]).toEqual(keys.map(({ kid }) => kid));
+  expect(after.etag).not.toBe(before.etag);
+});
+
 test('readers of 0.3 find their own members', async () => {
   const peer = await openPeer({ agents: [writer] });
   const { body } = await peer.call('GET', CARD, undefined, { ...publicCard, 'a2a-version': '' });
@@ -97,6 +112,20 @@ test('the extended one is for those who say who they are, and shows what they ma
   ] as const) {
     expect((await peer.call(method, path, body, publicCard)).status).toBe(401);
   }
+});
+
+test('the extended one is for each caller its own: what rules refuse it is not offered', async () => {
+  const peer = await openPeer({
+    agents: [writer],
+    tools: [countingTools({ pay: { effect: 'pay', description: 'Pays.' }, read: { effect: 'read' } })],
+    rules: '- { id: no-pay-for-bo, when: { principal: bo, tool: pay }, then: block }',
+  });
+  const skills = async (token: string) =>
+    (await peer.rpc('GetExtendedAgentCard', {}, { authorization: `Bearer ${token}` })).body.result.skills.map(
+      ({ id }: { id: string }) => id,
+    );
+  expect(await skills('ana')).toEqual(['write', 'skill_pay', 'skill_read']);
+  expect(await skills('bo')).toEqual(['write', 'skill_read']);
 });
 
 test('there is no extended one where the configuration says so', async () => {

@@ -1,11 +1,16 @@
 /** The tables of A2A: every word of the protocol has a row, every row goes there and back, every error has its codes. */
-import { Role, roleToJSON, TaskState, taskStateToJSON } from '@a2a-js/sdk';
+import { type Message, type Part, Role, roleToJSON, TaskState, taskStateToJSON } from '@a2a-js/sdk';
 import { restStatusFor, TaskNotFoundError, toJsonRpcError, VersionNotSupportedError } from '@a2a-js/sdk/errors';
 import { describe, expect, test } from 'vitest';
 import { said, toRestError, toRpcError } from '../adapters/a2a/refusal.ts';
-import { toWireState } from '../adapters/a2a/translate.ts';
-import { ERRORS, EVENTS, faults, GIVEN, HEARD, OPERATIONS, role, taskState } from '../mappings/a2a.ts';
-import { OPERATIONS as OLD, taskState as oldState } from '../mappings/a2a-0.3.ts';
+import { filePart, toCoreMessage, toWireParts, toWireState } from '../adapters/a2a/translate.ts';
+import { ERRORS, EVENTS, faults, GIVEN, HEARD, OPERATIONS, PARTS, role, taskState } from '../mappings/a2a.ts';
+import {
+  OPERATIONS as OLD,
+  EVENTS as OLD_EVENTS,
+  PARTS as OLD_PARTS,
+  taskState as oldState,
+} from '../mappings/a2a-0.3.ts';
 import { COMMANDS } from '../src/model/commands.ts';
 import { FAULT_KINDS, Fault } from '../src/model/faults.ts';
 import { EVENT_KINDS, OWN_EVENT_KINDS, TASK_STATES } from '../src/model/words.ts';
@@ -57,6 +62,69 @@ test('roles', () => {
 
 test('0.3 has every operation but the list of tasks', () => {
   expect(OPERATIONS.map(({ id }) => id).filter((id) => !OLD.some((row) => row.id === id))).toEqual(['list']);
+});
+
+describe('parts', () => {
+  /** One of each, as it travels in 1.0. */
+  const WIRE: Readonly<Record<string, Part>> = {
+    text: { content: { $case: 'text', value: 'hi' }, mediaType: 'text/plain', filename: '', metadata: undefined },
+    data: {
+      content: { $case: 'data', value: { a: 1 } },
+      mediaType: 'application/json',
+      filename: '',
+      metadata: undefined,
+    },
+    url: {
+      content: { $case: 'url', value: 'https://x.example/a' },
+      mediaType: 'text/csv',
+      filename: '',
+      metadata: undefined,
+    },
+    artifact_ref: {
+      content: { $case: 'raw', value: Buffer.from('b') },
+      mediaType: 'text/csv',
+      filename: 'a.csv',
+      metadata: undefined,
+    },
+    image_ref: {
+      content: { $case: 'raw', value: Buffer.from('i') },
+      mediaType: 'image/png',
+      filename: 'i.png',
+      metadata: undefined,
+    },
+  };
+  const rows = PARTS.filter(({ dir }) => dir === '<->') as readonly { wire: string; core: string }[];
+
+  test.each(rows)('$wire is $core, there and back', async ({ wire, core }) => {
+    const part = WIRE[core] ?? WIRE[wire];
+    const kept: { bytes: Uint8Array; mime_type: string; name: string }[] = [];
+    const said = await toCoreMessage({ parts: [part!] } as unknown as Message, async (file) => {
+      kept.push(file);
+      return 'artifact_1';
+    });
+    expect(said.parts.map(({ type }) => type)).toEqual([core]);
+    const back = toWireParts(said.parts, () => {
+      const [file] = kept;
+      return filePart({ mime_type: file!.mime_type, metadata: { name: file!.name } }, { bytes: file!.bytes });
+    });
+    expect(back).toEqual([part]);
+  });
+
+  test('every part of 1.0 has a row, and every row of 0.3 names one', () => {
+    const known = new Set<string | null>(PARTS.map(({ wire }) => wire));
+    expect(['text', 'raw', 'url', 'data'].filter((member) => !known.has(member))).toEqual([]);
+    expect(OLD_PARTS.filter(({ v1 }) => !known.has(v1))).toEqual([]);
+    const events = new Set<string>(HEARD.map(({ wire }) => wire));
+    expect(OLD_EVENTS.filter(({ v1 }) => !events.has(v1))).toEqual([]);
+  });
+
+  test('calls and results of an agent are nobody else’s, and neither is what is internal', () => {
+    const inside = [
+      { type: 'tool_call', visibility: 'public', tool_call_id: 'c', name: 'n', arguments: {} },
+      { type: 'text', text: 'secret', visibility: 'internal' },
+    ] as never;
+    expect(toWireParts(inside, () => undefined)).toEqual([]);
+  });
 });
 
 describe('peers that work for us', () => {

@@ -211,6 +211,23 @@ describe('configurations', () => {
     expect(rpc.body.error.message).toBe('url: the address is not a public one');
   });
 
+  test('a name that turns inside after it was registered is not dialled', async () => {
+    const answers = [[{ address: '93.184.216.34', family: 4 }]];
+    const asked: string[] = [];
+    const resolve = async (host: string) => {
+      asked.push(host);
+      return answers.shift() ?? [{ address: '127.0.0.1', family: 4 }];
+    };
+    const peer = await openPeer({ agents: [talker], config: { push: { retry_ms: [1] } }, resolve });
+    await sentWith(peer, { url: 'https://hook.example/', id: 'c1' });
+    const kept = async () =>
+      (await peer.at.bridge.list({ id: 's', kind: 'system', scopes: ['*'] }, { object: 'connector' })).data as Body[];
+    await expect.poll(async () => (await kept())[0].status).toBe('FAILED');
+    // Once when it was given, and again for each try.
+    expect(asked).toEqual(['hook.example', 'hook.example', 'hook.example']);
+    expect(peer.logged.join()).toContain('the address is not a public one');
+  });
+
   test('are not there where they are switched off', async () => {
     const peer = await openPeer({ agents: [idle], config: { push: { enabled: false } } });
     const { task } = (await peer.rpc('SendMessage', wire('go'))).body.result;

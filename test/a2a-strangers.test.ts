@@ -1,7 +1,9 @@
 /** Peers that are not ours, well behaved and otherwise. What they say is taken as said; where they send us is not. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { generateAgentCardSignature } from '@a2a-js/sdk';
 import { exportJWK, generateKeyPair } from 'jose';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { a2aBackend } from '../adapters/a2a/client.ts';
 import type { A2aBackendConfig } from '../adapters/a2a/client-config.ts';
 import { cardFor, openOldPeer, openRawPeer, openSdkPeer } from './support/a2a-peers.ts';
@@ -173,6 +175,18 @@ describe('where they send us', () => {
     ]);
     expect(elsewhere.calls).toEqual([]);
     expect(peer.calls[0]?.headers.authorization).toBe('Bearer the-peer-token');
+  });
+
+  test('a card that is elsewhere is not followed there', async () => {
+    const elsewhere = await openRawPeer({});
+    const moved = createServer((_request, response) => {
+      response.writeHead(302, { location: `${elsewhere.url}/.well-known/agent-card.json` }).end();
+    });
+    await new Promise<void>((resolve) => moved.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void moved.close());
+    const { run } = await house(`http://127.0.0.1:${(moved.address() as AddressInfo).port}`, { secret: 'token' });
+    expect((await run()).ended.status).toBe('FAILED');
+    expect(elsewhere.calls).toEqual([]);
   });
 
   test('unless the configuration allows it by name', async () => {

@@ -174,9 +174,10 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
     begun: Begun,
     call: CallOptions,
     wanted: ReadonlySet<string>,
+    historyLength: number | undefined,
   ): AsyncGenerator<StreamResponse> {
     const { owned, projection, fresh } = begun;
-    const tell = teller(projection, wanted.has(EXTENSIONS.resume));
+    const tell = teller(projection, wanted.has(EXTENSIONS.resume), historyLength);
     if (!fresh) yield tell({ $case: 'task', value: projection.snapshot() });
     // At INPUT_REQUIRED it is the caller's turn; an approval may come from anyone, so those streams stay.
     const over = () => projection.waiting && projection.status === 'INPUT_REQUIRED';
@@ -212,7 +213,8 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
 
     async *sendMessageStream(params, context) {
       const wanted = activated(context);
-      yield* streamed(await begin(params, context, false), callOf(context), wanted);
+      const begun = await begin(params, context, false);
+      yield* streamed(begun, callOf(context), wanted, params.configuration?.historyLength);
     },
 
     async getTask(params: GetTaskRequest, context): Promise<Task> {
@@ -291,10 +293,18 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
 }
 
 /** Updates as they leave; with the resume extension each says where the reader is now. */
-function teller(projection: Projection, resume: boolean): (update: Update) => StreamResponse {
-  if (!resume) return (payload) => ({ payload });
-  return (update) => {
+function teller(projection: Projection, resume: boolean, historyLength?: number): (update: Update) => StreamResponse {
+  if (!resume) return (update) => ({ payload: shortened(update, historyLength) });
+  return (given) => {
+    const update = shortened(given, historyLength);
     const metadata = { ...(update.value.metadata ?? {}), [EXTENSIONS.resume]: { cursor: projection.cursor } };
     return { payload: { ...update, value: { ...update.value, metadata } } as Update };
   };
+}
+
+/** A task with as much of its history as was asked for. */
+function shortened(update: Update, historyLength: number | undefined): Update {
+  if (update.$case !== 'task' || historyLength === undefined) return update;
+  const history = historyLength === 0 ? [] : update.value.history.slice(-historyLength);
+  return { ...update, value: { ...update.value, history } };
 }

@@ -62,16 +62,19 @@ async function openDoor(
   let grpcAt: string | undefined;
 
   function createDesk(face: AgentFace) {
-    let made: { base: string; card: MadeCard } | undefined;
+    let made: { base: string; key: string | undefined; card: MadeCard } | undefined;
     const cardDeps = () => ({ settings, sign: deps.sign, grpc: face.name === onGrpc ? grpcAt : undefined });
-    const card = (): MadeCard => {
+    const card = (key = made?.key): MadeCard => {
       const base = baseOf(face.name);
-      if (made?.base !== base) made = { base, card: makeCard(face, base, cardDeps()) };
+      if (made?.base !== base || made.key !== key) made = { base, key, card: makeCard(face, base, cardDeps()) };
       return made.card;
     };
-    /** What this caller may also know: the tools it could be asked about. */
+    /** What this caller may also know: the tools the rules would let it try. */
     const extendedCard = async ({ actor }: CallOptions) => {
-      const tools = await bridge.tools(actor).catch(() => []);
+      const tools = await contexts.workspace(actor).then(
+        (workspace) => bridge.offered(actor, workspace).catch(() => []),
+        () => [],
+      );
       return makeCard(face, baseOf(face.name), cardDeps(), tools).card;
     };
     const handler = createHandler({
@@ -113,7 +116,12 @@ async function openDoor(
   function showCard(incoming: Incoming, desk: Desk | undefined): void {
     try {
       if (!desk) throw new Refusal('METHOD_NOT_FOUND', 'there is no agent at this address');
-      sendCard(incoming, desk.card(), { version: versionOf(incoming), legacy: settings.legacy, openedAt });
+      // Whoever reads it holds it to the key in use; that may be another one by now.
+      sendCard(incoming, desk.card(keyInUse(deps.jwks())), {
+        version: versionOf(incoming),
+        legacy: settings.legacy,
+        openedAt,
+      });
     } catch (thrown) {
       answer(incoming.response, said(thrown).http, 'application/json', toRestError(thrown));
     }
@@ -191,6 +199,11 @@ function isSame(one: AgentFace, other: AgentFace): boolean {
   if (one.default !== other.default) return false;
   if (one.abilities === abilities && one.about === about) return true;
   return JSON.stringify([one.abilities, one.about]) === JSON.stringify([abilities, about]);
+}
+
+/** The newest of the keys we publish. */
+function keyInUse(jwks: object): string | undefined {
+  return (jwks as { keys?: readonly { kid?: string }[] }).keys?.at(-1)?.kid;
 }
 
 function incomingOf(request: IncomingMessage, response: ServerResponse, path: string, search: string): Incoming {
