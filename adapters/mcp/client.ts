@@ -35,12 +35,15 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
   let verdict: { found: Promise<Verdict>; until: number } | undefined;
   let spare: Verdict['spare'];
   let shared: Promise<Wire> | undefined;
+  /** The same, once it is open; and the era, once it is known for good. Whoever calls need not wait for what is there. */
+  let ready: Wire | undefined;
+  let settled: Era | undefined = settings.era === 'auto' ? undefined : settings.era;
   let count = 0;
   let closed = false;
 
   const view = createLegacyView(() => modern);
   const modern = createModernPeer(
-    sharedWire,
+    () => ready ?? sharedWire(),
     (line) => view.level(line),
     () => `m${++count}`,
   );
@@ -92,16 +95,18 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     });
     shared = opening;
     const forget = () => {
-      if (shared === opening) shared = undefined;
+      if (shared === opening) [shared, ready] = [undefined, undefined];
     };
-    opening.then(({ gone }) => gone.finally(forget), forget);
+    opening.then((wire) => {
+      if (shared === opening) ready = wire;
+      return wire.gone.finally(forget);
+    }, forget);
     return opening;
   }
 
   async function era(): Promise<Era> {
-    if (settings.era !== 'auto') return settings.era;
-    // Most verdicts hold for good; to spell out the time for each call to see that would cost more than the rest of this.
-    if (!verdict || (verdict.until < Number.POSITIVE_INFINITY && Date.parse(deps.clock.now()) > verdict.until)) {
+    if (settled) return settled;
+    if (!verdict || Date.parse(deps.clock.now()) > verdict.until) {
       const found = findEra(way);
       const fresh = { found, until: Number.POSITIVE_INFINITY };
       verdict = fresh;
@@ -110,7 +115,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
           if (said.spare) spare = said.spare;
           if (said.era === 'legacy' && way.kind === 'http') {
             fresh.until = Date.parse(deps.clock.now()) + LEGACY_VERDICT_MS;
-          }
+          } else settled = said.era;
         },
         () => {
           if (verdict === fresh) verdict = undefined;
@@ -120,8 +125,13 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     return (await verdict.found).era;
   }
 
-  /** One request in the caller's era, answered in it. */
-  async function talk(method: string, params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome> {
+  /** One request in the caller's era, answered in it. A call of a tool is never answered from anything kept here. */
+  function talk(method: string, params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome> {
+    const plainCall = settled === 'modern' && methodRow(method)?.via === 'call';
+    return plainCall ? modern.call(method, params, line, patience) : talkEither(method, params, line, patience);
+  }
+
+  async function talkEither(method: string, params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome> {
     if ((await era()) === 'modern') {
       const own = line.era === 'legacy' ? await view.answer(method, params, line, patience) : undefined;
       return own ?? (await modern.call(method, params, line, patience));

@@ -21,7 +21,7 @@ import { paramTrouble } from './header-values.ts';
 import type { McpLine } from './line.ts';
 import { createParking, type Running } from './parked.ts';
 import type { Stints } from './stints.ts';
-import { createTaskOwners } from './task-owners.ts';
+import { cameToTask, createTaskOwners } from './task-owners.ts';
 import { isPlainName, refused, toWireOutcome } from './translate.ts';
 
 export interface Desk {
@@ -49,7 +49,10 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
       const row = methodRow(method);
       if (row && !row.eras.includes(caller.era)) return failed(CODES.methodNotFound, 'Method not found');
       if (row?.via === 'local') return { result: {} };
-      if (caller.era === 'legacy') return await serve(request, caller, runningFor(caller));
+      if (caller.era === 'legacy') {
+        const running = runningFor(caller);
+        return await (row?.via === 'call' ? act(request, caller, running) : serve(request, caller, running));
+      }
       const asking = { who: scopeOf(caller.actor), method, params, signal: caller.signal, notify: caller.notify };
       const outcome = await (parking.resume(asking) ??
         parking.start(asking, (running) => serve(request, caller, running).catch(outcomeOf)));
@@ -103,7 +106,7 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
     const { name, arguments: args = {} } = request.params ?? {};
     if (!isPlainName(name)) return failed(CODES.invalidParams, `Unknown tool: ${JSON.stringify(name ?? null)}`);
     if (!isObject(args)) return failed(CODES.invalidParams, 'the arguments must be an object');
-    const trouble = await headerTrouble(name, args, caller);
+    const trouble = caller.era === 'modern' && caller.headers && (await headerTrouble(name, args, caller));
     if (trouble) return failed(CODES.headerMismatch, `Header mismatch: ${trouble}`);
     try {
       return await attempt(request, name, args, caller, running);
@@ -128,7 +131,7 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
     running: Running,
   ): Promise<Outcome> {
     return stints.within(caller, server, async ({ taskId, sessionId }) => {
-      const line: McpLine = { ...lineFor(request, caller, running), keptIn: sessionId };
+      const line = lineFor(request, caller, running, sessionId);
       let question: string | undefined;
       const { act } = await bridge.submit({
         kind: 'tool.call',
@@ -145,7 +148,7 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
       if (!act) throw new Fault('internal', 'a call came back without a word');
       if (act.kind !== 'refused') {
         const outcome = toWireOutcome(act, false);
-        await owners.made(outcome, caller, taskId);
+        if (cameToTask(outcome)) await owners.made(outcome, caller, taskId);
         return outcome;
       }
       const structured = !(await hasSchema(tool, caller));
@@ -173,10 +176,9 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
   }
 
   async function headerTrouble(tool: string, args: JsonObject, caller: Caller): Promise<string | undefined> {
-    if (caller.era !== 'modern' || !caller.headers) return undefined;
     const skills = await bridge.tools(caller.actor).catch(() => []);
     const skill = skills.find(({ name, source }) => name === tool && source === server);
-    return paramTrouble((skill?.input_schema ?? undefined) as JsonObject | undefined, args, caller.headers);
+    return paramTrouble((skill?.input_schema ?? undefined) as JsonObject | undefined, args, caller.headers ?? {});
   }
 
   /** What the rules would refuse, or is no longer what it was, is not there. */
@@ -191,7 +193,7 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
     return { result: { ...outcome.result, tools, ...scope } };
   }
 
-  function lineFor({ id, params = {} }: Request, caller: Caller, running: Running): McpLine {
+  function lineFor({ id, params = {} }: Request, caller: Caller, running: Running, keptIn?: string): McpLine {
     return {
       era: caller.era,
       id,
@@ -200,6 +202,7 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
       capabilities: caller.capabilities,
       client: caller.client,
       ...(caller.session && { session: caller.session }),
+      ...(keptIn && { keptIn }),
       notify: running.notify,
       input: running.input,
     };

@@ -4,6 +4,7 @@
  */
 import { CHANGES, META, MODERN } from '../../mappings/mcp.ts';
 import type { JsonObject } from '../../src/index.ts';
+import type { StopSignal } from '../../src/wire/stop.ts';
 import { toInitializeResult } from './eras.ts';
 import { isObject, type Notice, notice, type Outcome } from './frames.ts';
 import type { McpLine, SessionLine } from './line.ts';
@@ -113,7 +114,7 @@ export function listenTo(
   changes: (heard: (notice: Notice) => void) => () => void,
   params: JsonObject,
   line: McpLine,
-  signal: AbortSignal,
+  signal: StopSignal,
 ): Promise<Outcome> {
   const wishes = isObject(params.notifications) ? params.notifications : {};
   const uris = Array.isArray(wishes.resourceSubscriptions) ? wishes.resourceSubscriptions : [];

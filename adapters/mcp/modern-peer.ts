@@ -17,9 +17,9 @@ export interface ModernPeer {
   message(frame: Notice): void;
 }
 
-/** `wire` is opened anew when the last one is gone; `level` is what a session of the legacy era wants to hear. */
+/** `wire` is opened anew when the last one is gone, and no promise when it is open; `level` is what a session of the legacy era wants to hear. */
 export function createModernPeer(
-  wire: () => Promise<Wire>,
+  wire: () => Wire | Promise<Wire>,
   level: (line: McpLine) => string | undefined,
   nextId: () => string,
 ): ModernPeer {
@@ -44,10 +44,15 @@ export function createModernPeer(
           if (isNotice(frame)) line.notify(asTheirs(restored(frame, token?.theirs), line));
         };
         const sending = { signal: patience.signal, heard, ...(line.headers && { headers: line.headers }) };
-        const open = await wire();
+        const found = wire();
+        const open = found instanceof Promise ? await found : found;
         if (metaOf(sent)[META.level] !== undefined) listening.set(id, line);
-        const asked = open.request(id, method, token?.params ?? sent, sending);
-        const outcome = await asked.finally(() => listening.delete(id));
+        let outcome: Outcome;
+        try {
+          outcome = await open.request(id, method, token?.params ?? sent, sending);
+        } finally {
+          listening.delete(id);
+        }
         if ('error' in outcome || outcome.result.resultType !== 'input_required') return ended(outcome, line);
         const { inputRequests, requestState } = outcome.result;
         const questions = (isObject(inputRequests) ? inputRequests : {}) as Inputs;

@@ -15,7 +15,7 @@ import { createNorthLegacy, refuse, type Visitor } from './north-legacy.ts';
 import { createReply, writeJson } from './reply.ts';
 
 export interface NorthHttp {
-  handle(request: IncomingMessage, response: ServerResponse, who: Visitor): Promise<void>;
+  handle(request: IncomingMessage, response: ServerResponse, who: Visitor): Promise<void> | void;
   close(): void;
 }
 
@@ -32,7 +32,8 @@ const VALUES = 200_000;
 export function createNorthHttp({ bodyLimit, ...options }: NorthOptions): NorthHttp {
   const legacy = createNorthLegacy(options);
 
-  async function handle(request: IncomingMessage, response: ServerResponse, who: Visitor): Promise<void> {
+  /** A promise only where there is something to wait for. */
+  function handle(request: IncomingMessage, response: ServerResponse, who: Visitor): Promise<void> | void {
     const { method } = request;
     const modern = request.headers['mcp-protocol-version'] === MODERN;
     if (method !== 'POST' && (modern || (method !== 'GET' && method !== 'DELETE'))) {
@@ -51,7 +52,7 @@ export function createNorthHttp({ bodyLimit, ...options }: NorthOptions): NorthH
     if (contentType !== 'application/json' && !/^application\/json\s*(;|$)/i.test(contentType)) {
       return refuse(response, 415, -32000, 'Unsupported Media Type: Content-Type must be application/json');
     }
-    await post(request, response, who);
+    return post(request, response, who);
   }
 
   async function post(request: IncomingMessage, response: ServerResponse, who: Visitor): Promise<void> {

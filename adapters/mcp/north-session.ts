@@ -155,6 +155,11 @@ export function createNorthSession({ id, actor, person, desk, standalone, log, h
     });
   }
 
+  async function heard(frame: Notice | Response): Promise<undefined> {
+    if (isResponse(frame)) answered(frame);
+    else if (isNotice(frame)) await told(frame);
+  }
+
   const line: SessionLine = {
     id,
     ended: ended.signal,
@@ -168,11 +173,8 @@ export function createNorthSession({ id, actor, person, desk, standalone, log, h
     get revision() {
       return revision;
     },
-    async receive(frame, out, headers) {
-      if (isRequest(frame)) return await request(frame, out, headers);
-      if (isResponse(frame)) answered(frame);
-      else if (isNotice(frame)) await told(frame);
-      return undefined;
+    receive(frame, out, headers) {
+      return isRequest(frame) ? request(frame, out, headers) : heard(frame);
     },
     end() {
       ended.abort();

@@ -1,9 +1,10 @@
 /** How long a server may be silent over one request. Progress starts it anew, up to a bound; people's time is not counted. */
 import { Fault } from '../../src/index.ts';
+import { Stop, type StopSignal } from '../../src/wire/stop.ts';
 
 export interface Patience {
   /** Fires when whoever asked gives up, or when patience has run out. */
-  readonly signal: AbortSignal;
+  readonly signal: StopSignal;
   moved(): void;
   /** While this goes on nobody is waiting for the server. */
   during<T>(what: Promise<T>): Promise<T>;
@@ -12,9 +13,9 @@ export interface Patience {
   end(): void;
 }
 
-/** One timer and one signal for a call, both by hand: `AbortSignal.any` and `.timeout` cost more than everything else here. */
-export function createPatience(given: AbortSignal, silentMs: number, longestMs: number): Patience {
-  const out = new AbortController();
+/** One timer and one listener for a call, both by hand: `AbortSignal.any` and `.timeout` cost more than everything else here. */
+export function createPatience(given: StopSignal, silentMs: number, longestMs: number): Patience {
+  const out = new Stop();
   const began = performance.now();
   let expired = false;
   let held = 0;
@@ -42,7 +43,7 @@ export function createPatience(given: AbortSignal, silentMs: number, longestMs: 
     since = performance.now();
   };
   return {
-    signal: out.signal,
+    signal: out,
     moved,
     async during(what) {
       held += 1;

@@ -70,9 +70,12 @@ function openMcpDoor(bridge: Bridge, settings: McpSettings, deps: Deps): Closabl
   }
 
   deps.http.mount('/', (request, response, next) => {
-    const path = (request.url ?? '/').split('?', 1)[0] ?? '/';
-    if (auth.described(request, response)) return;
-    if (path !== settings.path && !path.startsWith(`${settings.path}/`)) return next();
+    if (!auth.described(request, response)) next();
+  });
+  // By its name, so that its requests are not shown to every other door first.
+  deps.http.mount(settings.path, (request, response) => {
+    const { originalUrl = request.url ?? '/' } = request as IncomingMessage & { readonly originalUrl?: string };
+    const path = originalUrl.split('?', 1)[0] ?? '/';
     serve(request, response, path).catch((thrown) => {
       log.error({ err: thrown }, 'a request failed');
       if (!response.headersSent) refuseFault(response, thrown);

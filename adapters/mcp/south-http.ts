@@ -3,7 +3,6 @@
  * Credentials are ours and go to the configured origin only; redirects are refused. A stream that breaks off is gone on
  * with where the server gave it ids.
  */
-import { setTimeout as pause } from 'node:timers/promises';
 import { CODES, META, methodRow } from '../../mappings/mcp.ts';
 import { Fault, type Json, type JsonObject } from '../../src/index.ts';
 import {
@@ -15,6 +14,7 @@ import {
   TooMuch,
 } from '../../src/wire/kept-connections.ts';
 import { readSse } from '../../src/wire/sse-read.ts';
+import type { StopSignal } from '../../src/wire/stop.ts';
 import { type Frame, failed, isResponse, metaOf, notice, type Outcome, type Response, readFrame } from './frames.ts';
 import { headerValue } from './header-values.ts';
 import type { Opened, Sending, Unasked, Wire } from './south.ts';
@@ -54,13 +54,13 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
     settle = resolve;
   });
 
-  async function firstSend(outgoing: Outgoing, signal: AbortSignal): Promise<Incoming> {
+  async function firstSend(outgoing: Outgoing, signal: StopSignal): Promise<Incoming> {
     opening ??= remote.connections.open();
     line ??= await opening;
     return await line.send(outgoing, signal);
   }
 
-  function send(outgoing: Outgoing, signal: AbortSignal): Promise<Incoming> {
+  function send(outgoing: Outgoing, signal: StopSignal): Promise<Incoming> {
     return line ? line.send(outgoing, signal) : firstSend(outgoing, signal);
   }
 
@@ -76,7 +76,7 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
 
   async function post(
     frame: JsonObject,
-    signal: AbortSignal,
+    signal: StopSignal,
     more?: Readonly<Record<string, string>>,
   ): Promise<Incoming> {
     const body = JSON.stringify(frame);
@@ -84,9 +84,12 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
       const own = remote.headers();
       const headers = common(own instanceof Promise ? await own : own, named(frame));
       Object.assign(headers, more, POSTED);
-      const answer = await send({ method: 'POST', path, headers, body }, signal).catch((cause) => {
+      let answer: Incoming;
+      try {
+        answer = await send({ method: 'POST', path, headers, body }, signal);
+      } catch (cause) {
         throw cause instanceof TooMuch ? tooMuch(remote.limit) : unreached(cause, signal);
-      });
+      }
       if ((answer.status !== 401 && answer.status !== 403) || again) return answer;
       const worth = await remote.refused?.(answer.status, answer.header('www-authenticate'));
       if (!worth) return answer;
@@ -113,12 +116,12 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
         throw new Fault('upstream_unavailable', 'the server ended the stream without an answer');
       }
       tries += 1;
-      await pause(place.retryMs, undefined, { signal: AbortSignal.any([signal, cut.signal]) }).catch(() => {});
+      await pause(place.retryMs, signal, cut.signal);
       stream = await resume(place.last, signal);
     }
   }
 
-  async function resume(last: string | undefined, signal: AbortSignal): Promise<IncomingStream | undefined> {
+  async function resume(last: string | undefined, signal: StopSignal): Promise<IncomingStream | undefined> {
     const more = { accept: 'text/event-stream', ...(last !== undefined && { 'last-event-id': last }) };
     const headers = common(await remote.headers(), more);
     const answer = await send({ method: 'GET', path, headers }, signal).catch(() => undefined);
@@ -127,21 +130,22 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
 
   async function request(...[id, method, params, sending]: Parameters<Wire['request']>): Promise<Outcome> {
     const frame = { jsonrpc: '2.0', id, method, ...(params && { params }) };
-    // Hanging up means nothing in a session; it has to be said.
-    const inSession = opened.revision !== undefined && method !== 'initialize';
     try {
-      return await answered(await post(frame, sending.signal, sending.headers), id, method, sending);
+      const incoming = await post(frame, sending.signal, sending.headers);
+      const { status, stream } = incoming;
+      if (status === 200 && method === 'initialize') session = incoming.header('mcp-session-id');
+      if (status === 200 && stream) return await followed(stream, id, sending);
+      stream?.cancel();
+      return answered(incoming, id);
     } catch (thrown) {
+      // Hanging up means nothing in a session; it has to be said.
+      const inSession = opened.revision !== undefined && method !== 'initialize';
       if (inSession && sending.signal.aborted) cancel(id);
       throw thrown;
     }
   }
 
-  async function answered(incoming: Incoming, id: string, method: string, sending: Sending): Promise<Outcome> {
-    const { status, stream, text } = incoming;
-    if (status === 200 && method === 'initialize') session = incoming.header('mcp-session-id');
-    if (status === 200 && stream) return await followed(stream, id, sending);
-    stream?.cancel();
+  function answered({ status, text }: Incoming, id: string): Outcome {
     const frames = frameOf(text);
     if (frames && isResponse(frames) && (frames.id === id || frames.id === null || status >= 400)) {
       if (!('error' in frames) || frames.error.code !== CODES.sessionGone || status !== 404) return outcome(frames);
@@ -199,7 +203,7 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
         misses = 0;
         for await (const frame of framesIn(stream, place)) if (!isResponse(frame)) unasked(frame);
       }
-      await pause(place.retryMs, undefined, { signal: cut.signal }).catch(() => {});
+      await pause(place.retryMs, cut.signal);
     }
   }
 }
@@ -274,11 +278,27 @@ function outcome(response: Response): Outcome {
     : { result: response.result };
 }
 
+/** Some time, or until somebody has enough. */
+function pause(ms: number, ...signals: readonly StopSignal[]): Promise<void> {
+  return new Promise((resolve) => {
+    const over = () => {
+      clearTimeout(timer);
+      for (const signal of signals) signal.removeEventListener('abort', over);
+      resolve();
+    };
+    const timer = setTimeout(over, ms);
+    for (const signal of signals) {
+      if (signal.aborted) over();
+      else signal.addEventListener('abort', over);
+    }
+  });
+}
+
 function tooMuch(limit: number): Fault {
   return new Fault('upstream_unavailable', `the server answered with more than ${limit} bytes`);
 }
 
-function unreached(cause: unknown, signal: AbortSignal): Fault {
+function unreached(cause: unknown, signal: StopSignal): Fault {
   if (signal.aborted) return new Fault('client_closed', 'the request was given up');
   const { code } = (cause ?? {}) as { code?: string };
   return new Fault('upstream_unavailable', `the server cannot be reached${code ? ` (${code})` : ''}`, { cause });

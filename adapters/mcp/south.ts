@@ -1,9 +1,10 @@
 /** A way to one server, as whoever speaks over it sees it: requests, and what comes back with them and without them. */
 import type { JsonObject } from '../../src/index.ts';
+import type { StopSignal } from '../../src/wire/stop.ts';
 import type { Id, Notice, Outcome, Request } from './frames.ts';
 
 export interface Sending {
-  readonly signal: AbortSignal;
+  readonly signal: StopSignal;
   readonly headers?: Readonly<Record<string, string>>;
   /** What comes while this request is under way and is known to belong to it. */
   heard(frame: Notice | Request): void;

@@ -30,6 +30,8 @@ const AT_WORK = ['WORKING', 'AUTH_REQUIRED', 'INPUT_REQUIRED'];
 
 interface Open {
   readonly task: Promise<string>;
+  /** Both names, once they are known. */
+  stint: Stint | undefined;
   readonly caller: Caller;
   calls: number;
   running: number;
@@ -97,7 +99,7 @@ export function createStints(
     if (entry.open && !entry.open.over && entry.open.calls < settings.receiptCalls) return entry.open;
     if (entry.open) finish(entry.open);
     const task = openTask(caller, endpoint, entry.session);
-    const made: Open = { task, caller, calls: 0, running: 0, over: false };
+    const made: Open = { task, stint: undefined, caller, calls: 0, running: 0, over: false };
     task.catch(() => {
       if (entry.open === made) entry.open = undefined;
     });
@@ -172,7 +174,8 @@ export function createStints(
         open.calls += 1;
         open.running += 1;
         try {
-          return await what({ sessionId: await entry.session, taskId: await open.task });
+          open.stint ??= { sessionId: await entry.session, taskId: await open.task };
+          return await what(open.stint);
         } catch (cause) {
           // Ended by somebody else, who may: what comes next belongs to another.
           const over = asFault(cause).kind === 'conflict' && !again;

@@ -63,6 +63,11 @@ export function createTaskOwners(server: string, bridge: Bridge): TaskOwners {
   };
 }
 
+/** Nearly all calls come to an end instead. */
+export function cameToTask(outcome: Outcome): boolean {
+  return 'result' in outcome && taskIn(outcome.result) !== undefined;
+}
+
 /** By either design: inside the result, or the result itself. */
 function taskIn(result: JsonObject): string | undefined {
   const id = result.resultType === 'task' ? result.taskId : isObject(result.task) ? result.task.taskId : undefined;

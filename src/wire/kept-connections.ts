@@ -7,6 +7,7 @@
  * between a caller and a remote that answers in a moment this is most of what there is to do.
  */
 import type { Dispatcher, Pool } from 'undici';
+import type { StopSignal } from './stop.ts';
 
 export interface Outgoing {
   readonly method: 'POST' | 'GET' | 'DELETE';
@@ -40,7 +41,7 @@ export interface KeptConnections {
 /** The requests of one. Connections are everybody's. */
 export interface Line {
   /** Rejects with `TooMuch`, with what kept the remote from being reached, or with the reason it was given up for. */
-  send(outgoing: Outgoing, signal: AbortSignal): Promise<Incoming>;
+  send(outgoing: Outgoing, signal: StopSignal): Promise<Incoming>;
   /** Gives up whatever is under way. Connections go with the last who cuts. */
   cut(): void;
 }
@@ -106,7 +107,7 @@ type Headers = Readonly<Record<string, string | string[] | undefined>>;
 interface Parties {
   readonly resolve: (incoming: Incoming) => void;
   readonly reject: (cause: unknown) => void;
-  readonly signal: AbortSignal;
+  readonly signal: StopSignal;
   readonly limit: number;
   /** Where it is to be found while it is under way. */
   readonly live: Set<Exchange>;
