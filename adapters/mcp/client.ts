@@ -231,9 +231,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
       const told = book.tool(tool);
       const headers = paramHeaders(told?.inputSchema, args);
       const line: McpLine = headers ? { ...caller, headers } : caller;
-      const { arguments: said, ...rest } = caller.params;
-      const empty = said === undefined && Object.keys(args).length === 0;
-      const params = { ...rest, name: tool, ...(!empty && { arguments: args }) };
+      const params = toCallParams(caller.params, tool, args);
       const egress = way.host === undefined ? undefined : { host: way.host, purpose: `mcp tools/call ${tool}` };
       try {
         const outcome = await exchange('tools/call', params, line, signal);
@@ -281,6 +279,14 @@ function backgroundLine(): McpLine {
     notify() {},
     input: () => Promise.reject(new Fault('not_implemented', 'nobody is there to be asked')),
   };
+}
+
+/** The request as it came, with what was decided on in it. Where that is the very same, nothing is copied. */
+function toCallParams(given: JsonObject, tool: string, args: JsonObject): JsonObject {
+  if (given.name === tool && given.arguments === args) return given;
+  const { arguments: said, ...rest } = given;
+  const empty = said === undefined && Object.keys(args).length === 0;
+  return { ...rest, name: tool, ...(!empty && { arguments: args }) };
 }
 
 /** Without what only the modern era has. */

@@ -8,7 +8,7 @@ import { CODES, LEGACY } from '../../mappings/mcp.ts';
 import type { Actor, Logger } from '../../src/index.ts';
 import { scopeOf } from './caller.ts';
 import type { Desk } from './desk.ts';
-import { type Frame, failed, isRequest, type Request } from './frames.ts';
+import { answerTo, type Frame, failed, isRequest, type Request } from './frames.ts';
 import { createIdle, type Idle } from './idle.ts';
 import { createNorthSession, type NorthSession } from './north-session.ts';
 import { SILENCE_MS, writeJson } from './reply.ts';
@@ -166,7 +166,7 @@ async function exchange(
     else response.writeHead(202).end();
     return true;
   }
-  const answer = { jsonrpc: '2.0' as const, id: frame.id, ...outcome };
+  const answer = answerTo(frame.id, outcome);
   if (stream) {
     (stream as Stream).send(answer);
     (stream as Stream).finish();

@@ -41,7 +41,8 @@ interface Question {
 }
 interface Call {
   readonly who: string;
-  readonly what: string;
+  /** The request that began it: what it was is only spelled out when one comes back. */
+  readonly began: Pick<Asking, 'method' | 'params'>;
   readonly stop: AbortController;
   readonly open: Set<Question>;
   notify: (notice: Notice) => void;
@@ -64,7 +65,7 @@ export function createParking(parkMs: number): Parking {
     const stop = new AbortController();
     const call: Call = {
       who: asking.who,
-      what: sameness(asking),
+      began: { method: asking.method, params: asking.params },
       stop,
       open: new Set(),
       notify: asking.notify,
@@ -151,7 +152,7 @@ export function createParking(parkMs: number): Parking {
       if (typeof state !== 'string' || !state.startsWith(OURS)) return undefined;
       const call = parked.get(state);
       // Somebody else's, another request's, used before, too late: all the same to whoever holds it.
-      if (!call || call.who !== asking.who || call.what !== sameness(asking)) {
+      if (!call || call.who !== asking.who || sameness(call.began) !== sameness(asking)) {
         return Promise.resolve(failed(CODES.invalidParams, 'Invalid or expired requestState'));
       }
       parked.delete(state);
@@ -191,7 +192,7 @@ function hear(notice: Notice, token: unknown, { notify }: Asking): void {
 }
 
 /** Everything about a request but what coming back with answers changes. */
-function sameness({ method, params }: Asking): string {
+function sameness({ method, params }: Pick<Asking, 'method' | 'params'>): string {
   const { inputResponses: _i, requestState: _r, _meta: _m, ...rest } = params;
   return canonicalJson({ method, params: rest });
 }

@@ -4,7 +4,7 @@
  */
 import type { ServerResponse } from 'node:http';
 import { openSse, type SseStream, sseFrame } from '../../src/wire/sse.ts';
-import type { Frame, Id, Outcome } from './frames.ts';
+import { answerTo, type Frame, type Id, type Outcome } from './frames.ts';
 
 export interface Reply {
   send(frame: Frame): void;
@@ -46,7 +46,7 @@ export function createReply(response: ServerResponse): Reply {
       over = true;
       clearTimeout(timer);
       if (response.destroyed) return;
-      const text = JSON.stringify({ jsonrpc: '2.0', id, ...outcome });
+      const text = JSON.stringify(answerTo(id, outcome));
       if (stream) stream.close(sseFrame({ event: 'message', data: text }));
       else writeJson(response, status, text);
     },

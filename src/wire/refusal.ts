@@ -44,7 +44,6 @@ export function refuse(response: ServerResponse, refused: Refusal, requestId: st
   response.writeHead(refused.status, {
     'content-type': 'application/json',
     'content-length': Buffer.byteLength(body),
-    'x-request-id': requestId,
     ...(!response.req.complete && { connection: 'close' }),
   });
   response.end(body);

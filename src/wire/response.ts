@@ -16,18 +16,23 @@ export class HouseResponse extends ServerResponse<HouseRequest> {
 
   override writeHead(status: number, reason?: string | Headers, more?: Headers): this {
     const given = typeof reason === 'string' ? more : (reason ?? more);
-    const house = {
-      'x-request-id': this.req.id,
-      'x-content-type-options': 'nosniff',
-      'referrer-policy': 'no-referrer',
-      ...(this.last && { connection: 'close' }),
-    };
+    const headers: OutgoingHttpHeader[] = ['x-request-id', this.req.id, ...HOUSE];
+    if (this.last) headers.push('connection', 'close');
     // Where a door has set headers of its own, or hands over a list, Node joins them by its own rules.
     if (Array.isArray(given) || this.getHeaderNames().length > 0) {
-      for (const [name, value] of Object.entries(house)) if (!this.hasHeader(name)) this.setHeader(name, value);
+      for (let at = 0; at < headers.length; at += 2) {
+        const name = headers[at] as string;
+        if (!this.hasHeader(name)) this.setHeader(name, headers[at + 1] as string);
+      }
       return typeof reason === 'string' ? super.writeHead(status, reason, more) : super.writeHead(status, given);
     }
-    const headers = { ...house, ...given };
+    // One list: Node writes it as it is, and joining objects costs as much as writing them.
+    for (const name in given) {
+      const value = given[name];
+      if (value !== undefined && !(this.last && name === 'connection')) headers.push(name, value as OutgoingHttpHeader);
+    }
     return typeof reason === 'string' ? super.writeHead(status, reason, headers) : super.writeHead(status, headers);
   }
 }
+
+const HOUSE = ['x-content-type-options', 'nosniff', 'referrer-policy', 'no-referrer'];
