@@ -3,18 +3,21 @@
  * from someone else is another conversation, so nobody can step into one by guessing.
  */
 import { createHash } from 'node:crypto';
-import type { Actor, Bridge, Row, Session, Workspace } from '../../src/index.ts';
+import type { Actor, Bridge, JsonObject, Row, Session, Workspace } from '../../src/index.ts';
 import { isAbsent, Refusal } from './refusal.ts';
 
-export interface Context {
-  readonly sessionId: string;
-  /** As the peer knows it. */
-  readonly contextId: string;
+/** Where a message belongs: in a session that is there, or in one that begins with it and is then known by our own name for it. */
+export type Context =
+  | { readonly in: { readonly session_id: string }; readonly contextId: string }
+  | { readonly in: { readonly session: Beginning }; readonly contextId: undefined };
+interface Beginning {
+  readonly workspace_id: string;
+  readonly metadata: JsonObject;
 }
 
 export interface Contexts {
-  /** The conversation of this name, begun now if there is none. Without a name: a new one. */
-  open(actor: Actor, contextId: string, key: string | undefined): Promise<Context>;
+  /** The conversation of this name, begun now if there is none. Without a name: one that begins with the message. */
+  open(actor: Actor, contextId: string): Promise<Context>;
   /** The session behind a name, if this caller has one. */
   find(actor: Actor, contextId: string): Promise<string | undefined>;
   /** Where this caller works. */
@@ -57,27 +60,28 @@ export function createContexts(bridge: Bridge, named: string | undefined): Conte
   return {
     workspace,
     find,
-    async open(actor, contextId, key) {
-      const known = contextId ? await find(actor, contextId) : undefined;
-      if (known) return { sessionId: known, contextId };
-      // The name is the key, so that two messages at once begin one conversation.
-      const once = contextId ? `context-${digest(contextId)}` : key;
+    async open(actor, contextId) {
+      const workspace_id = await workspace(actor);
+      if (!contextId) return { in: { session: { workspace_id, metadata: markOf(actor) } }, contextId: undefined };
+      const known = await find(actor, contextId);
+      if (known) return { in: { session_id: known }, contextId };
       const { resource } = await bridge.submit({
         kind: 'session.create',
         actor,
-        body: {
-          workspace_id: await workspace(actor),
-          metadata: { a2a: { owner: actor.id, ...(contextId && { context_id: contextId }) } },
-        },
-        ...(once && { idempotency: { key: once, target: 'a2a' } }),
+        body: { workspace_id, metadata: markOf(actor, contextId) },
+        // The name is the key, so that two messages at once begin one conversation.
+        idempotency: { key: `context-${digest(contextId)}`, target: 'a2a' },
       });
-      if (!contextId) return { sessionId: resource.id, contextId: resource.id };
       const to = { object: 'session', id: resource.id };
       const body = { protocol: 'a2a', scope: scopeOf(actor), wire_id: contextId, to };
       await bridge.submit({ kind: 'binding.set', actor, body });
-      return { sessionId: resource.id, contextId };
+      return { in: { session_id: resource.id }, contextId };
     },
   };
+}
+
+function markOf({ id: owner }: Actor, context_id?: string): JsonObject {
+  return { a2a: { owner, ...(context_id && { context_id }) } };
 }
 
 function scopeOf({ id, tenant_id = '' }: Actor): string {

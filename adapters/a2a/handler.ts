@@ -99,20 +99,20 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
     const { actor } = call;
     // The protocol leaves repeats open, and its own test kit sends one id twice; so it takes an explicit wish.
     const key = call.idempotencyKey ?? (once ? message.messageId : undefined);
-    const { sessionId, contextId } = await contexts.open(actor, message.contextId, key);
+    const context = await contexts.open(actor, message.contextId);
     const input = await toCoreMessage(message, keepFor(call));
     const { resource } = await bridge.submit({
       kind: 'task.submit',
       actor,
       body: {
-        session_id: sessionId,
+        ...context.in,
         agent,
         // A no to the work is a task that says so; a no to the caller stays an error.
         refusal: 'task',
         input: input as unknown as Record<string, never>,
         metadata: {
           a2a: {
-            context_id: contextId,
+            ...(context.contextId && { context_id: context.contextId }),
             ...aboutMessage(message),
             version,
             binding: call.binding,
@@ -124,6 +124,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
       ...(call.traceId && { trace_id: call.traceId }),
     });
     const task = resource as Owned['task'];
+    const contextId = context.contextId ?? task.session_id;
     return { owned: { task, contextId }, projection: reader.begin(contextId, how), fresh: true };
   }
 
