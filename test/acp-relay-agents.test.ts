@@ -1,5 +1,6 @@
 /** Agents as they are: they do not ask, ask late, ask with an id, tell things twice, and go on talking. Each is on record as it was. */
 import { expect, test } from 'vitest';
+import { within } from '../adapters/acp/shapes.ts';
 import * as agents from './support/acp-agents.ts';
 import { CWD, OPTIONS, openStage, picks, type Stage, text, update } from './support/acp-relay.ts';
 import { of } from './support/house.ts';
@@ -370,4 +371,34 @@ test.each([
   stage.agent.on(method, (_, { id }) => void stage.agent.say({ id, ...answer }));
   expect(await stage.editor.ask(method, params)).toMatchObject(answer);
   expect(stage.agent.frames.at(-1)).toMatchObject({ method, params });
+});
+
+test('words that stream by are kept with whom they belong to, however they are cut', async () => {
+  const stage = await openStage();
+  await stage.greeted();
+  const chunk = (words: string, more: object = {}, kind = 'agent_message_chunk') =>
+    stage.agent.notify('session/update', update(kind, { content: { type: 'text', text: words }, ...more }));
+  stage.agent.on('session/prompt', () => {
+    for (const words of ['a', 'b', 'c']) chunk(words, { messageId: 'm1' });
+    chunk('d'); // unnamed: it goes on
+    chunk('e', { messageId: 'm2' });
+    chunk('f', { messageId: 'm2', _meta: { vendor: 1 } });
+    chunk('g', { messageId: 'm2' });
+    chunk('h', {}, 'agent_thought_chunk');
+    chunk('i', {}, 'agent_thought_chunk');
+    chunk('j');
+    chunk('');
+    chunk('k');
+    return { stopReason: 'end_turn' };
+  });
+  await stage.prompt();
+  const events = await stage.home.events((await stage.task()).id);
+  const pieces = events.flatMap(({ event, payload, ext }) => {
+    if (event === 'vendor.tollbridge.message_delta') return [String(payload.text)];
+    const thought = event === 'vendor.acp.thought' && within(ext, 'acp', 'update', 'content', 'text');
+    return thought ? [`(${String(thought)})`] : [];
+  });
+  expect(pieces.join('|')).toBe('abcd|e|f|g|(hi)|jk');
+  const said = of(events, 'agent.message').map(({ payload }) => within(payload.message, 'parts') as unknown);
+  expect(said).toMatchObject([[{ text: 'abcd' }], [{ text: 'efg' }], [{ text: 'jk' }]]);
 });

@@ -28,6 +28,8 @@ export interface ReadingOptions {
 
 export interface Reading {
   update(update: JsonObject): Step[];
+  /** The words, when an update is nothing but more of the message or thought being written; they are taken in, and no step follows. */
+  more(update: JsonObject): string | undefined;
   /** Harn's second channel. */
   agentEvent(params: JsonObject): Step[];
   /** What is known of a call once it is asked about, and the steps that tell of it if it is new. */
@@ -123,8 +125,20 @@ export function createReading(options: ReadingOptions): Reading {
     return [...close(), { event, payload, ...heard(update) }];
   }
 
+  function more(update: JsonObject): string | undefined {
+    const open = writing;
+    if (!open || update.sessionUpdate !== open.kind || !isWords(update)) return undefined;
+    const { messageId: wire = undefined } = update;
+    // Named as before, or not at all.
+    if (wire !== undefined && wire !== open.wire) return undefined;
+    const { text } = update.content as { text: string };
+    open.text += text;
+    return text;
+  }
+
   return {
     meter,
+    more,
     update(raw) {
       const update = normalised(raw);
       const kind = String(update.sessionUpdate);
@@ -222,6 +236,16 @@ export function createReading(options: ReadingOptions): Reading {
 
 function withExt(step: Step, update: JsonObject): Step {
   return 'event' in step ? { ...step, ...heard(update) } : step;
+}
+
+/** Text and whose it is. Looked at for every chunk that streams by, so it makes nothing. */
+function isWords(update: JsonObject): boolean {
+  const content = update.content as JsonObject | undefined;
+  if (typeof content !== 'object' || content === null || content.type !== 'text') return false;
+  if (typeof content.text !== 'string' || content.text === '') return false;
+  for (const name in update) if (name !== 'sessionUpdate' && name !== 'content' && name !== 'messageId') return false;
+  for (const name in content) if (name !== 'type' && name !== 'text') return false;
+  return true;
 }
 
 /** A chunk of text and no more. */

@@ -92,6 +92,15 @@ export function createScribe({ sink, log, ...options }: ScribeOptions): Scribe {
     else timer ??= setTimeout(flush, GATHER_MS);
   }
 
+  /** Most of what streams by: a few more words of what is being gathered. */
+  function goesOn(update: JsonObject): boolean {
+    const words = delta && reading.more(update);
+    if (words === undefined || !delta) return false;
+    delta.text += words;
+    if (delta.text.length >= GATHER_CHARS) void flush();
+    return true;
+  }
+
   /** Steps that are more than streamed text, with what must wait for the end of the turn taken out. */
   function record(steps: readonly Step[]): Promise<void> | undefined {
     const now: Step[] = [];
@@ -112,12 +121,14 @@ export function createScribe({ sink, log, ...options }: ScribeOptions): Scribe {
       }
     }
     if (now.length > 0) return write(now);
-    return ahead > MOST_AHEAD ? writing : undefined;
+    return notTooFar();
   }
+
+  const notTooFar = () => (ahead > MOST_AHEAD ? writing : undefined);
 
   return {
     reading,
-    told: (update) => record(reading.update(update)),
+    told: (update) => (goesOn(update) ? notTooFar() : record(reading.update(update))),
     asked(toolCall) {
       const { call, steps } = reading.asked(toolCall);
       void record(steps);
