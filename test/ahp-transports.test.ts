@@ -14,6 +14,7 @@ import { Fault } from '../src/model/faults.ts';
 import type { Deps } from '../src/ports.ts';
 import { createHttpHost } from '../src/wire/http.ts';
 import { AGENT, event, openAgent, QUIET } from './support/ahp.ts';
+import { harness } from './support/ahp-harness.ts';
 import { openTestHouse, type TestHouse } from './support/house.ts';
 
 const RULES =
@@ -182,12 +183,29 @@ describe('our harness as the policy of another house', () => {
   }, 90_000);
 });
 
-/** `tollbridge ahp --stdio` with the same rules, in a house of its own. */
-async function program(): Promise<string[]> {
+test('`tollbridge ahp` asks the harnesses its configuration names, and keeps to what is said of its door', async () => {
+  const { path, heard } = await harness(({ id, params }, say) => {
+    const decision =
+      params.payload.tool === 'curl' ? { decision: 'block', reason: 'not outside' } : { decision: 'allow' };
+    if (id !== undefined) say({ jsonrpc: '2.0', id, result: decision });
+  });
+  const more = `harnesses: { guard: { ahp: { socket: ${path} } } }\ndoors: { ahp: { max_depth: 3 }, harn: false }\n`;
+  const rules = '- { id: all, when: { kind: tool }, then: allow }';
+  const asking = await connect({ command: await program(rules, more) });
+  expect(await asking.handshake({ session_id: 's', agent_id: 'a' })).toMatchObject({ maxDepth: 3 });
+  expect(await asking.event(pre('bash'))).toMatchObject({ decision: 'allow' });
+  expect(await asking.event(pre('curl'))).toMatchObject({ decision: 'block', reason: 'not outside' });
+  await asking.close();
+  const last = () => heard.filter(({ params }) => params.event_type === 'run_lifecycle').at(-1)?.params.payload.status;
+  await expect.poll(last, { timeout: 20_000 }).toBe('failed');
+}, 90_000);
+
+/** `tollbridge ahp --stdio` in a house of its own. */
+async function program(rules = RULES, more = ''): Promise<string[]> {
   const dir = await tempDir();
   const config = join(dir, 'tollbridge.yaml');
-  const indented = RULES.split('\n').map((line) => `  ${line}\n`);
-  await writeFile(config, `rules:\n${indented.join('')}`);
+  const indented = rules.split('\n').map((line) => `  ${line}\n`);
+  await writeFile(config, `rules:\n${indented.join('')}${more}`);
   const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
   const where = ['--data', join(dir, 'data'), '--config', config];
   return [process.execPath, '--import', 'tsx', main, 'ahp', '--stdio', ...where];

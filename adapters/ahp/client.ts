@@ -16,7 +16,7 @@ import type { UpstreamConfig } from './config.ts';
 import { HarnessError } from './harness-error.ts';
 import { type Credential, openLink } from './links.ts';
 import { toWireNews } from './news.ts';
-import { manyMayListen } from './patience.ts';
+import { manyMayListen, pause } from './patience.ts';
 import { createReasking } from './reasking.ts';
 import { createTelling } from './telling.ts';
 import type { AhpEvent } from './translate.ts';
@@ -53,6 +53,7 @@ const QUEUE = 1_000;
 /** After a failed attempt nobody is kept waiting for another one this soon. */
 const FIRST_REST_MS = 100;
 const LONGEST_REST_MS = 5_000;
+const LAST_NEWS_MS = 500;
 
 export function createUpstream(config: UpstreamConfig, deps: Pick<Deps, 'log' | 'clock' | 'ids' | 'secret'>): Upstream {
   requireOnePlace(config);
@@ -182,6 +183,8 @@ export function createUpstream(config: UpstreamConfig, deps: Pick<Deps, 'log' | 
     },
     told: telling.told,
     async close() {
+      // How it ended is news too, for a harness that is there to hear it.
+      if (connected) await Promise.race([telling.told(), pause(LAST_NEWS_MS, closing.signal)]);
       closing.abort();
       const asking = await connected?.catch(() => undefined);
       await asking?.close();

@@ -1,7 +1,8 @@
 /**
  * `tollbridge ahp --stdio | --socket <path>`: a harness for one agent, or for those that may open a socket. It shares the
  * log with whatever else runs in the same data directory, so its questions are answered with `tollbridge approve`, or at
- * any door of a running gateway. Nothing but the protocol goes to standard output.
+ * any door of a running gateway. Harnesses the configuration names decide here too. Nothing but the protocol goes to
+ * standard output.
  */
 import { settingsOf } from '../../adapters/ahp/config.ts';
 import { createHarness, type Harness } from '../../adapters/ahp/harness.ts';
@@ -14,6 +15,7 @@ import type { Actor } from '../model/actions.ts';
 import { Fault } from '../model/faults.ts';
 import type { Logger } from '../ports.ts';
 import { type CommonOptions, configFrom, open } from './context.ts';
+import { openHarnesses } from './harnesses.ts';
 import { createLogger } from './logger.ts';
 import { stopRequested } from './stopping.ts';
 import { haveWorkspace } from './workspace.ts';
@@ -33,8 +35,10 @@ export async function ahp(options: AhpOptions): Promise<void> {
   const redactor = createRedactor();
   const log = createLogger(redactor);
   const ids = createIds();
+  const harnesses = await openHarnesses(config, 'ahp', { log, ids, redactor });
   const house = await open(config, {
     logger: log,
+    engines: harnesses.engines,
     redactor,
     ids,
     roomBytes: SERVING_ROOM,
@@ -43,10 +47,11 @@ export async function ahp(options: AhpOptions): Promise<void> {
       ...(config.askExpiresMs && { askExpiresMs: config.askExpiresMs }),
     },
   });
-  const settings = settingsOf({});
+  const settings = settingsOf(harnesses.section);
   const harness = createHarness(house.bridge, settings, { log, ids, clock: systemClock });
   try {
     await haveWorkspace(house.bridge, KEEPER);
+    harnesses.listen(house.bridge, KEEPER);
     if (options.socket) await untilStopped(options.socket, harness, settings, log);
     else {
       const actor = LOCAL_AGENT;
@@ -56,6 +61,7 @@ export async function ahp(options: AhpOptions): Promise<void> {
     }
   } finally {
     await harness.close();
+    await harnesses.close();
     await house.close();
   }
 }
