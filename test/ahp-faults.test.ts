@@ -10,12 +10,17 @@ import { serveLines } from '../adapters/ahp/streams.ts';
 import type { AhpEvent } from '../adapters/ahp/translate.ts';
 import type { PolicyEngine, Store } from '../src/ports.ts';
 import { ana } from './support/actors.ts';
-import { AGENT, event, openAgent, QUIET } from './support/ahp.ts';
+import { AGENT, event, openAgent, QUIET, type Said } from './support/ahp.ts';
 import { pulledDisk } from './support/failing-store.ts';
 
 const RULES =
   '- { id: tools, when: { kind: tool }, then: allow }\n- { id: mail, when: { tool: mail }, then: ask, say: who knows }';
 const bash = { tool_name: 'bash', arguments: { command: 'ls' } };
+const framesIn = (output: PassThrough): Said[] =>
+  String(output.read())
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
 
 test('a log that cannot be written lets nothing through', async () => {
   const disk = pulledDisk();
@@ -128,10 +133,7 @@ test('a stream of nonsense harms nobody, and the same request gets the same answ
   input.write(Buffer.from([0xff, 0xfe, 0x0a]));
   input.end();
   await serving;
-  const said = String(output.read())
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line));
+  const said = framesIn(output);
   expect(said.map(({ id, result }) => [id, result.decision])).toEqual([
     ['one', 'allow'],
     ['one', 'allow'],
@@ -163,10 +165,7 @@ test('a question too long or too deep to read is refused in its own words, and n
   }
   input.end();
   await serving;
-  const said = String(output.read())
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line));
+  const said = framesIn(output);
   expect(said).toEqual([
     { jsonrpc: '2.0', id: 'call', result: { decision: 'block', reason: 'a line is longer than 2000 bytes' } },
     { jsonrpc: '2.0', id: 7, result: { decision: 'skip', reason: 'a line is longer than 2000 bytes' } },
