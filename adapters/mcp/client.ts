@@ -17,6 +17,7 @@ import { isLine, type McpLine } from './line.ts';
 import { createModernPeer } from './modern-peer.ts';
 import { createPatience, type Patience } from './patience.ts';
 import type { Opened, Unasked, Wire } from './south.ts';
+import { createTaskEras } from './task-eras.ts';
 import { taints, toAttributes, toEffect, toToolResult } from './translate.ts';
 import { createWatching } from './watching.ts';
 import { CLIENT_INFO, wayOf } from './way.ts';
@@ -48,6 +49,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     () => `m${++count}`,
   );
   const legacy = createLegacyPeers(openWire, { ...CLIENT_INFO }, POOL_IDLE_MS);
+  const tasks = createTaskEras(legacy, (tool) => taskSupport(book.tool(tool)));
   legacy.onChange(noted);
   const watching = createWatching(listenForChanges);
 
@@ -148,7 +150,17 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     }
     const meta = metaOf(params);
     const filtered: McpLine = { ...line, notify: (heard) => wanted(heard, meta) && line.notify(heard) };
-    return toModernOutcome(method, await legacy.call(method, plain(params), filtered, patience), session.about);
+    const task = await tasks.answer(
+      method,
+      { ...plain(params), ...answersIn(params) },
+      filtered,
+      patience,
+      session.about,
+    );
+    if (task) return task;
+    const outcome = await legacy.call(method, plain(params), filtered, patience);
+    observe(method, params, outcome);
+    return toModernOutcome(method, outcome, session.about);
   }
 
   async function talkLegacy(method: string, params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome> {
@@ -172,7 +184,9 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     );
     try {
       const outcome = await talk(method, params, line, patience);
-      if (method === 'tools/list' && 'result' in outcome) observe(params, outcome.result);
+      if (method === 'tools/list' && (line.era === 'legacy' || (await era()) === 'modern')) {
+        observe(method, params, outcome);
+      }
       return outcome;
     } catch (thrown) {
       throw patience.reason(thrown);
@@ -181,7 +195,10 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     }
   }
 
-  function observe(params: JsonObject, { tools, nextCursor }: JsonObject): void {
+  /** Definitions as their server told them, before they are told in another era's words. */
+  function observe(method: string, params: JsonObject, outcome: Outcome): void {
+    if (method !== 'tools/list' || 'error' in outcome) return;
+    const { tools, nextCursor } = outcome.result;
     if (!Array.isArray(tools)) return;
     if (book.heard(tools, params.cursor === undefined && nextCursor === undefined)) watching.changed('tools');
   }
@@ -255,6 +272,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     async close() {
       closed = true;
       watching.close();
+      tasks.close();
       // One that is still being asked about its era is a child as well.
       await verdict?.found.catch(() => {});
       await legacy.close();
@@ -287,6 +305,16 @@ function toCallParams(given: JsonObject, tool: string, args: JsonObject): JsonOb
   const { arguments: said, ...rest } = given;
   const empty = said === undefined && Object.keys(args).length === 0;
   return { ...rest, name: tool, ...(!empty && { arguments: args }) };
+}
+
+/** Whether calls of a tool can be tasks, by the word of 2025-11-25. */
+function taskSupport(tool: JsonObject | undefined): Json | undefined {
+  return isObject(tool?.execution) ? tool.execution.taskSupport : undefined;
+}
+
+/** Only a task takes answers that way. */
+function answersIn({ taskId, inputResponses }: JsonObject): JsonObject {
+  return taskId !== undefined && inputResponses !== undefined ? { inputResponses } : {};
 }
 
 /** Without what only the modern era has. */

@@ -2,7 +2,16 @@
  * From one era's words to the other's, for results and for what servers say of themselves. Pure. What an era does not have
  * is left out on the way into it; nothing is made up on the way out but what the era insists on.
  */
-import { CODES, LATEST_LEGACY, LEGACY, LOG_LEVELS, META, MODERN, methodRow } from '../../mappings/mcp.ts';
+import {
+  CODES,
+  LATEST_LEGACY,
+  LEGACY,
+  LOG_LEVELS,
+  META,
+  MODERN,
+  methodRow,
+  TASKS_EXTENSION,
+} from '../../mappings/mcp.ts';
 import type { Json, JsonObject } from '../../src/index.ts';
 import { isObject, metaOf, type Notice, type Outcome } from './frames.ts';
 import type { McpLine } from './line.ts';
@@ -23,13 +32,24 @@ export function toInitializeResult(discovered: JsonObject, wanted: Json | undefi
 export function toDiscoverResult(about: JsonObject): JsonObject {
   const { capabilities, instructions, serverInfo } = about;
   const { tasks: _, ...rest } = isObject(capabilities) ? capabilities : {};
+  const { extensions } = rest;
+  const both = offersTasks(about) && {
+    extensions: { ...(isObject(extensions) && extensions), [TASKS_EXTENSION]: {} },
+  };
   return {
     supportedVersions: [MODERN],
-    capabilities: rest,
+    capabilities: { ...rest, ...both },
     ...(instructions !== undefined && { instructions }),
     ...UNKEPT,
     ...(isObject(serverInfo) && { _meta: { [META.server]: serverInfo } }),
   };
+}
+
+/** What a server of 2025-11-25 says when its calls can be tasks. */
+export function offersTasks({ capabilities }: JsonObject): boolean {
+  const tasks = isObject(capabilities) ? capabilities.tasks : undefined;
+  const requests = isObject(tasks) ? tasks.requests : undefined;
+  return isObject(requests) && isObject(requests.tools) && requests.tools.call !== undefined;
 }
 
 const UNKEPT = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' } as const;
@@ -83,6 +103,8 @@ export function envelopeFor(line: McpLine, level: string | undefined): JsonObjec
 
 /** Whether a caller of the modern era wants to hear this; the legacy era has asked its server itself. */
 export function wanted({ method, params }: Notice, meta: JsonObject): boolean {
+  // How a task is, is looked for in this era.
+  if (method === 'notifications/tasks/status') return false;
   if (method !== 'notifications/message') return true;
   const least = (LOG_LEVELS as readonly unknown[]).indexOf(meta[META.level]);
   return least >= 0 && (LOG_LEVELS as readonly unknown[]).indexOf(params?.level) >= least;

@@ -3,6 +3,7 @@
  * Credentials are ours and go to the configured origin only; redirects are refused. A stream that breaks off is gone on
  * with where the server gave it ids.
  */
+import { setMaxListeners } from 'node:events';
 import { CODES, META, methodRow } from '../../mappings/mcp.ts';
 import { Fault, type Json, type JsonObject } from '../../src/index.ts';
 import {
@@ -46,6 +47,8 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
   const { url } = remote;
   const path = `${url.pathname}${url.search}`;
   const cut = new AbortController();
+  // Everything on its way listens to it, however much that is.
+  setMaxListeners(0, cut.signal);
   let opening: Promise<Line> | undefined;
   let line: Line | undefined;
   let session: string | undefined;

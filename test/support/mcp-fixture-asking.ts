@@ -18,6 +18,8 @@ export interface Call {
   /** What this caller says it can be asked. */
   readonly abilities: Loose;
   readonly context: ServerContext;
+  /** The server has tasks as 2025-11-25 has them. */
+  readonly olderTasks: boolean;
   /** Tells everyone who listens that a list has changed. */
   changed(list: 'tools' | 'prompts'): void;
 }

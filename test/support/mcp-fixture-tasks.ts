@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Call, type Loose, lacking, type Question, rpcError, TASKS } from './mcp-fixture-asking.ts';
+import { anything, type Call, type Loose, lacking, type Question, rpcError, TASKS } from './mcp-fixture-asking.ts';
 
 interface Task {
   readonly id: string;
@@ -27,6 +27,7 @@ export interface Working {
 const tasks = new Map<string, Task>();
 
 export function takesTasks(call: Call): boolean {
+  if (call.era === 'legacy') return call.params.task !== undefined;
   return call.abilities.extensions?.[TASKS] !== undefined;
 }
 
@@ -68,6 +69,47 @@ export function startTask(work: (working: Working) => Promise<Loose>): Loose {
     },
   );
   return { resultType: 'task', ...stateOf(task) };
+}
+
+/** The same as 2025-11-25 has it: the caller decides, and asks for the result with a request that waits. */
+export function olderTask({ resultType, ...state }: Loose): Loose {
+  return resultType === 'task' ? { task: olderState(state) } : state;
+}
+
+function olderState({ ttlMs, pollIntervalMs, ...state }: Loose): Loose {
+  return { ...state, ttl: ttlMs, pollInterval: pollIntervalMs };
+}
+
+/** `tasks/get`, `tasks/result`, `tasks/cancel` of 2025-11-25. */
+export async function tendOlderTask(call: Call, method: string): Promise<Loose> {
+  const task = tasks.get(call.params.taskId);
+  if (!task) throw rpcError(-32602, 'there is no such task');
+  const ended = () => ['completed', 'failed', 'cancelled'].includes(task.status);
+  if (method === 'tasks/cancel') {
+    if (ended()) throw rpcError(-32602, 'it has ended');
+    task.stop.abort();
+    become(task, 'cancelled');
+  }
+  if (method !== 'tasks/result') {
+    const status = task.outcome.result?.isError ? 'failed' : task.status;
+    return olderState({ ...stateOf(task), status });
+  }
+  const _meta = { 'io.modelcontextprotocol/related-task': { taskId: task.id } };
+  while (!ended()) {
+    const open = Object.entries(task.open);
+    if (task.status === 'input_required' && open.length > 0) {
+      await Promise.all(
+        open.map(async ([name, { method: asked, params }]) => {
+          const said = await call.context.mcpReq.send({ method: asked, params: { ...params, _meta } }, anything);
+          delete task.open[name];
+          task.answers[name] = said;
+        }),
+      );
+      task.answered();
+    } else await pause(20);
+  }
+  if (task.outcome.error) throw rpcError(task.outcome.error.code, task.outcome.error.message);
+  return { ...task.outcome.result, _meta };
 }
 
 /** `tasks/get`, `tasks/update` and `tasks/cancel`. */

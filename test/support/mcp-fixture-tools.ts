@@ -25,6 +25,8 @@ import { requireTasks, startTask, takesTasks } from './mcp-fixture-tasks.ts';
 interface Tool {
   readonly takes?: Loose;
   readonly more?: Loose;
+  /** Whether it is a task, by the word of 2025-11-25. */
+  readonly support?: 'optional' | 'required';
   run(call: Call): Loose | Promise<Loose>;
 }
 
@@ -211,6 +213,7 @@ export const TOOLS: Readonly<Record<string, Tool>> = {
 
   greet: { takes: schema({ name: text }), run: ({ args }) => says(`Hello, ${args.name}!`) },
   slow_compute: {
+    support: 'optional',
     takes: schema({ seconds: { type: 'number' } }),
     async run(call) {
       const ms = (call.args.seconds ?? 0) * 1_000;
@@ -230,6 +233,7 @@ export const TOOLS: Readonly<Record<string, Tool>> = {
     throw rpcError(-32603, 'the job broke');
   }),
   confirm_delete: {
+    support: 'required',
     takes: schema({ filename: text }),
     run: task(async (working, { args }) =>
       shows(await working.ask({ confirm: form(`Delete ${args.filename}?`, { confirm: yesNo }) })),
@@ -239,6 +243,7 @@ export const TOOLS: Readonly<Record<string, Tool>> = {
     shows(await working.ask({ one: form('One?', { confirm: yesNo }), two: form('Two?', { confirm: yesNo }) })),
   ),
   test_tool_with_task: {
+    support: 'required',
     async run(call) {
       requireTasks(call);
       const { user_name: told } = await ask(call, { user_name: form('Who?', { name: text }) }, 'first');
@@ -329,6 +334,7 @@ async function twoRounds(call: Call): Promise<Loose> {
 
 function task(work: (working: Parameters<Parameters<typeof startTask>[0]>[0], call: Call) => Promise<Loose>): Tool {
   return {
+    support: 'required',
     run(call) {
       requireTasks(call);
       return startTask((working) => work(working, call));
@@ -336,11 +342,12 @@ function task(work: (working: Parameters<Parameters<typeof startTask>[0]>[0], ca
   };
 }
 
-export function listTools(): Loose {
-  const tools = Object.entries(TOOLS).map(([name, { takes = schema(), more }]) => ({
+export function listTools(olderTasks: boolean): Loose {
+  const tools = Object.entries(TOOLS).map(([name, { takes = schema(), more, support }]) => ({
     name,
     description: `${name} for tests`,
     inputSchema: takes,
+    ...(olderTasks && support && { execution: { taskSupport: support } }),
     ...more,
   }));
   return { tools };

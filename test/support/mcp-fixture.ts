@@ -20,7 +20,7 @@ import {
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
 import { anything, type Call, type Era, type Loose, rpcError, TASKS, Unanswered } from './mcp-fixture-asking.ts';
 import { complete, getPrompt, listPrompts, listResources, listTemplates, readResource } from './mcp-fixture-shelf.ts';
-import { tendTask } from './mcp-fixture-tasks.ts';
+import { olderTask, tendOlderTask, tendTask } from './mcp-fixture-tasks.ts';
 import { callTool, listTools, TOOLS } from './mcp-fixture-tools.ts';
 import { paramHeaderFault } from './mcp-param-headers.ts';
 
@@ -33,9 +33,9 @@ type Changed = Call['changed'];
 async function answer(call: Call, method: string): Promise<Loose> {
   switch (method) {
     case 'tools/list':
-      return listTools();
+      return listTools(call.olderTasks);
     case 'tools/call':
-      return await callTool(call);
+      return call.olderTasks ? olderTask(await callTool(call)) : await callTool(call);
     case 'prompts/list':
       return listPrompts();
     case 'prompts/get':
@@ -51,7 +51,10 @@ async function answer(call: Call, method: string): Promise<Loose> {
     case 'tasks/get':
     case 'tasks/update':
     case 'tasks/cancel':
-      return tendTask(call, method);
+      return call.olderTasks ? await tendOlderTask(call, method) : tendTask(call, method);
+    case 'tasks/result':
+      if (call.olderTasks) return await tendOlderTask(call, method);
+      break;
     case 'logging/setLevel':
     case 'resources/subscribe':
     case 'resources/unsubscribe':
@@ -60,7 +63,7 @@ async function answer(call: Call, method: string): Promise<Loose> {
   throw rpcError(-32601, 'there is no such method');
 }
 
-function build(era: Era, changed: Changed): Server {
+function build(era: Era, changed: Changed, olderTasks = false): Server {
   const server = new Server(
     { name: 'fixture', version: '1.0.0', title: 'Fixture' },
     {
@@ -72,13 +75,15 @@ function build(era: Era, changed: Changed): Server {
         completions: {},
         logging: {},
         ...(era === 'modern' && { extensions: { [TASKS]: {} } }),
+        ...(olderTasks && { tasks: { cancel: {}, requests: { tools: { call: {} } } } }),
       },
     },
   );
   const handle = async (method: string, params: Loose, context: Call['context']): Promise<Loose> => {
     const envelope = context.mcpReq.envelope as Loose | undefined;
     const abilities = era === 'modern' ? envelope?.[CAPABILITIES] : server.getClientCapabilities();
-    const call = { era, params, args: params.arguments ?? {}, abilities: (abilities ?? {}) as Loose, context, changed };
+    const asked = { era, params, args: params.arguments ?? {}, abilities: (abilities ?? {}) as Loose };
+    const call = { ...asked, context, changed, olderTasks };
     try {
       return await answer(call, method);
     } catch (thrown) {
@@ -89,8 +94,8 @@ function build(era: Era, changed: Changed): Server {
   // With the logging capability the SDK answers this by itself; here everything is answered in one place.
   server.removeRequestHandler('logging/setLevel');
   server.fallbackRequestHandler = ({ method, params = {} }, context) => handle(method, params, context);
-  if (era === 'modern') {
-    for (const method of ['tasks/get', 'tasks/cancel']) {
+  if (era === 'modern' || olderTasks) {
+    for (const method of ['tasks/get', 'tasks/cancel', ...(olderTasks ? ['tasks/result'] : [])]) {
       server.setRequestHandler(method, { params: anything }, (params, context) => handle(method, params, context));
     }
   }
@@ -117,7 +122,7 @@ function rememberEvents(): EventStore {
   };
 }
 
-function sessions(changed: Changed) {
+function sessions(changed: Changed, olderTasks: boolean) {
   const open = new Map<string, SessionTransport>();
   const servers = new Set<Server>();
   const refuse = (status: number, code: number, message: string) =>
@@ -135,7 +140,7 @@ function sessions(changed: Changed) {
         onsessioninitialized: (session) => void open.set(session, transport),
         onsessionclosed: (session) => void open.delete(session),
       });
-      const server = build('legacy', changed);
+      const server = build('legacy', changed, olderTasks);
       servers.add(server);
       transport.onclose = () => void servers.delete(server);
       await server.connect(transport);
@@ -154,14 +159,21 @@ async function withStatus(response: Response): Promise<Response> {
   return new Response(body, { status: STATUS[JSON.parse(body).error?.code] ?? 200, headers: response.headers });
 }
 
-export async function serveFixture({ port = 0, era }: { port?: number; era?: Era } = {}): Promise<Fixture> {
+export interface FixtureOptions {
+  readonly port?: number;
+  readonly era?: Era;
+  /** In the legacy era, which has them as a capability of its own. */
+  readonly olderTasks?: boolean;
+}
+
+export async function serveFixture({ port = 0, era, olderTasks = false }: FixtureOptions = {}): Promise<Fixture> {
   const tell: Changed = (list) => {
     if (list === 'tools') modern.notify.toolsChanged();
     else modern.notify.promptsChanged();
     for (const server of legacy.servers) sendChanged(server, list);
   };
   const modern = createMcpHandler(() => build('modern', tell), { legacy: 'reject', onerror: () => {} });
-  const legacy = sessions(tell);
+  const legacy = sessions(tell, olderTasks);
   const handler = toNodeHandler({
     async fetch(request, options) {
       const isLegacy = await isLegacyRequest(request);
