@@ -116,6 +116,18 @@ describe('our client and our harness', () => {
     expect([kept.includes('k e&y'), kept.includes('api_key'), kept.includes('k+e%26y')]).toEqual([false, false, false]);
   });
 
+  test('over WebSocket a frame that is too long is refused, and the connection stays', async () => {
+    const { url } = await openDoor({ line_limit: 1024 });
+    const asking = await connect({ url: `${url.replace('http', 'ws')}/ahp` }, { kind: 'api_key', value: SECRET });
+    await asking.handshake({ session_id: 's', agent_id: 'a' });
+    const long = event('pre_action', { tool: 'bash', arguments: { text: 'y'.repeat(1200) } });
+    expect(await asking.event(long as unknown as AhpEvent)).toEqual({
+      decision: 'block',
+      reason: 'a frame is longer than 1024 bytes',
+    });
+    expect(await asking.event(pre('bash'))).toMatchObject({ decision: 'allow' });
+  });
+
   test('over a Unix socket that only its owner may open', async () => {
     const path = join(await tempDir(), 'ahp.sock');
     await openDoor({ socket: path });
