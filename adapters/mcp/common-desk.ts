@@ -161,10 +161,10 @@ export function createCommonDesk(parts: CommonParts): Desk {
 
   return {
     receive,
-    /** What a client says of itself goes to the servers it has been at. */
+    /** What a client says of itself goes to the servers it has been at; anything else is not for all of them. */
     async tell(method, params, caller) {
       const { session } = caller;
-      if (!session || method === 'notifications/initialized') return;
+      if (!session || method !== 'notifications/roots/list_changed') return;
       const visited = sessions.visited(session);
       await Promise.all(
         visited.map((server) => parts.deskOf(server).tell(method, params, sessions.at(server, caller))),
