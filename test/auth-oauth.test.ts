@@ -126,3 +126,39 @@ test('keys are fetched where the issuer publishes them; when they cannot be, tha
   const away = authenticatorFor('http://127.0.0.1:1/keys');
   expect(await refusal(away(await token()))).toMatch(/^unavailable: /);
 });
+
+test('a token that was good is examined again after a while, and is nobody once it has expired', async () => {
+  const good = await issuerWith();
+  let now = Date.now();
+  let fetched = 0;
+
+  const server = createServer((_request, response) => {
+    fetched += 1;
+    response.setHeader('content-type', 'application/json').end(JSON.stringify(good.jwks));
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await new Promise((resolve) => server.once('listening', resolve));
+  const jwks = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const clock = { now: () => new Date(now).toISOString() };
+  const authenticate = createAuthenticator({ clock, oauth: { issuer, audience, jwks, clockToleranceSeconds: 1 } });
+
+  const short = await good.token({ exp: Math.floor(now / 1000) + 30 });
+  const long = await good.token({ exp: Math.floor(now / 1000) + 3600 });
+  const first = await authenticate(short);
+  expect(await authenticate(short)).toBe(first);
+  const lasting = await authenticate(long);
+  // Somebody else's, and one that only begins like it, are not taken for it.
+  expect(await refusal(authenticate(`${short}x`))).toMatch(/^unauthenticated/);
+  now += 29_000;
+  expect(await authenticate(short)).toBe(first);
+  now += 3_000;
+  expect(await refusal(authenticate(short))).toBe('unauthenticated: the token has expired');
+  expect(await authenticate(long)).toBe(lasting);
+  now += 40_000;
+  expect(await authenticate(long)).not.toBe(lasting);
+  expect(fetched).toBe(1);
+  // Before it was examined nobody knew that it was good.
+  const again = await authenticate(long);
+  now -= 50_000;
+  expect(await authenticate(long)).not.toBe(again);
+});

@@ -2,6 +2,7 @@
  * Access tokens of an OAuth2 authorization server: signed by a key it publishes, made for us, not expired. A token meant
  * for anyone else is refused however well it is signed, and an algorithm we did not name is no signature.
  */
+import { hash } from 'node:crypto';
 import type { JWTPayload, JWTVerifyGetKey } from 'jose';
 import type { Actor } from '../model/actions.ts';
 import { Fault } from '../model/faults.ts';
@@ -37,6 +38,20 @@ const ALGORITHMS = [
 
 export type VerifyToken = (token: string) => Promise<Actor>;
 
+interface Kept {
+  readonly actor: Actor;
+  readonly since: number;
+  readonly until: number;
+}
+
+/**
+ * A token that was good is not examined again for a while, and not for a moment longer than it is good: a signature takes
+ * longer to check than most requests take to answer. Keys of the issuer are kept longer than this anyway.
+ */
+const KEPT_MS = 60_000;
+const MOST_KEPT = 10_000;
+const TOLERANCE_S = 5;
+
 export function createOAuthVerifier(options: OAuthOptions, clock: Clock): VerifyToken {
   let ready: Promise<{ jose: typeof import('jose'); keys: JWTVerifyGetKey }> | undefined;
 
@@ -49,7 +64,24 @@ export function createOAuthVerifier(options: OAuthOptions, clock: Clock): Verify
     return { jose, keys };
   }
 
+  /** By the hash of the token: what proves somebody is not kept. */
+  const kept = new Map<string, Kept>();
+
+  function keep(name: string, actor: Actor, now: number, { exp = 0 }: JWTPayload): void {
+    const ends = (exp + (options.clockToleranceSeconds ?? TOLERANCE_S)) * 1000;
+    kept.set(name, { actor, since: now, until: Math.min(now + KEPT_MS, ends) });
+    const oldest = kept.size > MOST_KEPT ? kept.keys().next() : undefined;
+    if (oldest && !oldest.done) kept.delete(oldest.value);
+  }
+
   return async (token) => {
+    const at = clock.now();
+    const now = Date.parse(at);
+    const name = hash('sha256', token);
+    const known = kept.get(name);
+    // A clock that was put back may be before the token was good.
+    if (known && known.since <= now && now < known.until) return known.actor;
+    kept.delete(name);
     ready ??= load();
     const { jose, keys } = await ready;
     let claims: JWTPayload;
@@ -59,15 +91,17 @@ export function createOAuthVerifier(options: OAuthOptions, clock: Clock): Verify
         audience: [options.audience].flat() as string[],
         algorithms: ALGORITHMS,
         requiredClaims: ['exp'],
-        clockTolerance: options.clockToleranceSeconds ?? 5,
-        currentDate: new Date(clock.now()),
+        clockTolerance: options.clockToleranceSeconds ?? TOLERANCE_S,
+        currentDate: new Date(at),
       });
       claims = verified.payload;
     } catch (cause) {
       if (isOutage(cause)) throw new Fault('unavailable', 'the keys of the token issuer cannot be fetched', { cause });
       throw new Fault('unauthenticated', reasonOf(cause), { cause });
     }
-    return actorOf(claims, options);
+    const actor = actorOf(claims, options);
+    keep(name, actor, now, claims);
+    return actor;
   };
 }
 
