@@ -1,10 +1,11 @@
 /** gRPC where it is configured: the same handler, the same answers, both revisions, and our own client over it. */
 
-import { TaskState } from '@a2a-js/sdk';
+import { type StreamResponse, TaskState } from '@a2a-js/sdk';
 import { TaskNotFoundError } from '@a2a-js/sdk/errors';
 import { expect, test } from 'vitest';
 import { a2aBackend } from '../adapters/a2a/client.ts';
-import { openPeer, type Peer, sdkClient, sending, speech } from './support/a2a.ts';
+import { callGrpc } from './conformance/a2a/grpc.ts';
+import { openPeer, type Peer, sdkClient, sending, speech, wire } from './support/a2a.ts';
 import { scriptedAgent } from './support/agents.ts';
 import { of, openTestHouse } from './support/house.ts';
 
@@ -65,6 +66,45 @@ test('asks who is there', async () => {
   const theirs = await clientOf(peer, 'bo');
   const mine = await (await clientOf(peer, 'ana')).sendMessage(sending('go'));
   await expect(theirs.getTask({ id: (mine as { id: string }).id, tenant: '' })).rejects.toThrow(TaskNotFoundError);
+});
+
+test('a refusal for a reason of ours names it', async () => {
+  for (const [rule, status, reason] of [
+    ['when: { kind: session.open }\n  then: block', 7, 'POLICY_VIOLATION'],
+    ['when: { kind: prompt }\n  then: defer', 8, 'RATE_LIMITED'],
+  ] as const) {
+    const peer = await openPeer({ agents: [talker], config, rules: `- id: no\n  ${rule}\n` });
+    const [{ url }] = (await cardOf(peer)).supportedInterfaces.filter(
+      (each: { protocolBinding: string }) => each.protocolBinding === 'GRPC',
+    );
+    for (const operation of ['send', 'stream']) {
+      const came = await callGrpc(url, operation, wire('go'), { authorization: 'Bearer ana' });
+      expect([operation, came.status, came.reason]).toEqual([operation, status, reason]);
+    }
+    const nobody = await callGrpc(url, 'get', { id: 'x' }, {});
+    expect([nobody.status, nobody.reason]).toEqual([16, 'UNAUTHENTICATED']);
+  }
+});
+
+test('a stream nobody reads piles up nowhere: it ends, and the task does not mind', async () => {
+  const piece = 'x'.repeat(48 * 1024);
+  const agent = scriptedAgent(async (sink, { task }) => {
+    for (let n = 0; n < 200; n += 1) {
+      const payload = { message_id: `${task.id}.m`, role: 'assistant', text: piece };
+      await sink.emit({ event: 'vendor.tollbridge.message_delta', payload });
+    }
+    return undefined;
+  });
+  const peer = await openPeer({ agents: [agent], config: { ...config, stream: { stall_ms: 100 } } });
+  const reading = (await clientOf(peer, 'ana')).sendMessageStream(sending('go'));
+  const first = await reading.next();
+  const { payload } = first.value as StreamResponse;
+  const id = payload?.$case === 'task' ? payload.value.id : '';
+  expect((await peer.at.until(id)).status).toBe('COMPLETED');
+  await expect.poll(() => peer.logged).toContain('a stream over gRPC ended: nobody read it for too long');
+  let heard = 1;
+  for await (const _ of reading) heard += 1;
+  expect(heard).toBeLessThan(200);
 });
 
 test('a peer can be reached over it', async () => {

@@ -1,9 +1,15 @@
-/** The same handler with every failure said in other words, for the parts of the SDK that want their own. */
-import type { A2ARequestHandler } from '@a2a-js/sdk/server';
+/** The same handler with every failure said in other words, and its streams at their reader's pace, for the parts of the SDK that want it. */
+import type { A2ARequestHandler, ServerCallContext } from '@a2a-js/sdk/server';
 
 const STREAMS: readonly string[] = ['sendMessageStream', 'resubscribe'] satisfies (keyof A2ARequestHandler)[];
 
-export function speaking(handler: A2ARequestHandler, words: (thrown: unknown) => Error): A2ARequestHandler {
+export interface Manner {
+  words(thrown: unknown, context: ServerCallContext | undefined): Error;
+  /** Resolves when there is room for more; false: nobody reads any more. */
+  room?(context: ServerCallContext): Promise<boolean>;
+}
+
+export function speaking(handler: A2ARequestHandler, { words, room }: Manner): A2ARequestHandler {
   return new Proxy(handler, {
     get(target, name: string) {
       const own = target[name as keyof A2ARequestHandler] as (...given: unknown[]) => unknown;
@@ -12,15 +18,18 @@ export function speaking(handler: A2ARequestHandler, words: (thrown: unknown) =>
           try {
             return await own.apply(target, given);
           } catch (thrown) {
-            throw words(thrown);
+            throw words(thrown, given[1] as ServerCallContext | undefined);
           }
         };
       }
-      return async function* (...given: unknown[]) {
+      return async function* (params: unknown, context: ServerCallContext) {
         try {
-          yield* own.apply(target, given) as AsyncGenerator;
+          for await (const said of own.call(target, params, context) as AsyncGenerator) {
+            yield said;
+            if (room && !(await room(context))) return;
+          }
         } catch (thrown) {
-          throw words(thrown);
+          throw words(thrown, context);
         }
       };
     },

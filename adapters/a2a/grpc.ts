@@ -10,6 +10,7 @@ import { Caller } from './caller.ts';
 import type { A2aConfig, A2aSettings } from './config.ts';
 import { plainVersion } from './exchange.ts';
 import { speaking } from './face.ts';
+import { createGrpcCalls, type GrpcCall } from './grpc-calls.ts';
 import { toGrpcError } from './refusal.ts';
 
 export interface GrpcDoor extends Closable {
@@ -18,6 +19,9 @@ export interface GrpcDoor extends Closable {
 }
 
 type Grpc = typeof import('@grpc/grpc-js');
+/** How long open calls have to end by themselves when closing, and their connections after that. */
+const GRACE_MS = 500;
+const FORCED_MS = 200;
 
 export async function serveGrpc(
   config: NonNullable<A2aConfig['grpc']>,
@@ -25,13 +29,20 @@ export async function serveGrpc(
   settings: A2aSettings,
   deps: Pick<Deps, 'authenticate' | 'log'>,
 ): Promise<GrpcDoor> {
-  const { grpc, service, older } = await load();
+  const { grpc, service, older, wire } = await load();
   const host = config.host ?? '127.0.0.1';
   if (!config.tls && !isLoopback(host)) {
     throw new Fault('permission_denied', `gRPC on ${host} needs tls: without it tokens can be read on the way`);
   }
   const statuses = grpc.status as unknown as Record<string, unknown>;
-  const face = speaking(handler, (thrown) => toGrpcError(thrown, statuses));
+  const calls = createGrpcCalls(grpc, wire, { stallMs: settings.stallMs, log: deps.log });
+  const face = speaking(handler, {
+    words(thrown, context) {
+      calls.failed(context?.user, thrown);
+      return toGrpcError(thrown, statuses);
+    },
+    room: ({ user }) => calls.room(user),
+  });
   const userBuilder = async (call: GrpcCall) => {
     try {
       const [version] = call.metadata.get('a2a-version').map(String);
@@ -44,8 +55,11 @@ export async function serveGrpc(
       call.on('cancelled', () => gone.abort());
       const [key] = call.metadata.get('idempotency-key').map(String);
       const [last] = call.metadata.get('last-event-id').map(String);
-      return new Caller({ actor, signal: gone.signal, binding: 'GRPC', idempotencyKey: key, lastEventId: last });
+      const user = new Caller({ actor, signal: gone.signal, binding: 'GRPC', idempotencyKey: key, lastEventId: last });
+      calls.from(user, call);
+      return user;
     } catch (thrown) {
+      calls.failed(call, thrown);
       throw toGrpcError(thrown, statuses);
     }
   };
@@ -53,10 +67,11 @@ export async function serveGrpc(
     'grpc.max_receive_message_length': settings.jsonLimit,
     'grpc.keepalive_time_ms': 30_000,
   });
-  server.addService(service.A2AService, service.grpcService({ requestHandler: face, userBuilder }) as never);
+  const current = service.grpcService({ requestHandler: face, userBuilder: userBuilder as never });
+  server.addService(service.A2AService, calls.explained(current) as never);
   if (settings.legacy) {
-    const own = older.legacyGrpcService({ requestHandler: face, userBuilder });
-    server.addService(older.LegacyA2AService, own as never);
+    const own = older.legacyGrpcService({ requestHandler: face, userBuilder: userBuilder as never });
+    server.addService(older.LegacyA2AService, calls.explained(own) as never);
   }
   const port = await new Promise<number>((resolve, reject) => {
     credentialsOf(config, grpc).then((credentials) => {
@@ -68,27 +83,30 @@ export async function serveGrpc(
   return {
     at: config.public ?? `${host}:${port}`,
     async close() {
-      const over = new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
-      const late = setTimeout(() => server.forceShutdown(), 500).unref();
-      await over;
-      clearTimeout(late);
+      // Whoever does not read its stream to the end does not keep us from leaving.
+      await new Promise<void>((resolve) => {
+        const late = setTimeout(() => {
+          server.forceShutdown();
+          setTimeout(resolve, FORCED_MS);
+        }, GRACE_MS);
+        server.tryShutdown(() => {
+          clearTimeout(late);
+          resolve();
+        });
+      });
     },
   };
 }
 
-interface GrpcCall {
-  readonly metadata: { get(name: string): unknown[]; set(name: string, value: string): void };
-  on(event: 'cancelled', heard: () => void): unknown;
-}
-
 async function load() {
   try {
-    const [grpc, service, older] = await Promise.all([
+    const [grpc, service, older, wire] = await Promise.all([
       import('@grpc/grpc-js'),
       import('@a2a-js/sdk/server/grpc'),
       import('@a2a-js/sdk/compat/v0_3/server/grpc'),
+      import('@bufbuild/protobuf/wire'),
     ]);
-    return { grpc, service, older };
+    return { grpc, service, older, wire };
   } catch (cause) {
     const message = 'doors.a2a.grpc needs two packages that are not here: npm install @grpc/grpc-js @bufbuild/protobuf';
     throw new Fault('invalid_request', message, { cause });

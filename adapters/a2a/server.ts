@@ -90,7 +90,7 @@ async function openDoor(
     });
     const binding = {
       handler,
-      legacy: speaking(handler, toLegacyError),
+      legacy: speaking(handler, { words: toLegacyError }),
       settings,
       authenticate: deps.authenticate,
       log: deps.log,
