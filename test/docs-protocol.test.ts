@@ -1,10 +1,11 @@
 /** The adapter on the page about adding a protocol, exactly as it stands there, in a running gateway. */
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
 
 const at = (path: string) => new URL(`../${path}`, import.meta.url);
@@ -39,6 +40,12 @@ test('the page’s adapter works: its door shows what its agent says, and strang
   const say = (body: string, bearer = token) =>
     fetch(url, { method: 'POST', body, headers: { authorization: `Bearer ${bearer}` } });
   expect(await (await say('hello')).text()).toBe('POLLY WANTS A <CRACKER>\n');
+  const [start = '', call = ''] = (/```sh\n([\s\S]*?)```/.exec(page)?.[1] ?? '').split('\n');
+  expect(start).toMatch(/^node shout\.mjs {2,}#/); // what was started above, with only the imports told where we are
+  const typed = call.replace('http://127.0.0.1:4319/shout', url);
+  expect(typed).not.toBe(call);
+  const heard = await promisify(execFile)('bash', ['-c', typed], { env: { ...process.env, TOKEN: token } });
+  expect(heard.stdout).toBe('POLLY WANTS A <CRACKER>\n');
   expect((await say('hello', 'guess')).status).toBe(401);
   const silent = await say('');
   expect([silent.status, await silent.text()]).toEqual([400, 'say something\n']);

@@ -1,28 +1,10 @@
-/** What the pages about each use tell people to type, typed in a shell: a line that nobody has tried fails here. */
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+/** What the pages tell people to type, typed in a shell: a line that nobody has tried fails here. */
+import { readdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
-import { FIRST_RULES } from '../src/config.ts';
-import { aLog, aShell } from './support/cli.ts';
+import { ACP_HELLO, AHP_HELLO, aPlace, commandsIn, MCP_HELLO, namedIn, run, type Try } from './support/typed-lines.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
-
-interface Try {
-  /** Written to it once it runs. */
-  readonly says?: string;
-  /** What has to be heard; one that would go on for ever is then told to stop. */
-  readonly until: RegExp;
-  readonly stays?: boolean;
-  readonly code?: number;
-}
-
-const ACP_HELLO =
-  '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}\n';
-const MCP_HELLO =
-  '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"doc","version":"1"}}}\n';
-const AHP_HELLO =
-  '{"jsonrpc":"2.0","id":"1","method":"ahp/handshake","params":{"protocol_version":"2.4","agent_info":{"framework":"doc","version":"1","capabilities":[]}}}\n';
 
 /** Every line of the pages, and what comes of it. */
 const TRIED: Readonly<Record<string, Try>> = {
@@ -53,72 +35,89 @@ const TRIED: Readonly<Record<string, Try>> = {
     },
 };
 
-function commandsIn(text: string): readonly string[] {
-  const blocks = [...text.matchAll(/^```sh\n([\s\S]*?)^```/gm)].map(([, block = '']) => block);
-  return blocks.flatMap((block) => block.split('\n')).flatMap((line) => line.replace(/ {2,}#.*$/, '') || []);
-}
+/** Commands that stand in sentences and tables: how each is typed, with something there is for every word in brackets. */
+const NAMED: Readonly<Record<string, Try & { readonly as?: string }>> = {
+  'tollbridge --version': { until: /^\d+\.\d+\.\d+/ },
+  'tollbridge --config examples/rules.yaml serve': {
+    as: `tollbridge --config '${ROOT}/examples/rules.yaml' serve --port 0`,
+    until: /listens on http/,
+    stays: true,
+  },
+  'tollbridge a2a -- <command>': { as: 'tollbridge a2a -- my-agent', until: /\/a2a\//, stays: true },
+  "tollbridge a2a -- <the agent's command>": { as: 'tollbridge a2a -- my-agent', until: /\/a2a\//, stays: true },
+  'tollbridge acp --': { as: 'tollbridge acp -- my-agent', says: ACP_HELLO, until: /"id":0,"result"/ },
+  'tollbridge acp -- <command>': { as: 'tollbridge acp -- my-agent', says: ACP_HELLO, until: /"id":0,"result"/ },
+  "tollbridge acp -- <the agent's command>": {
+    as: 'tollbridge acp -- my-agent',
+    says: ACP_HELLO,
+    until: /"id":0,"result"/,
+  },
+  "tollbridge mcp -- <the server's command>": { as: 'tollbridge mcp -- my-server', says: MCP_HELLO, until: /"id":0/ },
+  'tollbridge approve': { as: 'tollbridge approve ask_01K', until: /Approved/ },
+  'tollbridge approve <id>': { as: 'tollbridge approve ask_01K', until: /Approved/ },
+  'tollbridge deny <id> <reason>': { as: 'tollbridge deny ask_01K "not today"', until: /Denied/ },
+  'tollbridge demo': { as: 'echo y | tollbridge demo', until: /verify/ },
+  'tollbridge doctor': { until: /All is well\./ },
+  'tollbridge doctor -- <command>': { as: 'tollbridge doctor -- my-agent', until: /my-agent starts and waits/ },
+  'tollbridge export <dir>': { as: 'tollbridge export out', until: /written to out/ },
+  'tollbridge init <editor>': { as: 'tollbridge init zed', until: /\+ tollbridge acp -- my-agent --fast/ },
+  'tollbridge init <name>': { as: 'tollbridge init zed', until: /\+ tollbridge acp -- my-agent --fast/ },
+  'tollbridge init <name> --undo --write': { as: 'tollbridge init zed --undo --write', until: /Nothing to change\./ },
+  'tollbridge init claude-desktop': { until: /\+ tollbridge mcp -- my-server/ },
+  'tollbridge init cursor': { until: /\+ tollbridge mcp -- my-server/ },
+  'tollbridge init jetbrains': { until: /\+ tollbridge acp -- my-agent --fast/ },
+  'tollbridge init vscode': { until: /\+ tollbridge acp -- my-agent --fast/ },
+  'tollbridge init neovim': { until: /codecompanion/ },
+  'tollbridge keys create <name>': { as: "tollbridge keys create ci --scope '*'", until: /ci/ },
+  'tollbridge keys rotate': { until: /from now on/ },
+  'tollbridge log -f': { until: /send_mail/, stays: true },
+  'tollbridge policy show': { until: /permit|forbid/ },
+  'tollbridge policy test <cases>': { as: 'tollbridge policy test cases.yaml', until: /2 cases, all as expected/ },
+  'tollbridge vault set <name>': { as: 'echo a-long-secret | tollbridge vault set far-token', until: /Kept/ },
+  'tollbridge verify <file, task or all>': { as: 'tollbridge verify all', until: /^ok / },
+};
 
-async function aPlace() {
-  const { dir } = await aLog(['read plan', 'send the plan to ana'], { approve: 'leave open' });
-  const { cwd, env } = await aShell();
-  const bin = (name: string, command: string) =>
-    writeFile(join(cwd, 'bin', name), `#!/bin/sh\nexec '${process.execPath}' ${command}\n`, { mode: 0o755 });
-  await bin('my-agent', `'${join(ROOT, 'test/support/acp-agent.mjs')}'`);
-  await bin('my-server', `'${join(ROOT, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js')}' stdio`);
-  await mkdir(join(cwd, '.config/zed'), { recursive: true });
-  const zed = { agent_servers: { mine: { type: 'custom', command: 'my-agent', args: ['--fast'] } } };
-  await writeFile(join(cwd, '.config/zed/settings.json'), JSON.stringify(zed));
-  await writeFile(
-    join(cwd, '.mcp.json'),
-    JSON.stringify({ mcpServers: { files: { command: 'my-server', args: [] } } }),
-  );
-  await writeFile(join(cwd, 'tollbridge.yaml'), 'listen: { port: 0 }\n');
-  await writeFile(join(cwd, 'rules.yaml'), FIRST_RULES);
-  const rules = await readFile(join(ROOT, 'docs/rules.md'), 'utf8');
-  await writeFile(join(cwd, 'cases.yaml'), /^# cases\.yaml\n[\s\S]*?(?=^```)/m.exec(rules)?.[0] ?? '');
-  const where = { cwd, env: { ...env, XDG_CONFIG_HOME: join(cwd, '.config'), TOLLBRIDGE_DATA: dir } };
-  return where;
-}
-type Place = Awaited<ReturnType<typeof aPlace>>;
+/** Pages whose lines are typed elsewhere, because they are about files that have to be there first. */
+const ELSEWHERE = ['commands', 'verify', 'add-a-protocol'];
 
-async function run(line: string, { says, until, stays }: Try, where: Place): Promise<{ code: number; said: string }> {
-  const real = line
-    .replace('/run/user/1000/', `${where.cwd}/`)
-    .replace('ask_01K', '"$(tollbridge approvals --json | head -n 1 | grep -o \'ask_[0-9A-Z]*\' | head -n 1)"');
-  const child: ChildProcessWithoutNullStreams = spawn('bash', ['--norc', '-c', stays || says ? `exec ${real}` : real], {
-    ...where,
-    stdio: 'pipe',
-  });
-  let said = '';
-  let heard = false;
-  const hear = (chunk: Buffer) => {
-    said += chunk;
-    if (heard || !until.test(said)) return;
-    heard = true;
-    if (stays) child.kill('SIGTERM');
-    child.stdin.end();
-  };
-  child.stdout.on('data', hear);
-  child.stderr.on('data', hear);
-  child.stdin.on('error', () => {});
-  if (says) child.stdin.write(says);
-  else if (!stays) child.stdin.end();
-  const code = await new Promise<number>((done) => child.once('close', (code) => done(code ?? -1)));
-  return { code, said };
-}
+const pages = (await readdir(join(ROOT, 'docs'))).map((name) => name.replace(/\.md$/, ''));
 
-test.each(['acp', 'mcp', 'a2a', 'ahp', 'runs', 'rules'])(
-  'docs/%s.md',
+test('pages that are not typed here are known, and there are no others', () => {
+  expect(pages).toEqual(expect.arrayContaining(ELSEWHERE));
+  expect(pages.filter((page) => !ELSEWHERE.includes(page)).length).toBeGreaterThan(6);
+});
+
+test.each([
+  'README.md',
+  'examples/README.md',
+  ...pages.filter((page) => !ELSEWHERE.includes(page)).map((page) => `docs/${page}.md`),
+])(
+  '%s',
   async (page) => {
-    const lines = commandsIn(await readFile(join(ROOT, `docs/${page}.md`), 'utf8'));
-    expect(lines.length).toBeGreaterThan(1);
+    const text = await readFile(join(ROOT, page), 'utf8');
+    const lines = page === 'README.md' ? [] : commandsIn(text);
+    const named = namedIn(text);
+    expect(lines.length + named.length).toBeGreaterThan(0);
     const where = await aPlace();
-    for (const line of lines) {
-      const how = TRIED[line];
-      if (!how) throw new Error(`docs/${page}.md tells people to type this, and no test does: ${line}`);
-      const { code, said } = await run(line, how, where);
-      expect({ line, code, said }).toEqual({ line, code: how.code ?? 0, said: expect.stringMatching(how.until) });
+    for (const line of [...lines, ...named.filter((each) => !lines.includes(each))]) {
+      const { as = line, ...how } = (NAMED[line] ?? TRIED[line] ?? {}) as Partial<Try> & { as?: string };
+      const { until } = how;
+      if (!until) throw new Error(`${page} tells people to type this, and no test does: ${line}`);
+      // Who answers needs a question that nobody before them has answered, or has let end.
+      const { code, said } = await run(as, { ...how, until }, /\b(approv|deny)/.test(as) ? await aPlace() : where);
+      expect({ line, code, said }).toEqual({ line, code: how.code ?? 0, said: expect.stringMatching(until) });
     }
   },
-  90_000,
+  120_000,
 );
+
+test('what the README begins with is what package.json runs', async () => {
+  const text = await readFile(join(ROOT, 'README.md'), 'utf8');
+  const { scripts } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
+  expect(commandsIn(text)).toEqual(['npm ci && npm start', 'npm ci && npm test']);
+  expect(scripts).toMatchObject({
+    prestart: 'npm run build',
+    start: 'node dist/src/main.js serve',
+    test: 'vitest run',
+  });
+});

@@ -127,6 +127,27 @@ test('a question is told, signed, with a link; looking decides nothing, the form
   expect([again.status, await again.text()]).toEqual([409, expect.stringContaining('Already denied')]);
 });
 
+test('a link is worth nothing after its time, and a secret in an act is told to nobody', async () => {
+  const duty = await channel();
+  const secret = 'sk-ant-api03-Zm9yIHRlc3RzIG9ubHksIG5vdCBhIGtleSBhdCBhbGw';
+  const yaml = hook(duty.url).replace('approvals: {', 'approvals: { expire_after: 500ms,');
+  const gateway = await gatewayAt(await place(), yaml);
+  await work(gateway, `send ${secret} to bob`);
+  const { text, body } = await duty.next('approval.requested');
+  expect(text).not.toContain(secret);
+  expect(text).toContain('send_mail');
+  const closed = await duty.next('approval.closed');
+  expect(closed.body.data).toMatchObject({ id: body.data.id, state: 'expired' });
+  expect(closed.text).not.toContain(secret);
+  const { decide_url: link = '' } = body.data;
+  for (const late of [await fetch(link), await post(link, { decision: 'approve' })]) {
+    const page = await late.text();
+    expect([late.status, page]).toEqual([409, expect.stringContaining('Nobody answered in time, which counts as no.')]);
+    expect(page).not.toContain('<button');
+  }
+  expect((await askOf(gateway, body.data.id)).state).toBe('expired');
+});
+
 test('a value that is wanted can be sent the same way', async () => {
   const duty = await channel();
   const gateway = await gatewayAt(await place(), hook(duty.url));

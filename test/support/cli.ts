@@ -136,7 +136,12 @@ export interface DemoLog {
 /** A log with one task for each text; every question in it is answered the same way, or left open. */
 export async function aLog(
   texts: readonly string[],
-  { approve = true, rules = FIRST_RULES, at }: { approve?: boolean | 'leave open'; rules?: string; at?: string } = {},
+  {
+    approve = true,
+    rules = FIRST_RULES,
+    at,
+    apart = false,
+  }: { approve?: boolean | 'leave open'; rules?: string; at?: string; apart?: boolean } = {},
 ): Promise<DemoLog> {
   const dir = at ?? (await aDirectory());
   const house = await openHouse({
@@ -156,8 +161,11 @@ export async function aLog(
     };
     await bridge.submit({ kind: 'resource.create', actor: ANA, body: workspace });
     const body = { workspace_id: 'workspace_1' };
-    const session = await bridge.submit({ kind: 'session.create', actor: ANA, body });
+    const begin = () => bridge.submit({ kind: 'session.create', actor: ANA, body });
+    let session = await begin();
     for (const text of texts) {
+      // In one session they come one after the other, and the first that waits holds up the rest.
+      if (apart) session = await begin();
       const input = { session_id: session.resource.id, input: { text } };
       const { resource } = await bridge.submit({ kind: 'task.submit', actor: ANA, body: input });
       tasks.push(resource.id);
