@@ -1,6 +1,7 @@
 /** Looking back: the log for people and for programs, one task with its proof, and a task lived through again. */
 import { expect, test } from 'vitest';
 import { showLog } from '../src/cli/log.ts';
+import { forPeople } from '../src/cli/logger.ts';
 import { createNarrator } from '../src/cli/narrator.ts';
 import { replayTask } from '../src/cli/replay.ts';
 import { showTask } from '../src/cli/task.ts';
@@ -106,6 +107,49 @@ test('nothing an agent says can move the cursor or colour the screen', () => {
     word: 'says',
     text: 'agent:\ufffd[2Jdemo: fine\ufffd]0;owned\ufffd\ufffd \ufffdapproved',
   });
+});
+
+test('a configuration that is read again is a line of its own: what changed, what waits, what was refused and why', () => {
+  const narrate = createNarrator();
+  const line = (event: string, payload: object) => {
+    const told = narrate({ event: `vendor.tollbridge.${event}`, payload } as never);
+    return `${told?.word}: ${told?.text}`;
+  };
+  const loaded = {
+    outcome: 'loaded',
+    changed: ['agents.far', 'quotas.daily'],
+    waits_for_restart: ['listen'],
+    error: null,
+  };
+  expect(line('config_loaded', loaded)).toBe(
+    'config: loaded: agents.far, quotas.daily changed, listen at the next start',
+  );
+  expect(line('config_loaded', { outcome: 'refused', changed: [], error: 'a.yaml:3:1: quots is not known here' })).toBe(
+    'config: refused, the one before stays in force: a.yaml:3:1: quots is not known here',
+  );
+  const errors = [
+    { file: 'a.cedar', line: 2, message: 'unexpected end' },
+    { file: 'b', message: 'x' },
+  ];
+  expect(line('policy_loaded', { outcome: 'refused', rules: 2, version: 'sha256:1', errors })).toBe(
+    'rules: refused, the ones before stay in force: a.cedar:2: unexpected end, and 1 more',
+  );
+});
+
+test('a person at a terminal is told in sentences, and only what they want to know', () => {
+  const lines: string[] = [];
+  const out = forPeople(
+    'warn',
+    () => 'Fault: gone',
+    (line) => lines.push(line),
+  );
+  out.info({}, 'listening');
+  out.warn({ sections: ['listen'] }, 'some of it waits');
+  out.error({ err: new Error('x'), part: 'a\u001b[2Jb' }, 'a part did not close');
+  expect(lines).toEqual([
+    'tollbridge: some of it waits (sections: ["listen"])\n',
+    'tollbridge: a part did not close (err: Fault: gone, part: a\ufffd[2Jb)\n',
+  ]);
 });
 
 test('one task is told from beginning to end, with who answered and what checking its receipt gave', async () => {

@@ -1,18 +1,47 @@
-/** Our own log, one JSON line each on stderr. Secrets are taken out of it as they are out of events. */
+/**
+ * Our own log on stderr: one JSON line each for whoever collects it, a sentence for a person at a terminal. Secrets are taken out of it as
+ * they are out of events.
+ */
 import pino from 'pino';
 import type { Redactor } from '../core/redact.ts';
 import type { Logger } from '../ports.ts';
+import { brief, plain } from './plain.ts';
+
+type How = 'info' | 'warn' | 'error';
+/** Writes one entry that is clean. */
+export type Out = Readonly<Record<How, (fields: object, message: string) => void>>;
 
 export function createLogger(redactor: Redactor, level = process.env.TOLLBRIDGE_LOG ?? 'warn'): Logger {
-  const out = pino(
-    { level, base: null, serializers: { err: (thrown: unknown) => redactor.errorText(thrown) } },
-    pino.destination(2),
-  );
+  const errorText = (thrown: unknown) => redactor.errorText(thrown);
+  const out: Out = process.stderr.isTTY
+    ? forPeople(level, errorText, (line) => process.stderr.write(line))
+    : pino({ level, base: null, serializers: { err: errorText } }, pino.destination(2));
   const clean = (fields: object) => redactor.redact(fields).value;
   // `err` is an Error and is spelled by its serializer; everything else is data and is cleaned as data.
-  const say = (how: 'info' | 'warn' | 'error') => (fields: object, message: string) => {
+  const say = (how: How) => (fields: object, message: string) => {
     const { err, ...rest } = fields as { err?: unknown };
     out[how]({ ...(err !== undefined && { err }), ...clean(rest) }, redactor.text(message));
+  };
+  return { info: say('info'), warn: say('warn'), error: say('error') };
+}
+
+const LEVELS: Readonly<Record<string, readonly How[]>> = {
+  silent: [],
+  fatal: [],
+  error: ['error'],
+  warn: ['warn', 'error'],
+};
+
+/** `tollbridge: the new configuration was refused; the old one stays in force (error: tollbridge.yaml:3:1: …)`. */
+export function forPeople(level: string, errorText: (thrown: unknown) => string, write: (line: string) => void): Out {
+  const shown = LEVELS[level] ?? ['info', 'warn', 'error'];
+  const say = (how: How) => (fields: object, message: string) => {
+    if (!shown.includes(how)) return;
+    const more = Object.entries(fields).map(([name, value]) => {
+      const text = name === 'err' ? errorText(value) : typeof value === 'string' ? value : JSON.stringify(value);
+      return `${name}: ${brief(String(text), 300)}`;
+    });
+    write(`tollbridge: ${plain(message)}${more.length > 0 ? ` (${more.join(', ')})` : ''}\n`);
   };
   return { info: say('info'), warn: say('warn'), error: say('error') };
 }

@@ -13,7 +13,7 @@ import type {
   ToolRequestedPayload,
 } from '../model/payloads.ts';
 import type { JsonObject } from '../model/schema.ts';
-import { brief, briefArguments, eventNumber, plain, shortId } from './plain.ts';
+import { brief, briefArguments, counted, eventNumber, plain, shortId } from './plain.ts';
 
 export interface Line {
   /** One word for what happened, to be read down a column. */
@@ -92,9 +92,24 @@ export function createNarrator(): Narrator {
       text: joined([`of ${source_task_id}`, list(overrides) && `with ${list(overrides)}`]),
     }),
     'replay.failed': ({ message }) => ({ word: 'failed', text: brief(String(message ?? ''), 160) }),
-    'vendor.tollbridge.policy_loaded': ({ outcome, rules, version }) => ({
+    'vendor.tollbridge.policy_loaded': ({ outcome, rules, version, errors }) => ({
       word: 'rules',
-      text: `${String(outcome)}: ${Number(rules)} rules, version ${String(version ?? 'none').slice(0, 19)}`,
+      text:
+        outcome === 'refused'
+          ? `refused, the ones before stay in force: ${firstMistake(errors)}`
+          : `${String(outcome)}: ${counted(Number(rules), 'rule')}, version ${String(version ?? 'none').slice(0, 19)}`,
+    }),
+    'vendor.tollbridge.config_loaded': ({ outcome, changed, waits_for_restart: waits, error }) => ({
+      word: 'config',
+      text:
+        outcome === 'refused'
+          ? `refused, the one before stays in force: ${brief(String(error ?? ''), 200)}`
+          : [
+              `${String(outcome)}: ${list(changed) || 'nothing'} changed`,
+              list(waits) && `${list(waits)} at the next start`,
+            ]
+              .filter(Boolean)
+              .join(', '),
     }),
     'vendor.tollbridge.recovered': () => ({ word: 'resumed', text: 'its process was gone; the work goes on' }),
     'vendor.tollbridge.note': (payload) => ({
@@ -172,6 +187,16 @@ function inputText(input: unknown): string {
   const { text, prompt, parts } = (input ?? {}) as { text?: unknown; prompt?: unknown; parts?: readonly JsonObject[] };
   const said = text ?? prompt ?? parts?.map((part) => part.text ?? '').join(' ') ?? JSON.stringify(input ?? {});
   return brief(String(said), 120);
+}
+
+function firstMistake(errors: unknown): string {
+  const [first, ...more] = (Array.isArray(errors) ? errors : []) as {
+    file?: string;
+    line?: number;
+    message?: string;
+  }[];
+  const place = first?.line === undefined ? '' : `${first.file ?? ''}:${first.line}: `;
+  return brief(`${place}${first?.message ?? ''}${more.length > 0 ? `, and ${more.length} more` : ''}`, 200);
 }
 
 function list(value: unknown): string {
