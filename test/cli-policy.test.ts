@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { policyCheck } from '../src/cli/policy.ts';
+import { policyCheck, policyShow } from '../src/cli/policy.ts';
 import { policyDiff } from '../src/cli/policy-diff.ts';
 import { policyTest } from '../src/cli/policy-test.ts';
 import { createProgress } from '../src/cli/progress.ts';
@@ -97,7 +97,7 @@ test('without other rules, cases are held against those in force', async () => {
   });
   expect((await typed(() => policyTest(path('cases.yaml'), { config }))).code).toBe(0);
   expect((await typed(() => policyCheck({ config, json: true }))).out).toMatch(
-    /^\{"rules":1,"version":"sha256:\w+"\}\n$/,
+    /^\{"ok":true,"rules":1,"version":"sha256:\w+","problems":\[\]\}\n$/,
   );
   expect(await typed(() => policyTest(path('absent.yaml'), { config }))).toMatchObject({ code: 3, out: '' });
 });
@@ -154,6 +154,26 @@ test('what a secret hid from the record is unknown, and not guessed', async () =
   );
   expect(out).toContain('0 would change, 1 cannot be told');
   expect(code).toBe(0);
+});
+
+test('programs get the rules, and what is wrong with them, as data', async () => {
+  const dir = await aDirectory();
+  const config = join(dir, 'tollbridge.yaml');
+  await writeFile(config, 'rules:\n  - { id: reads, when: { effect: read }, then: allow }\n');
+  const shown = await typed(() => policyShow({ config, json: true }));
+  expect(JSON.parse(shown.out)).toMatchObject({ rules: 1, text: expect.stringContaining('@id("reads")') });
+  const fine = await typed(() => policyCheck({ config, json: true }));
+  expect([fine.code, JSON.parse(fine.out)]).toMatchObject([0, { ok: true, rules: 1, problems: [] }]);
+  await writeFile(join(dir, 'bad.cedar'), 'permit(');
+  await writeFile(config, 'policies: [bad.cedar]\n');
+  const wrong = await typed(() => policyCheck({ config, json: true }));
+  expect(wrong).toMatchObject({ code: 2, err: '' });
+  expect(JSON.parse(wrong.out)).toMatchObject({ ok: false, problems: [{ file: join(dir, 'bad.cedar'), line: 1 }] });
+  await writeFile(config, 'ruls: []\n');
+  const misspelled = await typed(() => policyCheck({ config, json: true }));
+  expect(JSON.parse(misspelled.out).problems).toEqual([
+    { message: `${config}:1:1: ruls is not known here; did you mean rules?` },
+  ]);
 });
 
 test('a bar is drawn where somebody sees it, and wiped when it is done', () => {

@@ -68,3 +68,20 @@ test('three lines: where it listens, where the log is, how to answer; all that w
   );
   expect(rest).toEqual(['', 'stopping: what runs is brought to an end, what waits keeps waiting', '']);
 }, 90_000);
+
+test('for programs it is one object, and nothing else', async () => {
+  const dir = await aDirectory();
+  const { child, says, ended } = program(['--data', dir, 'serve', '--port', '0', '--json'], { cwd: dir });
+  const [line] = await says(/.*\n/);
+  child.kill('SIGTERM');
+  const { code, out } = await ended;
+  expect({ code, out }).toEqual({ code: 0, out: line });
+  expect(JSON.parse(out)).toEqual({
+    object: 'gateway',
+    url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+    token: expect.any(String),
+    data: dir,
+    waiting: 0,
+    resumed: 0,
+  });
+});

@@ -3,23 +3,44 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { readConfig } from '../config.ts';
+import { asFault } from '../model/faults.ts';
 import type { CompiledPolicies } from '../policy/compiled.ts';
 import { loadPolicies } from '../policy/load.ts';
 import { trouble } from './complaint.ts';
 import { type CommonOptions, configFrom } from './context.ts';
+import { EXIT } from './exit-codes.ts';
 import { counted } from './plain.ts';
 
-export async function policyShow(options: CommonOptions): Promise<void> {
-  const policies = await inForce(await configFrom(options));
-  process.stdout.write(`// ${counted(policies.ruleCount, 'rule')}, version ${policies.version}\n${policies.text}\n`);
+interface PolicyOptions extends CommonOptions {
+  readonly json?: boolean;
+}
+
+export async function policyShow(options: PolicyOptions): Promise<void> {
+  const { ruleCount: rules, version, text } = await inForce(await configFrom(options));
+  process.stdout.write(
+    options.json
+      ? `${JSON.stringify({ rules, version, text })}\n`
+      : `// ${counted(rules, 'rule')}, version ${version}\n${text}\n`,
+  );
 }
 
 /** Exit code 0 and one line when the rules can be loaded; otherwise every problem with its place. */
-export async function policyCheck(options: CommonOptions & { readonly json?: boolean }): Promise<void> {
-  const { ruleCount: rules, version } = await inForce(await configFrom(options));
-  process.stdout.write(
-    options.json ? `${JSON.stringify({ rules, version })}\n` : `ok: ${counted(rules, 'rule')}, version ${version}\n`,
-  );
+export async function policyCheck(options: PolicyOptions): Promise<number> {
+  try {
+    const { ruleCount: rules, version } = await inForce(await configFrom(options));
+    process.stdout.write(
+      options.json
+        ? `${JSON.stringify({ ok: true, rules, version, problems: [] })}\n`
+        : `ok: ${counted(rules, 'rule')}, version ${version}\n`,
+    );
+    return EXIT.done;
+  } catch (thrown) {
+    const { kind, message, details } = asFault(thrown);
+    if (!options.json || kind !== 'invalid_request') throw thrown;
+    const problems = details?.problems ?? [{ message }];
+    process.stdout.write(`${JSON.stringify({ ok: false, rules: null, version: null, problems })}\n`);
+    return EXIT.misunderstood;
+  }
 }
 
 export async function inForce(config: Config): Promise<CompiledPolicies> {

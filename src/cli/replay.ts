@@ -34,8 +34,11 @@ export async function replayTask(id: string, options: ReplayOptions): Promise<nu
   });
   if (options.keys) {
     for (const { key, event_id } of dependenciesOf(before).values()) {
-      if (!key.startsWith('event:'))
-        process.stdout.write(plain(`${key}${event_id ? `  #${eventNumber(event_id)}` : ''}\n`));
+      if (key.startsWith('event:')) continue;
+      const line = `${key}${event_id ? `  #${eventNumber(event_id)}` : ''}`;
+      process.stdout.write(
+        options.json ? `${JSON.stringify({ key, event_id: event_id ?? null })}\n` : plain(`${line}\n`),
+      );
     }
     return EXIT.done;
   }

@@ -10,6 +10,7 @@ export interface ServeOptions extends CommonOptions {
   readonly host?: string;
   readonly port?: string;
   readonly journal?: string;
+  readonly json?: boolean;
 }
 
 export async function serve(options: ServeOptions): Promise<void> {
@@ -30,12 +31,14 @@ export async function serve(options: ServeOptions): Promise<void> {
   const asks = waiting === 0 ? 'none waits' : waiting === 1 ? '1 waits' : `${waiting} wait`;
   const taken = recovered.resumed + recovered.started;
   process.stdout.write(
-    [
-      `tollbridge listens on ${gateway.url}  (${gateway.token ? `token ${gateway.token}` : 'API keys and OAuth2 tokens only'})`,
-      `the log is in ${logAt(config)}${taken > 0 ? `; ${taken} ${taken === 1 ? 'task goes' : 'tasks go'} on from where ${taken === 1 ? 'it was' : 'they were'}` : ''}`,
-      `questions are shown, and answered, with: ${calledAgain(options)} approvals  (${asks})`,
-      '',
-    ].join('\n'),
+    options.json
+      ? `${JSON.stringify({ object: 'gateway', url: gateway.url, token: gateway.token ?? null, data: config.dataDir, waiting, resumed: taken })}\n`
+      : [
+          `tollbridge listens on ${gateway.url}  (${gateway.token ? `token ${gateway.token}` : 'API keys and OAuth2 tokens only'})`,
+          `the log is in ${logAt(config)}${taken > 0 ? `; ${taken} ${taken === 1 ? 'task goes' : 'tasks go'} on from where ${taken === 1 ? 'it was' : 'they were'}` : ''}`,
+          `questions are shown, and answered, with: ${calledAgain(options)} approvals  (${asks})`,
+          '',
+        ].join('\n'),
   );
   for (const { at, program } of await missingPrograms(config)) {
     process.stderr.write(
@@ -43,6 +46,6 @@ export async function serve(options: ServeOptions): Promise<void> {
     );
   }
   await stop.requested;
-  process.stdout.write('\nstopping: what runs is brought to an end, what waits keeps waiting\n');
+  if (!options.json) process.stdout.write('\nstopping: what runs is brought to an end, what waits keeps waiting\n');
   await gateway.close();
 }

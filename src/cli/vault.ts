@@ -16,7 +16,7 @@ export async function vaultSet(name: string, options: VaultOptions): Promise<voi
   const value = await valueFrom(process.stdin);
   requireLength(value, name);
   await vault.set(name, value, systemClock.now());
-  process.stdout.write(`Kept: ${place.name}:${name}\n`);
+  process.stdout.write(told('Kept', place.name, name, options));
 }
 
 export async function vaultList(options: VaultOptions): Promise<void> {
@@ -38,7 +38,11 @@ export async function vaultRemove(name: string, options: VaultOptions): Promise<
   const { vaults } = await configFrom(options);
   const { place, vault } = fileVault(vaults, process.env, options.vault);
   if (!(await vault.remove(name))) throw new Fault('not_found', `there is no secret ${place.name}:${name}`);
-  process.stdout.write(`Removed: ${place.name}:${name}\n`);
+  process.stdout.write(told('Removed', place.name, name, options));
+}
+
+function told(word: string, vault: string, name: string, { json }: VaultOptions): string {
+  return json ? `${JSON.stringify({ vault, name })}\n` : `${word}: ${vault}:${name}\n`;
 }
 
 const MOST_BYTES = 64 * 1024;

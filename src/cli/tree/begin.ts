@@ -27,6 +27,7 @@ invited to break it. Everything is in a directory of its own, which --data can n
     .option('--host <address>', 'address to listen on (default: 127.0.0.1)')
     .option('--port <number>', 'port to listen on (default: 4319)')
     .option('--journal <file>', 'write one line for every effect the demo tools have')
+    .option('--json', 'one JSON object once it listens, with the address and the token')
     .addHelpText(
       'after',
       folded(`Prints where it listens, with a token for this machine, where the log is, and how to answer questions. Agents, tools and

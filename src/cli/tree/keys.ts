@@ -60,6 +60,7 @@ dropped. A running gateway takes up the new key with its next receipt. API keys 
     .description('keep a secret; its value is read from standard input')
     .argument('<name>', 'what the configuration calls it')
     .option('--vault <name>', 'which vault (default: the first that can be written)')
+    .option('--json', 'one JSON object: the vault and the name')
     .addHelpText(
       'after',
       folded(`Agents, tools and collectors elsewhere want tokens; the configuration names them and the vault holds them, encrypted. A
@@ -83,6 +84,7 @@ secret that is looked up is taken out of everything that is written: log, receip
     .description('forget a secret')
     .argument('<name>', 'as "tollbridge vault list" shows it')
     .option('--vault <name>', 'which vault (default: the first that can be written)')
+    .option('--json', 'one JSON object: the vault and the name')
     .addHelpText('after', folded('Whoever still needs it is told that it is not there (exit 3 when it never was).'))
     .action(named(async (name, options) => (await import('../vault.ts')).vaultRemove(name, options)));
 }

@@ -9,6 +9,7 @@ export function addRules(program: Command): void {
   policy
     .command('show')
     .description('print the rules as Cedar, exactly as they are evaluated')
+    .option('--json', 'one JSON object: how many, their version, the text')
     .addHelpText(
       'after',
       folded(`Rules decide what agents may do: allow, block, ask a person, change the arguments, or not now. They stand in
@@ -18,7 +19,7 @@ tollbridge.yaml, in short or as Cedar files; without any, reading is allowed and
   policy
     .command('check')
     .description('say whether the rules can be loaded, and what is wrong with them')
-    .option('--json', 'one JSON object')
+    .option('--json', 'one JSON object, with every problem and its place')
     .addHelpText(
       'after',
       folded('Every mistake is named with its file, rule, line and column, and what to write instead (exit 2).'),
