@@ -1,6 +1,11 @@
 /** What is told on request: the activity of an agent, cursors to resume from, and lists in pages. */
+import { request } from 'node:http';
+import { PassThrough } from 'node:stream';
 import { describe, expect, test } from 'vitest';
+import { roomIn } from '../adapters/a2a/pace.ts';
+import type { Row } from '../src/ports.ts';
 import { openPeer, type Peer, speech, wire } from './support/a2a.ts';
+import { ana } from './support/actors.ts';
 import { latch, scriptedAgent } from './support/agents.ts';
 import type { Body } from './support/door.ts';
 import { countingTools } from './support/tools.ts';
@@ -114,6 +119,47 @@ describe('streams', () => {
     const [, second, third] = await Promise.all(readers.map((each, n) => (n === 0 ? '' : each.text())));
     expect(results(second!)).toEqual(results(third!));
     expect(results(second!).at(-1).statusUpdate.status.state).toBe('TASK_STATE_COMPLETED');
+  });
+
+  test('the router of 0.3 does not pile up what nobody reads: the reader is let go, and the task ends without it', async () => {
+    const piece = 'x'.repeat(48 * 1024);
+    const agent = scriptedAgent(async (sink, { task }) => {
+      for (let n = 0; n < 400; n += 1) {
+        const payload = { message_id: `${task.id}.m`, role: 'assistant', text: piece };
+        await sink.emit({ event: 'vendor.tollbridge.message_delta', payload });
+      }
+      return undefined;
+    });
+    const peer = await openPeer({ agents: [agent], config: { stream: { stall_ms: 100 } } });
+    const headers = { authorization: 'Bearer ana', 'content-type': 'application/json' };
+    const sent = request(`${peer.url}/a2a/agent/v1/message:stream`, { method: 'POST', headers }, (answer) => {
+      answer.pause();
+    });
+    sent.on('error', () => {});
+    sent.end(JSON.stringify({ message: { messageId: 'm', role: 'ROLE_USER', content: [{ text: 'go' }] } }));
+    const letGo = 'a stream ended: nobody read it for too long';
+    await expect.poll(() => peer.logged, { timeout: 30_000 }).toContain(letGo);
+    sent.destroy();
+    const [task] = (await peer.at.bridge.list<Row>(ana, { object: 'task', limit: 1 })).data;
+    expect((await peer.at.until(task!.id)).status).toBe('COMPLETED');
+  }, 60_000);
+
+  test('a writer waits for room, and hears when nobody reads', async () => {
+    const line = () => {
+      const full = new PassThrough({ highWaterMark: 1 });
+      full.write('more than fits');
+      return full;
+    };
+    expect(await roomIn(new PassThrough(), 'close', 60_000)).toBe('room');
+    const read = line();
+    const drained = roomIn(read, 'close', 60_000);
+    read.resume();
+    expect(await drained).toBe('room');
+    const left = line();
+    const gone = roomIn(left, 'close', 60_000);
+    left.destroy();
+    expect(await gone).toBe('gone');
+    expect(await roomIn(line(), 'close', 1)).toBe('late');
   });
 
   test('quiet ones are kept open', async () => {

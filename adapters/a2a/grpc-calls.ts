@@ -5,16 +5,12 @@
 import type { User } from '@a2a-js/sdk/server';
 import { ERROR_DOMAIN } from '../../mappings/a2a.ts';
 import type { Logger } from '../../src/index.ts';
+import { type Line, roomIn } from './pace.ts';
 import { type Said, said } from './refusal.ts';
 
-export interface GrpcCall {
+export interface GrpcCall extends Line {
   readonly metadata: { get(name: string): unknown[]; set(name: string, value: string): void };
-  /** Of streams alone. */
-  readonly writableNeedDrain?: boolean;
-  readonly cancelled?: boolean;
   on(event: 'cancelled', heard: () => void): unknown;
-  once(event: 'drain' | 'cancelled', heard: () => void): unknown;
-  off(event: 'drain' | 'cancelled', heard: () => void): unknown;
   emit(event: string, ...given: unknown[]): boolean;
 }
 
@@ -60,22 +56,9 @@ export function createGrpcCalls(grpc: Grpc, wire: Wire, rules: { stallMs: number
     },
     async room(user) {
       const call = user && calls.get(user);
-      if (!call?.writableNeedDrain) return true;
-      const drained = await new Promise<boolean>((resolve) => {
-        const settle = (how: boolean) => {
-          clearTimeout(late);
-          call.off('drain', yes);
-          call.off('cancelled', no);
-          resolve(how);
-        };
-        const yes = () => settle(true);
-        const no = () => settle(false);
-        const late = setTimeout(no, rules.stallMs);
-        call.once('drain', yes);
-        call.once('cancelled', no);
-      });
-      if (!drained && !call.cancelled) rules.log.warn({}, 'a stream over gRPC ended: nobody read it for too long');
-      return drained;
+      const how = call ? await roomIn(call, 'cancelled', rules.stallMs) : 'room';
+      if (how === 'late') rules.log.warn({}, 'a stream over gRPC ended: nobody read it for too long');
+      return how === 'room';
     },
     explained: (service) =>
       Object.fromEntries(

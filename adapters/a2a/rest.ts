@@ -15,9 +15,11 @@ import {
   showExtensions,
   versionOf,
 } from './exchange.ts';
+import { speaking } from './face.ts';
 import type { BindingDeps } from './json-rpc.ts';
 import { PERFORM } from './operations.ts';
-import { Refusal, said, toRestError } from './refusal.ts';
+import { roomIn } from './pace.ts';
+import { Refusal, said, toLegacyError, toRestError } from './refusal.ts';
 
 const A2A_JSON = 'application/a2a+json';
 
@@ -130,8 +132,19 @@ function decode(text: string): string {
 /** The SDK's router wants an Express request whose body and caller are already there; nothing else here needs one. */
 function createOlder(deps: BindingDeps): (incoming: Incoming, version: string) => Promise<void> {
   const contexts = new WeakMap<object, ServerCallContext>();
+  const responses = new WeakMap<object, Incoming['response']>();
+  /** The router writes as fast as it is told; so it is told when there is room. */
+  async function room({ user }: ServerCallContext): Promise<boolean> {
+    const response = user && responses.get(user);
+    const how = response ? await roomIn(response, 'close', deps.settings.stallMs) : 'room';
+    if (how === 'late') {
+      deps.log.warn({}, 'a stream ended: nobody read it for too long');
+      response?.destroy();
+    }
+    return how === 'room';
+  }
   const router = legacyRestRouter({
-    requestHandler: deps.legacy,
+    requestHandler: speaking(deps.handler, { words: toLegacyError, room }),
     userBuilder: async (request) => contexts.get(request)!.user!,
     contextBuilder: ({ user, requestedVersion, tenant, extensions }) =>
       new ServerCallContext({
@@ -144,7 +157,9 @@ function createOlder(deps: BindingDeps): (incoming: Incoming, version: string) =
   const app = express().disable('x-powered-by').disable('etag').set('query parser', false).use(router);
   return async (incoming, version) => {
     const { request, response, path, query } = incoming;
-    contexts.set(request, await contextOf(incoming, 'HTTP+JSON', version, deps.authenticate));
+    const context = await contextOf(incoming, 'HTTP+JSON', version, deps.authenticate);
+    contexts.set(request, context);
+    responses.set(context.user as object, response);
     const body = request.method === 'POST' ? await bodyOf(request, deps.settings) : undefined;
     request.headers['a2a-version'] = version;
     Object.assign(request, { body, url: path });
