@@ -6,12 +6,16 @@ import { createWires } from '../../adapters/acp/relay/wires.ts';
 import { createSecrets } from '../auth/vaults.ts';
 import { createIds } from '../core/clock.ts';
 import { createRedactor } from '../core/redact.ts';
+import type { Actor } from '../model/actions.ts';
 import type { Bridge } from '../ports.ts';
 import type { AcpOptions } from './acp.ts';
 import { settingsFrom } from './acp-settings.ts';
 import { commandName } from './command-name.ts';
 import { configFrom, localActor, open } from './context.ts';
+import { openHarnesses } from './harnesses.ts';
 import { createLogger } from './logger.ts';
+
+const KEEPER: Actor = { id: 'system:acp', kind: 'system', scopes: ['*'] };
 
 export interface OpenRelay {
   readonly relay: Relay;
@@ -28,10 +32,12 @@ export async function openRelay(command: readonly string[], options: AcpOptions,
   const name = options.name ?? commandName(command, 'agent');
   let bridge: Bridge | undefined;
   const turns = createTurns({ bridge: () => bridge as Bridge, name, ids, log, thoughts: settings.thoughts });
+  const harnesses = await openHarnesses(config, undefined, { log, ids, redactor });
   const house = await open(config, {
     logger: log,
     redactor,
     ids,
+    engines: harnesses.engines,
     backends: [turns.backend],
     settings: {
       graceMs: settings.cancelMs,
@@ -42,8 +48,15 @@ export async function openRelay(command: readonly string[], options: AcpOptions,
   });
   bridge = house.bridge;
   await house.start();
+  harnesses.listen(bridge, KEEPER);
   const person = { ...localActor(), door: 'acp' };
   const wires = createWires(link.editor, link.agent);
   const relay = createRelay({ bridge, person, name, turns, wires, settings, log, ids });
-  return { relay, close: () => house.close() };
+  return {
+    relay,
+    async close() {
+      await harnesses.close();
+      await house.close();
+    },
+  };
 }

@@ -26,8 +26,9 @@ export interface HarnessDeps {
   readonly redactor: Pick<Redactor, 'learn'>;
 }
 
-export async function openHarnesses(config: Config, door: string, deps: HarnessDeps): Promise<Harnesses> {
-  if (Object.keys(config.harnesses).length === 0 && !config.doors[door]) {
+/** `door`: whose section is wanted as well, if any. Where nothing is said of either, nothing is loaded. */
+export async function openHarnesses(config: Config, door: string | undefined, deps: HarnessDeps): Promise<Harnesses> {
+  if (Object.keys(config.harnesses).length === 0 && (door === undefined || !config.doors[door])) {
     return { engines: [], section: {}, listen() {}, async close() {} };
   }
   const { adapters } = await import('../../adapters/index.ts');

@@ -22,6 +22,7 @@ import type { Row } from '../ports.ts';
 import { SESSION_VARIABLE } from '../wire/session-home.ts';
 import { commandName } from './command-name.ts';
 import { type CommonOptions, configFrom, localActor, open, visit } from './context.ts';
+import { openHarnesses } from './harnesses.ts';
 import { createLogger } from './logger.ts';
 import { requireProgram } from './programs.ts';
 import { haveWorkspace } from './workspace.ts';
@@ -48,17 +49,19 @@ export async function mcp(command: readonly string[], options: McpOptions): Prom
   const keeper = createKeeper({ ...places, clock: systemClock });
   const deps = { log, ids, clock: systemClock, secret: createSecrets(places), ...keeper };
   const tools = createUpstream(name, upstream, deps);
+  const harnesses = await openHarnesses(config, 'mcp', { log, ids, redactor });
   const house = await open(config, {
     logger: log,
     redactor,
     ids,
+    engines: harnesses.engines,
     tools: [tools],
     settings: {
       ...(config.autonomy && { defaultTier: config.autonomy }),
       ...(config.askExpiresMs && { askExpiresMs: config.askExpiresMs }),
     },
   });
-  const settings = settingsOf({});
+  const settings = settingsOf(harnesses.section);
   const stints = createStints(house.bridge, settings, deps);
   const desk = createDesk(name, { bridge: house.bridge, stints, settings, deps });
   const streams = { input: process.stdin, output: process.stdout };
@@ -66,6 +69,7 @@ export async function mcp(command: readonly string[], options: McpOptions): Prom
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop);
   try {
     await haveWorkspace(house.bridge, KEEPER);
+    harnesses.listen(house.bridge, KEEPER);
     const home = process.env[SESSION_VARIABLE];
     // Started by an agent that works in a session of ours: nobody sits in front of it, and its questions are shown there.
     const person = home ? {} : { person: { ...localActor(), door: 'mcp' } };
@@ -74,6 +78,7 @@ export async function mcp(command: readonly string[], options: McpOptions): Prom
     desk.close();
     await stints.close();
     await tools.close?.();
+    await harnesses.close();
     await house.close();
   }
 }

@@ -55,13 +55,22 @@ export interface StartOptions {
   readonly mark?: string;
   readonly command?: readonly string[];
   readonly args?: readonly string[];
+  /** Before the command's own name. */
+  readonly before?: readonly string[];
 }
 
-export function startRelay({ dir, manner = 'polite', mark = 'none', command, args = [] }: StartOptions): Running {
+export function startRelay({
+  dir,
+  manner = 'polite',
+  mark = 'none',
+  command,
+  args = [],
+  before = [],
+}: StartOptions): Running {
   const agent = command ?? [process.execPath, '-e', AGENT, manner];
   const relay = spawn(
     process.execPath,
-    [...PROGRAM, '--data', dir, 'acp', '--name', 'scripted', ...args, '--', ...agent],
+    [...PROGRAM, '--data', dir, ...before, 'acp', '--name', 'scripted', ...args, '--', ...agent],
     { stdio: ['pipe', 'pipe', 'pipe'], env: { ...process.env, [MARK]: mark } },
   );
   let said = '';
