@@ -281,6 +281,13 @@ function outcome(response: Response): Outcome {
     : { result: response.result };
 }
 
+/** What the connection calls things nobody else does. */
+const TROUBLES: Readonly<Record<string, string>> = {
+  HTTPParserError: 'the server does not answer in HTTP',
+  UND_ERR_SOCKET: 'the server broke off the connection',
+  UND_ERR_CONNECT_TIMEOUT: 'the server cannot be reached (nothing there answers)',
+};
+
 /** Some time, or until somebody has enough. */
 function pause(ms: number, ...signals: readonly StopSignal[]): Promise<void> {
   return new Promise((resolve) => {
@@ -303,6 +310,8 @@ function tooMuch(limit: number): Fault {
 
 function unreached(cause: unknown, signal: StopSignal): Fault {
   if (signal.aborted) return new Fault('client_closed', 'the request was given up');
-  const { code } = (cause ?? {}) as { code?: string };
-  return new Fault('upstream_unavailable', `the server cannot be reached${code ? ` (${code})` : ''}`, { cause });
+  const { code = '', name } = (cause ?? {}) as { code?: string; name?: string };
+  const known = TROUBLES[name === 'HTTPParserError' ? name : code];
+  const why = known ?? `the server cannot be reached${code.startsWith('E') ? ` (${code})` : ''}`;
+  return new Fault('upstream_unavailable', why, { cause });
 }
