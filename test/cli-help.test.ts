@@ -29,7 +29,8 @@ function loadedBy(file: string, seen = new Set<string>()): Set<string> {
 
 test('--help loads the parser, the tree and nothing else', () => {
   const loaded = [...loadedBy(resolve(ROOT, 'src/main.ts'))].map((file) => file.replace(`${ROOT}/`, ''));
-  const allowed = /^(commander|src\/(main|version)\.ts|src\/cli\/(acting|exit-codes)\.ts|src\/cli\/tree\/\w+\.ts)$/;
+  const allowed =
+    /^(commander|src\/(main|version)\.ts|src\/cli\/(acting|exit-codes|plain)\.ts|src\/cli\/tree\/\w+\.ts)$/;
   expect(loaded.filter((file) => !allowed.test(file))).toEqual([]);
   expect(loaded).toContain('commander');
 });
@@ -70,9 +71,10 @@ test('help fits a terminal of 80 columns; what is to be typed stays on its line'
     .flatMap((command) => helpOf(command).split('\n'))
     .filter((line) => line.length > 80 && !/^ {2}\S/.test(line));
   expect(long).toEqual([]);
-  expect(fold('one two three four\n\n  typed as it   stands here', 9)).toBe(
-    'one two\nthree\nfour\n\n  typed as it   stands here',
+  expect(fold('one two three four\nfive six seven\n\n  typed as it   stands here', 20)).toBe(
+    'one two three four\nfive six seven\n\n  typed as it   stands here',
   );
+  expect(fold('one two three four five six', 20)).toBe('one two three four\nfive six');
 });
 
 test('pages that help speaks of come with the program', async () => {

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { showLog } from '../src/cli/log.ts';
 import { forPeople } from '../src/cli/logger.ts';
 import { createNarrator } from '../src/cli/narrator.ts';
+import { folded } from '../src/cli/plain.ts';
 import { replayTask } from '../src/cli/replay.ts';
 import { showTask } from '../src/cli/task.ts';
 import type { CoreEvent } from '../src/model/events.ts';
@@ -150,6 +151,17 @@ test('a person at a terminal is told in sentences, and only what they want to kn
     'tollbridge: some of it waits (sections: ["listen"])\n',
     'tollbridge: a part did not close (err: Fault: gone, part: a\ufffd[2Jb)\n',
   ]);
+});
+
+test('on a narrow terminal lines are folded between words, and columns stay columns', () => {
+  expect(folded('  event 21   ASKS       send_mail (to: ana)  [rule out: this leaves the house]', 44, 24)).toBe(
+    [
+      '  event 21   ASKS       send_mail (to: ana)',
+      '                        [rule out: this',
+      '                        leaves the house]',
+    ].join('\n'),
+  );
+  expect(folded('as it   is', undefined)).toBe('as it   is');
 });
 
 test('one task is told from beginning to end, with who answered and what checking its receipt gave', async () => {

@@ -1,11 +1,14 @@
 /** What a gateway says when it starts: three lines, and all of what waits. */
+import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openHouse } from '../src/compose.ts';
 import { FIRST_RULES } from '../src/config.ts';
 import { createDemoAgent } from '../src/demo/agent.ts';
 import { createDemoTools } from '../src/demo/tools.ts';
 import type { Actor } from '../src/model/actions.ts';
-import { aDirectory, program } from './support/cli.ts';
+import { aDirectory, program, ran } from './support/cli.ts';
 
 const ANA: Actor = { id: 'local:ana', kind: 'person', scopes: ['*'], door: 'cli' };
 /** More than one page of anything. */
@@ -84,4 +87,39 @@ test('for programs it is one object, and nothing else', async () => {
     waiting: 0,
     resumed: 0,
   });
+});
+
+test('a log that was put elsewhere is written there, and found there by every other command', async () => {
+  const dir = await aDirectory();
+  const config = join(dir, 'tollbridge.yaml');
+  await writeFile(config, 'listen: { port: 0 }\ndata: kept\nstore: { path: fast/my.db, max_size: 100MB, wait: 2s }\n');
+  const { child, says, ended } = program(['--config', config, 'serve']);
+  await says(/approvals {2}\(.*\)\n/);
+  child.kill('SIGINT');
+  expect((await ended).out).toContain(`\nthe log is in ${join(dir, 'fast/my.db')}\n`);
+  expect([existsSync(join(dir, 'fast/my.db')), existsSync(join(dir, 'kept/log.db'))]).toEqual([true, false]);
+  expect(await ran(['--config', config, 'log'])).toMatchObject({
+    code: 0,
+    out: expect.stringContaining('loaded: 2 rules'),
+  });
+  expect(await ran(['--config', config, '--data', join(dir, 'other'), 'log'])).toMatchObject({ code: 3 });
+});
+
+test('a log that may not grow any further stops all work, and says why', async () => {
+  const dir = await aDirectory();
+  const place = { path: join(dir, 'log.db'), maxBytes: 400_000 };
+  const house = await openHouse({ dataDir: dir, place, backends: [createDemoAgent({ pause: async () => {} })] });
+  try {
+    await house.start();
+    const body = { name: 'x'.repeat(100_000), root: 'tollbridge://one' };
+    const fill = async () => {
+      for (let index = 0; index < 20; index += 1) {
+        const id = `workspace_${index}`;
+        await house.bridge.submit({ kind: 'resource.create', actor: ANA, body: { object: 'workspace', id, body } });
+      }
+    };
+    await expect(fill()).rejects.toMatchObject({ kind: 'unavailable' });
+  } finally {
+    await house.close();
+  }
 });

@@ -5,7 +5,7 @@ import { VERSION } from '../version.ts';
 import { createNarrator } from './narrator.ts';
 import { quoted } from './own-name.ts';
 import type { Terminal } from './person.ts';
-import { brief, briefArguments, eventNumber } from './plain.ts';
+import { brief, briefArguments, eventNumber, folded } from './plain.ts';
 
 export interface Telling {
   readonly terminal: Terminal;
@@ -20,10 +20,16 @@ export interface Telling {
   end(event: CoreEvent, files: string): Promise<void>;
 }
 
+/** Where the text of an event begins. */
+const EVENT_INDENT = '  event 123  completed  '.length;
+
 export function createTelling({ dir, name, json }: { dir: string; name: string; json: boolean }): Telling {
   const narrate = createNarrator();
   const output = json ? process.stderr : process.stdout;
-  const say = (...lines: readonly string[]) => output.write(`${lines.join('\n')}\n`);
+  const width = output.isTTY ? output.columns : undefined;
+  // Lines that are set in are commands, to be typed or copied as they stand.
+  const say = (...lines: readonly string[]) =>
+    output.write(`${lines.map((line) => (/^ {2}/.test(line) ? line : folded(line, width))).join('\n')}\n`);
   const here = `${name} --data ${quoted(dir)}`;
   let http: { readonly url: string; readonly token: string | undefined } | undefined;
 
@@ -43,7 +49,9 @@ export function createTelling({ dir, name, json }: { dir: string; name: string; 
     event(event) {
       if (json) process.stdout.write(`${JSON.stringify(event)}\n`);
       const line = json ? undefined : narrate(event);
-      if (line) say(`  event ${eventNumber(event.id).padEnd(3)}  ${line.word.padEnd(9)}  ${line.text}`);
+      if (!line) return;
+      const told = `  event ${eventNumber(event.id).padEnd(3)}  ${line.word.padEnd(9)}  ${line.text}`;
+      output.write(`${folded(told, width, EVENT_INDENT)}\n`);
     },
     question(ask) {
       const tool = brief(String(ask.action.tool ?? ask.action.kind ?? 'this'));

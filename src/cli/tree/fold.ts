@@ -1,4 +1,5 @@
 /** What stands below the options in a command's help, folded to the width of whoever reads it. Indented lines are to be typed, and stay. */
+import { folded as foldedLine } from '../plain.ts';
 
 /** Lines longer than this are hard to read on any screen. */
 const WIDEST = 100;
@@ -17,16 +18,6 @@ export function folded(text: string): () => string {
 export function fold(text: string, width: number): string {
   return text
     .split('\n\n')
-    .map((part) => (/^ {2}/.test(part) ? part : lines(part.split(/\s+/), width).join('\n')))
+    .map((part) => (/^ {2}/.test(part) ? part : foldedLine(part.replace(/\s+/g, ' '), width)))
     .join('\n\n');
-}
-
-function lines(words: readonly string[], width: number): readonly string[] {
-  const folded: string[] = [];
-  for (const word of words) {
-    const last = folded.at(-1);
-    if (last !== undefined && last.length + 1 + word.length <= width) folded[folded.length - 1] = `${last} ${word}`;
-    else folded.push(word);
-  }
-  return folded;
 }
