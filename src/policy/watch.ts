@@ -3,6 +3,8 @@ import { type FSWatcher, statSync, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
 
 const RETRY_MS = 1_000;
+/** How long a file may be empty before it is taken for meant: many programs empty a file and then write it. */
+const EMPTY_MS = 1_000;
 
 export interface WatchedPaths {
   close(): void;
@@ -34,10 +36,12 @@ export function watchPaths({
   const notice = () => {
     if (pending || closed) return;
     pending = true;
-    later(debounceMs, () => {
-      pending = false;
-      onEvent();
-    });
+    later(debounceMs, () => settle(performance.now() + EMPTY_MS));
+  };
+  const settle = (until: number) => {
+    if (paths.some(isEmptyFile) && performance.now() < until) return later(debounceMs, () => settle(until));
+    pending = false;
+    onEvent();
   };
   const lost = (path: string) => {
     watchers.get(path)?.close();
@@ -73,6 +77,11 @@ export function watchPaths({
       for (const watcher of watchers.values()) watcher.close();
     },
   };
+}
+
+function isEmptyFile(path: string): boolean {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found?.isFile() === true && found.size === 0;
 }
 
 function isDirectory(path: string): boolean {
