@@ -119,15 +119,16 @@ export function createActs(deps: ActsDeps): Acts {
       effect || !proposed.tool ? undefined : await tools.find(proposed.tool, proposed.server, task.session_id);
     if (!effect && !found) throw new Fault('not_found', `no tool ${proposed.tool ?? ''} is mounted`);
     const callId = proposed.tool_call_id ?? ids.next('call');
-    const held: ProposedAction = {
-      ...proposed,
-      tool_call_id: callId,
-      evidence: 'held',
+    const held: ProposedAction = { ...proposed, tool_call_id: callId, evidence: 'held' };
+    if (found) {
       // The one who serves the tool knows what it does; a caller's word for it is only a claim.
-      ...(found && { kind: 'tool', server: found.server, definition: found.definition, effect: found.effect }),
-    };
-    const attributes = { ...proposed.attributes, ...found?.attributes(task.session_id) };
-    if (Object.keys(attributes).length > 0) held.attributes = attributes;
+      held.kind = 'tool';
+      held.server = found.server;
+      held.definition = found.definition;
+      held.effect = found.effect;
+      const attributes = found.attributes(task.session_id);
+      if (attributes) held.attributes = proposed.attributes ? { ...proposed.attributes, ...attributes } : attributes;
+    }
     const claim = proposed.tool_call_id && !options.claimed ? claimOf(task, proposed) : undefined;
     const action = await describe(task, held, options.actor);
     const known = { ...(claim && { claim }), ...(found && { mounted: true }) };

@@ -251,6 +251,8 @@ export function createEndings(deps: EndingsDeps): Endings {
       if (!written || books.has(taskId)) return void (await catchUp(taskId));
       const book: Book = { account: issuer.account(), cursor: undefined, files: false };
       books.set(taskId, book);
+      // Work outside may never end. An account that is let go is made again from the log when it is wanted.
+      if (books.size > MOST_BOOKS) books.delete(books.keys().next().value as string);
       for (const event of written) if (event.task_id === taskId) enter(book, event);
     },
     async openCalls(taskId) {
@@ -272,6 +274,7 @@ class Stale extends Fault {
   }
 }
 const MOST_TRIES = 50;
+const MOST_BOOKS = 4_096;
 
 const WORDS: Readonly<Record<string, string>> = {
   outcome_unknown: 'it may have happened: the process that ran it ended first, and it will not be tried again',

@@ -158,6 +158,8 @@ export function createSubmit(deps: SubmitDeps) {
       },
     });
     const { result, repeated } = committed as Committed & { result: { id: string; begun: boolean; outside: boolean } };
+    // Its account is kept from the beginning: what is done outside is told to us, and need not be read again at its end.
+    if (!repeated && result.outside) await deps.endings.open(result.id, committed.events);
     const task = await access.see<Task & Row>(actor, 'task', result.id);
     if (!repeated && !result.outside) {
       const permit = permitFor(recorded, decision);
