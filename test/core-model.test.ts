@@ -246,6 +246,8 @@ function checkWaiting(log: readonly CoreEvent[]): void {
   for (const { id, event, payload } of log) {
     // Taken up after a crash it works until it asks again; from there on the two need not agree.
     if (event === 'vendor.tollbridge.recovered' || TERMINAL.includes(event)) return;
+    // Told to stop, its questions are withdrawn and it ends; what it says on its way out it says in whatever state it was.
+    if (event === 'user.cancel_requested') return;
     // The first event of a commit of its own: everything before it is settled.
     if (event === 'tool.requested' || event === 'agent.message' || event === 'vendor.tollbridge.usage') {
       const waitsFor = { AUTH_REQUIRED: 'approval', INPUT_REQUIRED: 'input', WORKING: undefined }[status];
