@@ -39,6 +39,8 @@ export interface GatewayOptions {
   readonly adapters?: readonly Adapter<never>[];
   /** A file that gets one line for each effect a demo tool really had. */
   readonly journal?: string;
+  /** False for one that is only there for its own agents: work of others on the same log is left to whoever has them. */
+  readonly keeper?: boolean;
 }
 
 export interface Gateway extends Closable {
@@ -55,7 +57,7 @@ export interface Gateway extends Closable {
 const KEEPER: Actor = { id: 'system:gateway', kind: 'system', scopes: ['*'] };
 
 export async function startGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {
-  const { journal, adapters = everyAdapter } = options;
+  const { journal, adapters = everyAdapter, keeper = true } = options;
   const local = isLoopback(config.host);
   if (!local) await requireStrangersToProveThemselves(config);
   const mounts = mountsOf(config, adapters);
@@ -124,6 +126,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     ...dressed(taken),
     settings: {
       defaultAgent: config.defaultAgent,
+      keeper,
       ...(config.autonomy && { defaultTier: config.autonomy }),
       ...(config.askExpiresMs && { askExpiresMs: config.askExpiresMs }),
     },

@@ -8,6 +8,7 @@ import { withAgent } from '../src/cli/a2a.ts';
 import { readConfig } from '../src/config.ts';
 import { startGateway } from '../src/gateway.ts';
 import { sdkClient, sending } from './support/a2a-sdk.ts';
+import { aLog, program, ran } from './support/cli.ts';
 import type { Body } from './support/door.ts';
 
 const AGENT = resolve(import.meta.dirname, 'support/acp-agent.mjs');
@@ -94,4 +95,15 @@ test('the agent stands at the root, also after the configuration was read again'
   expect(card.name).toBe('coder');
   const again = await config.again();
   expect([Object.keys(again.agents), again.defaultAgent]).toEqual([['coder'], 'coder']);
+});
+
+test('work of other agents on the same log is left to whoever has them', { timeout: 60_000 }, async () => {
+  const { dir } = await aLog(['send the plan to ana'], { approve: 'leave open' });
+  const started = program(['--data', dir, 'a2a', '--port', '0', '--', process.execPath, AGENT, '{}']);
+  await started.says(/is an A2A agent at/);
+  expect((await ran(['--data', dir, 'approvals', '--json'])).out.trim().split('\n')).toHaveLength(1);
+  started.child.kill('SIGTERM');
+  await started.ended;
+  const waiting = await ran(['--data', dir, 'approvals', '--json']);
+  expect(JSON.parse(waiting.out)).toMatchObject({ state: 'open' });
 });

@@ -34,7 +34,7 @@ export async function a2a(command: readonly string[], options: A2aOptions): Prom
   await refuseExpiredKeys(config);
   const stop = stopRequested();
   const { startGateway } = await import('../gateway.ts');
-  const gateway = await startGateway(config).catch((cause) => {
+  const gateway = await startGateway(config, { keeper: false }).catch((cause) => {
     stop.letGo();
     throw cause;
   });

@@ -20,7 +20,7 @@ export async function acpAgent({ agent, persona, ...common }: AcpAgentOptions): 
   process.stdout.removeAllListeners('error');
   const config = await configFrom(common, { host: '127.0.0.1', port: 0 });
   const doors = Object.fromEntries(adapters.map(({ name }) => [name, false as const]));
-  const gateway = await startGateway({ ...config, doors });
+  const gateway = await startGateway({ ...config, doors }, { keeper: false });
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => stop.abort());
   try {
