@@ -35,6 +35,13 @@ const TRIED: Readonly<Record<string, Try>> = {
     },
 };
 
+/** An agent that is offered the tools of a configured server. */
+const WITH_TOOLS = {
+  as: 'tollbridge --config served.yaml acp --mcp files -- my-agent',
+  says: ACP_HELLO,
+  until: /"id":0,"result"/,
+};
+
 /** Commands that stand in sentences and tables: how each is typed, with something there is for every word in brackets. */
 const NAMED: Readonly<Record<string, Try & { readonly as?: string }>> = {
   'tollbridge --version': { until: /^\d+\.\d+\.\d+/ },
@@ -53,6 +60,9 @@ const NAMED: Readonly<Record<string, Try & { readonly as?: string }>> = {
     until: /"id":0,"result"/,
   },
   "tollbridge mcp -- <the server's command>": { as: 'tollbridge mcp -- my-server', says: MCP_HELLO, until: /"id":0/ },
+  'tollbridge acp --mcp files -- my-agent': WITH_TOOLS,
+  'tollbridge acp --mcp': WITH_TOOLS,
+  'tollbridge ahp': { as: 'tollbridge ahp --stdio', says: AHP_HELLO, until: /"result"/ },
   'tollbridge approve': { as: 'tollbridge approve ask_01K', until: /Approved/ },
   'tollbridge approve <id>': { as: 'tollbridge approve ask_01K', until: /Approved/ },
   'tollbridge deny <id> <reason>': { as: 'tollbridge deny ask_01K "not today"', until: /Denied/ },
@@ -74,6 +84,10 @@ const NAMED: Readonly<Record<string, Try & { readonly as?: string }>> = {
   'tollbridge policy show': { until: /permit|forbid/ },
   'tollbridge policy test <cases>': { as: 'tollbridge policy test cases.yaml', until: /2 cases, all as expected/ },
   'tollbridge vault set <name>': { as: 'echo a-long-secret | tollbridge vault set far-token', until: /Kept/ },
+  'tollbridge vault remove mcp-search': {
+    as: 'echo a-long-secret | tollbridge vault set mcp-search && tollbridge vault remove mcp-search',
+    until: /mcp-search/,
+  },
   'tollbridge verify <file, task or all>': { as: 'tollbridge verify all', until: /^ok / },
 };
 

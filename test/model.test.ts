@@ -317,7 +317,8 @@ describe('commands', () => {
     'task.submit': [
       { session_id: 'session_1', input: message, agent: 'demo' },
       [{ input: 'hello' }, '/input'],
-      [{ session_id: undefined }, '/session_id'],
+      [{ session_id: 7 }, '/session_id'],
+      [{ session_id: undefined, session: {} }, '/session/workspace_id'],
       [{ agent: '' }, '/agent'],
     ],
     'task.cancel': [

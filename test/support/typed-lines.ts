@@ -55,6 +55,7 @@ export async function aPlace() {
     await writeFile(join(cwd, file), text);
   }
   await writeFile(join(cwd, 'tollbridge.yaml'), 'listen: { port: 0 }\n');
+  await writeFile(join(cwd, 'served.yaml'), 'tools: { files: { mcp: { command: [my-server] } } }\n');
   await writeFile(join(cwd, 'rules.yaml'), FIRST_RULES);
   const rules = await readFile(join(ROOT, 'docs/rules.md'), 'utf8');
   await writeFile(join(cwd, 'cases.yaml'), /^# cases\.yaml\n[\s\S]*?(?=^```)/m.exec(rules)?.[0] ?? '');
