@@ -60,8 +60,20 @@ interface Book {
 export function createEndings(deps: EndingsDeps): Endings {
   const { store, log, asks, issuer, ids } = deps;
   const books = new Map<string, Book>();
+  /** Written and not yet entered. Whoever waits for a commit is answered first; the books are for later. */
+  let unread: CoreEvent[] = [];
+
+  function readUp(): void {
+    const events = unread;
+    unread = [];
+    for (const event of events) {
+      const book = books.get(event.task_id as string);
+      if (book) enter(book, event);
+    }
+  }
 
   async function catchUp(taskId: string): Promise<Book> {
+    readUp();
     const book = books.get(taskId) ?? { account: issuer.account(), cursor: undefined, files: false };
     books.set(taskId, book);
     const range = { stream: { of: 'task', id: taskId } as const, ...(book.cursor && { after: book.cursor }) };
@@ -85,10 +97,12 @@ export function createEndings(deps: EndingsDeps): Endings {
     ]);
 
     for (let tries = 0; ; tries += 1) {
+      readUp();
       // What this process wrote it has seen; whatever else there is turns up as stale, and then it is read.
       const book = (tries === 0 && books.get(taskId)) || (await catchUp(taskId));
       try {
-        const facts = { persona, workspace, artifacts: book.files ? await filesOf(taskId) : [] };
+        const { files } = book;
+        const facts = { persona, workspace, files, artifacts: files ? await filesOf(taskId) : [] };
         return await tryFinish(taskId, end, options, book, facts, tries);
       } catch (cause) {
         if (cause instanceof Stale && tries < MOST_TRIES) continue;
@@ -119,8 +133,10 @@ export function createEndings(deps: EndingsDeps): Endings {
             result = { task, won: false };
             return { events: [] };
           }
+          readUp();
           // A receipt over events it has not read would claim what it does not know.
-          if (at.sequence('task', taskId) !== book.account.sequence) throw new Stale(tries);
+          if (at.sequence('task', taskId) !== book.account.sequence || book.files !== facts.files)
+            throw new Stale(tries);
           const draft = ending(at, task, run, as, options, book.account, facts, receipt);
           result = { task: draft.task, won: true };
           return draft.draft;
@@ -241,9 +257,9 @@ export function createEndings(deps: EndingsDeps): Endings {
   return {
     observe(events) {
       for (const event of events) {
-        if (!event.task_id) continue;
-        const book = books.get(event.task_id);
-        if (book) enter(book, event);
+        if (!event.task_id || !books.has(event.task_id)) continue;
+        if (unread.length === 0) setImmediate(readUp);
+        unread.push(event);
       }
     },
     finish,
@@ -264,6 +280,7 @@ export function createEndings(deps: EndingsDeps): Endings {
 interface Known {
   readonly persona: Persona | undefined;
   readonly workspace: Workspace | undefined;
+  readonly files: boolean;
   readonly artifacts: readonly Artifact[];
 }
 

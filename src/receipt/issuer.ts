@@ -11,6 +11,7 @@ import { doing } from './call-telling.ts';
 import { hashOf } from './canonical-json.ts';
 import { createEvidence, type Evidence, foldEvidence } from './evidence.ts';
 import { replayInput } from './materials.ts';
+import { entriesOf } from './register.ts';
 import { sealReceipt } from './seal.ts';
 
 export interface IssuerOptions {
@@ -66,12 +67,11 @@ function createAccount({ signer, issuer, source }: IssuerOptions): Account {
       evidence = foldEvidence(evidence, event);
     },
     open() {
-      const open = [];
-      for (const call of evidence.calls.open.values()) {
+      const calls = [...entriesOf(evidence.calls.open)].sort((a, b) => a.order - b.order);
+      return calls.flatMap((call) => {
         const state = doing(call);
-        if (state) open.push({ tool_call_id: call.call_id, name: call.tool, cleared: state === 'running' });
-      }
-      return open;
+        return state ? [{ tool_call_id: call.call_id, name: call.tool, cleared: state === 'running' }] : [];
+      });
     },
     seal,
   };

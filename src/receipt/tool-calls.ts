@@ -3,8 +3,9 @@ import type { CoreEvent } from '../model/events.ts';
 import type { ReplayMaterial } from '../model/receipt.ts';
 import { callMaterial, doing, type ToldCall, toldCall } from './call-telling.ts';
 import { spellOnce } from './canonical-json.ts';
-import { find, listed, onto, type Pile, withEntry } from './pile.ts';
+import { find, listed, onto, type Pile } from './pile.ts';
 import { hashIfPossible, type Members, membersOf, text } from './reading.ts';
+import { entriesOf, entry, NO_ENTRIES, type Register, withEntryIn } from './register.ts';
 
 export interface CallEvidence {
   /** Place among the task's calls, by first mention. */
@@ -43,7 +44,7 @@ export interface CallEvidence {
 /** Calls with an answer are settled and never looked at again; denied ones stay open, for an agent may run them anyway. */
 export interface Calls {
   readonly count: number;
-  readonly open: ReadonlyMap<string, CallEvidence>;
+  readonly open: Register<CallEvidence>;
   readonly settled: Pile<SettledCall> | undefined;
 }
 /** Told and spelled as soon as it is over, so that ending a task with many calls costs little. */
@@ -53,7 +54,7 @@ export interface SettledCall {
   readonly material: ReplayMaterial | undefined;
 }
 
-export const NO_CALLS: Calls = { count: 0, open: new Map(), settled: undefined };
+export const NO_CALLS: Calls = { count: 0, open: NO_ENTRIES, settled: undefined };
 
 const ACTS = new Set(['tool', 'fs.read', 'fs.write', 'terminal', 'handoff', 'memory.write']);
 
@@ -63,7 +64,7 @@ export function requested(calls: Calls, payload: Members): Calls {
   if (!id) return calls;
   return update(calls, id, text(payload.name) ?? text(payload.kind), {
     ...origin(payload),
-    ...asked(calls.open.get(id), payload.input),
+    ...asked(entry(calls.open, id), payload.input),
   });
 }
 
@@ -72,7 +73,7 @@ export function decided(calls: Calls, payload: Members): Calls {
   const action = membersOf(payload.action);
   const decision = membersOf(payload.decision);
   const id = text(action.tool_call_id);
-  const known = id === undefined ? undefined : calls.open.get(id);
+  const known = id === undefined ? undefined : entry(calls.open, id);
   if (!id || !(known || ACTS.has(String(action.kind)))) return calls;
   return update(calls, id, text(action.tool) ?? text(action.kind), {
     ...origin(action),
@@ -103,7 +104,7 @@ export function ruled(calls: Calls, payload: Members, denied: boolean): Calls {
 /** `vendor.tollbridge.ask_used` */
 export function begun(calls: Calls, payload: Members): Calls {
   const ask = text(payload.ask_id);
-  for (const call of calls.open.values()) {
+  for (const call of entriesOf(calls.open)) {
     if (ask && call.ask_id === ask) return update(calls, call.call_id, undefined, { begun: true });
   }
   return calls;
@@ -114,9 +115,9 @@ export function ended(calls: Calls, payload: Members, event: CoreEvent): Calls {
   const id = text(payload.tool_call_id);
   if (!id) return calls;
   // The first answer stands; a second one for the same call is noise.
-  if (!calls.open.has(id) && find(calls.settled, ({ call }) => call.call_id === id)) return calls;
+  if (!entry(calls.open, id) && find(calls.settled, ({ call }) => call.call_id === id)) return calls;
   const output_hash = hashIfPossible(payload.output);
-  const known = calls.open.get(id);
+  const known = entry(calls.open, id);
   const stopped = payload.code === 'canceled' || payload.code === 'outcome_unknown';
   const next = update(calls, id, text(payload.name), {
     status: endedAs(known, payload, event.event),
@@ -128,8 +129,8 @@ export function ended(calls: Calls, payload: Members, event: CoreEvent): Calls {
       unhashable: payload.output !== undefined && output_hash === undefined ? true : undefined,
     }),
   });
-  const over = settle(next.open.get(id) as CallEvidence);
-  return { ...next, open: withEntry(next.open, id, undefined), settled: onto(next.settled, over) };
+  const over = settle(entry(next.open, id) as CallEvidence);
+  return { ...next, open: withEntryIn(next.open, id, undefined), settled: onto(next.settled, over) };
 }
 
 function settle(call: CallEvidence): SettledCall {
@@ -140,7 +141,7 @@ function settle(call: CallEvidence): SettledCall {
 /** All calls, in the order they were first mentioned. One without an answer is told as it stands now. */
 export function callsInOrder(calls: Calls): readonly SettledCall[] {
   const all = listed(calls.settled);
-  for (const call of calls.open.values()) all.push({ call, told: toldCall(call), material: undefined });
+  for (const call of entriesOf(calls.open)) all.push({ call, told: toldCall(call), material: undefined });
   return all.sort((a, b) => a.call.order - b.call.order);
 }
 
@@ -151,12 +152,12 @@ function endedAs(call: CallEvidence | undefined, payload: Members, kind: string)
 }
 
 function update(calls: Calls, id: string, tool: string | undefined, change: Partial<CallEvidence>): Calls {
-  const known = calls.open.get(id);
+  const known = entry(calls.open, id);
   const base = known ?? { order: calls.count, call_id: id, tool: tool ?? 'unknown', evidence: 'observed' };
   const named = base.tool === 'unknown' && tool ? { tool } : {};
   return {
     count: known ? calls.count : calls.count + 1,
-    open: withEntry(calls.open, id, { ...base, ...named, ...change, order: base.order, call_id: id }),
+    open: withEntryIn(calls.open, id, { ...base, ...named, ...change, order: base.order, call_id: id }),
     settled: calls.settled,
   };
 }
