@@ -22,6 +22,8 @@ afterEach(async () => {
 async function opened(): Promise<SqliteStore> {
   const store = await createSqliteStore({ path: join(dir, 'log.db'), clock: systemClock, projector, pollMs: 5 });
   open.push(store);
+  // Nothing is kept for nobody.
+  await expect(heard(store, { of: 'task', id: 'nobody' }, 0)).resolves.toEqual([]);
   return store;
 }
 
@@ -38,6 +40,7 @@ async function write(store: SqliteStore, ...events: EventDraft[]): Promise<void>
 async function heard(store: SqliteStore, stream: Stream, count: number, after?: string): Promise<CoreEvent[]> {
   const stop = new AbortController();
   const events: CoreEvent[] = [];
+  if (count === 0) stop.abort();
   for await (const event of store.follow({ stream, ...(after && { after }) }, stop.signal)) {
     events.push(event);
     if (events.length === count) break;

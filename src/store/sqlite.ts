@@ -75,9 +75,9 @@ export async function createSqliteStore(options: SqliteOptions): Promise<SqliteS
     batches: { ...batches, forget },
     clock,
     writer,
-    written({ first, events, firstPlace, chars }) {
-      lately.add({ first, events: events.slice(), firstPlace, chars });
-      following.publish(first, events);
+    written(batch) {
+      lately.add(batch);
+      following.publish(batch.first, batch.events);
     },
   });
   function forget(): void {

@@ -1,7 +1,7 @@
 /**
  * The end of the log, as this process has just written it. Whoever follows what it has only now submitted finds it here
  * and need not ask the file for what was in memory a moment ago. Always one piece up to the last commit, never a long
- * one, and nothing at all once another process has written or something was pruned.
+ * one, and nothing at all while nobody wants it, or once another process has written or something was pruned.
  */
 import type { CoreEvent, Stream } from '../../model/events.ts';
 import type { Connection } from './connection.ts';
@@ -16,7 +16,7 @@ export interface Written {
 }
 
 export interface Lately {
-  add(written: Written): void;
+  add(batch: Written): void;
   /** A position behind which all of this stream is here; undefined when some of it is older. */
   start(stream: Stream): number | undefined;
   /** Everything this stream has behind `after`, and up to where that is known; undefined when it is not all here. */
@@ -27,6 +27,8 @@ export interface Lately {
 }
 
 const MOST_EVENTS = 1024;
+/** For so many commits after somebody last looked. What is kept for nobody costs the collector a third of an append. */
+const COMMITS_KEPT = 1024;
 const MOST_CHARS = 2_097_152;
 
 export function createLately(connection: Connection): Lately {
@@ -35,6 +37,7 @@ export function createLately(connection: Connection): Lately {
   let kept: Written[] = [];
   let count = 0;
   let chars = 0;
+  let wanted = 0;
 
   const last = (): number => {
     const newest = kept.at(-1);
@@ -54,7 +57,16 @@ export function createLately(connection: Connection): Lately {
   return {
     holds,
     clear,
-    add(written) {
+    add(batch) {
+      if (wanted === 0) return clear();
+      wanted -= 1;
+      // The batch lets go of its lists when it is done.
+      const written = {
+        first: batch.first,
+        events: batch.events.slice(),
+        firstPlace: batch.firstPlace,
+        chars: batch.chars,
+      };
       if (kept.length > 0 && written.first !== last() + 1) clear();
       kept.push(written);
       count += written.events.length;
@@ -66,6 +78,7 @@ export function createLately(connection: Connection): Lately {
       }
     },
     start(stream) {
+      wanted = COMMITS_KEPT;
       const oldest = kept[0];
       if (!oldest) return undefined;
       if (stream.of === 'resource') {
@@ -79,6 +92,7 @@ export function createLately(connection: Connection): Lately {
       return place !== null && place >= oldest.firstPlace ? oldest.first - 1 : undefined;
     },
     after(stream, after) {
+      wanted = COMMITS_KEPT;
       if (!holds(after)) return undefined;
       const events: CoreEvent[] = [];
       for (const written of kept) {
