@@ -110,7 +110,7 @@ describe('who is there', () => {
     const { gateway, upstream, modern } = await openScene({ gateway: { authenticate } });
     const at = gateway.at('u');
     const metadata = `${gateway.url.replace('localhost', '127.0.0.1')}/.well-known/oauth-protected-resource/mcp/u`;
-    const scope = 'sessions:write tasks:write skills:read tasks:read';
+    const scope = 'sessions:write tasks:write skills:read tasks:read workspaces:read';
     const nobody = await modern('tools/list');
     expect([nobody.status, nobody.headers['www-authenticate']]).toEqual([
       401,
@@ -129,6 +129,21 @@ describe('who is there', () => {
     expect(upstream.asked).toEqual([]);
     const described = await (await fetch(at.replace('/mcp/u', '/.well-known/oauth-protected-resource/mcp/u'))).json();
     expect(described).toMatchObject({ resource: `${gateway.url.replace('localhost', '127.0.0.1')}/mcp/u` });
+  });
+
+  test('what a caller is told to bring is enough, and each of it is needed', async () => {
+    let scopes: readonly string[] = [];
+    const ana = async () => ({ id: `ana:${scopes.length}`, kind: 'person' as const, scopes });
+    const { gateway, modern } = await openScene({ gateway: { authenticate: ana } });
+    const described = gateway.at('u').replace('/mcp/u', '/.well-known/oauth-protected-resource/mcp/u');
+    const { scopes_supported } = (await (await fetch(described)).json()) as { scopes_supported: string[] };
+    const call = () => modern('tools/call', { name: 'echo', arguments: { text: 'hi' } });
+    for (const missing of scopes_supported) {
+      scopes = scopes_supported.filter((scope) => scope !== missing);
+      expect([missing, (await call()).status]).toEqual([missing, 403]);
+    }
+    scopes = scopes_supported;
+    expect(outcome(await call()).result).toMatchObject({ content: [{ type: 'text' }] });
   });
 
   test('a caller’s token goes no further', async () => {

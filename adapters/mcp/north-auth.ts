@@ -21,15 +21,23 @@ export interface NorthAuthOptions {
   readonly base: () => string;
   readonly path: string;
   readonly authorizationServers: readonly string[];
+  /** Where calls are kept, when that is configured. */
+  readonly workspace: string | undefined;
 }
 
-/** What a caller needs to be able to do anything here. */
-export const SCOPES = ['sessions:write', 'tasks:write', 'skills:read', 'tasks:read'] as const;
+/** What a caller needs to be able to do anything here. Where its calls are kept is found for it unless that is configured. */
+function scopesFor(workspace: string | undefined): readonly string[] {
+  const always = ['sessions:write', 'tasks:write', 'skills:read', 'tasks:read'];
+  return workspace === undefined ? [...always, 'workspaces:read'] : always;
+}
 const WELL_KNOWN = '/.well-known/oauth-protected-resource';
 
-export function createNorthAuth({ authenticate, base, path, authorizationServers }: NorthAuthOptions): NorthAuth {
+export function createNorthAuth(options: NorthAuthOptions): NorthAuth {
+  const { authenticate, base, path, authorizationServers, workspace } = options;
+  const scopes = scopesFor(workspace);
+
   function challenge(at: string, more: Readonly<Record<string, string>> = {}): string {
-    const parts = { ...more, scope: SCOPES.join(' '), resource_metadata: `${base()}${WELL_KNOWN}${at}` };
+    const parts = { ...more, scope: scopes.join(' '), resource_metadata: `${base()}${WELL_KNOWN}${at}` };
     return `Bearer ${Object.entries(parts)
       .map(([name, value]) => `${name}="${value}"`)
       .join(', ')}`;
@@ -56,7 +64,7 @@ export function createNorthAuth({ authenticate, base, path, authorizationServers
       }
       const known = admitted.get(actor);
       if (known) return known;
-      const missing = SCOPES.filter((scope) => !holds(actor, scope));
+      const missing = scopes.filter((scope) => !holds(actor, scope));
       if (missing.length === 0) {
         const here: Actor = { ...actor, door: 'mcp' };
         admitted.set(actor, here);
@@ -75,7 +83,7 @@ export function createNorthAuth({ authenticate, base, path, authorizationServers
         resource: `${base()}${about === '' ? path : about}`,
         ...(authorizationServers.length > 0 && { authorization_servers: authorizationServers }),
         bearer_methods_supported: ['header'],
-        scopes_supported: SCOPES,
+        scopes_supported: scopes,
       };
       writeJson(response, 200, JSON.stringify(document), { 'cache-control': 'max-age=300' });
       return true;
@@ -85,6 +93,6 @@ export function createNorthAuth({ authenticate, base, path, authorizationServers
 
 function holds({ scopes }: Actor, scope: string): boolean {
   const [family] = scope.split(':');
-  const declared = family === 'skills' ? ['resources:read', 'resources:*'] : [];
+  const declared = family === 'skills' || family === 'workspaces' ? ['resources:read', 'resources:*'] : [];
   return ['*', scope, `${family}:*`, ...declared].some((word) => scopes.includes(word));
 }

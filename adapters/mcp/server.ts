@@ -35,6 +35,7 @@ function openMcpDoor(bridge: Bridge, settings: McpSettings, deps: Deps): Closabl
     base: () => settings.publicUrl ?? deps.http.url,
     path: settings.path,
     authorizationServers: settings.authorizationServers,
+    workspace: settings.workspace,
   });
   function ended(sessionId: string): void {
     stints.end(`session:${sessionId}`).catch((cause) => log.warn({ err: cause }, 'a session could not be ended'));
