@@ -91,7 +91,7 @@ export function createLog({ store, redactor, ids, inlineLimit }: LogDeps): Log {
 
   async function fit(value: Json, place: Place): Promise<Fitted<Json>> {
     // What stays inline is cleaned by the commit, which also marks what it took out.
-    if ((JSON.stringify(value)?.length ?? 0) <= inlineLimit) return { value, artifacts: [] };
+    if (fitsIn(value, inlineLimit)) return { value, artifacts: [] };
     const artifact = await keep(value, 'internal', place);
     return { value: reference(artifact), artifacts: [artifact] };
   }
@@ -116,7 +116,7 @@ export function createLog({ store, redactor, ids, inlineLimit }: LogDeps): Log {
     const parts: Part[] = [];
     for (const part of message.parts) {
       const secret = part.visibility === 'receipt_only' && part.type !== 'artifact_ref';
-      if (!secret && JSON.stringify(part).length <= inlineLimit) {
+      if (!secret && fitsIn(part as unknown as Json, inlineLimit)) {
         parts.push(part);
         continue;
       }
@@ -136,6 +136,16 @@ export function createLog({ store, redactor, ids, inlineLimit }: LogDeps): Log {
     fitMessage,
     clean: (value) => redactor.redact(value).value,
   };
+}
+
+/** Whether its JSON is no longer than that. A text that is too long by itself need not be spelled to know. */
+function fitsIn(value: Json, limit: number): boolean {
+  if (typeof value === 'string') return value.length <= limit && JSON.stringify(value).length <= limit;
+  if (typeof value === 'object' && value !== null) {
+    const members: readonly unknown[] = Object.values(value);
+    if (members.some((member) => typeof member === 'string' && member.length > limit)) return false;
+  }
+  return (JSON.stringify(value)?.length ?? 0) <= limit;
 }
 
 function reference(artifact: Artifact): JsonObject {
