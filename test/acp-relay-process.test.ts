@@ -85,3 +85,14 @@ test('sessions dropped in every way leave nobody behind, every task ended and a 
   const report = await drops({ dir, count: 8, atOnce: 4, tell: () => {} });
   expect(report).toEqual({ sessions: 8, left: [], tasks: 8, open: [], chain: { valid: true, records: 8 } });
 }, 90_000);
+
+test('a log that is gone for good does not keep the relay', { timeout: 90_000 }, async () => {
+  const dir = await place();
+  const data = join(dir, 'data');
+  const { exited, work, drop } = startRelay({ dir: data, mark: dir });
+  await work();
+  await rm(data, { recursive: true, force: true });
+  drop();
+  expect((await exited).code).toBe(1);
+  expect(await eventuallyNobody(dir)).toEqual([]);
+});

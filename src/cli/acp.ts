@@ -74,6 +74,8 @@ function whenOver(link: Link, child: Child): Promise<Over> {
 }
 
 async function conclude({ who, why }: Over, relay: Relay, link: Link, child: Child): Promise<void> {
+  // A log that is gone cannot be told how it ended, and must not keep us: the next process finds the task and ends it.
+  setTimeout(() => process.exit(1), LEAVING_MS).unref();
   if (who === 'editor') {
     await Promise.all([relay.editorGone(), child.close()]);
     return;
@@ -91,6 +93,8 @@ async function flushed(link: Link): Promise<void> {
 }
 
 const DRAIN_MS = 1_000;
+/** Longer than an agent may take to be ended, and a log to be written. */
+const LEAVING_MS = 30_000;
 
 function pause(ms: number): Promise<undefined> {
   return new Promise((resolve) => setTimeout(() => resolve(undefined), ms));
