@@ -42,6 +42,30 @@ test('what stands before a line that is dealt with has left when it is', async (
   expect(passed).toEqual(['a\nb\n', 'c\n']);
 });
 
+test('lines that need no look leave with those around them, and one that began earlier is looked at', async () => {
+  const stream = new PassThrough();
+  const [passed, seen]: string[][] = [[], []];
+  readByteLines(stream, {
+    limit: 100,
+    through(chunk, from) {
+      const known = /^(?:same\n)*/.exec(chunk.toString().slice(from));
+      return from + (known?.[0].length ?? 0);
+    },
+    line(bytes) {
+      seen?.push(bytes.toString());
+      return bytes.toString() === 'stop\n' ? () => passed?.push('(dealt with)') : true;
+    },
+    pass: (bytes) => passed?.push(bytes.toString()),
+    end() {},
+  });
+  stream.write('same\nsame\none\nsame\nstop\nsame\nsa');
+  await turn();
+  stream.write('me\nsame\n');
+  await turn();
+  expect(seen).toEqual(['one\n', 'stop\n', 'same\n']);
+  expect(passed).toEqual(['same\nsame\none\nsame\n', '(dealt with)', 'same\n', 'same\n', 'same\n']);
+});
+
 test('nothing is looked at while told to wait, and nothing is lost', async () => {
   const { stream, passed, seen, lines, ends } = reading((text) => (text === 'hold\n' ? () => lines.pause() : true));
   stream.write('a\nhold\nb\nc\n');

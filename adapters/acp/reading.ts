@@ -28,8 +28,11 @@ export interface ReadingOptions {
 
 export interface Reading {
   update(update: JsonObject): Step[];
-  /** The words, when an update is nothing but more of the message or thought being written; they are taken in, and no step follows. */
-  more(update: JsonObject): string | undefined;
+  /**
+   * The words, when an update is nothing but more of the message or thought being written; they are taken in, and no step follows.
+   * Given by themselves, they stand for those of the update.
+   */
+  more(update: JsonObject, words?: string): string | undefined;
   /** Harn's second channel. */
   agentEvent(params: JsonObject): Step[];
   /** What is known of a call once it is asked about, and the steps that tell of it if it is new. */
@@ -125,13 +128,13 @@ export function createReading(options: ReadingOptions): Reading {
     return [...close(), { event, payload, ...heard(update) }];
   }
 
-  function more(update: JsonObject): string | undefined {
+  function more(update: JsonObject, words?: string): string | undefined {
     const open = writing;
     if (!open || update.sessionUpdate !== open.kind || !isWords(update)) return undefined;
     const { messageId: wire = undefined } = update;
     // Named as before, or not at all.
     if (wire !== undefined && wire !== open.wire) return undefined;
-    const { text } = update.content as { text: string };
+    const text = words ?? (update.content as { text: string }).text;
     open.text += text;
     return text;
   }

@@ -11,6 +11,8 @@ export interface ByteLinesOptions {
   /** Bytes without the newline. A longer line ends the reading: what comes after it could not be told apart. */
   readonly limit: number;
   line(bytes: Buffer): LineVerdict;
+  /** Before the line that begins at `from` is looked at by itself: where to go on, when it and some after it may pass unlooked. */
+  through?(chunk: Buffer, from: number): number;
   /** One or more whole lines, untouched. */
   pass(bytes: Buffer): void;
   /** Once, after the last line; `why` when it was not the stream that ended. */
@@ -25,7 +27,7 @@ export interface ByteLines {
 
 const NEWLINE = 0x0a;
 
-export function readByteLines(stream: Readable, { limit, line, pass, end }: ByteLinesOptions): ByteLines {
+export function readByteLines(stream: Readable, { limit, line, through, pass, end }: ByteLinesOptions): ByteLines {
   let pieces: Buffer[] = [];
   let size = 0;
   /** What arrived while nobody looked. */
@@ -41,8 +43,14 @@ export function readByteLines(stream: Readable, { limit, line, pass, end }: Byte
       if (run >= 0 && upTo > run) pass(chunk.subarray(run, upTo));
       run = -1;
     };
-    for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
-      const next = at + 1;
+    for (;;) {
+      const unlooked = through && size === 0 ? through(chunk, from) : from;
+      if (unlooked > from) {
+        if (run < 0) run = from;
+        from = unlooked;
+      }
+      const next = chunk.indexOf(NEWLINE, from) + 1;
+      if (next === 0) break;
       const whole = size === 0 ? chunk.subarray(from, next) : Buffer.concat([...pieces, chunk.subarray(from, next)]);
       const joined = size > 0;
       pieces = [];

@@ -15,6 +15,7 @@ import type { Places } from './places.ts';
 import type { Prompts } from './prompts.ts';
 import type { Questions } from './questions.ts';
 import { failedRequest } from './refusals.ts';
+import { createRunOn } from './run-on.ts';
 import { isTerminalUse, type Terminals } from './terminals.ts';
 import type { Turn, Turns } from './turns.ts';
 import type { Wires } from './wires.ts';
@@ -64,10 +65,22 @@ export function createFromAgent(deps: FromAgentDeps) {
     }
     turn.pulse.heard();
     if (told.sessionUpdate === 'tool_call' || told.sessionUpdate === 'tool_call_update') turn.cards.told(told);
+    if (turn.live.scribe.more(told)) {
+      runOn.learn(frame.line, String(sessionId), told);
+      return true;
+    }
     const written = turn.live.scribe.told(told);
     if (version() >= 2 && isIdle(told)) return () => prompts.idle(turn, told, frame.line);
     return written ? () => wires.editor.sendAfter(written, () => frame.line) : true;
   }
+
+  /** What `updated` does with a line that has been looked at before, but for its words. */
+  const runOn = createRunOn((wireId, like, words) => {
+    const turn = turns.running(wireId);
+    if (!turn?.live?.scribe.more(like, words)) return false;
+    turn.pulse.heard();
+    return true;
+  });
 
   function told(frame: Notification): void {
     if (frame.method === '$/cancel_request') {
@@ -155,6 +168,7 @@ export function createFromAgent(deps: FromAgentDeps) {
         await passing.note(frame, KEEPER, { acp: { early: true, ...more } });
       }
     },
+    runOn,
     look(frame: Frame): LineVerdict {
       if (frame.kind === 'notification' && frame.method === 'session/update') return updated(frame);
       if ('message' in frame) for (const { pulse } of turnsOf(frame)) pulse.heard();

@@ -6,11 +6,14 @@ import type { Readable, Writable } from 'node:stream';
 import { type ByteLines, type LineVerdict, readByteLines } from '../../../src/wire/byte-lines.ts';
 import { createOrderedWriter, type OrderedWriter } from '../../../src/wire/ordered-writer.ts';
 import { type Frame, frameOf, idOf, type Request, type Response, sameId } from './frame.ts';
+import type { RunOn } from './run-on.ts';
 
 /** What looks at lines once it is there. */
 export interface Looker {
   fromEditor(frame: Frame): LineVerdict;
   fromAgent(frame: Frame): LineVerdict;
+  /** Lines of the agent's that need no look of their own. */
+  readonly runOn: RunOn;
   early(request: Request, answer: Response | undefined): void;
   /** What the agent said before anyone looked, in its order, and how much more of it there was than was kept. */
   earlyTold(frames: readonly Frame[], missed: number): void;
@@ -40,20 +43,25 @@ export function openLink({ editor, agent }: Streams): Link {
   const toEditor = createOrderedWriter(editor.output, () => fromAgent.room());
   const toAgent = createOrderedWriter(agent.stdin, () => fromEditor.room());
 
-  const fromEditor = side(editor.input, toAgent, (frame) => {
-    if (looker) return looker.fromEditor(frame);
-    if (frame.kind !== 'request' || frame.method !== 'initialize') return undefined;
-    greetings.push({ request: frame, answer: undefined });
-    return true;
+  const fromEditor = side(editor.input, toAgent, {
+    look(frame) {
+      if (looker) return looker.fromEditor(frame);
+      if (frame.kind !== 'request' || frame.method !== 'initialize') return undefined;
+      greetings.push({ request: frame, answer: undefined });
+      return true;
+    },
   });
-  const fromAgent = side(agent.stdout, toEditor, (frame) => {
-    if (looker) return looker.fromAgent(frame);
-    if (frame.kind === 'request' || frame.kind === 'batch') return undefined;
-    if (frame.kind === 'response') {
-      const greeting = greetings.find(({ request }) => sameId(idOf(request)) === sameId(idOf(frame)));
-      if (greeting) greeting.answer = frame;
-    } else told.keep(frame);
-    return true;
+  const fromAgent = side(agent.stdout, toEditor, {
+    look(frame) {
+      if (looker) return looker.fromAgent(frame);
+      if (frame.kind === 'request' || frame.kind === 'batch') return undefined;
+      if (frame.kind === 'response') {
+        const greeting = greetings.find(({ request }) => sameId(idOf(request)) === sameId(idOf(frame)));
+        if (greeting) greeting.answer = frame;
+      } else told.keep(frame);
+      return true;
+    },
+    through: (chunk, from) => looker?.runOn.through(chunk, from) ?? from,
   });
 
   return {
@@ -100,8 +108,13 @@ interface Side {
   release(): void;
 }
 
-/** `look` without a verdict holds the line, and everything after it. */
-function side(input: Readable, out: OrderedWriter, look: (frame: Frame) => LineVerdict | undefined): Side {
+interface Looking {
+  /** Without a verdict the line is held, and everything after it. */
+  look(frame: Frame): LineVerdict | undefined;
+  through?(chunk: Buffer, from: number): number;
+}
+
+function side(input: Readable, out: OrderedWriter, { look, through }: Looking): Side {
   let held: Frame | undefined;
   let end: (why: Error | undefined) => void = () => {};
   const ended = new Promise<Error | undefined>((resolve) => {
@@ -125,6 +138,7 @@ function side(input: Readable, out: OrderedWriter, look: (frame: Frame) => LineV
         pauseIfFull();
       };
     },
+    ...(through && { through }),
     pass(bytes) {
       out.send(bytes);
       pauseIfFull();

@@ -123,6 +123,7 @@ export function createRelay(deps: RelayDeps): Relay {
   return {
     fromEditor: fromEditor.look,
     fromAgent: fromAgent.look,
+    runOn: fromAgent.runOn,
     early(request, answer) {
       void passing.note(request, person);
       if (answer) initialized(answer.message.result);

@@ -10,6 +10,11 @@ import type { Step } from '../step.ts';
 import { plainThought, THOUGHT, thoughtFact, wordsOf } from '../thoughts.ts';
 
 export interface Scribe {
+  /**
+   * A few more words of what is being gathered, which is most of what streams by; with `words`, of an update that is otherwise
+   * this one. False when it is anything else, which is then told.
+   */
+  more(update: JsonObject, words?: string): boolean;
   /** Undefined when what was told need not be in the log before it goes on. */
   told(update: JsonObject): Promise<void> | undefined;
   /** A call as far as it is known, now that it is asked about. */
@@ -92,15 +97,6 @@ export function createScribe({ sink, log, ...options }: ScribeOptions): Scribe {
     else timer ??= setTimeout(flush, GATHER_MS);
   }
 
-  /** Most of what streams by: a few more words of what is being gathered. */
-  function goesOn(update: JsonObject): boolean {
-    const words = delta && reading.more(update);
-    if (words === undefined || !delta) return false;
-    delta.text += words;
-    if (delta.text.length >= GATHER_CHARS) void flush();
-    return true;
-  }
-
   /** Steps that are more than streamed text, with what must wait for the end of the turn taken out. */
   function record(steps: readonly Step[]): Promise<void> | undefined {
     const now: Step[] = [];
@@ -121,14 +117,20 @@ export function createScribe({ sink, log, ...options }: ScribeOptions): Scribe {
       }
     }
     if (now.length > 0) return write(now);
-    return notTooFar();
+    return ahead > MOST_AHEAD ? writing : undefined;
   }
-
-  const notTooFar = () => (ahead > MOST_AHEAD ? writing : undefined);
 
   return {
     reading,
-    told: (update) => (goesOn(update) ? notTooFar() : record(reading.update(update))),
+    more(update, words) {
+      if (!delta || ahead > MOST_AHEAD) return false;
+      const taken = reading.more(update, words);
+      if (taken === undefined) return false;
+      delta.text += taken;
+      if (delta.text.length >= GATHER_CHARS) void flush();
+      return true;
+    },
+    told: (update) => record(reading.update(update)),
     asked(toolCall) {
       const { call, steps } = reading.asked(toolCall);
       void record(steps);
