@@ -2,16 +2,16 @@
  * Questions to people, as durable things: opened by whoever needs an answer, answered once by whoever may, at any
  * door, in this process or another, before or after a restart. Bound to exactly what would run.
  */
-import type { Action, Actor, Decision } from '../model/actions.ts';
+import type { Action, Decision } from '../model/actions.ts';
 import type { Answer, AskKind, AskRecord, AskState } from '../model/asks.ts';
 import type { EventDraft } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
-import type { AskClosedPayload, ToolRulingPayload } from '../model/payloads.ts';
+import type { AskClosedPayload } from '../model/payloads.ts';
 import type { Task } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
-import { check } from '../model/validate.ts';
 import { isTerminal } from '../model/words.ts';
-import type { At, Clock, Ids, Row, Signer, Store, Unit } from '../ports.ts';
+import type { At, Clock, Ids, Row, Signer, Store } from '../ports.ts';
+import { type AskClosing, createAskClosing, EXPIRED } from './ask-closing.ts';
 import { later } from './clock.ts';
 import { inTask, settle } from './lifecycle.ts';
 import type { Log } from './log.ts';
@@ -58,23 +58,12 @@ export interface Asker {
   readonly withdrawn: AbortSignal | undefined;
 }
 
-/** The message an answer came in: written with it, or not at all. */
-export interface Said {
-  readonly events: readonly EventDraft[];
-  readonly result: Json;
-}
-
 export interface Asks {
   /** Binds an approval to what would run. The same act gives the same digest; anything else gives another. */
   digest(action: Pick<Action, 'actor' | 'tool' | 'server' | 'kind' | 'definition' | 'target' | 'arguments'>): string;
   /** Inside a commit: joins the same question if it is still there, or opens it. */
   raise(at: At, task: Task, run: Run, wanted: Wanted): Raised;
-  answer(
-    actor: Actor,
-    body: { ask_id: string; approved?: boolean; value?: Json; reason?: string },
-    claim?: Pick<Unit, 'idempotency'>,
-    said?: Said,
-  ): Promise<{ record: AskRecord; repeated: boolean; result: Json | undefined }>;
+  answer: AskClosing['answer'];
   /** Closes a question as the record says it was closed. For the bridge itself, never for a door. */
   settle(askId: string, state: Exclude<AskState, 'open'>, by: string, reason?: string, answer?: Json): Promise<boolean>;
   /** Inside a commit: withdraws every open question of a task that is ending. */
@@ -88,6 +77,7 @@ export interface Asks {
 
 export function createAsks(deps: AsksDeps): Asks {
   const { store, log, clock, ids, signer, canonical } = deps;
+  const closing = createAskClosing(store, log);
 
   function digest(action: Parameters<Asks['digest']>[0]): string {
     return signer.mac(
@@ -165,112 +155,14 @@ export function createAsks(deps: AsksDeps): Asks {
     return { ask_id: id, state: 'open', task: settled.task, events, joined: false };
   }
 
-  /** Everything that follows from one question being closed, in one commit. */
-  function close(
-    at: At,
-    ask: AskRecord,
-    state: Exclude<AskState, 'open'>,
-    by: string,
-    reason: string | undefined,
-    answer?: Json,
-  ) {
-    const task = at.get<Task & Row>('task', ask.task_id);
-    const run = at.get<Run>('run', ask.task_id);
-    if (!task) throw new Fault('not_found', `no task ${ask.task_id}`);
-    const events: EventDraft[] = [];
-    const person = state === 'approved' || state === 'denied' || state === 'answered';
-    const place = { ...inTask(task), actor: by };
-    if (person && ask.kind === 'approval') {
-      events.push({
-        ...place,
-        event: 'user.tool_confirmation',
-        payload: {
-          ask_id: ask.id,
-          tool_call_id: ask.tool_call_id,
-          approved: state === 'approved',
-          reason: reason ?? null,
-        },
-      });
-    }
-    if (person && ask.kind === 'input') {
-      events.push({ ...place, event: 'user.input_submitted', payload: { ask_id: ask.id, value: answer ?? null } });
-    }
-    const closed: AskClosedPayload = {
-      ask_id: ask.id,
-      state,
-      by,
-      at: at.now,
-      ...(reason && { reason }),
-      ...(answer !== undefined && { answer }),
-    };
-    events.push({ ...place, event: 'vendor.tollbridge.ask_closed', payload: closed as unknown as JsonObject });
-    if (ask.kind === 'approval') events.push(ruling(place, ask, state, by, reason));
-
-    const asks = (run?.asks ?? []).map((a) => (a.id === ask.id ? { ...a, state } : a));
-    const settled = settle(task, asks, { now: at.now, reason: `question ${ask.id} ${state}`, actor: by });
-    return [...events, ...settled.events];
-  }
-
-  async function settleAsk(
-    askId: string,
-    { state, by, reason, answer }: Omit<AskClosedPayload, 'ask_id' | 'at' | 'reason'> & { reason?: string | undefined },
-    claim: Pick<Unit, 'idempotency'> = {},
-    said: Said = { events: [], result: { id: askId } },
-  ): Promise<{ repeated: boolean; result: Json | undefined }> {
-    const known = await store.get<AskRecord & Row>('ask', askId);
-    if (!known) throw new Fault('not_found', `no question ${askId}`);
-    const { repeated, result } = await log.commit({
-      ...claim,
-      reads: [
-        { object: 'ask', id: askId },
-        { object: 'task', id: known.task_id },
-        { object: 'run', id: known.task_id },
-      ],
-      decide(at) {
-        const ask = at.get<AskRecord & Row>('ask', askId);
-        if (!ask) throw new Fault('not_found', `no question ${askId}`);
-        if (ask.state !== 'open') throw alreadyClosed(ask);
-        const late = ask.expires_at <= at.now;
-        // An answer that comes after its time is an expiry; the person hears so instead of being ignored.
-        if (late && state !== 'expired' && state !== 'canceled') {
-          return { events: close(at, ask, 'expired', 'bridge', EXPIRED), result: said.result };
-        }
-        return { events: [...said.events, ...close(at, ask, state, by, reason, answer)], result: said.result };
-      },
-    });
-    const now = state === 'expired' ? undefined : await store.get<AskRecord & Row>('ask', askId);
-    if (now?.state === 'expired') {
-      throw new Fault('conflict', `question ${askId} expired at ${now.expires_at}`, { details: decided(now) });
-    }
-    return { repeated, result };
-  }
-
   return {
     digest,
     raise,
-    async settle(askId, state, by, reason, answer) {
-      const { repeated } = await settleAsk(askId, { state, by, reason, ...(answer !== undefined && { answer }) });
-      return repeated;
-    },
+    answer: closing.answer,
 
-    async answer(actor, { ask_id, approved, value, reason }, claim, said) {
-      const ask = await store.get<AskRecord & Row>('ask', ask_id);
-      if (!ask) throw new Fault('not_found', `no question ${ask_id}`);
-      if (!mayAnswer(actor, ask)) throw new Fault('permission_denied', `${actor.id} may not answer question ${ask_id}`);
-      const by = actor.id;
-      if (ask.kind === 'approval' && typeof approved !== 'boolean') {
-        throw new Fault('invalid_request', 'say whether it is approved: true or false', { param: '/approved' });
-      }
-      let answer: Parameters<typeof settleAsk>[1];
-      if (approved === false) answer = { state: 'denied', by, reason: reason ?? `${by} said no` };
-      else if (ask.kind === 'approval') answer = { state: 'approved', by, reason };
-      else {
-        if (value === undefined) throw new Fault('invalid_request', 'the answer needs a value', { param: '/value' });
-        if (ask.schema) checkValue(ask.schema, value);
-        answer = { state: 'answered', by, reason, answer: value };
-      }
-      const { repeated, result } = await settleAsk(ask_id, answer, claim, said);
-      return { record: (await store.get<AskRecord & Row>('ask', ask_id)) as AskRecord, repeated, result };
+    async settle(askId, state, by, reason, answer) {
+      const { repeated } = await closing.close(askId, { state, by, reason, ...(answer !== undefined && { answer }) });
+      return repeated;
     },
 
     withdraw(task, run, now, reason) {
@@ -292,11 +184,11 @@ export function createAsks(deps: AsksDeps): Asks {
       if (ask.state !== 'open') return toAnswer(ask);
 
       const timer = whenDue(ask.expires_at, clock, () => {
-        settleAsk(askId, { state: 'expired', by: 'bridge', reason: EXPIRED }).catch(() => {}); // someone was quicker; their answer arrives below
+        closing.close(askId, { state: 'expired', by: 'bridge', reason: EXPIRED }).catch(() => {}); // someone was quicker; their answer arrives below
       });
       const withdrawn = whenAborted(asker?.withdrawn, () => {
         const by = asker?.id ?? 'bridge';
-        settleAsk(askId, { state: 'canceled', by, reason: TAKEN_BACK }).catch(() => {}); // as above
+        closing.close(askId, { state: 'canceled', by, reason: TAKEN_BACK }).catch(() => {}); // as above
       });
       try {
         for await (const event of store.follow({ stream: { of: 'task', id: taskId }, ...(after && { after }) }, over)) {
@@ -331,7 +223,7 @@ export function createAsks(deps: AsksDeps): Asks {
         });
         for (const ask of page) {
           if (ask.expires_at > now) continue;
-          await settleAsk(ask.id, { state: 'expired', by: 'bridge', reason: EXPIRED }).catch(() => {}); // answered meanwhile
+          await closing.close(ask.id, { state: 'expired', by: 'bridge', reason: EXPIRED }).catch(() => {}); // answered meanwhile
           count += 1;
         }
         if (page.length < 200) return count;
@@ -341,50 +233,7 @@ export function createAsks(deps: AsksDeps): Asks {
   };
 }
 
-const EXPIRED = 'nobody answered in time';
 const TAKEN_BACK = 'whoever asked took the question back';
-
-function ruling(
-  place: Pick<EventDraft, 'resource'>,
-  ask: AskRecord,
-  state: AskState,
-  by: string,
-  reason: string | undefined,
-): EventDraft {
-  const codes: Partial<Record<AskState, string>> = { expired: 'approval_timed_out', canceled: 'approval_withdrawn' };
-  const code = codes[state];
-  const payload: ToolRulingPayload = {
-    tool_call_id: ask.tool_call_id,
-    name: String(ask.action.tool ?? ask.action.kind ?? 'action'),
-    by,
-    ask_id: ask.id,
-    ...(reason && { reason }),
-    ...(code && { code }),
-    ...(ask.rule_id && { rule_id: ask.rule_id }),
-  };
-  return {
-    ...place,
-    event: state === 'approved' ? 'tool.approved' : 'tool.denied',
-    payload: payload as unknown as JsonObject,
-  };
-}
-
-/** An agent never answers for a person, and a question may be meant for some people only. */
-function mayAnswer(actor: Actor, ask: AskRecord): boolean {
-  if (actor.kind === 'agent') return false;
-  return ask.to.length === 0 || ask.to.includes(actor.id) || ask.to.some((word) => actor.scopes.includes(word));
-}
-
-function alreadyClosed(ask: AskRecord): Fault {
-  return new Fault('conflict', `question ${ask.id} was already ${ask.state} by ${ask.answered_by ?? 'the bridge'}`, {
-    details: decided(ask),
-  });
-}
-
-/** Who was quicker, for whoever comes second. */
-function decided({ id, state, answered_by, answered_at }: AskRecord): JsonObject {
-  return { ask_id: id, state, decided_by: answered_by, decided_at: answered_at };
-}
 
 function closedFields({ state, by, reason, answer }: AskClosedPayload) {
   return { state, answered_by: by, reason: reason ?? null, answer: answer ?? null };
@@ -403,15 +252,6 @@ function toAnswer(ask: Pick<AskRecord, 'id' | 'state' | 'answered_by' | 'reason'
       return { kind: 'expired', ask_id: ask.id, reason: ask.reason ?? EXPIRED };
     default:
       return { kind: 'canceled', ask_id: ask.id, reason: ask.reason ?? 'the question was withdrawn' };
-  }
-}
-
-/** The asker wrote the schema; one that cannot be read constrains nothing, and the asker gets the value it asked for. */
-function checkValue(schema: JsonObject, value: Json): void {
-  try {
-    check(schema as never, value, 'the answer');
-  } catch (cause) {
-    if (cause instanceof Fault) throw cause;
   }
 }
 

@@ -1,0 +1,199 @@
+/**
+ * How a question is closed, once and in one commit with all that follows from it: by a person who may, by its time, or
+ * by whoever asked. Whoever comes second hears who was quicker.
+ */
+import type { Actor } from '../model/actions.ts';
+import type { AskRecord, AskState } from '../model/asks.ts';
+import type { EventDraft } from '../model/events.ts';
+import { Fault } from '../model/faults.ts';
+import type { AskClosedPayload, ToolRulingPayload } from '../model/payloads.ts';
+import type { Task } from '../model/resources.ts';
+import type { Json, JsonObject } from '../model/schema.ts';
+import { check } from '../model/validate.ts';
+import type { At, Row, Store, Unit } from '../ports.ts';
+import { inTask, settle } from './lifecycle.ts';
+import type { Log } from './log.ts';
+import type { Run } from './rows.ts';
+
+/** The message an answer came in: written with it, or not at all. */
+export interface Said {
+  readonly events: readonly EventDraft[];
+  readonly result: Json;
+}
+
+/** What a question is closed as, by whom, and why. */
+type Closed = Omit<AskClosedPayload, 'ask_id' | 'at' | 'reason'> & { readonly reason?: string | undefined };
+
+export interface AskClosing {
+  close(
+    askId: string,
+    as: Closed,
+    claim?: Pick<Unit, 'idempotency'>,
+    said?: Said,
+  ): Promise<{ repeated: boolean; result: Json | undefined }>;
+  answer(
+    actor: Actor,
+    body: { ask_id: string; approved?: boolean; value?: Json; reason?: string },
+    claim?: Pick<Unit, 'idempotency'>,
+    said?: Said,
+  ): Promise<{ record: AskRecord; repeated: boolean; result: Json | undefined }>;
+}
+
+export function createAskClosing(store: Store, log: Log): AskClosing {
+  async function close(
+    askId: string,
+    { state, by, reason, answer }: Closed,
+    claim: Pick<Unit, 'idempotency'> = {},
+    said: Said = { events: [], result: { id: askId } },
+  ): Promise<{ repeated: boolean; result: Json | undefined }> {
+    const known = await store.get<AskRecord & Row>('ask', askId);
+    if (!known) throw new Fault('not_found', `no question ${askId}`);
+    const { repeated, result } = await log.commit({
+      ...claim,
+      reads: [
+        { object: 'ask', id: askId },
+        { object: 'task', id: known.task_id },
+        { object: 'run', id: known.task_id },
+      ],
+      decide(at) {
+        const ask = at.get<AskRecord & Row>('ask', askId);
+        if (!ask) throw new Fault('not_found', `no question ${askId}`);
+        if (ask.state !== 'open') throw alreadyClosed(ask);
+        const late = ask.expires_at <= at.now;
+        // An answer that comes after its time is an expiry; the person hears so instead of being ignored.
+        if (late && state !== 'expired' && state !== 'canceled') {
+          return { events: closing(at, ask, 'expired', 'bridge', EXPIRED), result: said.result };
+        }
+        return { events: [...said.events, ...closing(at, ask, state, by, reason, answer)], result: said.result };
+      },
+    });
+    const now = state === 'expired' ? undefined : await store.get<AskRecord & Row>('ask', askId);
+    if (now?.state === 'expired') {
+      throw new Fault('conflict', `question ${askId} expired at ${now.expires_at}`, { details: decided(now) });
+    }
+    return { repeated, result };
+  }
+
+  return {
+    close,
+
+    async answer(actor, { ask_id, approved, value, reason }, claim, said) {
+      const ask = await store.get<AskRecord & Row>('ask', ask_id);
+      if (!ask) throw new Fault('not_found', `no question ${ask_id}`);
+      if (!mayAnswer(actor, ask)) throw new Fault('permission_denied', `${actor.id} may not answer question ${ask_id}`);
+      const by = actor.id;
+      if (ask.kind === 'approval' && typeof approved !== 'boolean') {
+        throw new Fault('invalid_request', 'say whether it is approved: true or false', { param: '/approved' });
+      }
+      let answer: Closed;
+      if (approved === false) answer = { state: 'denied', by, reason: reason ?? `${by} said no` };
+      else if (ask.kind === 'approval') answer = { state: 'approved', by, reason };
+      else {
+        if (value === undefined) throw new Fault('invalid_request', 'the answer needs a value', { param: '/value' });
+        if (ask.schema) checkValue(ask.schema, value);
+        answer = { state: 'answered', by, reason, answer: value };
+      }
+      const { repeated, result } = await close(ask_id, answer, claim, said);
+      return { record: (await store.get<AskRecord & Row>('ask', ask_id)) as AskRecord, repeated, result };
+    },
+  };
+}
+
+export const EXPIRED = 'nobody answered in time';
+
+/** Everything that follows from one question being closed, in one commit. */
+function closing(
+  at: At,
+  ask: AskRecord,
+  state: Exclude<AskState, 'open'>,
+  by: string,
+  reason: string | undefined,
+  answer?: Json,
+) {
+  const task = at.get<Task & Row>('task', ask.task_id);
+  const run = at.get<Run>('run', ask.task_id);
+  if (!task) throw new Fault('not_found', `no task ${ask.task_id}`);
+  const events: EventDraft[] = [];
+  const person = state === 'approved' || state === 'denied' || state === 'answered';
+  const place = { ...inTask(task), actor: by };
+  if (person && ask.kind === 'approval') {
+    events.push({
+      ...place,
+      event: 'user.tool_confirmation',
+      payload: {
+        ask_id: ask.id,
+        tool_call_id: ask.tool_call_id,
+        approved: state === 'approved',
+        reason: reason ?? null,
+      },
+    });
+  }
+  if (person && ask.kind === 'input') {
+    events.push({ ...place, event: 'user.input_submitted', payload: { ask_id: ask.id, value: answer ?? null } });
+  }
+  const closed: AskClosedPayload = {
+    ask_id: ask.id,
+    state,
+    by,
+    at: at.now,
+    ...(reason && { reason }),
+    ...(answer !== undefined && { answer }),
+  };
+  events.push({ ...place, event: 'vendor.tollbridge.ask_closed', payload: closed as unknown as JsonObject });
+  if (ask.kind === 'approval') events.push(ruling(place, ask, state, by, reason));
+
+  const asks = (run?.asks ?? []).map((a) => (a.id === ask.id ? { ...a, state } : a));
+  const settled = settle(task, asks, { now: at.now, reason: `question ${ask.id} ${state}`, actor: by });
+  return [...events, ...settled.events];
+}
+
+function ruling(
+  place: Pick<EventDraft, 'resource'>,
+  ask: AskRecord,
+  state: AskState,
+  by: string,
+  reason: string | undefined,
+): EventDraft {
+  const codes: Partial<Record<AskState, string>> = { expired: 'approval_timed_out', canceled: 'approval_withdrawn' };
+  const code = codes[state];
+  const payload: ToolRulingPayload = {
+    tool_call_id: ask.tool_call_id,
+    name: String(ask.action.tool ?? ask.action.kind ?? 'action'),
+    by,
+    ask_id: ask.id,
+    ...(reason && { reason }),
+    ...(code && { code }),
+    ...(ask.rule_id && { rule_id: ask.rule_id }),
+  };
+  return {
+    ...place,
+    event: state === 'approved' ? 'tool.approved' : 'tool.denied',
+    payload: payload as unknown as JsonObject,
+  };
+}
+
+/** An agent never answers for a person, and a question may be meant for some people only. */
+function mayAnswer(actor: Actor, ask: AskRecord): boolean {
+  if (actor.kind === 'agent') return false;
+  return ask.to.length === 0 || ask.to.includes(actor.id) || ask.to.some((word) => actor.scopes.includes(word));
+}
+
+function alreadyClosed(ask: AskRecord): Fault {
+  return new Fault('conflict', `question ${ask.id} was already ${ask.state} by ${ask.answered_by ?? 'the bridge'}`, {
+    details: decided(ask),
+  });
+}
+
+/** Who was quicker, for whoever comes second. */
+function decided({ id, state, answered_by, answered_at }: AskRecord): JsonObject {
+  return { ask_id: id, state, decided_by: answered_by, decided_at: answered_at };
+}
+
+/** The asker wrote the schema; one that cannot be read constrains nothing, and the asker gets the value it asked for. */
+function checkValue(schema: JsonObject, value: Json): void {
+  try {
+    check(schema as never, value, 'the answer');
+  } catch (cause) {
+    if (cause instanceof Fault) throw cause;
+  }
+}
