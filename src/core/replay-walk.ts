@@ -14,13 +14,13 @@ import type { Signer } from '../ports.ts';
 import { type ActsDeps, createActs } from './acts.ts';
 import { type Asks, createAsks } from './asks.ts';
 import type { Context } from './context.ts';
+import { agentActor } from './desk.ts';
 import { inTask, ours } from './lifecycle.ts';
 import { NO_PAST } from './past.ts';
 import type { MarkedLog } from './replay-marks.ts';
 import type { Plan } from './replay-plan.ts';
 import { decisionOn, type Recorded, readRecord } from './replay-record.ts';
 import { isReportable } from './reportable.ts';
-import { agentActor } from './runner.ts';
 import { createSink, openRun, readsOf, whileOpen } from './sink.ts';
 
 export interface WalkDeps extends Context {

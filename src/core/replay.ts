@@ -11,12 +11,12 @@ import type { Json, JsonObject } from '../model/schema.ts';
 import { isTerminal } from '../model/words.ts';
 import type { Row } from '../ports.ts';
 import { accepted, type Handlers, once } from './context.ts';
+import { agentActor } from './desk.ts';
 import type { Endings } from './endings.ts';
 import { inTask, move, ours } from './lifecycle.ts';
 import { markingLog } from './replay-marks.ts';
 import { type Plan, planReplay, type ReplayRequest } from './replay-plan.ts';
 import { liveThrough, type WalkDeps } from './replay-walk.ts';
-import { agentActor } from './runner.ts';
 import { whileOpen } from './sink.ts';
 
 export interface ReplayDeps extends WalkDeps {

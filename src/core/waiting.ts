@@ -16,3 +16,15 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
     else signal.addEventListener('abort', stop, { once: true });
   });
 }
+
+/** A store that is down for a while must not cost a task its end; a restart would find it otherwise. */
+export async function untilWritten<T>(write: () => Promise<T>, closing: AbortSignal): Promise<T> {
+  for (let wait = 100; ; wait = Math.min(wait * 2, 5000)) {
+    try {
+      return await write();
+    } catch (cause) {
+      if (!(cause instanceof Fault && cause.kind === 'unavailable') || closing.aborted) throw cause;
+      await new Promise((resolve) => setTimeout(resolve, wait));
+    }
+  }
+}
