@@ -1,0 +1,24 @@
+/** The one port of the house for every door that speaks HTTP, and who stands before it. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Actor } from '../model/actions.ts';
+
+/** One port for every HTTP door. Host, Origin, size limits and request ids are dealt with before a door sees anything. */
+export interface HttpHost {
+  /** Where it listens, once it does: `http://127.0.0.1:4319`. */
+  readonly url: string;
+  mount(prefix: string, handler: HttpHandler): void;
+  /** WebSocket upgrades whose path it says yes to. The checks above have passed; authentication is the door's. */
+  upgrade(mine: (path: string) => boolean, handler: UpgradeHandler): void;
+}
+
+export type HttpHandler = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  next: (thrown?: unknown) => void,
+) => void;
+
+export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+
+/** Whoever holds this bearer token. Anything wrong with it is `unauthenticated`, never somebody by default. */
+export type Authenticate = (bearer: string | undefined) => Promise<Actor>;

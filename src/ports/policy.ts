@@ -1,0 +1,27 @@
+/** Whoever says what may happen, and how much of it. */
+import type { Action, Actor, Decision } from '../model/actions.ts';
+import type { Quota } from '../model/resources.ts';
+import type { Bridge } from './doors.ts';
+
+export interface PolicyEngine {
+  readonly name: string;
+  decide(action: Action, signal: AbortSignal): Promise<Decision>;
+  /** The same answer at once, where nobody has to be waited for; undefined where somebody has. */
+  judge?(action: Action): Decision | undefined;
+  /** How long it may take over an answer, when that is longer than rules take. */
+  readonly patienceMs?: number;
+  /** For an engine that wants to know how things went: called once, when the house is open. */
+  listen?(bridge: Bridge, actor: Actor): void;
+  close?(): Promise<void>;
+}
+
+/** The arithmetic of quotas, asked once before the work and once more inside the commit that charges it. */
+export interface QuotaRules {
+  /** A refusal when this cost does not fit; undefined when it does. */
+  refuse(quota: Quota, cost: Readonly<Record<string, number>>, now: string): Decision | undefined;
+  charge(
+    quota: Quota,
+    cost: Readonly<Record<string, number>>,
+    now: string,
+  ): { readonly usage: Quota['usage']; readonly reset_at: string | null };
+}
