@@ -2,8 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import { ana, bo } from './support/actors.ts';
 import { scriptedAgent } from './support/agents.ts';
-import { asking, HOUR, outside, SEND } from './support/asking.ts';
+import { asking, HOUR, outside } from './support/asking.ts';
 import { of, states } from './support/house.ts';
+import { SEND } from './support/tools.ts';
 
 describe('time', () => {
   test('nobody answers: the act is denied and says so', async () => {

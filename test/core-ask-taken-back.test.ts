@@ -7,8 +7,9 @@ import type { Answer } from '../src/model/asks.ts';
 import type { ActResult, Sink } from '../src/ports.ts';
 import { ana } from './support/actors.ts';
 import { latch, untilAborted } from './support/agents.ts';
-import { asking, SEND } from './support/asking.ts';
+import { asking } from './support/asking.ts';
 import { of } from './support/house.ts';
+import { SEND } from './support/tools.ts';
 
 describe('whoever asked takes the question back', () => {
   const BACK = 'whoever asked took the question back';

@@ -6,8 +6,9 @@ import { TASK_TRANSITIONS } from '../src/model/words.ts';
 import type { Row } from '../src/ports.ts';
 import { ana, bo } from './support/actors.ts';
 import { latch } from './support/agents.ts';
-import { asking, SEND } from './support/asking.ts';
+import { asking } from './support/asking.ts';
 import { of, says, states } from './support/house.ts';
+import { SEND } from './support/tools.ts';
 
 describe('asking for a value', () => {
   const schema = { type: 'object', required: ['port'], properties: { port: { type: 'integer', minimum: 1 } } };

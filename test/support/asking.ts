@@ -5,9 +5,8 @@ import type { ActResult, Sink } from '../../src/ports.ts';
 import { ana } from './actors.ts';
 import { scriptedAgent } from './agents.ts';
 import { openTestHouse, type TestHouseOptions } from './house.ts';
-import { countingTools } from './tools.ts';
+import { countingTools, SEND } from './tools.ts';
 
-export const SEND: ProposedAction = { kind: 'tool', tool: 'send', tool_call_id: 'c1', arguments: { to: 'bo' } };
 export const HOUR = 60 * 60 * 1000;
 
 /** One agent that sends, in a house without rules: sending is asked about. */
