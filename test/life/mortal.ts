@@ -21,6 +21,9 @@ export type MortalLife = ReturnType<typeof lifeOf> & {
   readonly written: () => number;
 };
 
+/** What is long, slow or dead is seen to be soon. */
+export const settings = { inlineLimit: 300, graceMs: 50, sweepMs: 50 };
+
 export async function openMortal(options: LifeOptions = {}): Promise<MortalLife> {
   const { dir: given, rules = ALLOW_ALL, ...rest } = options;
   const dir = given ?? (await freshDir());
