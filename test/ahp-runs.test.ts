@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { AGENT, openAgent, type Said } from './support/ahp.ts';
+import { createOpenCalls } from '../adapters/ahp/open-calls.ts';
+import { AGENT, event, openAgent, type Said } from './support/ahp.ts';
 
 const RULES = '- { id: tools, when: { kind: tool, tool: [bash, read] }, then: allow }';
 const T = '2026-05-01T00:00:00Z';
@@ -83,6 +84,58 @@ describe('a supervised run', () => {
     await agent.ask('pre_action', call('bash'));
     await agent.harness.left(AGENT);
     expect(await agent.task()).toMatchObject({ status: 'FAILED', failure: { code: 'agent_left' } });
+  });
+});
+
+describe('an agent that never says how its calls went', () => {
+  test('is not waited for without end: what was let through and not seen is written down as that', async () => {
+    const agent = await openAgent({ rules: RULES });
+    for (let n = 0; n < 1_000; n += 100) {
+      const events = Array.from({ length: 100 }, (_, at) => event('pre_action', call('bash', { n: n + at })));
+      const { decisions } = await agent.request('ahp/batch', { events });
+      expect(decisions.every(({ decision }: Said) => decision === 'allow')).toBe(true);
+    }
+    // Still told about: the youngest. Long given up: the first.
+    await agent.tell('post_action', { ...call('bash', { n: 999 }), result: { status: 'success', output: 'late' } });
+    const ends = (await agent.t.all()).filter(({ event }) => event === 'tool.completed' || event === 'tool.failed');
+    expect(ends.length).toBeGreaterThanOrEqual(1_000 - 256);
+    expect(ends[0]?.payload).toMatchObject({
+      status: 'error',
+      code: 'canceled',
+      error: 'it was let through, and its outcome was not seen',
+    });
+    expect(ends.at(-1)?.payload).toMatchObject({ status: 'ok', output: 'late' });
+
+    await agent.tell('session_end', {});
+    const { id } = await agent.task();
+    const [receipt] = (await agent.t.receipts(id)) as Said[];
+    const statuses = receipt.side_effects.tool_calls.map(({ status }: Said) => status);
+    expect(statuses).toEqual([...Array(999).fill('canceled'), 'succeeded']);
+    const gaps: string[] = receipt.metadata.not_reported.filter((gap: string) => gap.startsWith('the outcome of '));
+    const summed = Number(/of (\d+) calls before those/.exec(gaps.at(-1) ?? '')?.[1]);
+    expect(gaps.length - 1 + summed).toBe(999);
+  });
+
+  test('is remembered for a day, and no longer', () => {
+    const calls = createOpenCalls();
+    calls.add('print', { id: 'old', tool: 'bash' }, 0);
+    calls.add('print', { id: 'new', tool: 'bash' }, 1);
+    expect(calls.giveUp(24 * 60 * 60 * 1000)).toEqual([]);
+    expect(calls.giveUp(24 * 60 * 60 * 1000 + 1)).toMatchObject([{ id: 'old' }]);
+    expect(calls.take('print')).toMatchObject({ id: 'new' });
+    expect(calls.size).toBe(0);
+  });
+
+  test('takes up as little room after many calls as after a few', () => {
+    const calls = createOpenCalls();
+    let most = 0;
+    for (let n = 0; n < 10_000; n += 1) {
+      calls.add(`print ${n}`, { id: `call ${n}`, tool: 'bash' }, n);
+      calls.giveUp(n);
+      most = Math.max(most, calls.size);
+    }
+    expect(most).toBe(256);
+    expect(calls.all().at(-1)).toMatchObject({ id: 'call 9999' });
   });
 });
 

@@ -8,6 +8,7 @@ import {
   asFault,
   type Bridge,
   type Deps,
+  type Fact,
   type Json,
   type JsonObject,
   type ProposedAction,
@@ -15,6 +16,7 @@ import {
 import type { AhpSettings } from './config.ts';
 import { Misfit } from './decode.ts';
 import { type Remembered, recall, type Wanted } from './memory.ts';
+import { notSeen } from './open-calls.ts';
 import { inTime } from './patience.ts';
 import { waitForQuota } from './quotas.ts';
 import type { Patience, Question, Rulings } from './rulings.ts';
@@ -76,22 +78,29 @@ export function createDecider({ bridge, runs, rulings, settings, deps }: Decider
     const { run, ruled, call_id } = await ruleOn(event, asker, { action, fingerprint: print });
     if (call_id && (ruled.verdict === 'allow' || ruled.verdict === 'modify')) {
       const ran = ruled.arguments ? fingerprint(call.tool, ruled.arguments) : print;
-      run.open.set(ran, [...(run.open.get(ran) ?? []), { id: call_id, tool: call.tool }]);
+      const now = Date.parse(deps.clock.now());
+      run.open.add(ran, { id: call_id, tool: call.tool }, now);
+      giveUp(run, now);
     }
     const said = toWireGeneric(ruled, rewriteCall(event.payload, call));
     if (said.decision === 'block' && ruled.verdict === 'modify') await calledOff(run, call_id, call.tool);
     return said;
   }
 
+  /** Nobody waits for this: what is not written down now is closed with the task. */
+  function giveUp(run: Run, now: number): void {
+    const unseen = run.open.giveUp(now);
+    if (unseen.length === 0) return;
+    run.unseen += unseen.length;
+    runs
+      .inOrder(run.actor, run, () => report(run, unseen.map(notSeen)))
+      .catch((cause) => deps.log.warn({ err: cause, task: run.taskId }, 'calls without an outcome stay open'));
+  }
+
   /** Cleared in the log, refused on the wire: the log has to hear how it really went. */
   async function calledOff(run: Run, callId: string | undefined, tool: string): Promise<void> {
     if (!callId) return;
-    for (const [print, calls] of run.open) {
-      run.open.set(
-        print,
-        calls.filter(({ id }) => id !== callId),
-      );
-    }
+    run.open.drop(callId);
     const payload = {
       tool_call_id: callId,
       name: tool,
@@ -129,7 +138,7 @@ export function createDecider({ bridge, runs, rulings, settings, deps }: Decider
     return { kind, tool: event.event_type, server: 'ahp', arguments: args, effect, evidence: 'asked', attributes };
   }
 
-  async function report(run: Run, facts: readonly { event: string; payload: JsonObject }[]): Promise<void> {
+  async function report(run: Run, facts: readonly Fact[]): Promise<void> {
     if (facts.length === 0) return;
     await bridge.submit({
       kind: 'task.report',
@@ -276,7 +285,7 @@ export function createDecider({ bridge, runs, rulings, settings, deps }: Decider
     if (event.event_type !== 'pre_action') return;
     const call = readCall(event.payload);
     const run = await runs.open(actor, event, openingOf(event, undefined));
-    const waiting = run.open.get(fingerprint(call.tool, call.arguments))?.at(-1);
+    const waiting = run.open.latest(fingerprint(call.tool, call.arguments));
     if (waiting && (said.decision === 'allow' || said.decision === 'modify'))
       await calledOff(run, waiting.id, call.tool);
   }

@@ -16,6 +16,7 @@ import {
 import type { AhpSettings } from './config.ts';
 import { extOf, openingOf, says } from './decide.ts';
 import { isObject } from './decode.ts';
+import { notSeen, type OpenCall } from './open-calls.ts';
 import { PROTOCOL_NAME, type Run, type Runs } from './runs.ts';
 import { type AhpEvent, fingerprint, readCall, viaOf } from './translate.ts';
 
@@ -75,7 +76,7 @@ export function createObserver({ bridge, runs, settings, deps }: ObserverDeps): 
       const message = text(payload.error_message) ?? text(payload.message) ?? text(payload.error) ?? 'an error';
       const type = text(payload.error_type) ?? 'error';
       const named = readCall(event.payload).tool;
-      const call = named === 'unknown' ? undefined : lastOpen(run, named);
+      const call = named === 'unknown' ? undefined : run.open.takeOnly(named);
       run.failure = message;
       const span = { id: deps.ids.next('span'), kind: 'error', name: type };
       await report(run, event, [
@@ -145,9 +146,10 @@ export function createObserver({ bridge, runs, settings, deps }: ObserverDeps): 
   }
 
   async function finish(run: Run, end: End): Promise<void> {
-    const unreported = [...run.open.values()].flat();
+    const unreported = run.open.all();
+    const given = run.unseen > 0 ? [`the outcome of ${run.unseen} calls before those`] : [];
     const verification = run.verification && { verification: run.verification };
-    const facts = unreported.map((call) => ended(call, { status: 'error', error: UNREPORTED, code: 'canceled' }));
+    const facts = unreported.map(notSeen);
     await runs.end(
       run,
       {
@@ -156,6 +158,7 @@ export function createObserver({ bridge, runs, settings, deps }: ObserverDeps): 
         not_reported: [
           'the work was done by a supervised agent: only what it told is known',
           ...unreported.map(({ tool, id }) => `the outcome of ${tool} (${id})`),
+          ...given,
         ],
       },
       facts,
@@ -273,8 +276,6 @@ export function createObserver({ bridge, runs, settings, deps }: ObserverDeps): 
   };
 }
 
-const UNREPORTED = 'let through, and never reported on';
-
 const LEFT: End = {
   state: 'FAILED',
   failure: { code: 'agent_left', message: 'the agent went away without saying how it ended' },
@@ -290,7 +291,7 @@ function endOf({ failure }: Run): End {
 function callEnded(run: Run, payload: Json, { ids }: Pick<Deps, 'ids'>): Fact[] {
   const { tool, arguments: given, argumentsKey } = readCall(payload);
   const result = resultOf(members(payload));
-  const paired = argumentsKey ? takeOpen(run, fingerprint(tool, given)) : lastOpen(run, tool);
+  const paired = argumentsKey ? run.open.take(fingerprint(tool, given)) : run.open.takeOnly(tool);
   if (paired) return [ended(paired, result)];
   const id = ids.next('call');
   const requested = {
@@ -304,27 +305,10 @@ function callEnded(run: Run, payload: Json, { ids }: Pick<Deps, 'ids'>): Fact[] 
   return [{ event: 'tool.requested', payload: requested }, ended({ id, tool }, result)];
 }
 
-type OpenCall = { readonly id: string; readonly tool: string };
-
-function takeOpen(run: Run, print: string): OpenCall | undefined {
-  const [first, ...rest] = run.open.get(print) ?? [];
-  if (rest.length > 0) run.open.set(print, rest);
-  else run.open.delete(print);
-  return first;
-}
-
-/** By name alone, and only when that leaves no doubt which call is meant. */
-function lastOpen(run: Run, tool: string): OpenCall | undefined {
-  const prints = [...run.open].filter(([, calls]) => calls.some((call) => tool === 'unknown' || call.tool === tool));
-  const [only] = prints;
-  return prints.length === 1 && only?.[1].length === 1 ? takeOpen(run, only[0]) : undefined;
-}
-
 interface Result {
   readonly status: 'ok' | 'error';
   readonly output?: Json;
   readonly error?: string;
-  readonly code?: string;
 }
 
 function ended({ id, tool }: OpenCall, result: Result): Fact {

@@ -17,7 +17,7 @@ import {
   type Row,
 } from '../../src/index.ts';
 import { pause, type Wait } from './patience.ts';
-import type { Run } from './runs.ts';
+import type { Asked, Run } from './runs.ts';
 import { type Ruled, ruledBy } from './translate.ts';
 
 export interface Patience {
@@ -47,6 +47,8 @@ export interface Rulings {
 }
 
 const LOOK_MS = 100;
+/** Questions of one run that a repeat can still join. */
+const MOST_ASKED = 1_000;
 type State = AskRecord['state'];
 
 export function createRulings(bridge: Bridge, ids: Ids): Rulings {
@@ -97,8 +99,8 @@ export function createRulings(bridge: Bridge, ids: Ids): Rulings {
         if (fingerprint && run.asked.get(fingerprint) === before) run.asked.delete(fingerprint);
         return { ruled: ruledBy(first.decision), call_id: callId, ...valueIn(first.answer) };
       }
-      const asked = before ?? { call_id: callId ?? '', ask_id: askId, taken: false };
-      if (fingerprint && !before) run.asked.set(fingerprint, asked);
+      const asked: Asked = before ?? { call_id: callId ?? '', ask_id: askId, taken: false };
+      if (fingerprint && !before) remember(run, fingerprint, asked);
       const waiting: Answered = { ruled: { ...ruledBy(first.decision), ask_id: askId }, call_id: callId };
       if (!patience.hold) return waiting;
       const closed = await untilClosed(actor, askId, patience.until.signal);
@@ -115,6 +117,13 @@ export function createRulings(bridge: Bridge, ids: Ids): Rulings {
         return { ruled: { verdict: 'block', reason: closed.reason ?? 'not approved' }, call_id: callId };
       }
     }
+  }
+
+  /** What was forgotten is asked anew, which is never a yes. */
+  function remember({ asked }: Run, fingerprint: string, question: Asked): void {
+    asked.set(fingerprint, question);
+    const [oldest] = asked.keys();
+    if (asked.size > MOST_ASKED && oldest !== undefined) asked.delete(oldest);
   }
 
   async function untilClosed(actor: Actor, askId: string, signal: AbortSignal) {

@@ -19,6 +19,7 @@ import {
   type Workspace,
 } from '../../src/index.ts';
 import type { AhpSettings } from './config.ts';
+import { createOpenCalls, type OpenCalls } from './open-calls.ts';
 
 export interface Place {
   readonly session_id: string;
@@ -39,8 +40,10 @@ export interface Run extends Place {
   readonly taskId: string;
   readonly sessionId: string;
   runId: string | undefined;
-  /** Calls that were let through and have no result yet, by fingerprint, oldest first. */
-  readonly open: Map<string, { readonly id: string; readonly tool: string }[]>;
+  /** Calls that were let through and have no result yet. */
+  readonly open: OpenCalls;
+  /** How many of them were given up. */
+  unseen: number;
   readonly asked: Map<string, Asked>;
   /** No question stands that this process does not know of; false until someone looks, who may be waited for. */
   asksKnown: boolean | Promise<void>;
@@ -184,7 +187,8 @@ export function createRuns(bridge: Bridge, settings: AhpSettings, deps: Pick<Dep
       taskId,
       sessionId,
       runId: undefined,
-      open: new Map(),
+      open: createOpenCalls(),
+      unseen: 0,
       asked: new Map(),
       asksKnown: !found,
       prompts: found ? 1 : 0,
