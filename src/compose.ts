@@ -14,7 +14,7 @@ import type { JsonObject } from './model/schema.ts';
 import { createPolicyChain } from './policy/chain.ts';
 import type { Sources } from './policy/load.ts';
 import { createPersonaEngine } from './policy/persona.ts';
-import { charge, createQuotaEngine } from './policy/quota.ts';
+import { budgetOf, charge, createQuotaEngine } from './policy/quota.ts';
 import { createReloadablePolicy, type PolicyChange, type ReloadablePolicy } from './policy/reload.ts';
 import type {
   AgentBackend,
@@ -184,6 +184,7 @@ const quotaRules: QuotaRules = {
     return decision.verdict === 'allow' ? undefined : decision;
   },
   charge,
+  budget: budgetOf,
 };
 
 /** Every change leaves a trace: what is in force now, or what was refused and why. Opening the house again is no change. */

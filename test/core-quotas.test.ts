@@ -396,3 +396,25 @@ test('a quota that is withdrawn does not lift its limit: what acts is asked abou
   await t.until(task.id);
   expect(results[0]).toMatchObject({ kind: 'refused' });
 });
+
+describe('on the receipt', () => {
+  test('stands how far the work might have gone: of each limit the least that is enforced', async () => {
+    const { t, quota: wide } = await limited({ usd_micros: 2_500_000, tool_calls: 9, tokens: 100, tasks: 4 });
+    const tight = await newQuota(t, { tool_calls: 3, output_tokens: 70 });
+    const room = await t.room({ workspace: { quota_id: wide }, persona: { quota_id: tight } });
+    const task = await room.task();
+    await t.house.idle();
+    const [receipt] = await t.receipts(task.id);
+    expect(receipt?.autonomy_budget.limit).toEqual({ usd: 2.5, tool_calls: 3, output_tokens: 70 });
+  });
+
+  test('stands no limit where none is enforced', async () => {
+    const { t, room } = await limited({ tool_calls: 9 }, undefined, {
+      quota: { hard_limit: false, soft_limit: true },
+    });
+    const task = await room.task();
+    await t.house.idle();
+    const [receipt] = await t.receipts(task.id);
+    expect(receipt?.autonomy_budget).not.toHaveProperty('limit');
+  });
+});

@@ -170,7 +170,7 @@ export function createCore(deps: CoreDeps): Core {
     quotas: deps.quotas,
     logger,
   });
-  endings = createEndings({ ...context, asks, issuer, logger, defaultTier: settings.defaultTier });
+  endings = createEndings({ ...context, asks, issuer, logger, quotas: deps.quotas, defaultTier: settings.defaultTier });
   const shared = {
     ...context,
     acts,

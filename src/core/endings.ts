@@ -6,10 +6,22 @@
 import type { End } from '../model/commands.ts';
 import type { CoreEvent, Cursor, EventDraft } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
-import type { Artifact, Failure, Outcome, Persona, Task, Workspace } from '../model/resources.ts';
+import type { Artifact, Failure, Outcome, Persona, Quota, Task, Workspace } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import { type AutonomyTier, isTerminal } from '../model/words.ts';
-import type { Account, At, Draft, Ids, Logger, ReceiptIssuer, ReplayClaim, Row, Store } from '../ports.ts';
+import type {
+  Account,
+  At,
+  Draft,
+  Ids,
+  Logger,
+  QuotaRules,
+  ReceiptClaim,
+  ReceiptIssuer,
+  ReplayClaim,
+  Row,
+  Store,
+} from '../ports.ts';
 import type { Asks } from './asks.ts';
 import { inTask, move, ours, outcomeState } from './lifecycle.ts';
 import type { Log } from './log.ts';
@@ -23,6 +35,7 @@ export interface EndingsDeps {
   readonly issuer: ReceiptIssuer;
   readonly ids: Ids;
   readonly logger: Logger;
+  readonly quotas: Pick<QuotaRules, 'budget'>;
   readonly defaultTier: AutonomyTier;
 }
 
@@ -95,6 +108,10 @@ export function createEndings(deps: EndingsDeps): Endings {
       known.persona_id ? store.get<Persona & Row>('persona', known.persona_id) : undefined,
       store.get<Workspace & Row>('workspace', known.workspace_id),
     ]);
+    // A replay spends nothing, so nothing limits it.
+    const budget = options.replay
+      ? undefined
+      : await budgetFor([persona?.quota_id, workspace?.quota_id, known.quota_id]);
 
     for (let tries = 0; ; tries += 1) {
       readUp();
@@ -102,13 +119,20 @@ export function createEndings(deps: EndingsDeps): Endings {
       const book = (tries === 0 && books.get(taskId)) || (await catchUp(taskId));
       try {
         const { files } = book;
-        const facts = { persona, workspace, files, artifacts: files ? await filesOf(taskId) : [] };
+        const facts = { persona, workspace, budget, files, artifacts: files ? await filesOf(taskId) : [] };
         return await tryFinish(taskId, end, options, book, facts, tries);
       } catch (cause) {
         if (cause instanceof Stale && tries < MOST_TRIES) continue;
         throw cause;
       }
     }
+  }
+
+  async function budgetFor(ids: readonly (string | null | undefined)[]): Promise<Known['budget']> {
+    const named = new Set(ids.filter((id) => typeof id === 'string'));
+    if (named.size === 0) return undefined;
+    const found = await Promise.all([...named].map((id) => store.get<Quota & Row>('quota', id)));
+    return deps.quotas.budget(found.filter((quota) => quota !== undefined));
   }
 
   async function filesOf(taskId: string): Promise<readonly Artifact[]> {
@@ -239,6 +263,7 @@ export function createEndings(deps: EndingsDeps): Endings {
                   final_state: outcomeState(end.state),
                   times: { ...times, issued_at: options.replay ? times.completed_at : at.now },
                   tiers,
+                  ...(facts.budget && { budget_limit: facts.budget }),
                   last: before,
                   ...(facts.workspace?.tenant_id && { tenant_id: facts.workspace.tenant_id }),
                   ...(end.not_reported && { not_reported: log.clean(end.not_reported) }),
@@ -280,6 +305,7 @@ export function createEndings(deps: EndingsDeps): Endings {
 interface Known {
   readonly persona: Persona | undefined;
   readonly workspace: Workspace | undefined;
+  readonly budget: ReceiptClaim['budget_limit'];
   readonly files: boolean;
   readonly artifacts: readonly Artifact[];
 }

@@ -35,7 +35,7 @@ export interface RulingDeps {
   readonly gate: Gate;
   readonly asks: Asks;
   readonly tools: Tools;
-  readonly quotas: QuotaRules;
+  readonly quotas: Pick<QuotaRules, 'refuse' | 'charge'>;
   readonly clock: Clock;
   /** How often a deferred act is asked about again before it is refused. */
   readonly deferTries: number;

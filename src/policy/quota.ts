@@ -3,6 +3,7 @@
  * engine only says early what that commit would say. It refuses to take a number nobody knows for zero.
  */
 import type { Decision } from '../model/actions.ts';
+import type { Receipt } from '../model/receipt.ts';
 import type { Quota } from '../model/resources.ts';
 import type { Clock } from '../ports.ts';
 import { noObjection, type PureEngine, pureEngine, stricter } from './engine.ts';
@@ -73,6 +74,28 @@ export function freshUsage(limits: Amounts): Record<string, number> {
   return Object.fromEntries(Object.keys(limits).map((key) => [key, 0]));
 }
 
+/**
+ * How far work under these quotas may go, in a receipt's words: of each limit that is enforced the least. A limit on tokens
+ * of either kind has no place there, and one nobody can count by says nothing. Undefined: no limit of this kind applies.
+ */
+export function budgetOf(quotas: readonly Pick<Quota, 'limits' | 'hard_limit' | 'soft_limit'>[]): Budget | undefined {
+  const budget: Record<string, number> = {};
+  const atMost = (name: string, most: number) => {
+    budget[name] = Math.min(budget[name] ?? most, most);
+  };
+  for (const quota of quotas.filter((each) => !isSoft(each))) {
+    for (const name of BUDGETED) {
+      const limit = known(quota.limits, name);
+      if (limit !== undefined) atMost(name, name === 'usd' ? limit : Math.floor(limit));
+    }
+    const micros = known(quota.limits, 'usd_micros');
+    if (micros !== undefined) atMost('usd', Math.floor(micros) / 1_000_000);
+  }
+  return Object.keys(budget).length > 0 ? budget : undefined;
+}
+const BUDGETED = ['usd', 'input_tokens', 'output_tokens', 'tool_calls', 'wall_time_ms'] as const;
+type Budget = NonNullable<Receipt['autonomy_budget']['limit']>;
+
 export function createQuotaEngine({ clock }: { readonly clock: Clock }): PureEngine {
   return pureEngine(NAME, (action) => {
     const quotas = action.quotas;
@@ -114,7 +137,7 @@ function sentence({ kind, quota_id, limit, allowed, used, cost, retry_after_ms }
 }
 
 /** A quota is hard unless it says that it is only soft. */
-function isSoft(quota: Quota): boolean {
+function isSoft(quota: Pick<Quota, 'hard_limit' | 'soft_limit'>): boolean {
   return quota.hard_limit !== true && (quota.soft_limit === true || quota.hard_limit === false);
 }
 

@@ -1,5 +1,6 @@
 /** Whoever says what may happen, and how much of it. */
 import type { Action, Actor, Decision } from '../model/actions.ts';
+import type { Receipt } from '../model/receipt.ts';
 import type { Quota } from '../model/resources.ts';
 import type { Bridge } from './doors.ts';
 
@@ -24,4 +25,6 @@ export interface QuotaRules {
     cost: Readonly<Record<string, number>>,
     now: string,
   ): { readonly usage: Quota['usage']; readonly reset_at: string | null };
+  /** How far work under these quotas may go, as a receipt tells it; undefined when none of them says. */
+  budget(quotas: readonly Quota[]): Receipt['autonomy_budget']['limit'];
 }

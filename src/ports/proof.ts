@@ -35,6 +35,7 @@ export interface ReceiptClaim {
   };
   readonly tenant_id?: string;
   readonly tiers: { readonly start: string; readonly end: string };
+  readonly budget_limit?: NonNullable<Receipt['autonomy_budget']['limit']>;
   readonly not_reported?: readonly string[];
   readonly still_running?: boolean;
   readonly interrupted?: boolean;

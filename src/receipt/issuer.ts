@@ -48,6 +48,7 @@ function createAccount({ signer, issuer, source }: IssuerOptions): Account {
       issuer: replay ? issuer : { ...issuer, public_key_id: signer.keyId },
       ...(claim.tenant_id && { identifiers: { tenant_id: claim.tenant_id } }),
       trust: trustOf(claim, full),
+      ...(claim.budget_limit && { budget_limit: claim.budget_limit }),
       replay_input: replay ? replayed(replay) : replayInput(full, task.id),
       ...(replay && {
         deltas: replay.deltas,
