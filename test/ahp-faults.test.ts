@@ -173,6 +173,51 @@ test('a question too long or too deep to read is refused in its own words, and n
   ]);
 });
 
+test('a question that holds what cannot be written down is refused, whatever order it is written in', async () => {
+  const agent = await openAgent({ rules: RULES });
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  const serving = serveLines(agent.harness, { input, output }, { actor: AGENT, log: QUIET, limit: 4000 });
+  const ask = (type: string, payload: string, more = '"id":"q",') =>
+    `{"method":"ahp/event",${more}"params":{"event_type":"${type}","session_id":"s","agent_id":"a","timestamp":"t","depth":0,"payload":${payload}},"jsonrpc":"2.0"}`;
+  for (const line of [
+    ask('pre_action', '{"tool":"bash","arguments":{"text":"cut \\ud83d"}}'),
+    ask('idle', '{"idle_duration_ms":1e999,"idle_reason":"r"}'),
+    ask('post_action', '"\\ud83d"'),
+    ask('pre_action', '"\\ud83d"', ''),
+    ask('pre_action', '"\\ud83d'),
+  ])
+    input.write(`${line}\n`);
+  input.end();
+  await serving;
+  expect(framesIn(output)).toEqual([
+    { jsonrpc: '2.0', id: 'q', result: { decision: 'block', reason: 'a text holds half of a character' } },
+    { jsonrpc: '2.0', id: 'q', result: { decision: 'defer', reason: 'a number is too large', retry_after_ms: 60_000 } },
+  ]);
+});
+
+test('an id is answered as it was written, however large a number it is', async () => {
+  const agent = await openAgent({ rules: RULES });
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  const serving = serveLines(agent.harness, { input, output }, { actor: AGENT, log: QUIET, limit: 4000 });
+  const params = JSON.stringify(event('pre_action', bash));
+  const ids = ['9007199254740993', '-9223372036854775808', '18446744073709551615'];
+  for (const id of ids) input.write(`{"jsonrpc":"2.0","id":${id},"method":"ahp/event","params":${params}}\n`);
+  input.end();
+  await serving;
+  const said = String(output.read()).trim().split('\n');
+  expect(said.map((line) => /"id":(-?\d+)/.exec(line)?.[1]).toSorted()).toEqual(ids.toSorted());
+  for (const line of said) expect(JSON.parse(line)).toMatchObject({ jsonrpc: '2.0', result: { decision: 'allow' } });
+});
+
+test('a delay that no reader could hold is told as one it can', async () => {
+  const agent = await openAgent({ rules: RULES });
+  const limits = { session_id: 's', limit_type: 'llm_token_limit', retry_after_ms: 2 ** 64, current_usage: 'all' };
+  expect(await agent.ask('rate_limit', limits)).toEqual({
+    decision: 'retry',
+    retry_after_ms: Number.MAX_SAFE_INTEGER,
+  });
+});
+
 test('what is kept of a connection to answer repeats alike has a bound', async () => {
   const agent = await openAgent({ rules: RULES });
   const [input, output] = [new PassThrough(), new PassThrough()];

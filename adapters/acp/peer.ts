@@ -4,8 +4,8 @@
  */
 import { asFault, type Json, type JsonObject, type Logger } from '../../src/index.ts';
 import { createPending } from '../../src/wire/json-rpc.ts';
+import { rawIdOf } from '../../src/wire/raw-id.ts';
 import { parseFrame } from './frame.ts';
-import { rawIdOf } from './raw-id.ts';
 import { objectOf } from './shapes.ts';
 import { toWireError, type WireError } from './translate.ts';
 

@@ -21,7 +21,7 @@ import { listenUnix } from '../../src/wire/unix-socket.ts';
 import { createSocketServer } from '../../src/wire/websocket.ts';
 import type { AhpSettings } from './config.ts';
 import { createHarness, type Harness } from './harness.ts';
-import { converse, JSON_BOUNDS, serveLines } from './streams.ts';
+import { converse, JSON_BOUNDS, serveLines, spelled } from './streams.ts';
 
 export function ahpDoor(settings: AhpSettings, deps: Deps): FrontDoor {
   return {
@@ -90,7 +90,7 @@ export async function openHarnessDoor(harness: Harness, settings: AhpSettings, d
     const outcome = await harness.receive(message, { actor, gone: gone.signal });
     switch (outcome.kind) {
       case 'reply':
-        return answer(response, 200, outcome.response);
+        return answerIn(response, 200, spelled(outcome.response, bytes));
       case 'taken':
         response.writeHead(204);
         response.end();
@@ -181,7 +181,10 @@ function credentialIn(query: string): string | undefined {
 }
 
 function answer(response: ServerResponse, status: number, body: JsonObject): void {
-  const text = JSON.stringify(body);
+  answerIn(response, status, JSON.stringify(body));
+}
+
+function answerIn(response: ServerResponse, status: number, text: string): void {
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) });
   response.end(text);
 }

@@ -6,9 +6,10 @@ import type { Readable, Writable } from 'node:stream';
 import { type Actor, asFault, type JsonObject, type Logger } from '../../src/index.ts';
 import { type JsonBounds, parseJsonText } from '../../src/wire/body.ts';
 import { lineWriter, readLines } from '../../src/wire/ndjson.ts';
+import { rawIdOf } from '../../src/wire/raw-id.ts';
 import type { Caller, Harness } from './harness.ts';
 import { manyMayListen, wait } from './patience.ts';
-import { refuseUnread } from './unread.ts';
+import { refuseDamaged, refuseUnread } from './unread.ts';
 
 export interface Conversation {
   /** Resolves once the text is dealt with. */
@@ -77,7 +78,11 @@ export function converse(harness: Harness, options: ConversationOptions): Conver
   async function passOver(head: string, why: string): Promise<void> {
     log.warn({ why }, 'a message was not read');
     const refusal = refuseUnread(head, why);
-    if (refusal && !gone.aborted) await send(JSON.stringify(refusal));
+    await reply(head, refusal);
+  }
+
+  async function reply(text: string, response: JsonObject | undefined): Promise<void> {
+    if (response && !gone.aborted) await send(spelled(response, text));
   }
 
   return {
@@ -90,14 +95,21 @@ export function converse(harness: Harness, options: ConversationOptions): Conver
         const why = cause instanceof Error ? cause.message : 'unreadable';
         if (asFault(cause).kind === 'payload_too_large') return await passOver(text, why);
         log.warn({ why }, 'a message was dropped');
-        return;
+        return await reply(text, refuseDamaged(text, why));
       }
       const { id } = (message ?? {}) as { id?: unknown };
       const named = typeof id === 'string' || typeof id === 'number';
       const response = await (named ? remember(id, text, message) : answer(message));
-      if (response && !gone.aborted) await send(JSON.stringify(response));
+      await reply(text, response);
     },
   };
+}
+
+/** An answer under the id as it was asked: a number too large to be held exactly is taken from the text it came in. */
+export function spelled(response: JsonObject, asked: string | Buffer): string {
+  const { id, ...said } = response;
+  if (typeof id !== 'number' || Number.isSafeInteger(id)) return JSON.stringify(response);
+  return `{"id":${rawIdOf(asked.toString(), id)},${JSON.stringify(said).slice(1)}`;
 }
 
 function isFinal(response: JsonObject | undefined): boolean {

@@ -170,7 +170,7 @@ export function toWireGeneric(ruled: Ruled, rewrite: Rewrite): JsonObject {
     case 'block':
       return { decision: word, reason: ruled.reason, ...metadata };
     case 'defer':
-      return { decision: word, retry_after_ms: Math.round(ruled.retry_after_ms ?? 1000), reason: ruled.reason };
+      return { decision: word, retry_after_ms: inMs(ruled.retry_after_ms ?? 1000), reason: ruled.reason };
     case 'escalate':
       return {
         decision: word,
@@ -186,9 +186,9 @@ export function toWireRefusal(family: Family, ruled: Ruled): JsonObject {
   switch (family) {
     case 'idle':
       // Some agents read this with the generic reader, which wants to know when to come back.
-      return { decision: word, reason: ruled.reason, retry_after_ms: Math.round(ruled.retry_after_ms ?? 60_000) };
+      return { decision: word, reason: ruled.reason, retry_after_ms: inMs(ruled.retry_after_ms ?? 60_000) };
     case 'rate_limit':
-      if (word === 'retry') return { decision: word, retry_after_ms: Math.round(ruled.retry_after_ms ?? 1000) };
+      if (word === 'retry') return { decision: word, retry_after_ms: inMs(ruled.retry_after_ms ?? 1000) };
       return word === 'queue' ? { decision: word } : { decision: word, reason: ruled.reason };
     case 'confirmation':
       return word === 'escalate' ? { decision: word } : { decision: 'reject', reason: ruled.reason };
@@ -197,6 +197,11 @@ export function toWireRefusal(family: Family, ruled: Ruled): JsonObject {
     default:
       return { decision: 'block', reason: ruled.reason, ...(ruled.metadata && metadataIn(family, ruled)) };
   }
+}
+
+/** Readers want whole milliseconds that fit; the largest a wire can carry is rounded up here to one that does not. */
+function inMs(delay: number): number {
+  return Math.min(Math.round(delay), Number.MAX_SAFE_INTEGER);
 }
 
 function metadataIn(family: Family, { metadata }: Ruled): JsonObject {

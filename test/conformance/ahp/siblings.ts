@@ -5,54 +5,22 @@
  */
 import type { Check } from '../run.ts';
 import { equal, expectAnswer } from './compare.ts';
+import { details } from './details.ts';
+import {
+  ALL,
+  allow,
+  asked,
+  BATCHED,
+  CONTRACTS,
+  error,
+  event,
+  type Frame,
+  request,
+  type Sibling,
+  TOLD,
+  TYPED,
+} from './frames.ts';
 import { KEY, type Peer } from './house.ts';
-
-// biome-ignore lint/suspicious/noExplicitAny: frames are looked into freely
-type Frame = any;
-
-const GENERIC = ['pre_action', 'pre_prompt'];
-const TYPED: Readonly<Record<string, Frame>> = {
-  idle: { idle_duration_ms: 1, idle_reason: 'r' },
-  intent_detection: { session_id: 's', prompt: 'where is main?', workspace: '/w' },
-  context_perception: {
-    session_id: 's',
-    intent: 'locate',
-    target: { location: { path: 'src', location_type: 'directory' } },
-    context: { workspace: '/w' },
-  },
-  memory_recall: { session_id: 's', query: 'q', memory_type: 'any', max_results: 3, working_directory: '/w' },
-  planning: { session_id: 's', task_description: 't', available_strategies: ['none'] },
-  reasoning: { session_id: 's', reasoning_type: 're_act', problem_statement: 'p' },
-  rate_limit: { session_id: 's', limit_type: 'llm_token_limit', retry_after_ms: 5, current_usage: 'u' },
-  confirmation: { session_id: 's', confirmation_type: 'user_confirm', message: 'm' },
-};
-const TAXONOMY = ['handshake', 'query'];
-const run = { run_id: 'sibling-run', session_id: 's', updated_at: 't' };
-const CONTRACTS: Readonly<Record<string, Frame>> = {
-  run_lifecycle: { ...run, status: 'executing' },
-  task_list: { ...run, tasks: [] },
-  verification: { ...run, status: 'running' },
-};
-const TOLD = ['post_action', 'post_response', 'session_start', 'error', 'heartbeat', 'success', 'session_end'];
-const BATCHED = [...GENERIC, ...TOLD, ...Object.keys(CONTRACTS)];
-const ALL = [...GENERIC, ...Object.keys(TYPED), ...TAXONOMY, ...Object.keys(CONTRACTS), ...TOLD];
-
-interface Sibling {
-  readonly name: string;
-  readonly sent: Frame;
-  /** What the reference says: a result, an error, or nothing. */
-  readonly said: Frame;
-}
-
-function event(type: string, more: Frame = {}): Frame {
-  const payload = TYPED[type] ?? CONTRACTS[type] ?? { tool_name: 'bash', arguments: { command: 'ls' } };
-  return { event_type: type, session_id: 'sib', agent_id: 'a', timestamp: 't', depth: 0, payload, ...more };
-}
-
-const error = (code: number) => ({ error: { code, message: 'm' } });
-const allow = { result: { decision: 'allow' } };
-const request = (method: string, params: Frame, id: Frame = 'q') => ({ jsonrpc: '2.0', id, method, params });
-const asked = (params: Frame) => request('ahp/event', params);
 
 /** An event that decodes, in the order the reference looks at it. */
 function saidTo(type: string, depth = 0, broken = false): Frame {
@@ -225,6 +193,16 @@ function* envelopes(): Generator<Sibling> {
   yield { name: 'strange names', sent: asked({ ...good, ...strange }), said: allow };
   yield { name: 'an event type as a key', sent: asked({ ...good, event_type: { pre_action: null } }), said: allow };
   yield { name: 'a payload 120 deep', sent: asked({ ...good, payload: nested(120) }), said: allow };
+  yield {
+    name: 'a payload cut in the middle of a character',
+    sent: asked({ ...good, payload: 'x\ud83d' }),
+    said: undefined,
+  };
+  yield {
+    name: 'a payload with a member cut',
+    sent: asked(event('idle', { payload: { '\udc00': 1 } })),
+    said: undefined,
+  };
   yield { name: 'a payload 200 deep', sent: asked({ ...good, payload: nested(200) }), said: undefined };
 }
 
@@ -232,7 +210,7 @@ function nested(depth: number): Frame {
   return depth === 0 ? {} : { a: nested(depth - 1) };
 }
 
-const SIBLINGS = [requests, handshakes, batches, envelopes];
+const SIBLINGS = [requests, handshakes, batches, envelopes, details];
 
 export function* siblingChecks(peer: Peer): Generator<Check> {
   for (const family of SIBLINGS) {

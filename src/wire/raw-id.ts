@@ -2,7 +2,7 @@
  * The text of a request's id. A number beyond what a double can hold is another number once it was parsed, and an answer
  * under that one would never be heard.
  */
-import type { Json } from '../../src/index.ts';
+import type { Json } from '../model/schema.ts';
 
 export function rawIdOf(text: string, parsed: Json): string {
   if (typeof parsed !== 'number' || Number.isSafeInteger(parsed)) return JSON.stringify(parsed);
