@@ -2,10 +2,13 @@
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
+import type { ToolResult } from '../src/model/actions.ts';
 import { openEditor } from './support/acp-client.ts';
 import { openAgentHouse } from './support/acp-house.ts';
 import { ana } from './support/actors.ts';
+import { latch } from './support/agents.ts';
 import { of } from './support/house.ts';
+import { countingTools } from './support/tools.ts';
 
 const say = (text: string) => ({ say: text });
 
@@ -144,6 +147,40 @@ test('a question about its work that came through another door is waited for, an
   await at.t.answer(ask!.id, { approved: true });
   expect((await proposed).decision?.verdict).toBe('allow');
   expect((await at.t.until(task.id)).failure?.message).toContain('has not said a word');
+});
+
+describe('a call it made through another door', () => {
+  async function hanging() {
+    const at = await openAgentHouse({
+      rules: '- { id: slow, when: { tool: slow }, then: allow }',
+      config: { timeouts: { stall_ms: 200, grace_ms: 50 } },
+    });
+    const task = await at.task([{ hang: true }]);
+    await at.t.seen(task.id, 'vendor.acp.connected');
+    const done = latch<ToolResult>();
+    const run = () => done.promise;
+    const other = await at.t.second({ agents: [], tools: [countingTools({ slow: { run } })] });
+    const action = { kind: 'tool', tool: 'slow', tool_call_id: 'c1' } as const;
+    const called = other.send('tool.call', { task_id: task.id, action });
+    called.catch(() => {});
+    await at.t.seen(task.id, 'tool.requested');
+    await new Promise((resolve) => setTimeout(resolve, 800));
+    expect(await at.t.bridge.view(ana, 'task', task.id)).toMatchObject({ status: 'WORKING' });
+    return { at, task, done, other, called };
+  }
+
+  test('is no silence while it runs, and silence after it is a stall', async () => {
+    const { at, task, done, called } = await hanging();
+    done.open({ status: 'ok', output: 'done' });
+    expect((await called).act).toMatchObject({ kind: 'done' });
+    expect((await at.t.until(task.id)).failure?.message).toContain('has not said a word');
+  });
+
+  test('is silence once the process that ran it is gone', async () => {
+    const { at, task, other } = await hanging();
+    await other.close();
+    expect((await at.t.until(task.id)).failure?.message).toContain('has not said a word');
+  });
 });
 
 test.each([

@@ -1,8 +1,11 @@
 /** An agent that falls silent in the middle of a turn is noticed; one that waits for somebody is not an agent that hangs. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import type { ToolResult } from '../src/model/actions.ts';
 import { CWD, OPTIONS, openStage, picks, type Stage, text, update } from './support/acp-relay.ts';
+import { latch } from './support/agents.ts';
 import { of } from './support/house.ts';
+import { countingTools } from './support/tools.ts';
 
 const STALL_MS = 120;
 const WHY = 'the agent bot has not said a word for 0.1 seconds';
@@ -102,6 +105,44 @@ test('a question about the turn that came another way is waited for, too', async
   stage.editor.say({ id: dialog.id, result: { outcome: { outcome: 'selected', optionId: 'approve' } } });
   expect((await proposed).decision?.verdict).toBe('allow');
   expect((await turn).error?.message).toBe(WHY);
+});
+
+describe('a call of its that runs in another process', () => {
+  const ALLOW =
+    '[{ id: slow, when: { tool: slow }, then: allow }, { id: mail, when: { tool: mail }, then: ask, say: a person decides }]';
+
+  /** Another process of ours, where the agent has called a tool that takes for ever. */
+  async function calledElsewhere(tool: string) {
+    const stage = await silent({ rules: ALLOW });
+    stage.agent.on('session/prompt', () => undefined);
+    const turn = stage.prompt();
+    await stage.agent.heard(({ method }) => method === 'session/prompt');
+    const { id } = await stage.task();
+    const done = latch<ToolResult>();
+    const spec = { run: () => done.promise };
+    const other = await stage.home.second({ agents: [], tools: [countingTools({ slow: spec, mail: spec })] });
+    const action = { kind: 'tool', tool, tool_call_id: 'c1' } as const;
+    const called = other.send('tool.call', { task_id: id, action });
+    called.catch(() => {});
+    await stage.home.seen(id, 'tool.requested');
+    await pause(STALL_MS * 4);
+    expect((await stage.task()).status).not.toBe('FAILED');
+    return { stage, turn, other, called, done };
+  }
+
+  test('is waited for; silence after it is hanging', async () => {
+    const { turn, called, done } = await calledElsewhere('slow');
+    done.open({ status: 'ok', output: 'done' });
+    expect((await called).act).toMatchObject({ kind: 'done', result: { output: 'done' } });
+    expect((await turn).error?.message).toBe(WHY);
+  });
+
+  test.each(['slow', 'mail'])('is not waited for once that process is gone (%s)', async (tool) => {
+    const { stage, turn, other } = await calledElsewhere(tool);
+    await other.close();
+    expect((await turn).error?.message).toBe(WHY);
+    expect(await stage.task()).toMatchObject({ status: 'FAILED', failure: { code: 'upstream_unavailable' } });
+  });
 });
 
 test('in the second version of the wire the end is told as an update', async () => {

@@ -149,17 +149,17 @@ export async function runTask({ settings, deps, work, sink, signal, seat }: RunO
 
   /** Silence while it works and nothing is asked of us is an agent that hangs. */
   async function watch(over: AbortSignal): Promise<never> {
-    let askedAt = 0;
+    let awaitedAt = 0;
     for (;;) {
       await pause(Math.min(settings.stallMs, Math.max(50, settings.stallMs / 4)), undefined, { signal: over }).catch(
         () => {},
       );
       if (over.aborted) return await forever();
-      const since = Math.max(seat.heardAt, requests.settledAt, askedAt);
+      const since = Math.max(seat.heardAt, requests.settledAt, awaitedAt);
       if (requests.open > 0 || performance.now() - since < settings.stallMs) continue;
-      // What it called through another door of ours may wait for a person, too.
-      if (await work.asking?.()) {
-        askedAt = performance.now();
+      // What it called through another door of ours may take its time, or wait for a person.
+      if (await work.awaiting?.()) {
+        awaitedAt = performance.now();
         continue;
       }
       const why = new Fault('upstream_unavailable', `the agent ${settings.name} has not said a word for too long`);

@@ -169,6 +169,7 @@ export function createCore(deps: CoreDeps): Core {
     taints,
     quotas: deps.quotas,
     logger,
+    servedBy: () => (held ? instance : undefined),
   });
   endings = createEndings({ ...context, asks, issuer, logger, quotas: deps.quotas, defaultTier: settings.defaultTier });
   const shared = {
@@ -183,7 +184,7 @@ export function createCore(deps: CoreDeps): Core {
     logger,
     canonical: deps.canonical,
   };
-  const runner = createRunner({ ...shared, graceMs: settings.graceMs });
+  const runner = createRunner({ ...shared, isDead, graceMs: settings.graceMs });
   const replayer = createReplayer({ ...shared, signer: deps.signer });
 
   /** A process holds its own name for as long as it lives; whoever can take it knows that it does not. */

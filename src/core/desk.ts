@@ -28,6 +28,7 @@ export interface DesksDeps extends SinkDeps {
   readonly logger: Logger;
   /** This process, as runs remember it. */
   readonly instance: string;
+  readonly isDead: (instance: string) => Promise<boolean>;
   /** How long work may take to stop after it was told to. */
   readonly graceMs: number;
 }
@@ -135,7 +136,7 @@ export function createDesks(deps: DesksDeps, closing: AbortSignal): Desks {
     const past = resumed ? await readPast(store.read({ stream: { of: 'task', id: task.id } }), actor.id) : NO_PAST;
     const sink = whileAtWork(createSink(deps, task, actor, past, controller.signal), desk);
     const workspace = await store.get<Workspace & Row>('workspace', task.workspace_id);
-    const given = givenWork(store, task, { session, workspace, resumed });
+    const given = givenWork(deps, task, { session, workspace, resumed });
     desk.run = await backend.start(given, sink, controller.signal);
     tell(desk);
     if (controller.signal.aborted) stopRun(desk);

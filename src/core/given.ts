@@ -1,7 +1,7 @@
 /** What an agent is given to work with: its task, where that belongs, and what it may look up while it works. */
 import type { Artifact, Message, Session, Task, Workspace } from '../model/resources.ts';
 import type { Row, Store, Work } from '../ports.ts';
-import type { Run } from './rows.ts';
+import { type AwaitedDeps, isAwaiting } from './awaited.ts';
 
 interface Belonging {
   readonly session: Session;
@@ -9,7 +9,12 @@ interface Belonging {
   readonly resumed: boolean;
 }
 
-export function givenWork(store: Store, task: Task, { session, workspace, resumed }: Belonging): Work {
+interface GivenDeps extends AwaitedDeps {
+  readonly store: Store;
+}
+
+export function givenWork(deps: GivenDeps, task: Task, { session, workspace, resumed }: Belonging): Work {
+  const { store } = deps;
   return {
     task,
     session,
@@ -18,7 +23,7 @@ export function givenWork(store: Store, task: Task, { session, workspace, resume
     ...(workspace && { workspace }),
     bytes: (artifactId) => contentOf(store, task, artifactId),
     artifact: (artifactId) => artifactOf(store, task, artifactId),
-    asking: () => isAsking(store, task.id),
+    awaiting: () => isAwaiting(deps, task.id),
   };
 }
 
@@ -32,11 +37,6 @@ async function artifactOf(store: Store, task: Task, artifactId: string): Promise
   const artifact = await store.get<Artifact & Row>('artifact', artifactId);
   if (artifact?.workspace_id !== task.workspace_id || artifact.visibility === 'receipt_only') return undefined;
   return artifact;
-}
-
-async function isAsking(store: Store, taskId: string): Promise<boolean> {
-  const run = await store.get<Run>('run', taskId);
-  return run?.asks.some(({ state }) => state === 'open') ?? false;
 }
 
 async function* transcript(store: Store, sessionId: string): AsyncIterable<Message> {

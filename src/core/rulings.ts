@@ -22,6 +22,7 @@ import {
   type Shown,
 } from './act-events.ts';
 import type { Asks, Raised } from './asks.ts';
+import { SERVED_BY } from './awaited.ts';
 import { chargeEvents } from './charging.ts';
 import { blocked, decidedEvent, type Gate } from './gate.ts';
 import { inTask, placeOf } from './lifecycle.ts';
@@ -37,6 +38,8 @@ export interface RulingDeps {
   readonly tools: Tools;
   readonly quotas: Pick<QuotaRules, 'refuse' | 'charge'>;
   readonly clock: Clock;
+  /** This process, by the name others can see it alive under; absent while it has none, and in a replay. */
+  readonly servedBy?: () => string | undefined;
   /** How often a deferred act is asked about again before it is refused. */
   readonly deferTries: number;
   readonly deferCapMs: number;
@@ -140,7 +143,9 @@ export function createRulings(deps: RulingDeps): Rulings {
         raised = undefined;
 
         const request =
-          requested || !action.tool_call_id ? [] : [requestedEvent(now, action, shown.asked, options.ext)];
+          requested || !action.tool_call_id
+            ? []
+            : [servedHere(run, requestedEvent(now, action, shown.asked, options.ext))];
         const events: EventDraft[] = [
           ...artifactEvents(shown.artifacts, inTask(now)),
           ...request,
@@ -175,6 +180,13 @@ export function createRulings(deps: RulingDeps): Rulings {
     if (decision.verdict === 'allow') return { kind: 'go', action, decision };
     if (decision.verdict === 'modify') return { kind: 'go', action: effective, decision };
     return { kind: 'no', reason: decision.reason, decision };
+  }
+
+  /** A call that another process runs than its task says which one: when that is gone, so is its end. */
+  function servedHere(run: Run, request: EventDraft): EventDraft {
+    const served = request.payload.evidence === 'held' ? deps.servedBy?.() : undefined;
+    if (served === undefined || run.instance === served) return request;
+    return { ...request, metadata: { ...request.metadata, [SERVED_BY]: served } };
   }
 
   /** Arguments as the log and people may see them. */

@@ -27,8 +27,11 @@ export interface Work {
   bytes?(artifactId: string): Promise<Uint8Array | undefined>;
   /** What is known about such a file: its type, its name, where else it is. */
   artifact?(artifactId: string): Promise<Artifact | undefined>;
-  /** Whether people are being asked something about it just now, whoever put the question. */
-  asking?(): Promise<boolean>;
+  /**
+   * Whether it may be waiting for someone just now: people who are asked, or whoever runs a call of its that came through
+   * any door of ours. A process that is gone counts for nobody.
+   */
+  awaiting?(): Promise<boolean>;
 }
 
 export interface Run {

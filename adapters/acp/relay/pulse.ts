@@ -10,6 +10,8 @@ export interface Pulse {
   /** The same, by name: a question that is open, a call that runs elsewhere. */
   waits(name: string): void;
   waitsNoMore(name: string): void;
+  /** By name: whom it waits for, as far as is known here. */
+  waitingFor(): readonly string[];
   /** Looks: for how many looks in a row it was silent, this one included. */
   look(): number;
 }
@@ -38,6 +40,7 @@ export function createPulse(): Pulse {
     waitsNoMore(name) {
       if (waiting.delete(name)) alive = true;
     },
+    waitingFor: () => [...waiting],
     look() {
       silent = alive || under > 0 || waiting.size > 0 ? 0 : silent + 1;
       alive = false;

@@ -28,7 +28,7 @@ export function createStall({ wires, name, stallMs, stalled }: StallDeps): (turn
       () => {
         // What nobody reads cannot be said, and one that was told to stop has its own time to.
         if (wires.editor.full || turn.canceled) turn.pulse.heard();
-        if (turn.pulse.look() < LOOKS) return;
+        if (turn.pulse.look() < LOOKS) return void leaveTheDead(turn);
         clearInterval(timer);
         stalled(turn, why);
       },
@@ -37,6 +37,14 @@ export function createStall({ wires, name, stallMs, stalled }: StallDeps): (turn
     timer.unref();
     void turn.over.then(() => clearInterval(timer));
   };
+}
+
+/** A call that ran in a process which is gone now has no end in the log, and nobody is left to wait for. */
+async function leaveTheDead({ pulse, live }: Turn): Promise<void> {
+  const names = pulse.waitingFor();
+  // A log that cannot be read is no reason to stop waiting.
+  if (names.length === 0 || (await live?.awaiting().catch(() => true))) return;
+  for (const name of names) pulse.waitsNoMore(name);
 }
 
 function inWords(ms: number): string {

@@ -50,6 +50,8 @@ export interface Begun {
   readonly sink: Sink;
   readonly scribe: Scribe;
   readonly signal: AbortSignal;
+  /** Whether whoever it waits for is there at all. */
+  readonly awaiting: () => Promise<boolean>;
 }
 
 export interface Opening {
@@ -95,11 +97,11 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
   const backend: AgentBackend = {
     name,
     abilities: { resume: false, evidence: 'asked' },
-    async start({ task }, sink, signal) {
+    async start({ task, awaiting = async () => false }, sink, signal) {
       const ticket = textOf(within(task.metadata, 'acp', 'ticket')) ?? '';
       const turn = tickets.get(ticket);
       if (!turn) throw new Fault('upstream_unavailable', 'only the editor of this agent can give it work');
-      const done = turn.begin({ taskId: task.id, sink, signal });
+      const done = turn.begin({ taskId: task.id, sink, signal, awaiting });
       return { done, stop: async () => turn.stop() };
     },
   };

@@ -1,0 +1,52 @@
+/**
+ * Whom work may be waiting for while nothing is heard of it: people who are asked, and whoever runs a call of its. A process
+ * that is gone is nobody: what was asked or called there, no answer will ever come of.
+ */
+import type { CoreEvent } from '../model/events.ts';
+import type { Row, Store } from '../ports.ts';
+import type { Run } from './rows.ts';
+
+export interface AwaitedDeps {
+  readonly store: Pick<Store, 'get' | 'read'>;
+  readonly isDead: (instance: string) => Promise<boolean>;
+}
+
+/** Calls we hold that have no end yet, and the process that runs each where it is not the one that runs the task. */
+type OpenCalls = Map<string, string | undefined>;
+
+export async function isAwaiting({ store, isDead }: AwaitedDeps, taskId: string): Promise<boolean> {
+  const calls: OpenCalls = new Map();
+  for await (const event of store.read({ stream: { of: 'task', id: taskId }, kinds: KINDS })) enter(calls, event);
+  const lost = new Set<string>();
+  for (const [id, served] of calls) if (served !== undefined && (await isDead(served))) lost.add(id);
+  if (lost.size < calls.size) return true;
+  const run = await store.get<Run & Row>('run', taskId);
+  return run?.asks.some(({ state, key }) => state === 'open' && !lost.has(key)) ?? false;
+}
+
+function enter(calls: OpenCalls, { event, payload, metadata }: CoreEvent): void {
+  const id = String(payload.tool_call_id);
+  switch (event) {
+    case 'tool.requested':
+      // A terminal runs on its own; whoever waits for its end says so.
+      if (payload.evidence !== 'held' || payload.kind === 'terminal') return;
+      calls.set(id, typeof metadata[SERVED_BY] === 'string' ? metadata[SERVED_BY] : undefined);
+      return;
+    case 'vendor.tollbridge.recovered':
+      // What its own process ran went with that process.
+      for (const [call, served] of calls) if (served === undefined) calls.delete(call);
+      return;
+    default:
+      calls.delete(id);
+  }
+}
+const KINDS = [
+  'tool.requested',
+  'tool.completed',
+  'tool.failed',
+  'tool.denied',
+  'vendor.tollbridge.recovered',
+] as const;
+
+/** In the metadata of a call's request: the process that runs it, when another one runs its task. */
+export const SERVED_BY = 'served_by';
