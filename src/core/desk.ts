@@ -134,13 +134,19 @@ export function createDesks(deps: DesksDeps, closing: AbortSignal): Desks {
     const session = await store.get<Session & Row>('session', task.session_id);
     if (!session) throw new Fault('not_found', `no session ${task.session_id}`);
     const past = resumed ? await readPast(store.read({ stream: { of: 'task', id: task.id } }), actor.id) : NO_PAST;
-    const sink = whileAtWork(createSink(deps, task, actor, past, controller.signal), desk);
+    const own = createSink(deps, task, actor, past, controller.signal);
+    const sink = whileAtWork(own, desk);
     const workspace = await store.get<Workspace & Row>('workspace', task.workspace_id);
     const given = givenWork(deps, task, { session, workspace, resumed });
     desk.run = await backend.start(given, sink, controller.signal);
     tell(desk);
     if (controller.signal.aborted) stopRun(desk);
-    return await desk.run.done;
+    try {
+      return await desk.run.done;
+    } finally {
+      // The end of a text that nothing follows. Whoever ended the work first has had the last word.
+      if (!desk.leaving) await own.settle().catch(() => {});
+    }
   }
 
   /** Why the work may not begin, if it may not. What an earlier process was told about it is read from the log. */

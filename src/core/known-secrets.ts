@@ -7,12 +7,16 @@ export interface KnownSecrets {
   test(text: string): boolean;
   inNumber(value: number): boolean;
   find(text: string, spans: Span[]): void;
+  /** Where the longest beginning of one stands that this text breaks off in; fewer than four characters do not count. */
+  brokenOff(text: string): number | undefined;
 }
 
 const SHORTEST = 6;
 /** Every stretch of six characters holds a whole triple that starts at a multiple of four: only those are looked at. */
 const STRIDE = 4;
 const SLOTS = 1 << 16;
+/** Shorter than this a beginning is an ordinary word. */
+const SHORTEST_START = 4;
 const REASON = 'known secret';
 const BASE64 = /[A-Za-z0-9+/_=-]/;
 
@@ -30,11 +34,19 @@ export function createKnownSecrets(): KnownSecrets {
   const byTriple = new Map<number, Spelling[]>();
   /** One byte per slot, so that the usual answer, no, costs one read. */
   const taken = new Uint8Array(SLOTS);
+  /** Spellings by how they begin, and the slots those beginnings have. */
+  const byStart = new Map<number, string[]>();
+  const begins = new Uint8Array(SLOTS);
+  let longest = 0;
   let digits = false;
 
   function add(text: string, coded: boolean): void {
     if (text.length < SHORTEST || spellings.has(text)) return;
     spellings.add(text);
+    longest = Math.max(longest, text.length);
+    const first = triple(text, 0);
+    begins[first] = 1;
+    byStart.set(first, [...(byStart.get(first) ?? []), text]);
     for (let offset = 0; offset < STRIDE; offset += 1) {
       const slot = triple(text, offset);
       const there = byTriple.get(slot);
@@ -72,6 +84,16 @@ export function createKnownSecrets(): KnownSecrets {
     },
     test,
     inNumber: (value) => digits && test(String(value)),
+    brokenOff(text) {
+      for (let at = Math.max(0, text.length - longest + 1); at <= text.length - SHORTEST_START; at += 1) {
+        const slot = triple(text, at);
+        if (begins[slot] === 0) continue;
+        const left = text.slice(at);
+        if (byStart.get(slot)?.some((spelling) => spelling.length > left.length && spelling.startsWith(left)))
+          return at;
+      }
+      return undefined;
+    },
     find(text, spans) {
       let covered = 0;
       scan(text, (at, spelling) => {

@@ -7,11 +7,13 @@ import type { RedactionMark } from '../model/payloads.ts';
 import type { Artifact, Message, Part } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import type { Committed, Draft, Ids, Store, Unit } from '../ports.ts';
+import type { Beginnings } from './streamed.ts';
 
 export interface Redactor {
   redact<T>(value: T): { readonly value: T; readonly marks: readonly RedactionMark[] };
   text(value: string): string;
   learn(secret: string): void;
+  readonly beginnings: Beginnings;
 }
 
 export interface LogDeps {
@@ -30,6 +32,7 @@ export interface Log {
   fitMembers(payload: JsonObject, place: Place): Promise<Fitted<JsonObject>>;
   fitMessage(message: Message, place: Place): Promise<Fitted<Message>>;
   clean<T>(value: T): T;
+  readonly beginnings: Beginnings;
 }
 export interface Fitted<T> {
   readonly value: T;
@@ -135,6 +138,7 @@ export function createLog({ store, redactor, ids, inlineLimit }: LogDeps): Log {
     fitMembers,
     fitMessage,
     clean: (value) => redactor.redact(value).value,
+    beginnings: redactor.beginnings,
   };
 }
 

@@ -7,6 +7,7 @@ import { createKnownSecrets } from './known-secrets.ts';
 import { DEEPEST, type Eye, MOST_VALUES, mask, type NameVerdict, redactDeep } from './redact-deep.ts';
 import { createSecretNames } from './secret-names.ts';
 import { findPattern, findSecrets, type Span, SUSPICIOUS } from './secret-shapes.ts';
+import type { Beginnings } from './streamed.ts';
 
 export interface Redactor {
   /** Marks say where and why, as JSON Pointers into the returned value; never what. */
@@ -16,6 +17,8 @@ export interface Redactor {
   errorText(thrown: unknown): string;
   /** A value that must not appear from now on: a vault's, an environment's, one of our own keys. */
   learn(secret: string): void;
+  /** For text that comes in pieces. */
+  readonly beginnings: Beginnings;
 }
 
 export interface RedactorOptions {
@@ -116,6 +119,14 @@ export function createRedactor({ keys = [], patterns = [] }: RedactorOptions = {
       return clean(value, 0) ? { value, marks: NONE } : redactDeep(value, eye);
     },
     text,
+    beginnings: {
+      brokenOff: known.brokenOff,
+      knownIn(whole) {
+        const spans: Span[] = [];
+        known.find(whole, spans);
+        return merge(spans);
+      },
+    },
     // Looked at twice: a secret may span lines, and may be whole only once what is invisible in it has gone.
     errorText: (thrown) => text(oneLine(text(describe(thrown)))).slice(0, LONGEST_ERROR),
     learn(secret) {

@@ -26,6 +26,7 @@ import { artifactEvents, keptBytes, type Log } from './log.ts';
 import { type Past, readPast } from './past.ts';
 import { isReportable } from './reportable.ts';
 import type { Run } from './rows.ts';
+import { createStreamed, type Piece } from './streamed.ts';
 
 export interface SinkDeps {
   readonly store: Store;
@@ -40,14 +41,33 @@ export interface SinkDeps {
   readonly repeats?: boolean;
 }
 
-export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past, signal: AbortSignal): Sink {
+export interface TaskSink extends Sink {
+  /** Writes what is still kept back of a streamed text. */
+  settle(): Promise<void>;
+}
+
+export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past, signal: AbortSignal): TaskSink {
   const { store, log, acts, asks, clock, ids } = deps;
   const inFlight = new Map<string, { fingerprint: string; result: Promise<ActResult> }>();
   /** Calls that broke off in the middle: how far they came is in the log. */
   const brokenOff = new Set<string>();
 
+  const streamed = createStreamed(log.beginnings);
+
   async function emit(fact: Fact): Promise<void> {
-    const { events, told } = await factEvents(deps, task, actor, fact);
+    // What is repeated was cleaned when it was first said.
+    const pieces = deps.repeats ? [{ fact, cut: false }] : streamed.take(fact);
+    for (const piece of pieces) await write(piece);
+  }
+
+  async function settle(): Promise<void> {
+    for (const piece of streamed.rest()) await write(piece);
+  }
+
+  async function write({ fact, cut }: Piece): Promise<void> {
+    const made = await factEvents(deps, task, actor, fact);
+    const { told } = made;
+    const events = cut ? made.events.map((event) => (event === told ? { ...event, ...CUT } : event)) : made.events;
     if (past.said(told.event, log.clean(told.payload), deps.canonical)) return;
     const used = fact.event === 'vendor.tollbridge.usage' ? [fact.payload] : [];
     const open = whileOpen(task, () => events, deps.repeats);
@@ -189,8 +209,10 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
     return { id: made.id, sha256: made.sha256 };
   }
 
-  return { emit, act, ask, artifact };
+  return { emit, act, ask, artifact, settle };
 }
+
+const CUT = { metadata: { redactions: [{ field: '/payload/text', reason: 'known secret' }] } };
 
 /** Facts of a task that has ended are refused: its receipt is sealed. So are facts about what is someone else's. */
 /** What a unit that asks in a task looks at. */
