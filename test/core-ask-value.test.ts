@@ -69,6 +69,57 @@ describe('asking for a value', () => {
     });
   });
 
+  describe('an answer that looks like a secret', () => {
+    const TYPED = 'sk-abcdefghij0123456789ABCDEF';
+
+    async function asksForKey() {
+      const answers: Answer[] = [];
+      const { t, task } = await asking({
+        script: async (sink) => {
+          answers.push(await sink.ask({ kind: 'input', key: 'key', question: 'which key?' }));
+        },
+      });
+      const [ask] = await t.asks(task.id);
+      return { t, task, answers, ask: ask! };
+    }
+
+    test('reaches the agent it was typed for, and neither the log nor the receipt', async () => {
+      const { t, task, answers, ask } = await asksForKey();
+      await t.answer(ask.id, { value: { key: TYPED, note: 'the new one' } });
+      await t.until(task.id);
+      expect(answers).toEqual([
+        { kind: 'value', by: 'ana', ask_id: ask.id, value: { key: TYPED, note: 'the new one' } },
+      ]);
+      const everything = JSON.stringify([
+        await t.all(),
+        await t.receipts(task.id),
+        await t.bridge.view(ana, 'ask', ask.id),
+      ]);
+      expect(everything).toContain('the new one');
+      expect(everything).not.toContain(TYPED);
+    });
+
+    test('of two who answer at once is the one the log has', async () => {
+      const { t, task, answers, ask } = await asksForKey();
+      const said = await Promise.allSettled(
+        ['first', 'second'].map((note) => t.answer(ask.id, { value: { key: `${TYPED}${note}`, note } })),
+      );
+      await t.until(task.id);
+      const heard = said.findIndex(({ status }) => status === 'fulfilled');
+      const note = ['first', 'second'][heard];
+      expect(said.filter(({ status }) => status === 'rejected')).toHaveLength(1);
+      expect(answers).toMatchObject([{ kind: 'value', value: { key: `${TYPED}${note}`, note } }]);
+    });
+
+    test('given in another process is what the log has', async () => {
+      const { t, task, answers, ask } = await asksForKey();
+      const other = await t.second({ agents: [] });
+      await other.answer(ask.id, { value: TYPED });
+      await t.until(task.id);
+      expect(answers).toMatchObject([{ kind: 'value', value: expect.stringContaining('[redacted') }]);
+    });
+  });
+
   test('a person may decline', async () => {
     const { t, task, answers, ask } = await asksForPort();
     await t.answer(ask.id, { approved: false, reason: 'none of your business' });

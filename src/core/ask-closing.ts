@@ -14,6 +14,7 @@ import type { At, Row, Store, Unit } from '../ports.ts';
 import { inTask, settle } from './lifecycle.ts';
 import type { Log } from './log.ts';
 import type { Run } from './rows.ts';
+import type { TypedAnswers } from './typed-answers.ts';
 
 /** The message an answer came in: written with it, or not at all. */
 export interface Said {
@@ -39,7 +40,7 @@ export interface AskClosing {
   ): Promise<{ record: AskRecord; repeated: boolean; result: Json | undefined }>;
 }
 
-export function createAskClosing(store: Store, log: Log): AskClosing {
+export function createAskClosing(store: Store, log: Log, typed: Pick<TypedAnswers, 'keep'>): AskClosing {
   async function close(
     askId: string,
     { state, by, reason, answer }: Closed,
@@ -92,6 +93,7 @@ export function createAskClosing(store: Store, log: Log): AskClosing {
         if (value === undefined) throw new Fault('invalid_request', 'the answer needs a value', { param: '/value' });
         if (ask.schema) checkValue(ask.schema, value);
         answer = { state: 'answered', by, reason, answer: value };
+        typed.keep(ask_id, value);
       }
       const { repeated, result } = await close(ask_id, answer, claim, said);
       return { record: (await store.get<AskRecord & Row>('ask', ask_id)) as AskRecord, repeated, result };

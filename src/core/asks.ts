@@ -16,6 +16,7 @@ import { later } from './clock.ts';
 import { inTask, settle } from './lifecycle.ts';
 import type { Log } from './log.ts';
 import type { Run } from './rows.ts';
+import { createTypedAnswers } from './typed-answers.ts';
 
 export interface AsksDeps {
   readonly store: Store;
@@ -77,7 +78,9 @@ export interface Asks {
 
 export function createAsks(deps: AsksDeps): Asks {
   const { store, log, clock, ids, signer, canonical } = deps;
-  const closing = createAskClosing(store, log);
+  // As it stands in the event: what a member is called tells what it holds.
+  const typed = createTypedAnswers((value) => log.clean({ answer: value }).answer);
+  const closing = createAskClosing(store, log, typed);
 
   function digest(action: Parameters<Asks['digest']>[0]): string {
     return signer.mac(
@@ -155,6 +158,11 @@ export function createAsks(deps: AsksDeps): Asks {
     return { ask_id: id, state: 'open', task: settled.task, events, joined: false };
   }
 
+  function asTyped(answer: Answer): Answer {
+    if (answer.kind !== 'value' || !answer.ask_id) return answer;
+    return { ...answer, value: typed.handOver(answer.ask_id, answer.value) };
+  }
+
   return {
     digest,
     raise,
@@ -181,7 +189,7 @@ export function createAsks(deps: AsksDeps): Asks {
       const after = await store.tip({ of: 'task', id: taskId });
       const ask = await store.get<AskRecord & Row>('ask', askId);
       if (!ask) throw new Fault('not_found', `no question ${askId}`);
-      if (ask.state !== 'open') return toAnswer(ask);
+      if (ask.state !== 'open') return asTyped(toAnswer(ask));
 
       const timer = whenDue(ask.expires_at, clock, () => {
         closing.close(askId, { state: 'expired', by: 'bridge', reason: EXPIRED }).catch(() => {}); // someone was quicker; their answer arrives below
@@ -193,7 +201,7 @@ export function createAsks(deps: AsksDeps): Asks {
       try {
         for await (const event of store.follow({ stream: { of: 'task', id: taskId }, ...(after && { after }) }, over)) {
           if (event.event !== 'vendor.tollbridge.ask_closed' || event.payload.ask_id !== askId) continue;
-          return toAnswer({ ...ask, ...closedFields(event.payload as unknown as AskClosedPayload) });
+          return asTyped(toAnswer({ ...ask, ...closedFields(event.payload as unknown as AskClosedPayload) }));
         }
         return { kind: 'canceled', ask_id: askId, reason: 'nobody waits for this answer any more' };
       } finally {
