@@ -1,9 +1,9 @@
 /** What can be said about a remote Harness in a configuration, and what holds when nothing is said. */
 import { ClosedWord, type Deps, Id, NonEmpty, type Static, Type } from '../../src/index.ts';
 import { remoteBase } from '../../src/wire/remote.ts';
+import { type Patience, patienceOf, Timeouts } from '../../src/wire/remote-work.ts';
 
 const Optional = Type.Optional;
-const Ms = Type.Integer({ minimum: 1 });
 
 export const backendSchema = Type.Object(
   {
@@ -22,23 +22,7 @@ export const backendSchema = Type.Object(
     receipts: Optional(ClosedWord(['required', 'checked', 'ignored'])),
     /** Plain http to another machine, where anyone on the way can read the token. */
     insecure: Optional(Type.Boolean()),
-    timeouts: Optional(
-      Type.Object(
-        {
-          /** One exchange. */
-          request_ms: Optional(Ms),
-          /** Between two looks at a task that says nothing. */
-          poll_ms: Optional(Ms),
-          /** A stream on which nothing moves for so long is opened again. */
-          idle_ms: Optional(Ms),
-          /** How long it may be out of reach before the task has failed. */
-          silence_ms: Optional(Ms),
-          /** How long it may take to stop after it was told to. */
-          cancel_ms: Optional(Ms),
-        },
-        { additionalProperties: false },
-      ),
-    ),
+    timeouts: Optional(Timeouts),
     artifact_limit: Optional(Type.Integer({ minimum: 0 })),
   },
   { additionalProperties: false },
@@ -47,7 +31,7 @@ export type HarnBackendConfig = Static<typeof backendSchema>;
 
 export type BackendDeps = Pick<Deps, 'log' | 'clock' | 'secret'>;
 
-export interface BackendSettings {
+export interface BackendSettings extends Patience {
   readonly name: string;
   readonly base: URL;
   readonly secret: string | undefined;
@@ -55,16 +39,10 @@ export interface BackendSettings {
   readonly personaId: string | undefined;
   readonly agent: string | undefined;
   readonly receipts: 'required' | 'checked' | 'ignored';
-  readonly requestMs: number;
-  readonly pollMs: number;
-  readonly idleMs: number;
-  readonly silenceMs: number;
-  readonly cancelMs: number;
   readonly artifactLimit: number;
 }
 
 export function backendSettingsOf(config: HarnBackendConfig): BackendSettings {
-  const { timeouts = {} } = config;
   const base = remoteBase(config.url, config.insecure);
   return {
     name: config.name ?? 'harn',
@@ -74,11 +52,7 @@ export function backendSettingsOf(config: HarnBackendConfig): BackendSettings {
     personaId: config.persona_id,
     agent: config.agent,
     receipts: config.receipts ?? 'checked',
-    requestMs: timeouts.request_ms ?? 30_000,
-    pollMs: timeouts.poll_ms ?? 1_000,
-    idleMs: timeouts.idle_ms ?? 45_000,
-    silenceMs: timeouts.silence_ms ?? 10 * 60_000,
-    cancelMs: timeouts.cancel_ms ?? 5_000,
+    ...patienceOf(config.timeouts),
     artifactLimit: config.artifact_limit ?? 64 * 1024 * 1024,
   };
 }

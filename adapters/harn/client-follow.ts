@@ -1,6 +1,7 @@
 /** One remote task from the moment it was taken to its end: what it says is written down, what it asks is answered. */
 import { type End, Fault, type JsonObject, type Sink, type Work } from '../../src/index.ts';
 import { isPassing, type Remote } from '../../src/wire/remote.ts';
+import { createWonder, handOver, TOLD_ONLY, whenStopped } from '../../src/wire/remote-work.ts';
 import type { BackendDeps, BackendSettings } from './client-config.ts';
 import { keepFile } from './client-files.ts';
 import { createQuestions } from './client-questions.ts';
@@ -18,7 +19,6 @@ export interface Desk {
   pause(ms: number, signal: AbortSignal): Promise<void>;
 }
 
-const TOLD_ONLY = 'work done by a remote: only what it told is known';
 const LOST = 'some events of the remote were no longer kept when we came for them';
 
 export async function follow(desk: Desk, given: RemoteTask): Promise<End> {
@@ -37,13 +37,8 @@ export async function follow(desk: Desk, given: RemoteTask): Promise<End> {
     pause,
   });
   let reached = performance.now();
+  const wonder = createWonder(sink, settings.silenceMs);
   let lost = false;
-  let stranger: { readonly status: string; readonly since: number } | undefined;
-
-  const handoff = (status: string, more: JsonObject = {}) => {
-    const payload = { target_agent: settings.name, task_id: given.id, status, ...more };
-    return sink.emit({ event: 'agent.handoff', payload });
-  };
 
   /** True when the task itself should be looked at. */
   async function perform(deeds: readonly Deed[]): Promise<boolean> {
@@ -82,20 +77,9 @@ export async function follow(desk: Desk, given: RemoteTask): Promise<End> {
     if (isWaiting(task.status)) await questions.look(task.status).catch(onlyPassing);
     await perform(reading.rest());
     if (toCoreEnd(task)) return task;
-    if (isKnownState(task.status)) stranger = undefined;
-    else await wonder(String(task.status));
+    if (isKnownState(task.status)) wonder.rest();
+    else await wonder.at(String(task.status));
     return undefined;
-  }
-
-  /** A word we have never met is not success. It is not failure either, until it has stood for too long. */
-  async function wonder(status: string): Promise<void> {
-    if (stranger?.status !== status) {
-      stranger = { status, since: performance.now() };
-      const note = 'the remote says a state we do not know; it is taken to be still at work';
-      await sink.emit({ event: 'vendor.tollbridge.note', payload: { note, status } });
-    } else if (performance.now() - stranger.since > settings.silenceMs) {
-      throw new Fault('upstream_unavailable', `the remote stayed in the unknown state ${status}`);
-    }
   }
 
   async function untilOver(): Promise<RemoteTask> {
@@ -119,64 +103,27 @@ export async function follow(desk: Desk, given: RemoteTask): Promise<End> {
     await perform(reading.end());
   }
 
-  const stopping = whenStopped(desk, given, over);
-  try {
-    await handoff('accepted');
-    await sink.emit({
-      event: 'vendor.tollbridge.side_effect',
-      payload: { type: 'network', destination: remote.base.host, purpose: `work given to ${settings.name}` },
-    });
+  async function finish() {
     const task = await untilOver();
     await catchUp();
     const receipt = settings.receipts === 'ignored' ? undefined : await receiptOf(desk, task);
     const end = await endOf(desk, task, receipt);
     const proof = receipt ? { receipt_id: receipt.receipt_id } : {};
-    await handoff(end.state === 'COMPLETED' ? 'completed' : 'failed', proof);
-    return { ...end, not_reported: lost ? [TOLD_ONLY, LOST] : [TOLD_ONLY] };
-  } catch (cause) {
-    if (!signal.aborted) {
-      await handoff('failed');
-      throw cause;
-    }
-    return { state: 'CANCELED', summary: 'stopped while the remote was at work' };
+    return { end: { ...end, not_reported: lost ? [TOLD_ONLY, LOST] : [TOLD_ONLY] }, proof };
+  }
+
+  const cancel = () => {
+    const body = { reason: 'stopped by whoever gave the work' };
+    return remote.call('POST', `/v1/tasks/${given.id}/cancel`, { body, key: `tollbridge-cancel-${given.id}` });
+  };
+  const { name, cancelMs } = settings;
+  const stopping = whenStopped({ name, cancelMs, signal, over, log: deps.log, cancel });
+  try {
+    return await handOver({ name, taskId: given.id, host: remote.base.host, sink, signal }, finish);
   } finally {
     stopping.close();
     over.abort();
   }
-}
-
-/** A stop of ours stops the remote, and waits a little for it to say so. A restart of ours leaves it at work. */
-function whenStopped({ remote, settings, signal, deps }: Desk, task: RemoteTask, over: AbortController) {
-  let late: NodeJS.Timeout | undefined;
-  const stop = async () => {
-    if (isLeaving(signal)) {
-      over.abort();
-      return;
-    }
-    late = setTimeout(() => over.abort(), settings.cancelMs);
-    try {
-      const body = { reason: 'stopped by whoever gave the work' };
-      await remote.call('POST', `/v1/tasks/${task.id}/cancel`, { body, key: `tollbridge-cancel-${task.id}` });
-    } catch (cause) {
-      // That it had ended already is for the next look at it to tell.
-      if (cause instanceof Fault && cause.kind === 'conflict') return;
-      deps.log.warn({ err: cause, remote: settings.name }, 'a remote could not be told to stop');
-    }
-  };
-  const stopped = () => void stop();
-  if (signal.aborted) stopped();
-  else signal.addEventListener('abort', stopped, { once: true });
-  return {
-    close() {
-      clearTimeout(late);
-      signal.removeEventListener('abort', stopped);
-    },
-  };
-}
-
-/** The house is closing and will come back for this task. */
-function isLeaving({ reason }: AbortSignal): boolean {
-  return reason instanceof Fault && reason.kind === 'unavailable';
 }
 
 async function receiptOf({ remote, sink, deps }: Desk, task: RemoteTask): Promise<CheckedReceipt | undefined> {

@@ -3,9 +3,9 @@
 import { ROUTING_HINTS, RUN_CLASSES } from '../../mappings/runs.ts';
 import { ClosedWord, type Deps, NonEmpty, OpenObject, type Static, Type } from '../../src/index.ts';
 import { remoteBase } from '../../src/wire/remote.ts';
+import { type Patience, patienceOf, Timeouts } from '../../src/wire/remote-work.ts';
 
 const Optional = Type.Optional;
-const Ms = Type.Integer({ minimum: 1 });
 
 export const backendSchema = Type.Object(
   {
@@ -26,23 +26,7 @@ export const backendSchema = Type.Object(
     on_stalled: Optional(ClosedWord(['resume', 'wait'])),
     /** Plain http to another machine, where anyone on the way can read the key. */
     insecure: Optional(Type.Boolean()),
-    timeouts: Optional(
-      Type.Object(
-        {
-          /** One exchange. */
-          request_ms: Optional(Ms),
-          /** Between two looks at a run that says nothing. */
-          poll_ms: Optional(Ms),
-          /** A stream on which nothing moves for so long is opened again. */
-          idle_ms: Optional(Ms),
-          /** How long it may be out of reach before the task has failed. */
-          silence_ms: Optional(Ms),
-          /** How long it may take to stop after it was told to. */
-          cancel_ms: Optional(Ms),
-        },
-        { additionalProperties: false },
-      ),
-    ),
+    timeouts: Optional(Timeouts),
   },
   { additionalProperties: false },
 );
@@ -50,7 +34,7 @@ export type RunsBackendConfig = Static<typeof backendSchema>;
 
 export type BackendDeps = Pick<Deps, 'log' | 'secret'>;
 
-export interface BackendSettings {
+export interface BackendSettings extends Patience {
   readonly name: string;
   readonly base: URL;
   readonly secret: string | undefined;
@@ -64,15 +48,10 @@ export interface BackendSettings {
   readonly metadata: NonNullable<RunsBackendConfig['metadata']>;
   readonly inputMember: string;
   readonly resumes: boolean;
-  readonly requestMs: number;
-  readonly pollMs: number;
-  readonly idleMs: number;
-  readonly silenceMs: number;
-  readonly cancelMs: number;
 }
 
 export function backendSettingsOf(name: string, config: RunsBackendConfig): BackendSettings {
-  const { timeouts = {}, workspace_id, subject_id, run_class, routing_hint } = config;
+  const { workspace_id, subject_id, run_class, routing_hint } = config;
   return {
     name,
     base: remoteBase(config.url, config.insecure),
@@ -86,10 +65,6 @@ export function backendSettingsOf(name: string, config: RunsBackendConfig): Back
     metadata: config.metadata ?? {},
     inputMember: config.input_member ?? 'user_query',
     resumes: config.on_stalled !== 'wait',
-    requestMs: timeouts.request_ms ?? 30_000,
-    pollMs: timeouts.poll_ms ?? 1_000,
-    idleMs: timeouts.idle_ms ?? 45_000,
-    silenceMs: timeouts.silence_ms ?? 10 * 60_000,
-    cancelMs: timeouts.cancel_ms ?? 5_000,
+    ...patienceOf(config.timeouts),
   };
 }

@@ -14,6 +14,7 @@ import {
   type Work,
 } from '../../src/index.ts';
 import { createRemote, isPassing, Refusal, type Remote } from '../../src/wire/remote.ts';
+import { createWonder, handOver, TOLD_ONLY, whenStopped } from '../../src/wire/remote-work.ts';
 import { type BackendDeps, type BackendSettings, backendSettingsOf, type RunsBackendConfig } from './client-config.ts';
 import { give, persist } from './client-give.ts';
 import { createReading, type Deed, type RemoteEnd, type RemoteQuestion } from './client-translate.ts';
@@ -47,7 +48,6 @@ interface Desk {
   readonly signal: AbortSignal;
 }
 
-const TOLD_ONLY = 'work done by a remote: only what it told is known';
 const LEFT_OUT = 'some events of the remote could not be had';
 
 async function follow(desk: Desk, runId: string): Promise<End> {
@@ -57,10 +57,7 @@ async function follow(desk: Desk, runId: string): Promise<End> {
   const reading = createReading(work.task.id);
   const watch = createWatch({ remote, runId, pollMs: settings.pollMs, idleMs: settings.idleMs, pause });
   let reached = performance.now();
-  let stranger: { readonly status: string; readonly since: number } | undefined;
-
-  const handoff = (status: string) =>
-    sink.emit({ event: 'agent.handoff', payload: { target_agent: settings.name, task_id: runId, status } });
+  const wonder = createWonder(sink, settings.silenceMs);
 
   /** How it ended, when one of these said so. */
   async function perform(deeds: readonly Deed[]): Promise<RemoteEnd | undefined> {
@@ -123,20 +120,9 @@ async function follow(desk: Desk, runId: string): Promise<End> {
     if (!run?.awaiting_input) await perform(reading.rest());
     const status = String(run?.status);
     if (isOver(status)) return { status: status as RemoteEnd['status'] };
-    if ((RUN_STATUSES as readonly string[]).includes(status)) stranger = undefined;
-    else await wonder(status);
+    if ((RUN_STATUSES as readonly string[]).includes(status)) wonder.rest();
+    else await wonder.at(status);
     return undefined;
-  }
-
-  /** A word we have never met is not success. It is not failure either, until it has stood for too long. */
-  async function wonder(status: string): Promise<void> {
-    if (stranger?.status !== status) {
-      stranger = { status, since: performance.now() };
-      const note = 'the remote says a state we do not know; it is taken to be still at work';
-      await sink.emit({ event: 'vendor.tollbridge.note', payload: { note, status } });
-    } else if (performance.now() - stranger.since > settings.silenceMs) {
-      throw new Fault('upstream_unavailable', `the remote stayed in the unknown state ${status}`);
-    }
   }
 
   async function untilOver(): Promise<RemoteEnd> {
@@ -159,54 +145,22 @@ async function follow(desk: Desk, runId: string): Promise<End> {
     return told ?? end;
   }
 
-  const stopping = whenStopped(desk, path, over);
-  try {
-    await handoff('accepted');
-    const purpose = `work given to ${settings.name}`;
-    const payload = { type: 'network', destination: remote.base.host, purpose };
-    await sink.emit({ event: 'vendor.tollbridge.side_effect', payload });
+  async function finish() {
     const end = await untilOver();
     await perform(reading.rest());
-    await handoff(end.status === 'succeeded' ? 'completed' : 'failed');
-    return { ...toCoreEnd(end, reading.lastSaid), not_reported: watch.missing ? [TOLD_ONLY, LEFT_OUT] : [TOLD_ONLY] };
-  } catch (cause) {
-    if (!signal.aborted) {
-      await handoff('failed');
-      throw cause;
-    }
-    return { state: 'CANCELED', summary: 'stopped while the remote was at work' };
+    const not_reported = watch.missing ? [TOLD_ONLY, LEFT_OUT] : [TOLD_ONLY];
+    return { end: { ...toCoreEnd(end, reading.lastSaid), not_reported } };
+  }
+
+  const cancel = () => remote.call('POST', `${path}/cancel`, { body: { reason: 'stopped by whoever gave the work' } });
+  const { name, cancelMs } = settings;
+  const stopping = whenStopped({ name, cancelMs, signal, over, log: deps.log, cancel });
+  try {
+    return await handOver({ name, taskId: runId, host: remote.base.host, sink, signal }, finish);
   } finally {
     stopping.close();
     over.abort();
   }
-}
-
-/** A stop of ours stops the remote, and waits a little for it to say so. A restart of ours leaves it at work. */
-function whenStopped({ remote, settings, signal, deps }: Desk, path: string, over: AbortController) {
-  let late: NodeJS.Timeout | undefined;
-  const stop = async () => {
-    if (signal.reason instanceof Fault && signal.reason.kind === 'unavailable') {
-      over.abort();
-      return;
-    }
-    late = setTimeout(() => over.abort(), settings.cancelMs);
-    try {
-      await remote.call('POST', `${path}/cancel`, { body: { reason: 'stopped by whoever gave the work' } });
-    } catch (cause) {
-      // That it had ended already is for the next look at it to tell.
-      if (cause instanceof Refusal && cause.status === 409) return;
-      deps.log.warn({ err: cause, remote: settings.name }, 'a remote could not be told to stop');
-    }
-  };
-  const stopped = () => void stop();
-  if (signal.aborted) stopped();
-  else signal.addEventListener('abort', stopped, { once: true });
-  return {
-    close() {
-      clearTimeout(late);
-      signal.removeEventListener('abort', stopped);
-    },
-  };
 }
 
 /** Anything but a yes or a value is a no, and a no fails the run: the remote has no smaller one. */
