@@ -1,9 +1,8 @@
 /** The A2A door on a story's house, and a peer outside who speaks to it: JSON-RPC frames, streams on channels of their own. */
 import { settingsOf } from '../../adapters/a2a/config.ts';
 import { a2aDoor } from '../../adapters/a2a/server.ts';
-import { Fault } from '../../src/model/faults.ts';
 import type { Json, JsonObject } from '../../src/model/schema.ts';
-import { createHttpHost } from '../../src/wire/http.ts';
+import { openHttpDoor } from './http-door.ts';
 import type { OpenWire } from './playing.ts';
 
 const TOKEN = 'a-token-for-ana';
@@ -13,24 +12,9 @@ const TOKEN = 'a-token-for-ana';
  * `{"headers": {…}, "body": {…}}`. On a channel it is a stream: each thing it says is heard there, then `{"end": true}`.
  */
 export function openA2a(version: string): OpenWire {
-  return async ({ house, ana, clock, logger, workspace }, hear) => {
-    let count = 0;
-    const http = createHttpHost({ requestId: () => `req_${++count}`, log: logger, graceMs: 200 });
-    const door = await a2aDoor(settingsOf({ workspace: workspace.id, public_url: 'http://bridge.example' }), {
-      log: logger,
-      clock,
-      ids: { next: (prefix) => `${prefix}_door${++count}` },
-      http,
-      authenticate: async (bearer) => {
-        if (bearer !== TOKEN) throw new Fault('unauthenticated', 'nobody has this token');
-        return ana;
-      },
-      jwks: () => house.keyring.jwks(),
-      secret: async (name) => {
-        throw new Fault('not_found', `no secret ${name}`);
-      },
-    }).open(house.bridge);
-    const { url } = await http.listen();
+  return async (world, hear) => {
+    const settings = settingsOf({ workspace: world.workspace.id, public_url: 'http://bridge.example' });
+    const { url, close } = await openHttpDoor(world, TOKEN, (deps) => a2aDoor(settings, deps));
     const talking = new Set<Promise<void>>();
     let line = new AbortController();
     const common = { authorization: `Bearer ${TOKEN}`, ...(version && { 'a2a-version': version }) };
@@ -80,8 +64,7 @@ export function openA2a(version: string): OpenWire {
       async close() {
         line.abort();
         await Promise.allSettled(talking);
-        await door.close();
-        await http.close();
+        await close();
       },
     };
   };

@@ -6,9 +6,8 @@ import { WebSocket } from 'ws';
 import { settingsOf } from '../../adapters/harn/config.ts';
 import { harnDoor } from '../../adapters/harn/server.ts';
 import type { CoreEvent } from '../../src/model/events.ts';
-import { Fault } from '../../src/model/faults.ts';
 import type { Json, JsonObject } from '../../src/model/schema.ts';
-import { createHttpHost } from '../../src/wire/http.ts';
+import { openHttpDoor } from './http-door.ts';
 import type { Hear } from './playing.ts';
 import type { World } from './world.ts';
 
@@ -29,24 +28,8 @@ export interface Outside {
 const TOKEN = 'a-token-for-ana';
 const HEADERS = { authorization: `Bearer ${TOKEN}`, 'harn-agents-protocol-version': 'agents-protocol-2026-04-25' };
 
-export async function openOutside({ house, ana, clock, logger }: World, hear: Hear): Promise<Outside> {
-  let count = 0;
-  const http = createHttpHost({ requestId: () => `req_${++count}`, log: logger, graceMs: 200 });
-  const door = await harnDoor(settingsOf({}), {
-    log: logger,
-    clock,
-    ids: { next: (prefix) => `${prefix}_door${++count}` },
-    http,
-    authenticate: async (bearer) => {
-      if (bearer !== TOKEN) throw new Fault('unauthenticated', 'nobody has this token');
-      return ana;
-    },
-    jwks: () => house.keyring.jwks(),
-    secret: async (name) => {
-      throw new Fault('not_found', `no secret ${name}`);
-    },
-  }).open(house.bridge);
-  const { url } = await http.listen();
+export async function openOutside(world: World, hear: Hear): Promise<Outside> {
+  const { url, close } = await openHttpDoor(world, TOKEN, (deps) => harnDoor(settingsOf({}), deps));
   const read: CoreEvent[] = [];
   const talking = new Set<Promise<void>>();
   let line = new AbortController();
@@ -157,8 +140,7 @@ export async function openOutside({ house, ana, clock, logger }: World, hear: He
       line.abort();
       await disconnect();
       await Promise.allSettled(talking);
-      await door.close();
-      await http.close();
+      await close();
     },
   };
 }
