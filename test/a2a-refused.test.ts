@@ -3,7 +3,7 @@ import { Task } from '@a2a-js/sdk';
 import { describe, expect, test } from 'vitest';
 import { a2aBackend } from '../adapters/a2a/client.ts';
 import type { PolicyEngine } from '../src/ports.ts';
-import { openPeer, type Peer, sdkClient, sending, wire } from './support/a2a.ts';
+import { openPeer, openPeerOn, type Peer, sdkClient, sending, wire } from './support/a2a.ts';
 import { scriptedAgent } from './support/agents.ts';
 import { kinds, of, openTestHouse } from './support/house.ts';
 
@@ -138,6 +138,56 @@ describe('work that policy forbids', () => {
     });
     const [receipt] = await house.receipts(ended.id);
     expect(receipt?.side_effects.a2a_handoffs[0]?.status).toBe('rejected');
+  });
+});
+
+/** A house whose quota somebody else uses up while the rules look at what a peer wants: there was room, and there is none. */
+async function overtaken(period: object = {}) {
+  const begun: string[] = [];
+  const agent = scriptedAgent(async (_, { task }) => {
+    begun.push(task.id);
+    return undefined;
+  });
+  const slow: PolicyEngine = {
+    name: 'slow',
+    async decide({ kind, actor }) {
+      if (kind === 'prompt' && actor.door === 'a2a') await room.task({ agent: 'none' });
+      return { verdict: 'allow', reason: 'fine', engine: 'slow' };
+    },
+  };
+  const at = await openTestHouse({ agents: [agent], rules: '- { id: open, then: allow }', engines: [slow] });
+  const limits = { scope: 'workspace', limits: { tasks: 1 }, ...period };
+  const quota = (await at.send('resource.create', { object: 'quota', body: limits })).resource.id;
+  const room = await at.room({ workspace: { quota_id: quota } });
+  return { peer: await openPeerOn(at, { config: { grpc: { port: 0 } } }), begun, quota };
+}
+
+describe('work that a quota has no room for any more', () => {
+  test.each(Object.entries(WAYS))('is a REJECTED task over %s', async (_, send) => {
+    const { peer, begun, quota } = await overtaken();
+    const words = `limit tasks (1) of quota ${quota}: 1 used, this needs 1`;
+    expect(await send(peer)).toEqual({ state: 'REJECTED', words });
+    expect(begun).toEqual([]);
+  });
+
+  test('is on record with the decision of the quota, and charged to nobody', async () => {
+    const { peer } = await overtaken();
+    const { task } = (await peer.rpc('SendMessage', wire('a secret wish'), { 'idempotency-key': 'k1' })).body.result;
+    const events = await peer.at.events(task.id);
+    expect(kinds(events)).toEqual(['task.submitted', 'vendor.tollbridge.decided', 'receipt.issued', 'task.failed']);
+    expect(of(events, 'vendor.tollbridge.decided')[0]?.payload.decision).toMatchObject({
+      verdict: 'block',
+      code: 'quota_exhausted',
+      engine: 'quota',
+    });
+    expect(JSON.stringify(await peer.at.all())).not.toContain('a secret wish');
+  });
+
+  test('is an error when the quota opens again shortly', async () => {
+    const { peer } = await overtaken({ reset_at: '2026-01-01T00:00:30.000Z', metadata: { window_ms: 30_000 } });
+    const { status, headers, body } = await peer.rpc('SendMessage', wire('go'));
+    expect([status, body.error.data[0].reason]).toEqual([429, 'RATE_LIMITED']);
+    expect(headers.get('retry-after')).toBe('30');
   });
 });
 

@@ -12,7 +12,7 @@ import {
 } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import { validator } from '../model/validate.ts';
-import type { AgentBackend, Committed, QuotaRules, Row } from '../ports.ts';
+import type { AgentBackend, Committed, QuotaRules, Row, Unit } from '../ports.ts';
 import { requireScope } from './access.ts';
 import type { Acts } from './acts.ts';
 import { accepted, type Context, earlier, type Given, once } from './context.ts';
@@ -80,27 +80,16 @@ export function createSubmit(deps: SubmitDeps) {
     const wanted: Wanted = { command, id, agent, personaId, tier: data.tier, opens, ...home };
     const decision = withInput(await gate(action));
     const recorded = { ...action, arguments: { input_hash: deps.hash(log.clean(body.input)) } };
-    if (decision.verdict === 'block' || decision.verdict === 'defer') {
+    if (isNo(decision)) {
       // What let the first one in may be used up by now, not least by itself.
       const before = await earlier(deps, claim);
-      if (before) return await again(actor, before);
-      if (decision.verdict === 'block' && body.refusal === 'task') {
-        return await refuse(wanted, { ...recorded, task_id: id }, decision, claim);
-      }
-      // A session that was to begin with it never did.
-      const place = opens ? { resource: { object: 'workspace', id: opens.workspace_id }, session_id: null } : {};
-      await log.commit({ decide: () => ({ events: [{ ...decidedEvent(recorded, decision), ...place }] }) });
-      throw refusal(decision.verdict, decision.reason, {
-        rule_id: decision.rule_id ?? null,
-        code: decision.code ?? null,
-        ...(decision.retry_after_ms && { retry_after_ms: decision.retry_after_ms }),
-      });
+      return before ? await again(actor, before) : await decline(wanted, recorded, decision, claim);
     }
     const given = (decision.verdict === 'modify' ? decision.arguments?.input : body.input) as JsonObject;
 
     const outside = agent === 'none';
     const said = await opening(given, { ...home, task_id: id }, actor);
-    const committed = await log.commit({
+    const accepting: Unit = {
       ...claim,
       reads: [
         ...(opens ? [] : ['session', 'lane'].map((object) => ({ object, id: session.id }))),
@@ -113,10 +102,7 @@ export function createSubmit(deps: SubmitDeps) {
           if (!current) return [];
           const over = deps.quotas.refuse(current, action.cost ?? {}, at.now);
           if (over && over.verdict !== 'escalate')
-            throw refusal(over.verdict === 'defer' ? 'defer' : 'block', over.reason, {
-              code: over.code ?? 'quota_exhausted',
-              quota_id: quota.id,
-            });
+            throw new Exhausted(isNo(over) ? over : { ...over, verdict: 'block' });
           const { usage, reset_at } = deps.quotas.charge(current, action.cost ?? {}, at.now);
           return [{ quota_id: quota.id, amounts: action.cost ?? {}, usage, reset_at, action_id: action.id }];
         });
@@ -156,7 +142,14 @@ export function createSubmit(deps: SubmitDeps) {
         }
         return { events, result: { id, begun: free && !outside, outside } };
       },
-    });
+    };
+    let committed: Committed;
+    try {
+      committed = await log.commit(accepting);
+    } catch (cause) {
+      if (cause instanceof Exhausted) return await decline(wanted, recorded, cause.decision, claim);
+      throw cause;
+    }
     const { result, repeated } = committed as Committed & { result: { id: string; begun: boolean; outside: boolean } };
     // Its account is kept from the beginning: what is done outside is told to us, and need not be read again at its end.
     if (!repeated && result.outside) await deps.endings.open(result.id, committed.events);
@@ -173,6 +166,22 @@ export function createSubmit(deps: SubmitDeps) {
     }
     return accepted('task.submit', task, repeated);
   };
+
+  /** A no, on record before anyone hears it: as a task of its own for whoever wants one, as a fault for everybody else. */
+  async function decline(wanted: Wanted, action: Action, decision: No, claim: Pick<Unit, 'idempotency'>) {
+    const { command, id, opens } = wanted;
+    if (decision.verdict === 'block' && command.body.refusal === 'task') {
+      return await refuse(wanted, { ...action, task_id: id }, decision, claim);
+    }
+    // A session that was to begin with it never did.
+    const place = opens ? { resource: { object: 'workspace', id: opens.workspace_id }, session_id: null } : {};
+    await log.commit({ decide: () => ({ events: [{ ...decidedEvent(action, decision), ...place }] }) });
+    throw refusal(decision.verdict, decision.reason, {
+      rule_id: decision.rule_id ?? null,
+      code: decision.code ?? null,
+      ...(decision.retry_after_ms && { retry_after_ms: decision.retry_after_ms }),
+    });
+  }
 
   /** Where the work belongs: a conversation that is there, or one that begins with it. */
   async function sessionFor({ actor, body }: Given<'task.submit'>) {
@@ -228,6 +237,21 @@ export function createSubmit(deps: SubmitDeps) {
     const events = await messageEvents(deps, at, input as MessageInput, actor.id);
     const message = events.find(({ event }) => event === 'user.message' || event === 'agent.message')?.payload.message;
     return { input: message as JsonObject, events };
+  }
+}
+
+type No = Decision & { readonly verdict: 'block' | 'defer' };
+function isNo(decision: Decision): decision is No {
+  return decision.verdict === 'block' || decision.verdict === 'defer';
+}
+
+/** A quota had room when it was looked at and has none in the commit that would use it. Nothing is written by that commit. */
+class Exhausted extends Fault {
+  readonly decision: No;
+
+  constructor(decision: No) {
+    super('policy_violation', decision.reason);
+    this.decision = decision;
   }
 }
 
