@@ -93,6 +93,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     sign: (text) => house.keyring.signer().sign(text),
     mac: (text) => house.keyring.signer().mac(text),
     trouble: () => house.store.trouble(),
+    lease: (name) => house.store.lease(name),
     secret,
     ...createKeeper({ ...places, clock: systemClock }),
   };

@@ -4,7 +4,17 @@
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import type { TaskPushNotificationConfig } from '@a2a-js/sdk';
-import type { Actor, Bridge, Connector, Deps, Json, JsonObject, Task as OurTask, Row } from '../../src/index.ts';
+import {
+  type Actor,
+  type Bridge,
+  type Connector,
+  type Deps,
+  Fault,
+  type Json,
+  type JsonObject,
+  type Task as OurTask,
+  type Row,
+} from '../../src/index.ts';
 import { Refusal } from './refusal.ts';
 
 /** The house itself, for what callers need no right of their own for. What they may have was asked before. */
@@ -18,11 +28,12 @@ export interface PushConfig {
   readonly taskId: string;
   readonly agent: string;
   readonly version: string;
-  readonly active: boolean;
   /** The last event that was delivered; absent: none yet. */
   readonly cursor: string | undefined;
   /** Undefined when it was sealed with a key that is gone. */
   readonly target: Target | undefined;
+  /** The gateway that delivers it; empty where none was written down. */
+  readonly gateway: string;
   /** Sealed with a key that goes when the signing key does. */
   readonly perishable?: boolean;
 }
@@ -39,18 +50,26 @@ interface Kept {
   readonly sealed: string;
   readonly key_id: string;
   readonly cursor?: string;
+  readonly gateway?: string;
 }
 
 export interface PushConfigs {
+  /** A new one, in the place of the one with this id if there is one. */
   save(
     task: OurTask,
     config: TaskPushNotificationConfig,
-    more: { id: string; agent: string; version: string; cursor?: string },
+    more: { id: string; agent: string; version: string; gateway: string; cursor?: string },
   ): Promise<PushConfig>;
   of(task: Pick<OurTask, 'id'>): Promise<readonly PushConfig[]>;
-  /** Those with more to tell. What was sealed with a key that may go is sealed anew. */
+  /** Those with more to tell. */
   active(): Promise<readonly PushConfig[]>;
-  /** How far it came, and whether there is more to come. */
+  /** Seals anew what was sealed with a key that may go. */
+  renew(): Promise<void>;
+  /** From now on another gateway delivers it. */
+  handOver(config: PushConfig, gateway: string): Promise<PushConfig>;
+  /** Whether it is still wanted: it may have been removed or replaced, here or at another gateway. */
+  stands(config: PushConfig): Promise<boolean>;
+  /** How far it came, and whether there is more to come. Nothing where it is no longer wanted. */
   note(config: PushConfig, cursor: string | undefined, status: 'ACTIVE' | 'DISABLED' | 'FAILED'): Promise<void>;
   remove(config: PushConfig): Promise<void>;
 }
@@ -69,14 +88,14 @@ export function createPushConfigs(bridge: Bridge, keys: Pick<Deps, 'sign' | 'mac
       taskId,
       agent: kept.agent,
       version: kept.version,
-      active: row.status === 'ACTIVE',
       cursor: kept.cursor,
+      gateway: kept.gateway ?? '',
       target: opened as Target | undefined,
       perishable: kept.key_id !== box.keyId,
     };
   }
 
-  async function all(where: { task_id: string } | undefined): Promise<PushConfig[]> {
+  async function all(where?: { task_id?: string; state?: string }): Promise<PushConfig[]> {
     const found: PushConfig[] = [];
     for (let after: string | undefined; ; ) {
       const query = { object: 'connector', limit: 200, ...(where && { where }), ...(after && { after }) };
@@ -91,29 +110,38 @@ export function createPushConfigs(bridge: Bridge, keys: Pick<Deps, 'sign' | 'mac
   }
 
   async function write(config: PushConfig, cursor: string | undefined, change: { status?: string }): Promise<void> {
-    if (!config.target) return;
-    const metadata = metadataOf({ ...config, cursor }, config.target);
-    const body = { object: 'connector' as const, id: config.rowId, body: change, metadata };
+    // What cannot be opened cannot be sealed again either; it stays as it is.
+    const metadata = config.target && metadataOf({ ...config, cursor }, config.target);
+    const body = { object: 'connector' as const, id: config.rowId, body: change, ...(metadata && { metadata }) };
     await bridge.submit({ kind: 'resource.update', actor: KEEPER, body });
   }
 
   function metadataOf(
-    { id, agent, version, cursor }: Omit<PushConfig, 'rowId' | 'active' | 'taskId'>,
+    { id, agent, version, cursor, gateway }: Omit<PushConfig, 'rowId' | 'taskId'>,
     target: Target,
   ): JsonObject {
     const sealed = box.seal(target as unknown as Json);
-    const kept = { config_id: id, agent, version, ...sealed, ...(cursor && { cursor }) };
+    const kept = { config_id: id, agent, version, gateway, ...sealed, ...(cursor && { cursor }) };
     return { a2a_push: kept };
   }
 
+  async function remove({ rowId }: PushConfig): Promise<void> {
+    const body = { object: 'connector' as const, id: rowId };
+    await bridge.submit({ kind: 'resource.delete', actor: KEEPER, body }).catch(unlessAbsent);
+  }
+
+  async function stands({ rowId }: PushConfig): Promise<boolean> {
+    return (await bridge.view(KEEPER, 'connector', rowId).catch(unlessAbsent)) !== undefined;
+  }
+
   return {
-    async save(task, { url, token, authentication }, { id, agent, version, cursor }) {
+    async save(task, { url, token, authentication }, { id, agent, version, gateway, cursor }) {
       const target: Target = {
         url,
         token,
         authentication: authentication && { scheme: authentication.scheme, credentials: authentication.credentials },
       };
-      const fields = { id, agent, version, cursor, target };
+      const fields = { id, agent, version, gateway, cursor, target };
       const metadata = metadataOf(fields, target);
       const body = {
         provider: PROVIDER,
@@ -122,31 +150,38 @@ export function createPushConfigs(bridge: Bridge, keys: Pick<Deps, 'sign' | 'mac
         event_kinds: ['task'],
         task_id: task.id,
       };
+      // Not written over: whoever delivers the one before notes how far it came, and must not undo this.
       const known = (await all({ task_id: task.id })).find((config) => config.id === id);
-      const { resource } = known
-        ? await bridge.submit({
-            kind: 'resource.update',
-            actor: KEEPER,
-            body: { object: 'connector', id: known.rowId, body: { status: 'ACTIVE' }, metadata },
-          })
-        : await bridge.submit({
-            kind: 'resource.create',
-            actor: KEEPER,
-            body: { object: 'connector', body, metadata },
-          });
-      return { rowId: resource.id, taskId: task.id, active: true, ...fields };
+      if (known) await remove(known);
+      const { resource } = await bridge.submit({
+        kind: 'resource.create',
+        actor: KEEPER,
+        body: { object: 'connector', body, metadata },
+      });
+      return { rowId: resource.id, taskId: task.id, ...fields };
     },
     of: ({ id }) => all({ task_id: id }),
-    async active() {
-      const known = await all(undefined);
-      for (const config of known) if (config.perishable) await write(config, config.cursor, {});
-      return known.filter(({ active }) => active);
+    active: () => all({ state: 'ACTIVE' }),
+    async renew() {
+      for (const config of await all()) if (config.perishable) await write(config, config.cursor, {});
     },
-    note: (config, cursor, status) => write(config, cursor, { status }),
-    async remove({ rowId }) {
-      await bridge.submit({ kind: 'resource.delete', actor: KEEPER, body: { object: 'connector', id: rowId } });
+    async handOver(config, gateway) {
+      const taken = { ...config, gateway };
+      await write(taken, taken.cursor, {});
+      return taken;
     },
+    stands,
+    async note(config, cursor, status) {
+      if (await stands(config)) await write(config, cursor, { status });
+    },
+    remove,
   };
+}
+
+/** Another gateway may have removed it in between. */
+function unlessAbsent(cause: unknown): undefined {
+  if (cause instanceof Fault && cause.kind === 'not_found') return undefined;
+  throw cause;
 }
 
 export function absentConfig(id: string): Refusal {

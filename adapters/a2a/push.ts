@@ -1,6 +1,6 @@
 /**
- * Push notifications: one ordered reader of the log for each address, at least once, tried again with patience, and gone
- * on with after a restart from where it was. Nobody is called who is not public, neither when the address is given nor
+ * Push notifications: one ordered reader of the log for each address, at one gateway, at least once, tried again with patience,
+ * and gone on with after a restart, here or at another gateway, from where it was. Nobody is called who is not public, neither when the address is given nor
  * when it is dialled, and nobody is followed elsewhere.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,6 +13,7 @@ import { outboundTrouble, postOut, type Resolve } from '../../src/wire/outbound.
 import type { A2aSettings } from './config.ts';
 import type { Projection, Update } from './projection.ts';
 import { absentConfig, createPushConfigs, KEEPER, type PushConfig, type Target } from './push-configs.ts';
+import { createDuty } from './push-duty.ts';
 import type { Reader } from './reader.ts';
 import { Refusal } from './refusal.ts';
 
@@ -28,7 +29,7 @@ export interface Push {
   get(task: OurTask, id: string): Promise<TaskPushNotificationConfig>;
   list(task: OurTask): Promise<TaskPushNotificationConfig[]>;
   remove(task: OurTask, id: string): Promise<void>;
-  /** Goes on with what an earlier process left. */
+  /** Goes on with what an earlier process left, and with what others leave while this one runs. */
   resume(): Promise<void>;
   /** Nothing is under way any more. */
   idle(): Promise<void>;
@@ -38,19 +39,32 @@ export interface Push {
 export interface PushDeps {
   readonly bridge: Bridge;
   readonly settings: A2aSettings;
-  readonly deps: Pick<Deps, 'sign' | 'mac' | 'ids' | 'log'>;
+  readonly deps: Pick<Deps, 'sign' | 'mac' | 'ids' | 'log' | 'lease'>;
   readerOf(agent: string): Reader;
   readonly resolve?: Resolve;
+  /** How often to look for what a gateway that is gone has left. */
+  readonly takeOverMs?: number;
 }
 
 /** Most addresses a task may have. */
 const MOST = 20;
 
-export function createPush({ bridge, settings, deps, readerOf, resolve }: PushDeps): Push {
+export function createPush({ bridge, settings, deps, readerOf, resolve, takeOverMs = 10_000 }: PushDeps): Push {
   const { log, ids } = deps;
   const configs = createPushConfigs(bridge, deps);
   const couriers = new Map<string, { stop: AbortController; done: Promise<void> }>();
   const rules = settings.push;
+  const duty = createDuty({
+    deps,
+    everyMs: takeOverMs,
+    names: async () => (await configs.active()).map(({ gateway }) => gateway),
+    async takeOver(from) {
+      // Looked at again: while the name was still somebody's, this may have changed.
+      for (const config of await configs.active()) {
+        if (config.gateway === from) begin(await configs.handOver(config, duty.name));
+      }
+    },
+  });
 
   function begin(config: PushConfig): void {
     if (couriers.has(config.rowId)) return;
@@ -67,18 +81,19 @@ export function createPush({ bridge, settings, deps, readerOf, resolve }: PushDe
     const reader = readerOf(config.agent);
     if (!target) {
       log.warn({ task: config.taskId }, 'a push notification was sealed with a key that is gone');
-      return;
+      return await configs.note(config, config.cursor, 'FAILED');
     }
     const owned = { task, contextId: reader.contextOf(task) };
     const projection = config.cursor
       ? await reader.catchUp(KEEPER, owned, { upTo: config.cursor })
       : reader.begin(owned.contextId);
+    const line = lingering(signal);
     let saved = performance.now();
     let heard = config.cursor;
     for await (const updates of reader.follow(KEEPER, task.id, projection, signal)) {
       const told = updates.flatMap((update) => worthTelling(update, projection));
       for (const update of told) {
-        if (await deliver(config, target, { payload: update }, projection, signal)) continue;
+        if (await deliver(config, target, { payload: update }, projection, { signal, line })) continue;
         return await configs.note(config, heard, signal.aborted ? 'ACTIVE' : 'FAILED');
       }
       heard = projection.cursor;
@@ -96,23 +111,24 @@ export function createPush({ bridge, settings, deps, readerOf, resolve }: PushDe
     target: Target,
     update: StreamResponse,
     projection: Projection,
-    signal: AbortSignal,
+    { signal, line }: { signal: AbortSignal; line: AbortSignal },
   ) {
     const serializer = config.version === PROTOCOL ? V1 : V03;
     const { body, contentType } = serializer.serialize(update, projection.snapshot());
     const headers = { 'content-type': contentType, 'a2a-version': config.version, ...credentials(target) };
     for (const wait of [...rules.retryMs, undefined]) {
+      if (signal.aborted || !(await configs.stands(config))) return false;
       try {
-        const out = { headers, body, timeoutMs: rules.timeoutMs, signal };
+        const out = { headers, body, timeoutMs: rules.timeoutMs, signal: line };
         const status = await postOut(target.url, rules, out, resolve);
         if (status >= 200 && status < 300) return true;
         // Redirects are not followed, and what is refused for good is not said again.
         if (status < 500 && status !== 408 && status !== 429) return false;
       } catch (cause) {
-        if (signal.aborted) return false;
+        if (line.aborted) return false;
         log.warn({ err: cause, task: config.taskId }, 'a push notification could not be delivered');
       }
-      if (wait === undefined || signal.aborted) return false;
+      if (wait === undefined) return false;
       await sleep(wait, undefined, { signal }).catch(() => {});
     }
     return false;
@@ -150,7 +166,10 @@ export function createPush({ bridge, settings, deps, readerOf, resolve }: PushDe
       const id = config.id || (version === PROTOCOL ? ids.next('push') : 'default');
       const known = before.find((each) => each.id === id);
       if (known) await stop(known.rowId);
-      const saved = await configs.save(task, config, { id, agent, version, ...(seen && { cursor: seen }) });
+      const saved = await configs.save(task, config, {
+        ...{ id, agent, version, gateway: duty.name },
+        ...(seen && { cursor: seen }),
+      });
       if (inline || !isTerminal(task.status)) begin(saved);
       return shown(saved);
     },
@@ -168,16 +187,29 @@ export function createPush({ bridge, settings, deps, readerOf, resolve }: PushDe
       await configs.remove(config);
     },
     async resume() {
-      for (const config of await configs.active()) begin(config);
+      await configs.renew();
+      await duty.begin();
     },
     async idle() {
       while (couriers.size > 0) await Promise.all([...couriers.values()].map(({ done }) => done));
     },
     async close() {
-      for (const { stop } of couriers.values()) stop.abort();
-      await Promise.allSettled([...couriers.values()].map(({ done }) => done));
+      await duty.end(async () => {
+        for (const { stop } of couriers.values()) stop.abort();
+        await Promise.allSettled([...couriers.values()].map(({ done }) => done));
+      });
     },
   };
+}
+
+/** How long a call that is under way has to end when we stop. */
+const GRACE_MS = 500;
+
+/** Fires a little later: what was cut off on its way would be said again by whoever goes on. */
+function lingering(signal: AbortSignal): AbortSignal {
+  const late = new AbortController();
+  signal.addEventListener('abort', () => setTimeout(() => late.abort(), GRACE_MS).unref(), { once: true });
+  return late.signal;
 }
 
 /** How often the place of a courier is written down while it goes on. */

@@ -22,9 +22,10 @@ import { createReader, type Reader } from './reader.ts';
 import { Refusal, said, toLegacyError, toRestError } from './refusal.ts';
 import { createRest } from './rest.ts';
 
-/** For tests: how names become addresses when a webhook is called. */
+/** For tests: how names become addresses when a webhook is called, and how often gateways look after each other. */
 export interface DoorOptions {
   readonly resolve?: Resolve;
+  readonly takeOverMs?: number;
 }
 
 export function a2aDoor(settings: A2aSettings, deps: Deps, options: DoorOptions = {}): FrontDoor {
@@ -37,12 +38,7 @@ export function a2aDoor(settings: A2aSettings, deps: Deps, options: DoorOptions 
 
 const WELL_KNOWN = ['/.well-known/agent-card.json', '/.well-known/agent.json'];
 
-async function openDoor(
-  settings: A2aSettings,
-  deps: Deps,
-  bridge: Bridge,
-  { resolve }: DoorOptions,
-): Promise<Closable> {
+async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, options: DoorOptions): Promise<Closable> {
   /** Who can be called just now: agents come and go with the configuration. */
   const faces = async () => (await bridge.agents(KEEPER)).filter(({ name }) => settings.agents?.includes(name) ?? true);
   const standard = (all: readonly AgentFace[]) => all.find((face) => face.default) ?? all[0];
@@ -55,7 +51,7 @@ async function openDoor(
     return known;
   };
   const push: Push | undefined = settings.push.enabled
-    ? createPush({ bridge, settings, deps, readerOf, ...(resolve && { resolve }) })
+    ? createPush({ bridge, settings, deps, readerOf, ...options })
     : undefined;
   const contexts = createContexts(bridge, settings.workspace);
   const onGrpc = settings.grpc?.agent ?? standard(await faces())?.name;

@@ -4,6 +4,7 @@ import type { AgentBackend } from './agents.ts';
 import type { FrontDoor } from './doors.ts';
 import type { Authenticate, HttpHost } from './http.ts';
 import type { PolicyEngine } from './policy.ts';
+import type { Closable } from './store.ts';
 import type { Clock, Ids, Logger } from './surroundings.ts';
 import type { ToolBackend } from './tools.ts';
 
@@ -27,6 +28,8 @@ export interface Deps {
   mac?(text: string): string;
   /** Why nothing can be written just now; undefined when all is well. */
   trouble?(): string | undefined;
+  /** As the store has it: held as long as this process lives. Undefined: someone living has it. Absent: nobody else shares the log. */
+  lease?(name: string): Promise<Closable | undefined>;
 }
 
 /** Something an adapter can be mounted as, any number of times, each with a section of its own. */

@@ -50,6 +50,9 @@ export async function openPeer(options: PeerOptions = {}): Promise<Peer> {
   return await openPeerOn(at, options);
 }
 
+/** No two peers make the same name, as no two processes do. */
+let named = 0;
+
 export async function openPeerOn(at: TestHouse, options: PeerOptions = {}): Promise<Peer> {
   const people: Record<string, Actor | undefined> = { ...PEOPLE, bo: { ...ana, id: 'bo' }, ...options.people };
   const logged: string[] = [];
@@ -68,7 +71,7 @@ export async function openPeerOn(at: TestHouse, options: PeerOptions = {}): Prom
   const deps: Deps = {
     log,
     clock: at.clock,
-    ids: { next: (prefix) => `${prefix}_p${++count}` },
+    ids: { next: (prefix) => `${prefix}_p${++named}` },
     http,
     authenticate: async (bearer) => {
       const actor = bearer === undefined ? undefined : people[bearer];
@@ -78,6 +81,7 @@ export async function openPeerOn(at: TestHouse, options: PeerOptions = {}): Prom
     jwks: () => at.house.keyring.jwks(),
     sign: (said) => at.house.keyring.signer().sign(said),
     mac: (said) => at.house.keyring.signer().mac(said),
+    lease: (name) => at.house.store.lease(name),
     secret: async (name) => {
       throw new Fault('not_found', `no secret ${name}`);
     },
@@ -85,6 +89,7 @@ export async function openPeerOn(at: TestHouse, options: PeerOptions = {}): Prom
   };
   const door = await a2aDoor(settingsOf(options.config ?? {}), deps, {
     ...(options.resolve && { resolve: options.resolve }),
+    takeOverMs: 20,
   }).open(at.bridge);
   const { url } = await http.listen();
   let closed = false;
