@@ -94,6 +94,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     mac: (text) => house.keyring.signer().mac(text),
     trouble: () => house.store.trouble(),
     lease: (name) => house.store.lease(name),
+    ...(traced && { inTrace: traced.inTrace }),
     secret,
     ...createKeeper({ ...places, clock: systemClock }),
   };

@@ -2,10 +2,13 @@
 
 import { type StreamResponse, TaskState } from '@a2a-js/sdk';
 import { TaskNotFoundError } from '@a2a-js/sdk/errors';
-import { expect, test } from 'vitest';
+import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
+import { describe, expect, test } from 'vitest';
 import { a2aBackend } from '../adapters/a2a/client.ts';
+import { createTraces } from '../src/telemetry/traces.ts';
+import { createTraced } from '../src/telemetry/wrap.ts';
 import { callGrpc } from './conformance/a2a/grpc.ts';
-import { openPeer, type Peer, sdkClient, sending, speech, wire } from './support/a2a.ts';
+import { openPeer, openPeerOn, type Peer, sdkClient, sending, speech, wire } from './support/a2a.ts';
 import { scriptedAgent } from './support/agents.ts';
 import { of, openTestHouse } from './support/house.ts';
 
@@ -105,6 +108,44 @@ test('a stream nobody reads piles up nowhere: it ends, and the task does not min
   let heard = 1;
   for await (const _ of reading) heard += 1;
   expect(heard).toBeLessThan(200);
+});
+
+describe('a call that says where it stands in a trace', () => {
+  const TRACE = '0af7651916cd43dd8448eb211c80319c';
+  const SPAN = 'b7ad6b7169203331';
+  const traceparent = `00-${TRACE}-${SPAN}-01`;
+  const asAna = { authorization: 'Bearer ana' };
+
+  async function grpcOf(peer: Peer): Promise<string> {
+    const { supportedInterfaces } = await cardOf(peer);
+    return supportedInterfaces.find((each: { protocolBinding: string }) => each.protocolBinding === 'GRPC').url;
+  }
+
+  test('is found by it in the log and in the receipt', async () => {
+    const peer = await openPeer({ agents: [talker], config });
+    const at = await grpcOf(peer);
+    const traceOf = async (headers: Record<string, string>) => {
+      const { result } = await callGrpc(at, 'send', wire('go'), { ...asAna, ...headers });
+      const [submitted] = of(await peer.at.events(result.task.id), 'task.submitted');
+      const [receipt] = await peer.at.receipts(result.task.id);
+      return [submitted?.trace_id ?? null, JSON.stringify(receipt).includes(TRACE)];
+    };
+    expect(await traceOf({ traceparent })).toEqual([TRACE, true]);
+    expect(await traceOf({ traceparent: `${traceparent}0` })).toEqual([null, false]);
+    expect(await traceOf({})).toEqual([null, false]);
+  });
+
+  test.each(['send', 'stream'])('has its spans there: %s', async (operation) => {
+    const exporter = new InMemorySpanExporter();
+    const provider = new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] });
+    const traced = createTraced(createTraces(provider.getTracer('test')));
+    const house = await openTestHouse({ agents: [talker] });
+    const at = { ...house, bridge: traced.bridge(house.bridge) };
+    const peer = await openPeerOn(at, { config, deps: { inTrace: traced.inTrace } });
+    await callGrpc(await grpcOf(peer), operation, wire('go'), { ...asAna, traceparent });
+    const [span] = exporter.getFinishedSpans().filter(({ name }) => name === 'command task.submit');
+    expect([span?.spanContext().traceId, span?.parentSpanContext?.spanId]).toEqual([TRACE, SPAN]);
+  });
 });
 
 test('a peer can be reached over it', async () => {

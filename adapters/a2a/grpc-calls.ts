@@ -1,10 +1,11 @@
 /**
- * What the SDK's gRPC service leaves to us about a call: a stream waits for its reader instead of piling up in memory, and a
- * refusal the protocol has no word for says its reason in the trailer, under our own domain, as it does on the other bindings.
+ * What the SDK's gRPC service leaves to us about a call: a stream waits for its reader instead of piling up in memory, a call
+ * belongs to the trace it came with, and a refusal the protocol has no word for says its reason in the trailer, under our own
+ * domain, as it does on the other bindings.
  */
 import type { User } from '@a2a-js/sdk/server';
 import { ERROR_DOMAIN } from '../../mappings/a2a.ts';
-import type { Logger } from '../../src/index.ts';
+import type { Deps } from '../../src/index.ts';
 import { type Line, roomIn } from './pace.ts';
 import { type Said, said } from './refusal.ts';
 
@@ -31,11 +32,19 @@ export interface GrpcCalls {
   failed(of: User | GrpcCall | undefined, thrown: unknown): void;
   /** False when nobody reads any more, or not for too long. */
   room(user: User | undefined): Promise<boolean>;
-  /** The service with its refusals explained. */
+  /** The service with its refusals explained, each call in the trace it came with. */
   explained(service: object): object;
 }
 
-export function createGrpcCalls(grpc: Grpc, wire: Wire, rules: { stallMs: number; log: Logger }): GrpcCalls {
+export type GrpcRules = Pick<Deps, 'log' | 'inTrace'> & { readonly stallMs: number };
+
+/** Where in somebody's trace a call stands. Said twice, it is said by nobody. */
+export function traceParentIn({ metadata }: GrpcCall): string | undefined {
+  const given = metadata.get('traceparent').map(String);
+  return given.length === 1 ? given[0] : undefined;
+}
+
+export function createGrpcCalls(grpc: Grpc, wire: Wire, rules: GrpcRules): GrpcCalls {
   const calls = new WeakMap<object, GrpcCall>();
   const reasons = new WeakMap<object, Said>();
 
@@ -65,11 +74,15 @@ export function createGrpcCalls(grpc: Grpc, wire: Wire, rules: { stallMs: number
         Object.entries(service as Service).map(([name, handle]) => [
           name,
           (call: GrpcCall, answer?: Answer) => {
-            if (answer) return handle(call, (failed, ...rest) => answer(failed && explain(call, failed), ...rest));
+            const traced = rules.inTrace ?? ((_, work) => work());
+            if (answer) {
+              const explaining: Answer = (failed, ...rest) => answer(failed && explain(call, failed), ...rest);
+              return traced(traceParentIn(call), () => handle(call, explaining));
+            }
             const emit = call.emit.bind(call);
             call.emit = (event, ...given) =>
               event === 'error' ? emit(event, explain(call, given[0] as Failed)) : emit(event, ...given);
-            return handle(call);
+            return traced(traceParentIn(call), () => handle(call));
           },
         ]),
       ),

@@ -6,11 +6,12 @@ import { readFile } from 'node:fs/promises';
 import type { A2ARequestHandler } from '@a2a-js/sdk/server';
 import { type Closable, type Deps, Fault } from '../../src/index.ts';
 import { isLoopback } from '../../src/wire/origin.ts';
+import { readTraceParent } from '../../src/wire/trace-context.ts';
 import { Caller } from './caller.ts';
 import type { A2aConfig, A2aSettings } from './config.ts';
 import { plainVersion } from './exchange.ts';
 import { speaking } from './face.ts';
-import { createGrpcCalls, type GrpcCall } from './grpc-calls.ts';
+import { createGrpcCalls, type GrpcCall, traceParentIn } from './grpc-calls.ts';
 import { toGrpcError } from './refusal.ts';
 
 export interface GrpcDoor extends Closable {
@@ -27,7 +28,7 @@ export async function serveGrpc(
   config: NonNullable<A2aConfig['grpc']>,
   handler: A2ARequestHandler,
   settings: A2aSettings,
-  deps: Pick<Deps, 'authenticate' | 'log'>,
+  deps: Pick<Deps, 'authenticate' | 'log' | 'inTrace'>,
 ): Promise<GrpcDoor> {
   const { grpc, service, older, wire } = await load();
   const host = config.host ?? '127.0.0.1';
@@ -35,7 +36,7 @@ export async function serveGrpc(
     throw new Fault('permission_denied', `gRPC on ${host} needs tls: without it tokens can be read on the way`);
   }
   const statuses = grpc.status as unknown as Record<string, unknown>;
-  const calls = createGrpcCalls(grpc, wire, { stallMs: settings.stallMs, log: deps.log });
+  const calls = createGrpcCalls(grpc, wire, { ...deps, stallMs: settings.stallMs });
   const face = speaking(handler, {
     words(thrown, context) {
       calls.failed(context?.user, thrown);
@@ -55,7 +56,15 @@ export async function serveGrpc(
       call.on('cancelled', () => gone.abort());
       const [key] = call.metadata.get('idempotency-key').map(String);
       const [last] = call.metadata.get('last-event-id').map(String);
-      const user = new Caller({ actor, signal: gone.signal, binding: 'GRPC', idempotencyKey: key, lastEventId: last });
+      const trace = readTraceParent(traceParentIn(call) ?? '');
+      const user = new Caller({
+        actor,
+        signal: gone.signal,
+        binding: 'GRPC',
+        idempotencyKey: key,
+        lastEventId: last,
+        traceId: trace?.trace_id,
+      });
       calls.from(user, call);
       return user;
     } catch (thrown) {

@@ -28,6 +28,8 @@ export interface Deps {
   mac?(text: string): string;
   /** Why nothing can be written just now; undefined when all is well. */
   trouble?(): string | undefined;
+  /** Runs `work` as part of the trace that a W3C `traceparent` names. For doors with a port of their own; absent: nobody traces. */
+  inTrace?<T>(traceparent: string | undefined, work: () => T): T;
   /** As the store has it: held as long as this process lives. Undefined: someone living has it. Absent: nobody else shares the log. */
   lease?(name: string): Promise<Closable | undefined>;
 }

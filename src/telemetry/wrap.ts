@@ -1,8 +1,8 @@
 /** The parts of a house, each doing what it did before, with a span round every command, act, question and effect. */
 import { SpanKind } from '@opentelemetry/api';
 import type { Command, CommandKind, ProposedAction } from '../model/commands.ts';
-import type { Accepted, AgentBackend, Bridge, HttpHost, Sink, ToolBackend } from '../ports.ts';
-import { traceParentOf } from '../wire/trace-context.ts';
+import type { Accepted, AgentBackend, Bridge, Deps, HttpHost, Sink, ToolBackend } from '../ports.ts';
+import { readTraceParent, traceParentOf } from '../wire/trace-context.ts';
 import type { Standing, Traces } from './traces.ts';
 
 export interface Traced {
@@ -10,6 +10,7 @@ export interface Traced {
   backend(backend: AgentBackend): AgentBackend;
   tools(tools: ToolBackend): ToolBackend;
   http<H extends HttpHost>(host: H): H;
+  readonly inTrace: NonNullable<Deps['inTrace']>;
 }
 
 export function createTraced(traces: Traces): Traced {
@@ -117,6 +118,7 @@ export function createTraced(traces: Traces): Traced {
             traces.from(traceParentOf(request), () => handler(request, socket, head)),
           ),
       }),
+    inTrace: (given, work) => traces.from(given === undefined ? undefined : readTraceParent(given), work),
   };
 }
 
