@@ -2,18 +2,7 @@
  * The protocol's operations on the bridge. One truth, ours: every answer is read from the log, every wish goes through the
  * gate. One of these for each agent; it knows no binding and holds no task.
  */
-import type {
-  AgentCard,
-  CancelTaskRequest,
-  GetTaskRequest,
-  ListTasksRequest,
-  ListTasksResponse,
-  Message,
-  SendMessageRequest,
-  StreamResponse,
-  SubscribeToTaskRequest,
-  Task,
-} from '@a2a-js/sdk';
+import type { AgentCard, Message, SendMessageRequest, StreamResponse } from '@a2a-js/sdk';
 import type { A2ARequestHandler, ServerCallContext } from '@a2a-js/sdk/server';
 import { EXTENSIONS } from '../../mappings/a2a.ts';
 import { type AskRecord, type Bridge, Fault, isTerminal, type Row } from '../../src/index.ts';
@@ -218,19 +207,19 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
       yield* streamed(begun, callOf(context), wanted, params.configuration?.historyLength);
     },
 
-    async getTask(params: GetTaskRequest, context): Promise<Task> {
+    async getTask(params, context) {
       const { actor } = enter(context, params.tenant);
       checkHistoryLength(params.historyLength);
       return await reader.snapshot(actor, await reader.own(actor, checkId(params.id)), params.historyLength);
     },
 
-    async listTasks(params: ListTasksRequest, context): Promise<ListTasksResponse> {
+    async listTasks(params, context) {
       const { actor } = enter(context, params.tenant);
       checkList(params);
       return await listTasks({ bridge, reader, contexts }, actor, params);
     },
 
-    async cancelTask(params: CancelTaskRequest, context): Promise<Task> {
+    async cancelTask(params, context) {
       const { actor } = enter(context, params.tenant);
       const owned = await reader.own(actor, checkId(params.id));
       const reason = typeof params.metadata?.reason === 'string' ? { reason: params.metadata.reason } : {};
@@ -245,7 +234,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
       return await reader.snapshot(actor, owned);
     },
 
-    async *resubscribe(params: SubscribeToTaskRequest, context) {
+    async *resubscribe(params, context) {
       const call = enter(context, params.tenant);
       const wanted = activated(context);
       const owned = await reader.own(call.actor, checkId(params.id));

@@ -1,84 +1,67 @@
-/** The eleven operations as JSON in and JSON out, once for both HTTP bindings. The codecs are the SDK's. */
-import {
-  AgentCard,
-  CancelTaskRequest,
-  DeleteTaskPushNotificationConfigRequest,
-  GetExtendedAgentCardRequest,
-  GetTaskPushNotificationConfigRequest,
-  GetTaskRequest,
-  ListTaskPushNotificationConfigsRequest,
-  ListTaskPushNotificationConfigsResponse,
-  ListTasksRequest,
-  ListTasksResponse,
-  Message,
-  SendMessageRequest,
-  StreamResponse,
-  SubscribeToTaskRequest,
-  Task,
-  TaskPushNotificationConfig,
-} from '@a2a-js/sdk';
+/** The eleven operations as JSON in and JSON out, once for both HTTP bindings. */
+import type { Message, SendMessageResponse, StreamResponse, Task } from '@a2a-js/sdk';
 import type { A2ARequestHandler, ServerCallContext } from '@a2a-js/sdk/server';
 import type { OperationId } from '../../mappings/a2a.ts';
 import type { Json, JsonObject } from '../../src/index.ts';
+import { CODECS } from './codecs.ts';
 
 export type Params = JsonObject;
 export type Outcome = { readonly result: Json } | { readonly stream: AsyncGenerator<Json> };
 type Perform = (handler: A2ARequestHandler, params: Params, context: ServerCallContext) => Promise<Outcome>;
 
 export const PERFORM: Readonly<Record<OperationId, Perform>> = {
-  async send(handler, params, context) {
-    const came = await handler.sendMessage(SendMessageRequest.fromJSON(params), context);
-    return { result: ('messageId' in came ? { message: Message.toJSON(came) } : { task: Task.toJSON(came) }) as Json };
-  },
-  async stream(handler, params, context) {
-    return { stream: encoded(handler.sendMessageStream(SendMessageRequest.fromJSON(params), context)) };
-  },
-  async get(handler, params, context) {
-    return { result: Task.toJSON(await handler.getTask(GetTaskRequest.fromJSON(params), context)) as Json };
-  },
-  async list(handler, params, context) {
-    const request = ListTasksRequest.fromJSON(params);
-    return { result: listed(await handler.listTasks(request, context), request.includeArtifacts === true) };
-  },
-  async cancel(handler, params, context) {
-    return { result: Task.toJSON(await handler.cancelTask(CancelTaskRequest.fromJSON(params), context)) as Json };
-  },
-  async subscribe(handler, params, context) {
-    return { stream: encoded(handler.resubscribe(SubscribeToTaskRequest.fromJSON(params), context)) };
-  },
-  async createPush(handler, params, context) {
-    const made = await handler.createTaskPushNotificationConfig(TaskPushNotificationConfig.fromJSON(params), context);
-    return { result: TaskPushNotificationConfig.toJSON(made) as Json };
-  },
-  async getPush(handler, params, context) {
-    const request = GetTaskPushNotificationConfigRequest.fromJSON(params);
-    const found = await handler.getTaskPushNotificationConfig(request, context);
-    return { result: TaskPushNotificationConfig.toJSON(found) as Json };
-  },
-  async listPush(handler, params, context) {
-    const request = ListTaskPushNotificationConfigsRequest.fromJSON(params);
-    const found = await handler.listTaskPushNotificationConfigs(request, context);
-    const json = ListTaskPushNotificationConfigsResponse.toJSON(found) as JsonObject;
-    return { result: { configs: [], ...json } };
-  },
-  async deletePush(handler, params, context) {
-    await handler.deleteTaskPushNotificationConfig(DeleteTaskPushNotificationConfigRequest.fromJSON(params), context);
-    return { result: null };
-  },
-  async card(handler, params, context) {
-    const card = await handler.getAuthenticatedExtendedAgentCard(GetExtendedAgentCardRequest.fromJSON(params), context);
-    return { result: AgentCard.toJSON(card) as Json };
-  },
+  send: answering(CODECS.send, async (handler, ...given) => sent(await handler.sendMessage(...given))),
+  stream: streaming(CODECS.stream, (handler, ...given) => handler.sendMessageStream(...given)),
+  get: answering(CODECS.get, (handler, ...given) => handler.getTask(...given)),
+  list: answering(CODECS.list, (handler, ...given) => handler.listTasks(...given), {
+    whole: (json, { includeArtifacts }) => listed(json, includeArtifacts === true),
+  }),
+  cancel: answering(CODECS.cancel, (handler, ...given) => handler.cancelTask(...given)),
+  subscribe: streaming(CODECS.subscribe, (handler, ...given) => handler.resubscribe(...given)),
+  createPush: answering(CODECS.createPush, (handler, ...given) => handler.createTaskPushNotificationConfig(...given)),
+  getPush: answering(CODECS.getPush, (handler, ...given) => handler.getTaskPushNotificationConfig(...given)),
+  listPush: answering(CODECS.listPush, (handler, ...given) => handler.listTaskPushNotificationConfigs(...given), {
+    whole: (json) => ({ configs: [], ...json }),
+  }),
+  deletePush: answering(CODECS.deletePush, (handler, ...given) => handler.deleteTaskPushNotificationConfig(...given)),
+  card: answering(CODECS.card, (handler, ...given) => handler.getAuthenticatedExtendedAgentCard(...given)),
 };
 
-async function* encoded(updates: AsyncGenerator<StreamResponse>): AsyncGenerator<Json> {
-  for await (const update of updates) yield StreamResponse.toJSON(update) as Json;
+interface Codec<Request, Result> {
+  readonly given: { fromJSON(json: Params): Request };
+  readonly made: { toJSON(result: Result): unknown };
+}
+type Call<Request, Came> = (handler: A2ARequestHandler, request: Request, context: ServerCallContext) => Came;
+
+/** `whole`: with what the codec leaves out because it is empty, and the protocol wants there. */
+function answering<Request, Result>(
+  { given, made }: Codec<Request, Result>,
+  call: Call<Request, Promise<Result>>,
+  { whole }: { whole?(json: JsonObject, request: Request): Json } = {},
+): Perform {
+  return async (handler, params, context) => {
+    const request = given.fromJSON(params);
+    const json = made.toJSON(await call(handler, request, context)) as JsonObject;
+    return { result: whole ? whole(json, request) : json };
+  };
+}
+
+function streaming<Request>(
+  { given, made }: Codec<Request, StreamResponse>,
+  call: Call<Request, AsyncGenerator<StreamResponse>>,
+): Perform {
+  async function* encoded(updates: AsyncGenerator<StreamResponse>): AsyncGenerator<Json> {
+    for await (const update of updates) yield made.toJSON(update) as Json;
+  }
+  return async (handler, params, context) => ({ stream: encoded(call(handler, given.fromJSON(params), context)) });
+}
+
+function sent(came: Message | Task): SendMessageResponse {
+  return { payload: 'messageId' in came ? { $case: 'message', value: came } : { $case: 'task', value: came } };
 }
 
 /** The four members are always there, and artifacts are when they were asked for. */
-function listed(response: ListTasksResponse, artifacts: boolean): Json {
-  const json = ListTasksResponse.toJSON(response) as { tasks?: JsonObject[] };
-  const tasks = (json.tasks ?? []).map((task) => (artifacts ? { artifacts: [], ...task } : task));
-  const { nextPageToken, pageSize, totalSize } = response;
-  return { tasks, nextPageToken, pageSize, totalSize } as Json;
+function listed(json: JsonObject, artifacts: boolean): Json {
+  const tasks = ((json.tasks ?? []) as JsonObject[]).map((task) => (artifacts ? { artifacts: [], ...task } : task));
+  return { nextPageToken: '', pageSize: 0, totalSize: 0, ...json, tasks };
 }

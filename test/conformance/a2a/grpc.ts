@@ -2,24 +2,6 @@
  * gRPC to examine: calls of 1.0 as bare as the SDK's own descriptors allow, calls of 0.3 by the unmodified older transport. Both are
  * told the status as it came, and results as the JSON the other bindings carry.
  */
-import {
-  AgentCard,
-  CancelTaskRequest,
-  DeleteTaskPushNotificationConfigRequest,
-  GetExtendedAgentCardRequest,
-  GetTaskPushNotificationConfigRequest,
-  GetTaskRequest,
-  ListTaskPushNotificationConfigsRequest,
-  ListTaskPushNotificationConfigsResponse,
-  ListTasksRequest,
-  ListTasksResponse,
-  Message,
-  SendMessageRequest,
-  StreamResponse,
-  SubscribeToTaskRequest,
-  Task,
-  TaskPushNotificationConfig,
-} from '@a2a-js/sdk';
 import { decodeErrorInfo, decodeStatus } from '@a2a-js/sdk/errors/grpc';
 import { A2AService } from '@a2a-js/sdk/server/grpc';
 import {
@@ -31,6 +13,8 @@ import {
   type ServiceError,
 } from '@grpc/grpc-js';
 import { GrpcTransport as OldTransport } from 'a2a-sdk-v03/client/grpc';
+import { CODECS } from '../../../adapters/a2a/codecs.ts';
+import { OPERATIONS } from '../../../mappings/a2a.ts';
 import type { Body } from './target.ts';
 
 export interface GrpcCame {
@@ -42,60 +26,38 @@ export interface GrpcCame {
 }
 export type GrpcHeaders = Readonly<Record<string, string>>;
 
-type Codec = { fromJSON(json: Body): Body; toJSON?(value: Body): unknown };
 /** What is left out on this wire is empty. */
-const LISTED = {
-  toJSON: (value: ListTasksResponse) => ({
-    tasks: [],
-    nextPageToken: '',
-    ...(ListTasksResponse.toJSON(value) as object),
-  }),
-};
-const EMPTY = { toJSON: () => null };
-/** The answer to a send is one of two, told apart by what it has. */
-const SENT = {
-  toJSON: ({ payload }: Body) => ({ [payload.$case]: SAID[payload.$case as 'task']?.toJSON(payload.value) }),
-};
-const SAID = { task: Task, message: Message };
-
-// biome-ignore format: one operation per line reads as a table
-const CALLS: Readonly<Record<string, { readonly rpc: keyof typeof A2AService; readonly given: Codec; readonly made: { toJSON(value: Body): unknown } }>> = {
-  send: { rpc: 'sendMessage', given: SendMessageRequest, made: SENT },
-  stream: { rpc: 'sendStreamingMessage', given: SendMessageRequest, made: StreamResponse },
-  get: { rpc: 'getTask', given: GetTaskRequest, made: Task },
-  list: { rpc: 'listTasks', given: ListTasksRequest, made: LISTED },
-  cancel: { rpc: 'cancelTask', given: CancelTaskRequest, made: Task },
-  subscribe: { rpc: 'subscribeToTask', given: SubscribeToTaskRequest, made: StreamResponse },
-  createPush: { rpc: 'createTaskPushNotificationConfig', given: TaskPushNotificationConfig, made: TaskPushNotificationConfig },
-  getPush: { rpc: 'getTaskPushNotificationConfig', given: GetTaskPushNotificationConfigRequest, made: TaskPushNotificationConfig },
-  listPush: { rpc: 'listTaskPushNotificationConfigs', given: ListTaskPushNotificationConfigsRequest, made: ListTaskPushNotificationConfigsResponse },
-  deletePush: { rpc: 'deleteTaskPushNotificationConfig', given: DeleteTaskPushNotificationConfigRequest, made: EMPTY },
-  card: { rpc: 'getExtendedAgentCard', given: GetExtendedAgentCardRequest, made: AgentCard },
-};
+const EMPTY: Readonly<Record<string, object>> = { list: { tasks: [], nextPageToken: '' } };
 
 const Service = makeGenericClientConstructor(A2AService as never, 'A2AService');
 
 /** One call of 1.0; everything that was said, when it streams. */
 export async function callGrpc(at: string, id: string, params: Body, headers: GrpcHeaders): Promise<GrpcCame> {
-  const call = CALLS[id];
-  if (!call) throw new Error(`there is no operation ${id}`);
+  const operation = OPERATIONS.find((row) => row.id === id);
+  if (!operation) throw new Error(`there is no operation ${id}`);
+  const rpc = `${operation.rpc[0]?.toLowerCase()}${operation.rpc.slice(1)}`;
+  const codec = CODECS[operation.id];
+  const shown = (value: Body) => {
+    const json = codec.made.toJSON(value as never);
+    return EMPTY[id] ? { ...EMPTY[id], ...(json as object) } : json;
+  };
   const client = new Service(at, credentials.createInsecure()) as Body;
   const metadata = new Metadata();
   for (const [name, value] of Object.entries({ 'a2a-version': '1.0', ...headers }))
     if (value) metadata.set(name, value);
-  const given = call.given.fromJSON(params);
+  const given = codec.given.fromJSON(params);
   try {
-    if (id === 'stream' || id === 'subscribe') {
+    if ('streams' in operation) {
       const said: unknown[] = [];
-      for await (const each of client[call.rpc](given, metadata)) said.push(call.made.toJSON(each));
+      for await (const each of client[rpc](given, metadata)) said.push(shown(each));
       return { ...FINE, result: said };
     }
     const came = await new Promise<Body>((resolve, reject) =>
-      client[call.rpc](given, metadata, (error: ServiceError | null, value: Body) =>
+      client[rpc](given, metadata, (error: ServiceError | null, value: Body) =>
         error ? reject(error) : resolve(value),
       ),
     );
-    return { ...FINE, result: call.made.toJSON(came) };
+    return { ...FINE, result: shown(came) };
   } catch (thrown) {
     return failure(thrown as ServiceError);
   } finally {
