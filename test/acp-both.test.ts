@@ -36,6 +36,9 @@ function behind({ house, ana, personaId, logger }: World): NonNullable<SeatOptio
   };
 }
 
+/** What the other house asks about its own work is asked here, too; everything else as it is without rules. */
+const RULES = '- { id: work, when: { tool: demo }, then: ask }';
+
 async function openBoth(name: string): Promise<{ world: World; front: TestHouse }> {
   const world = await openWorld(readStory(name));
   onTestFinished(() => world.close());
@@ -46,7 +49,7 @@ async function openBoth(name: string): Promise<{ world: World; front: TestHouse 
   const ids = { next: (prefix: string) => `${prefix}_f${++count}` };
   const agent = acpBackend('other', { command: ['other'], cwd: '/notes' }, { log, secret, clock, ids }, behind(world));
   onTestFinished(() => agent.close?.());
-  return { world, front: await openTestHouse({ agents: [agent], settings: { graceMs: 5_000 } }) };
+  return { world, front: await openTestHouse({ agents: [agent], rules: RULES, settings: { graceMs: 5_000 } }) };
 }
 
 const {
@@ -67,6 +70,7 @@ const {
   'tool-blocked': 'COMPLETED',
   'tool-denied': 'COMPLETED',
   'tool-modified': 'COMPLETED',
+  'work-refused': 'FAILED',
 };
 
 test('every story but the one about a reader is lived through', () => {

@@ -46,10 +46,11 @@ const ENDINGS: Readonly<Record<string, Ending>> = {
   // Runs have no no that is smaller than the run.
   'tool-denied': { state: 'FAILED', failure: 'rejected_by_signal', said: [], tools: ['send_mail canceled'] },
   'tool-modified': { state: 'COMPLETED', said: ['Mail to team is sent.'], tools: ['send_mail succeeded'] },
+  'work-refused': { state: 'FAILED', failure: 'rejected_by_signal', said: [], tools: ['demo canceled'] },
 };
 
-/** Here people are asked about mail, and nothing else is anybody's business. */
-const RULES = '[{ id: all, then: allow }, { id: mail, when: { tool: send_mail }, then: ask, expires: 24h }]';
+/** Here people are asked about mail and about whether demo works at all, and nothing else is anybody's business. */
+const RULES = '[{ id: all, then: allow }, { id: asked, when: { tool: [send_mail, demo] }, then: ask, expires: 24h }]';
 const quiet = { info() {}, warn() {}, error() {} };
 
 async function take(step: Step, world: World, near: TestHouse, relay: Relay, id: string): Promise<void> {

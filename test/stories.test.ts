@@ -41,6 +41,7 @@ test('these are the stories', () => {
     'tool-blocked',
     'tool-denied',
     'tool-modified',
+    'work-refused',
   ]);
 });
 
