@@ -45,6 +45,14 @@ export function requireVersion(version: string, settings: A2aSettings): void {
   throw new Refusal('VERSION_NOT_SUPPORTED', `A2A ${shown} is not served here; there is ${served.join(' and ')}`);
 }
 
+/** What was given as a key; a key that is none is refused, because whoever gave it relies on it. */
+export function keyOf(given: readonly string[]): string | undefined {
+  if (given.length === 0) return undefined;
+  const [key] = given;
+  if (given.length === 1 && key && key.length <= 255) return key;
+  throw new Refusal('INVALID_PARAMS', 'an idempotency key has 1 to 255 characters');
+}
+
 export async function contextOf(
   { request, response }: Incoming,
   binding: 'JSONRPC' | 'HTTP+JSON',
@@ -58,16 +66,12 @@ export async function contextOf(
     if (!response.writableFinished) gone.abort();
   });
   const { headers } = request;
-  const key = request.headersDistinct['idempotency-key'];
-  if (key && (key.length > 1 || !key[0] || key[0].length > 255)) {
-    throw new Refusal('INVALID_PARAMS', 'an idempotency key has 1 to 255 characters');
-  }
   const trace = traceParentOf(request);
   const user = new Caller({
     actor,
     signal: gone.signal,
     binding,
-    idempotencyKey: key?.[0],
+    idempotencyKey: keyOf(request.headersDistinct['idempotency-key'] ?? []),
     lastEventId: request.headersDistinct['last-event-id']?.[0],
     traceId: trace?.trace_id,
   });

@@ -9,7 +9,7 @@ import { isLoopback } from '../../src/wire/origin.ts';
 import { readTraceParent } from '../../src/wire/trace-context.ts';
 import { Caller } from './caller.ts';
 import type { A2aConfig, A2aSettings } from './config.ts';
-import { plainVersion } from './exchange.ts';
+import { keyOf, plainVersion } from './exchange.ts';
 import { speaking } from './face.ts';
 import { createGrpcCalls, type GrpcCall, traceParentIn } from './grpc-calls.ts';
 import { toGrpcError } from './refusal.ts';
@@ -54,14 +54,13 @@ export async function serveGrpc(
       const actor = { ...(await deps.authenticate(bearer)), door: 'a2a' };
       const gone = new AbortController();
       call.on('cancelled', () => gone.abort());
-      const [key] = call.metadata.get('idempotency-key').map(String);
       const [last] = call.metadata.get('last-event-id').map(String);
       const trace = readTraceParent(traceParentIn(call) ?? '');
       const user = new Caller({
         actor,
         signal: gone.signal,
         binding: 'GRPC',
-        idempotencyKey: key,
+        idempotencyKey: keyOf(call.metadata.get('idempotency-key').map(String)),
         lastEventId: last,
         traceId: trace?.trace_id,
       });

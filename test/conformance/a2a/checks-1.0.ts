@@ -17,7 +17,8 @@ async function three(at: Target, contextId: string): Promise<string[]> {
   return made;
 }
 
-const LISTS: Readonly<Record<string, (at: Target, way: Way) => Promise<void>>> = {
+/** On every binding of 1.0. */
+const EACH: Readonly<Record<string, (at: Target, way: Way) => Promise<void>>> = {
   'list: a context, all four members': async (at, way) => {
     const contextId = at.fresh('list');
     const made = await three(at, contextId);
@@ -63,6 +64,18 @@ const LISTS: Readonly<Record<string, (at: Target, way: Way) => Promise<void>>> =
     for (const bad of [{ pageSize: 0 }, { pageSize: 101 }, { pageToken: 'nonsense' }, { status: 'TASK_STATE_NONE' }]) {
       refused(way, await at.call(way, 'list', bad), 'INVALID_PARAMS');
     }
+  },
+  'extension: a cursor resumes without loss': async (at, way) => {
+    const uri = 'urn:tollbridge:a2a:resume:v1';
+    const all = await at.stream(way, 'stream', message(at, 'tck-stream-artifact-chunked'), { 'a2a-extensions': uri });
+    const cursor = all[1].statusUpdate.metadata[uri].cursor;
+    const rest = await at.stream(
+      way,
+      'subscribe',
+      { id: all[0].task.id },
+      { 'a2a-extensions': uri, 'last-event-id': cursor },
+    );
+    equal(rest.slice(1), all.slice(2), 'the rest');
   },
 };
 
@@ -169,18 +182,6 @@ const ROUND: Readonly<Record<string, (at: Target) => Promise<void>>> = {
     });
     equal([came.status, came.headers.get('a2a-extensions')], [200, null], 'ignored');
   },
-  'extension: a cursor resumes without loss': async (at) => {
-    const uri = 'urn:tollbridge:a2a:resume:v1';
-    const all = await at.stream(RPC, 'stream', message(at, 'tck-stream-artifact-chunked'), { 'a2a-extensions': uri });
-    const cursor = all[1].statusUpdate.metadata[uri].cursor;
-    const rest = await at.stream(
-      RPC,
-      'subscribe',
-      { id: all[0].task.id },
-      { 'a2a-extensions': uri, 'last-event-id': cursor },
-    );
-    equal(rest.slice(1), all.slice(2), 'the rest');
-  },
   'bindings: both of HTTP say the same about a task': async (at) => {
     const { result } = await at.call(RPC, 'send', message(at, 'tck-artifact-file'));
     const [one, two] = [
@@ -231,7 +232,7 @@ export function newerChecks(ways: readonly Way[]): readonly A2aCheck[] {
   const current = ways.filter(({ version }) => version === '1.0');
   return [
     ...current.flatMap((way) =>
-      Object.entries(LISTS).map(([name, run]) => ({
+      Object.entries(EACH).map(([name, run]) => ({
         name: `${way.binding} 1.0, ${name}`,
         run: (at: Target) => run(at, way),
       })),

@@ -169,6 +169,10 @@ const RUNS: Readonly<Record<string, Run>> = {
     const [one, two] = [await at.call(way, 'send', given, key), await at.call(way, 'send', given, key)];
     equal(two.result.task.id, one.result.task.id, 'the same task');
   },
+  'send: a key that is too long to be one is refused': async (at, way) => {
+    const key = { 'idempotency-key': 'k'.repeat(256) };
+    refused(way, await at.call(way, 'send', message(at, 'tck-complete-task'), key), 'INVALID_PARAMS');
+  },
   'stream: begins with the task and ends with its end': async (at, way) => {
     const said = await at.stream(way, 'stream', message(at, 'tck-stream-001'));
     equal(eventOf(said[0]), 'task', 'the first event');
