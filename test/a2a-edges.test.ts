@@ -154,14 +154,14 @@ describe('what is not yours is not there', () => {
     const absent = (await peer.rpc(method, params('task_nobody'))).body.error;
     expect(absent).toEqual({
       code: -32001,
-      message: 'no task task_nobody',
+      message: 'task task_nobody was not found',
       data: [
         { '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: 'TASK_NOT_FOUND', domain: 'a2a-protocol.org' },
       ],
     });
     for (const token of ['bo', 'acme']) {
       const hidden = await peer.rpc(method, params(id), { authorization: `Bearer ${token}` });
-      expect(hidden.body.error).toEqual({ ...absent, message: `no task ${id}` });
+      expect(hidden.body.error).toEqual({ ...absent, message: `task ${id} was not found` });
     }
     const elsewhere = await peer.call('POST', '/a2a/other', { jsonrpc: '2.0', id: 1, method, params: params(id) });
     expect(elsewhere.body.error.code).toBe(-32001);

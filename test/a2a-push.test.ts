@@ -133,6 +133,22 @@ describe('configurations', () => {
   });
 
   test.each([
+    ['as the mapping of 0.3 has it', (config: object) => config],
+    ['inside the whole request', (config: object) => ({ parent: 'tasks/x', configId: 'c1', config })],
+  ])('are taken over HTTP in 0.3: %s', async (_, wrapped) => {
+    const hook = await openHook();
+    const peer = await openPeer({ agents: [idle], config: config(hook) });
+    const { task } = (await peer.rpc('SendMessage', wire('go'))).body.result;
+    const path = `/a2a/agent/v1/tasks/${task.id}/pushNotificationConfigs`;
+    const given = {
+      name: `tasks/${task.id}/pushNotificationConfigs/c1`,
+      pushNotificationConfig: { id: 'c1', url: hook.url },
+    };
+    const made = await peer.call('POST', path, wrapped(given), { 'a2a-version': '' });
+    expect([made.status, made.body.pushNotificationConfig.url]).toEqual([201, hook.url]);
+  });
+
+  test.each([
     'http://hook.example/',
     'https://127.0.0.1/',
     'https://[::1]/',

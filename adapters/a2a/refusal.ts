@@ -91,7 +91,7 @@ function capital(word: string): string {
 
 /** What is hidden is absent, whatever it is: one sentence for both. */
 export function absentTask(id: string): Refusal {
-  return new Refusal('TASK_NOT_FOUND', `no task ${id}`);
+  return new Refusal('TASK_NOT_FOUND', `task ${id} was not found`);
 }
 
 /** A fault that says the thing is not there, or is not yours to see. */

@@ -162,7 +162,7 @@ function createOlder(deps: BindingDeps): (incoming: Incoming, version: string) =
     responses.set(context.user as object, response);
     const body = request.method === 'POST' ? await bodyOf(request, deps.settings) : undefined;
     request.headers['a2a-version'] = version;
-    Object.assign(request, { body, url: path });
+    Object.assign(request, { body: configIn(path, body), url: path });
     Object.defineProperty(request, 'query', { value: Object.fromEntries(query), configurable: true, writable: true });
     heartbeat(response as Response, deps.settings.keepAliveMs);
     await new Promise<void>((resolve, reject) => {
@@ -172,6 +172,17 @@ function createOlder(deps: BindingDeps): (incoming: Incoming, version: string) =
       });
     });
   };
+}
+
+/**
+ * A push configuration is the `config` of its request, says the protocol's own mapping; its Python SDK and its test kit send the
+ * whole request. Both are understood.
+ */
+function configIn(path: string, body: unknown): unknown {
+  const config = path.endsWith('/pushNotificationConfigs')
+    ? (body as { config?: unknown } | undefined)?.config
+    : undefined;
+  return typeof config === 'object' && config !== null ? config : body;
 }
 
 /** The router's own streams have none, and a quiet line is cut by what is in between. */

@@ -83,7 +83,10 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     },
   });
   const kit = values.kit === '0.3' ? '0.3' : '1.0';
-  const grpc = values['grpc-port'] ? { grpc: { port: Number(values['grpc-port']) } } : {};
+  const grpcPort = values['grpc-port'];
+  // The older kit takes only what looks like an address of HTTP for one.
+  const named = kit === '0.3' ? { public: `http://127.0.0.1:${grpcPort}` } : {};
+  const grpc = grpcPort ? { grpc: { port: Number(grpcPort), ...named } } : {};
   // The kits listen for webhooks on this machine.
   const push = { allow: ['localhost', '127.0.0.1'], insecure: true };
   const legacy = kit === '0.3' || values.legacy === true;
