@@ -164,7 +164,7 @@ export const OPERATIONS = [
   { id: 'createPush', rpc: 'CreateTaskPushNotificationConfig', verbs: ['POST'], path: '/tasks/{id}/pushNotificationConfigs', success: 201 },
   { id: 'getPush', rpc: 'GetTaskPushNotificationConfig', verbs: ['GET'], path: '/tasks/{id}/pushNotificationConfigs/{configId}', success: 200 },
   { id: 'listPush', rpc: 'ListTaskPushNotificationConfigs', verbs: ['GET'], path: '/tasks/{id}/pushNotificationConfigs', success: 200 },
-  { id: 'deletePush', rpc: 'DeleteTaskPushNotificationConfig', verbs: ['DELETE'], path: '/tasks/{id}/pushNotificationConfigs/{configId}', success: 204 },
+  { id: 'deletePush', rpc: 'DeleteTaskPushNotificationConfig', verbs: ['DELETE'], path: '/tasks/{id}/pushNotificationConfigs/{configId}', success: 200 },
   { id: 'card', rpc: 'GetExtendedAgentCard', verbs: ['GET'], path: '/extendedAgentCard', success: 200 },
 ] as const satisfies readonly Operation[];
 export type OperationId = (typeof OPERATIONS)[number]['id'];

@@ -64,7 +64,8 @@ export function createRest(deps: BindingDeps): (incoming: Incoming) => Promise<v
     const outcome = await PERFORM[route.id](deps.handler, params, context);
     if ('result' in outcome) {
       showExtensions(response, context);
-      answer(response, route.success, A2A_JSON, route.success === 204 ? undefined : outcome.result);
+      // Nothing to say is an empty object in this binding; some clients read a body whatever the status.
+      answer(response, route.success, A2A_JSON, outcome.result ?? {});
       return;
     }
     await sendStream(incoming, outcome.stream, { settings, context, log, wrap: (event) => event, failed: toRestError });
