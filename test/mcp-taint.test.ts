@@ -3,7 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { openScene, outcome, type Scene, type SceneOptions } from './support/mcp.ts';
+import { openLegacyClient, openScene, outcome, type Scene, type SceneOptions } from './support/mcp.ts';
+import { serveFixture } from './support/mcp-fixture.ts';
 import { openMcpGateway } from './support/mcp-gateway.ts';
 import { type Loose, openUpstream, text } from './support/mcp-upstream.ts';
 import { exchange } from './support/mcp-wire-client.ts';
@@ -82,4 +83,21 @@ test('a restart does not make anyone forget; a long absence does', async () => {
   expect(refused).toMatchObject(NO);
   const [later] = await life(['bank__pay'], { session_idle_ms: 1 });
   expect(later.content[0].text).toBe('paid');
+});
+
+test('the result of a task counts for whoever fetches it, not only for who began it', async () => {
+  const fixture = await serveFixture({ era: 'modern' });
+  const rules = RULES.replace('tool: pay', 'tool: echo');
+  const gateway = await openMcpGateway({ upstreams: { u: { url: fixture.url } }, rules });
+  onTestFinished(async () => {
+    await gateway.close();
+    await fixture.close();
+  });
+  const [began, fetched, neither] = [1, 2, 3].map(() => openLegacyClient(gateway.at('u')));
+  const ask = async (client: typeof began, method: string, params: Loose) =>
+    outcome(await (await client!).request(method, params)).result;
+  const { task } = await ask(began, 'tools/call', { name: 'greet', arguments: { name: 'Ada' }, task: {} });
+  await ask(fetched, 'tasks/result', { taskId: task.taskId });
+  expect(await ask(fetched, 'tools/call', { name: 'echo' })).toMatchObject(NO);
+  expect((await ask(neither, 'tools/call', { name: 'echo' })).isError).toBeUndefined();
 });

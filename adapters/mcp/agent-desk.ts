@@ -1,11 +1,12 @@
 /** Calls of tools that stand for agents: work is given, and its result is the call's; or a task, where the client knows tasks. */
-import { CODES, TASKS_EXTENSION } from '../../mappings/mcp.ts';
+import { CODES } from '../../mappings/mcp.ts';
 import type { Bridge, CoreEvent, JsonObject, Task } from '../../src/index.ts';
 import { AGENT_PREFIX, toExtensionTask, toLegacyTask } from './agent-result.ts';
 import type { Work } from './agent-work.ts';
 import type { Caller } from './caller.ts';
 import { failed, isObject, metaOf, notice, type Outcome } from './frames.ts';
 import type { Running } from './parked.ts';
+import { knowsTasks } from './task-words.ts';
 
 export interface AgentDesk {
   /** Undefined when the tool is nobody's here. */
@@ -18,7 +19,7 @@ export function createAgentDesk(bridge: Bridge, work: Work): AgentDesk {
     if (typeof message !== 'string' || message === '') return failed(CODES.invalidParams, 'message must be a text');
     const task = await work.give(agent, message, typeof session === 'string' ? session : undefined, caller);
     if (caller.era === 'legacy' && isObject(params.task)) return { result: { task: toLegacyTask(task) } };
-    if (caller.era === 'modern' && knowsTasks(caller)) {
+    if (caller.era === 'modern' && knowsTasks(caller.capabilities)) {
       return { result: { resultType: 'task', ...toExtensionTask(task) } };
     }
     const stop = () => {
@@ -84,10 +85,6 @@ function args({ arguments: given }: JsonObject): JsonObject {
 
 function complete(result: JsonObject, { era }: Caller): Outcome {
   return { result: era === 'modern' ? { resultType: 'complete', ...result } : result };
-}
-
-function knowsTasks({ capabilities }: Caller): boolean {
-  return isObject(capabilities.extensions) && capabilities.extensions[TASKS_EXTENSION] !== undefined;
 }
 
 /** What the work says on its way, for callers who want to hear it. */

@@ -1,5 +1,5 @@
 /** An agent's work as this protocol tells it: tools to give it with, a task to look at, a result at the end. Pure. */
-import { META, taskState } from '../../mappings/mcp.ts';
+import { taskState } from '../../mappings/mcp.ts';
 import type {
   AgentFace,
   Artifact,
@@ -146,10 +146,6 @@ export function toForm({ question, schema }: AskRecord): JsonObject {
 
 export function fromForm({ schema }: AskRecord, content: JsonObject): Json {
   return schema !== null && schema.type === 'object' ? content : (content.value ?? null);
-}
-
-export function related(params: JsonObject, taskId: string): JsonObject {
-  return { ...params, _meta: { [META.relatedTask]: { taskId } } };
 }
 
 /** True once nothing more can follow. */

@@ -7,8 +7,7 @@ import { answerIn, approvalForm } from './approvals.ts';
 import type { Caller } from './caller.ts';
 import { failed, isObject, type Outcome } from './frames.ts';
 import type { Running } from './parked.ts';
-
-const RELATED = 'io.modelcontextprotocol/related-task';
+import { related } from './task-words.ts';
 
 /** Undefined for what is not about tasks. */
 export async function answerTasks(
@@ -39,7 +38,7 @@ async function legacy(method: string, task: Task, caller: Caller, running: Runni
       return { result: toLegacyTask(task) };
     case 'tasks/result': {
       const result = await work.follow(task, caller, running, () => {});
-      return { result: { ...result, _meta: { [RELATED]: { taskId: task.id } } } };
+      return { result: related(result, task.id) };
     }
     case 'tasks/cancel': {
       if (isTerminal(task.status)) return failed(CODES.invalidParams, `the task has ended as ${task.status}`);

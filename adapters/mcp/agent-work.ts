@@ -15,12 +15,13 @@ import {
   type Task,
   type Outcome as WorkOutcome,
 } from '../../src/index.ts';
-import { fromForm, isEnd, related, stateOf, toForm, toResult } from './agent-result.ts';
+import { fromForm, isEnd, stateOf, toForm, toResult } from './agent-result.ts';
 import { createApprovals } from './approvals.ts';
 import { type Caller, canFillForms, scopeOf } from './caller.ts';
 import { isObject } from './frames.ts';
 import type { Running } from './parked.ts';
 import type { Stints } from './stints.ts';
+import { related } from './task-words.ts';
 
 export interface Work {
   give(agent: string, message: string, sessionId: string | undefined, caller: Caller): Promise<Task>;

@@ -12,6 +12,7 @@ import { toDiscoverResult, toModernOutcome, wanted } from './eras.ts';
 import { isObject, metaOf, type Notice, type Outcome, outcomeOf, RpcError } from './frames.ts';
 import { paramHeaders } from './header-values.ts';
 import { createLegacyPeers } from './legacy-peers.ts';
+import { createLegacyTasks } from './legacy-tasks.ts';
 import { createLegacyView, listenTo } from './legacy-view.ts';
 import { isLine, type McpLine } from './line.ts';
 import { createModernPeer } from './modern-peer.ts';
@@ -49,6 +50,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     () => `m${++count}`,
   );
   const legacy = createLegacyPeers(openWire, { ...CLIENT_INFO }, POOL_IDLE_MS);
+  const legacyTasks = createLegacyTasks({ peer: modern, level: (line) => view.level(line), clock: deps.clock });
   const tasks = createTaskEras(legacy, (tool) => taskSupport(book.tool(tool)));
   legacy.onChange(noted);
   const watching = createWatching(listenForChanges);
@@ -130,13 +132,22 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
   /** One request in the caller's era, answered in it. A call of a tool is never answered from anything kept here. */
   function talk(method: string, params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome> {
     const plainCall = settled === 'modern' && methodRow(method)?.via === 'call';
-    return plainCall ? modern.call(method, params, line, patience) : talkEither(method, params, line, patience);
+    return plainCall ? callModern(method, params, line, patience) : talkEither(method, params, line, patience);
+  }
+
+  function callModern(method: string, params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome> {
+    const older = line.era === 'legacy' && method === 'tools/call';
+    return older
+      ? legacyTasks.call(params, line, patience, view.tasks(line))
+      : modern.call(method, params, line, patience);
   }
 
   async function talkEither(method: string, params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome> {
     if ((await era()) === 'modern') {
-      const own = line.era === 'legacy' ? await view.answer(method, params, line, patience) : undefined;
-      return own ?? (await modern.call(method, params, line, patience));
+      if (line.era === 'modern') return await modern.call(method, params, line, patience);
+      const own = await view.answer(method, params, line, patience);
+      const task = own ?? (await legacyTasks.answer(method, params, line, patience));
+      return task ?? (await callModern(method, params, line, patience));
     }
     if (line.era === 'legacy') return await talkLegacy(method, params, line, patience);
     const session = await legacy.of(line, patience);
@@ -186,6 +197,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
       const outcome = await talk(method, params, line, patience);
       if (method === 'tools/list' && (line.era === 'legacy' || (await era()) === 'modern')) {
         observe(method, params, outcome);
+        return view.shown(method, outcome, line);
       }
       return outcome;
     } catch (thrown) {

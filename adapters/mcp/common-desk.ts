@@ -15,6 +15,7 @@ import { createCommonLists, kept, renamed, SERVER_INFO } from './common-lists.ts
 import { createCommonSessions } from './common-sessions.ts';
 import { taskRequest, withTask } from './common-tasks.ts';
 import { type Desk, type DeskParts, runningFor } from './desk.ts';
+import { LEGACY_TASKS } from './eras.ts';
 import { failed, isObject, type Outcome, outcomeOf, type Request } from './frames.ts';
 import { namesOf, promptOf, uriOf } from './names.ts';
 import { createParking, type Running } from './parked.ts';
@@ -146,10 +147,9 @@ export function createCommonDesk(parts: CommonParts): Desk {
 
   function toOpening({ protocolVersion }: JsonObject): JsonObject {
     const known = (LEGACY as readonly unknown[]).includes(protocolVersion);
-    const tasks = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
     return {
       protocolVersion: known ? protocolVersion : LATEST_LEGACY,
-      capabilities: { ...OFFERS, ...(parts.agents && { tasks }) },
+      capabilities: { ...OFFERS, ...(parts.agents && { tasks: LEGACY_TASKS }) },
       serverInfo: SERVER_INFO,
     };
   }

@@ -15,18 +15,26 @@ import {
 import type { Json, JsonObject } from '../../src/index.ts';
 import { isObject, metaOf, type Notice, type Outcome } from './frames.ts';
 import type { McpLine } from './line.ts';
+import { knowsTasks } from './task-words.ts';
 
 /** A server's opening words, for a client of the legacy era. */
 export function toInitializeResult(discovered: JsonObject, wanted: Json | undefined): JsonObject {
   const { capabilities, instructions } = discovered;
   const known = (LEGACY as readonly unknown[]).includes(wanted);
+  const protocolVersion = known ? wanted : LATEST_LEGACY;
+  const offers = isObject(capabilities) ? capabilities : {};
+  // No other revision of this era has tasks.
+  const tasks = protocolVersion === LATEST_LEGACY && knowsTasks(offers) && { tasks: LEGACY_TASKS };
   return {
-    protocolVersion: known ? wanted : LATEST_LEGACY,
-    capabilities: withoutExtensions(isObject(capabilities) ? capabilities : {}),
+    protocolVersion,
+    capabilities: { ...withoutExtensions(offers), ...tasks },
     serverInfo: metaOf(discovered)[META.server] ?? { name: 'unknown', version: '0' },
     ...(instructions !== undefined && { instructions }),
   };
 }
+
+/** What 2025-11-25 calls a server whose calls can be tasks. */
+export const LEGACY_TASKS = { list: {}, cancel: {}, requests: { tools: { call: {} } } } as const;
 
 /** The same for a client of the modern era. */
 export function toDiscoverResult(about: JsonObject): JsonObject {

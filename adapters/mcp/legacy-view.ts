@@ -3,7 +3,7 @@
  * none of these; what stands for them here is a level in each envelope and one listening request per session.
  */
 import { CHANGES, META, MODERN } from '../../mappings/mcp.ts';
-import type { JsonObject } from '../../src/index.ts';
+import type { Json, JsonObject } from '../../src/index.ts';
 import type { StopSignal } from '../../src/wire/stop.ts';
 import { toInitializeResult } from './eras.ts';
 import { isObject, type Notice, notice, type Outcome } from './frames.ts';
@@ -15,10 +15,15 @@ export interface LegacyView {
   /** Undefined when the server itself is to answer. */
   answer(method: string, params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome | undefined>;
   level(line: McpLine): string | undefined;
+  /** Whether this session was told that calls can be tasks. */
+  tasks(line: McpLine): boolean;
+  /** The server's answer, with what this era says beside it. */
+  shown(method: string, outcome: Outcome, line: McpLine): Outcome;
 }
 
 interface State {
   level: string | undefined;
+  readonly tasks: boolean;
   readonly uris: Set<string>;
   readonly wishes: JsonObject;
   listening: AbortController | undefined;
@@ -66,8 +71,16 @@ export function createLegacyView(peer: () => ModernPeer): LegacyView {
       .finally(() => patience.end());
   }
 
+  const tasks = ({ session }: McpLine) => (session && states.get(session)?.tasks) ?? false;
+
   return {
     level: ({ session }) => session && states.get(session)?.level,
+    tasks,
+    shown(method, outcome, line) {
+      if (method !== 'tools/list' || 'error' in outcome || !tasks(line)) return outcome;
+      const { tools } = outcome.result;
+      return Array.isArray(tools) ? { result: { ...outcome.result, tools: tools.map(mayBeTask) } } : outcome;
+    },
     async answer(method, params, line, patience) {
       const state = line.session && stateOf(line.session);
       switch (method) {
@@ -97,6 +110,11 @@ export function createLegacyView(peer: () => ModernPeer): LegacyView {
 const EMPTY: Outcome = { result: {} };
 const FOREVER = 2 ** 31 - 1;
 
+/** The server says of no tool in particular that its calls are tasks: whoever asks for one gets one. */
+function mayBeTask(tool: Json): Json {
+  return isObject(tool) ? { ...tool, execution: { taskSupport: 'optional' } } : tool;
+}
+
 /** Lists the server says may change are listened for. */
 function stateFor({ capabilities }: JsonObject): State {
   const offers = isObject(capabilities) ? capabilities : {};
@@ -106,7 +124,7 @@ function stateFor({ capabilities }: JsonObject): State {
       return isObject(offer) && offer.listChanged === true ? [[wish, true]] : [];
     }),
   );
-  return { level: undefined, uris: new Set(), wishes, listening: undefined };
+  return { level: undefined, tasks: offers.tasks !== undefined, uris: new Set(), wishes, listening: undefined };
 }
 
 /** What a server of the legacy era tells everyone, as someone listens to it in the modern era. */

@@ -3,13 +3,14 @@
  * a call is a task, fetches its result by a request that waits, and is asked things on that request's stream; here the server
  * decides, results are part of the state, and questions are answered by a request of their own.
  */
-import { CODES, META, TASKS_EXTENSION } from '../../mappings/mcp.ts';
+import { CODES, TASKS_EXTENSION } from '../../mappings/mcp.ts';
 import type { Json, JsonObject } from '../../src/index.ts';
 import { offersTasks, toModernOutcome } from './eras.ts';
-import { failed, isObject, metaOf, type Outcome } from './frames.ts';
+import { failed, isObject, type Outcome } from './frames.ts';
 import type { LegacyPeers } from './legacy-peers.ts';
 import type { Inputs, Inputted, McpLine } from './line.ts';
 import { createPatience, type Patience } from './patience.ts';
+import { knowsTasks, toExtensionState, unrelated } from './task-words.ts';
 
 export interface TaskEras {
   /** Undefined for what has nothing to do with tasks. */
@@ -46,27 +47,27 @@ export function createTaskEras(peers: Pick<LegacyPeers, 'call'>, support: (tool:
   async function begin(params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome | undefined> {
     const wants = support(String(params.name));
     if (wants !== 'optional' && wants !== 'required') return undefined;
-    if (!knowsTasks(line)) {
+    if (!knowsTasks(line.capabilities)) {
       const requiredCapabilities = { extensions: { [TASKS_EXTENSION]: {} } };
       if (wants === 'optional') return undefined;
       return failed(CODES.missingCapability, `${String(params.name)} runs as a task only`, { requiredCapabilities });
     }
     const outcome = await peers.call('tools/call', { ...params, task: {} }, line, patience);
     if ('error' in outcome || !isObject(outcome.result.task)) return outcome;
-    return { result: { resultType: 'task', ...toExtension(outcome.result.task) } };
+    return { result: { resultType: 'task', ...toExtensionState(outcome.result.task) } };
   }
 
   async function look(params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome> {
     const { taskId } = params;
     const outcome = await peers.call('tasks/get', { taskId: taskId ?? null }, line, patience);
     if ('error' in outcome) return outcome;
-    const task = { resultType: 'complete', ...toExtension(outcome.result) };
+    const task = { resultType: 'complete', ...toExtensionState(outcome.result) };
     const { status } = outcome.result;
     if (status === 'completed' || status === 'failed') {
       const ended = await peers.call('tasks/result', { taskId: taskId ?? null }, line, patience);
       if ('error' in ended) return { result: { ...task, status: 'failed', error: ended.error as unknown as Json } };
       // A tool that failed has come to a result; failing is for what came to none.
-      return { result: { ...task, status: 'completed', result: withoutTask(ended.result) } };
+      return { result: { ...task, status: 'completed', result: unrelated(ended.result) } };
     }
     if (status !== 'input_required') return { result: task };
     const { open } = await questions(String(taskId), line);
@@ -103,7 +104,7 @@ export function createTaskEras(peers: Pick<LegacyPeers, 'call'>, support: (tool:
       ([theirs, { method, params }]) =>
         new Promise<readonly [string, JsonObject]>((resolve) => {
           task.count += 1;
-          const shown = { method, ...(params && { params: withoutTask(params) }) };
+          const shown = { method, ...(params && { params: unrelated(params) }) };
           task.open.set(`in_${task.count}`, { shown, answer: (said) => resolve([theirs, said]) });
         }),
     );
@@ -158,7 +159,7 @@ export function createTaskEras(peers: Pick<LegacyPeers, 'call'>, support: (tool:
       }
       const tend = { 'tasks/get': look, 'tasks/update': update, 'tasks/cancel': cancel }[method];
       if (!tend) return undefined;
-      if (knowsTasks(line)) return await tend(params, line, patience);
+      if (knowsTasks(line.capabilities)) return await tend(params, line, patience);
       const requiredCapabilities = { extensions: { [TASKS_EXTENSION]: {} } };
       return failed(CODES.missingCapability, 'tasks are for those who know them', { requiredCapabilities });
     },
@@ -170,34 +171,3 @@ export function createTaskEras(peers: Pick<LegacyPeers, 'call'>, support: (tool:
 
 const GATHER_MS = 20;
 const DONE: Outcome = { result: { resultType: 'complete' } };
-
-function knowsTasks({ capabilities }: McpLine): boolean {
-  return isObject(capabilities.extensions) && capabilities.extensions[TASKS_EXTENSION] !== undefined;
-}
-
-function toExtension({
-  taskId,
-  status,
-  statusMessage,
-  createdAt,
-  lastUpdatedAt,
-  ttl,
-  pollInterval,
-}: JsonObject): JsonObject {
-  return {
-    taskId: taskId ?? null,
-    status: status ?? null,
-    ...(statusMessage !== undefined && { statusMessage }),
-    createdAt: createdAt ?? null,
-    lastUpdatedAt: lastUpdatedAt ?? createdAt ?? null,
-    ttlMs: ttl ?? null,
-    ...(pollInterval !== undefined && { pollIntervalMs: pollInterval }),
-  };
-}
-
-/** Which task it belongs to is said otherwise in this era. */
-function withoutTask(said: JsonObject): JsonObject {
-  const { _meta, ...rest } = said;
-  const { [META.relatedTask]: _, ...meta } = metaOf(said);
-  return Object.keys(meta).length > 0 ? { ...rest, _meta: meta } : rest;
-}

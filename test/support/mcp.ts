@@ -31,7 +31,8 @@ export interface ModernMore {
 export interface LegacyClient {
   readonly opened: Loose;
   readonly session: string;
-  request(method: string, params?: Loose, answer?: (frame: Loose) => Loose): Promise<Heard>;
+  /** What the server asks on the way is answered with what `answer` says, if it says anything. */
+  request(method: string, params?: Loose, answer?: (frame: Loose) => Loose | undefined): Promise<Heard>;
   post(frame: Loose): Promise<Heard>;
   listen(frame: (frame: Loose) => boolean | undefined, signal?: AbortSignal): Promise<Heard>;
 }
@@ -88,30 +89,7 @@ export async function openScene(given: SceneOptions = {}): Promise<Scene> {
     });
   }
 
-  async function legacy(capabilities: Loose = {}, { headers = {} }: { headers?: Record<string, string> } = {}) {
-    const params = { protocolVersion: '2025-11-25', capabilities, clientInfo: { name: 'c', version: '1' } };
-    const first = await exchange(url, { headers, body: { jsonrpc: '2.0', id: 'init', method: 'initialize', params } });
-    const session = String(first.headers['mcp-session-id']);
-    const known = { 'mcp-session-id': session, 'mcp-protocol-version': '2025-11-25', ...headers };
-    const post = (frame: Loose) => exchange(url, { headers: known, body: { jsonrpc: '2.0', ...frame } });
-    await post({ method: 'notifications/initialized' });
-    return {
-      opened: first.frames[0],
-      session,
-      post,
-      request: (method: string, given: Loose = {}, answer?: (frame: Loose) => Loose) =>
-        exchange(url, {
-          headers: known,
-          body: { jsonrpc: '2.0', id: ++count, method, params: given },
-          async frame(frame) {
-            if (answer && frame.method && frame.id !== undefined) await post({ id: frame.id, ...answer(frame) });
-            return undefined;
-          },
-        }),
-      listen: (frame: (frame: Loose) => boolean | undefined, signal?: AbortSignal) =>
-        exchange(url, { method: 'GET', headers: known, frame, ...(signal && { signal }) }),
-    };
-  }
+  const legacy: Scene['legacy'] = (capabilities, more) => openLegacyClient(url, capabilities, more);
 
   async function events(): Promise<CoreEvent[]> {
     const all: CoreEvent[] = [];
@@ -133,6 +111,37 @@ export async function openScene(given: SceneOptions = {}): Promise<Scene> {
       const open = { object: 'ask', where: { state: 'open' } };
       return [...(await gateway.house.bridge.list<AskRecord & Row>(VISITOR, open)).data];
     },
+  };
+}
+
+/** A session of the legacy era at an address. */
+export async function openLegacyClient(
+  url: string,
+  capabilities: Loose = {},
+  { headers = {}, revision = '2025-11-25' }: { headers?: Record<string, string>; revision?: string } = {},
+): Promise<LegacyClient> {
+  let count = 0;
+  const params = { protocolVersion: revision, capabilities, clientInfo: { name: 'c', version: '1' } };
+  const first = await exchange(url, { headers, body: { jsonrpc: '2.0', id: 'init', method: 'initialize', params } });
+  const session = String(first.headers['mcp-session-id']);
+  const known = { 'mcp-session-id': session, 'mcp-protocol-version': revision, ...headers };
+  const post = (frame: Loose) => exchange(url, { headers: known, body: { jsonrpc: '2.0', ...frame } });
+  await post({ method: 'notifications/initialized' });
+  return {
+    opened: first.frames[0],
+    session,
+    post,
+    request: (method, given = {}, answer) =>
+      exchange(url, {
+        headers: known,
+        body: { jsonrpc: '2.0', id: ++count, method, params: given },
+        async frame(frame) {
+          const said = frame.method && frame.id !== undefined ? answer?.(frame) : undefined;
+          if (said) await post({ id: frame.id, ...said });
+          return undefined;
+        },
+      }),
+    listen: (frame, signal) => exchange(url, { method: 'GET', headers: known, frame, ...(signal && { signal }) }),
   };
 }
 
