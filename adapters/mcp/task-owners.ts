@@ -32,6 +32,17 @@ export function createTaskOwners(server: string, bridge: Bridge): TaskOwners {
     return (await bridge.bound('mcp', scopeOf(actor), wireId(taskId))) !== undefined;
   }
 
+  /** Somebody else's tasks are nothing to listen for, and so are not among what is granted. */
+  async function wishes(params: JsonObject, caller: Caller): Promise<Asked> {
+    const heard = (outcome: Outcome) => outcome;
+    const { notifications } = params;
+    if (!isObject(notifications) || !Array.isArray(notifications.taskIds)) return { params, heard };
+    const { taskIds } = notifications;
+    const mine = await Promise.all(taskIds.map((taskId) => owns(caller, taskId)));
+    const theirs = taskIds.filter((_, at) => mine[at]);
+    return { params: { ...params, notifications: { ...notifications, taskIds: theirs } }, heard };
+  }
+
   return {
     async made(outcome, { actor }, taskId) {
       const theirs = 'result' in outcome ? taskIn(outcome.result) : undefined;
@@ -44,6 +55,7 @@ export function createTaskOwners(server: string, bridge: Bridge): TaskOwners {
       });
     },
     async about(method, params, caller) {
+      if (method === 'subscriptions/listen') return await wishes(params, caller);
       const { taskId } = params;
       const named = method.startsWith('tasks/') && typeof taskId === 'string';
       if (!named || (await owns(caller, taskId))) return { params, heard: (outcome) => outcome };
