@@ -63,6 +63,7 @@ test('two direct runs are equal by the same list, and not without it', async () 
     'words about a tool that is not there',
     'words about headers that do not say what the body says',
     'requestState',
+    'tasks of 2025-11-25',
     'taskId, createdAt, lastUpdatedAt',
   ]);
 });

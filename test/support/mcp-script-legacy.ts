@@ -52,7 +52,7 @@ export async function playLegacy(
   await ask('tools/call', { name: 'test_tool_with_logging' }, 'a call that logs');
   await ask('resources/subscribe', { uri: 'test://watched-resource' });
   await ask('resources/unsubscribe', { uri: 'test://watched-resource' });
-  await ask('tasks/get', { taskId: 'nowhere' });
+  await ask('tasks/get', { taskId: 'nowhere' }, 'a task of 2025-11-25');
   for (const params of ASKING) await ask('tools/call', params, `${params.name} asks`);
 
   for (const [method, name] of [

@@ -159,11 +159,28 @@ export const REWRITES: readonly Rewrite[] = [
     }),
   },
   {
+    what: 'tasks of 2025-11-25',
+    why: 'a server that has tasks in its newer era only has them here for clients of the older one as well',
+    rewrite(said) {
+      if (said.step === 'a task of 2025-11-25') return inFrames(({ error: _, ...frame }) => frame)(said);
+      return inFrames(({ result, ...frame }) => ({ ...frame, ...(result && { result: withoutTasks(result) }) }))(said);
+    },
+  },
+  {
     what: 'taskId, createdAt, lastUpdatedAt',
     why: 'they are made anew for every task',
     rewrite: inFrames(members(['taskId', 'createdAt', 'lastUpdatedAt'])),
   },
 ];
+
+function withoutTasks({ capabilities, tools, ...result }: Loose): Loose {
+  const { tasks: _t, ...others } = capabilities ?? {};
+  return {
+    ...result,
+    ...(capabilities && { capabilities: others }),
+    ...(tools && { tools: tools.map(({ execution: _e, ...tool }: Loose) => tool) }),
+  };
+}
 
 export function comparable(transcript: readonly Said[]): readonly Said[] {
   return transcript.map((said) => REWRITES.reduce((so, { rewrite }) => rewrite(so), said));
