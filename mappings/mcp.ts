@@ -11,6 +11,8 @@ export const LEGACY = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] a
 export const LATEST_LEGACY = LEGACY[0];
 /** What a request without the header speaks, once a session is open. */
 export const UNSAID = '2025-03-26';
+/** The one revision in which several messages may come as one. */
+export const BATCHING = '2025-03-26';
 export type Era = 'legacy' | 'modern';
 
 const PREFIX = 'io.modelcontextprotocol/';

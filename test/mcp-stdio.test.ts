@@ -44,7 +44,10 @@ function talkOver(input: NodeJS.WritableStream, output: NodeJS.ReadableStream): 
     }
   })();
   return {
-    say: (frame) => void input.write(`${JSON.stringify({ jsonrpc: '2.0', ...frame })}\n`),
+    say: (frame) => {
+      const said = Array.isArray(frame) ? frame : { jsonrpc: '2.0', ...frame };
+      input.write(`${JSON.stringify(said)}\n`);
+    },
     async hear(wanted) {
       for (;;) {
         const at = heard.findIndex(wanted);
@@ -88,8 +91,8 @@ async function openServed(options: UpstreamOptions & { rules?: string; person?: 
   return { ...talkOver(input, output), upstream, gateway, input, serving };
 }
 
-async function initialized(talk: Talk, capabilities: Loose = {}): Promise<Loose> {
-  const params = { protocolVersion: '2025-11-25', capabilities, clientInfo: { name: 'c', version: '1' } };
+async function initialized(talk: Talk, capabilities: Loose = {}, protocolVersion = '2025-11-25'): Promise<Loose> {
+  const params = { protocolVersion, capabilities, clientInfo: { name: 'c', version: '1' } };
   talk.say({ id: 'init', method: 'initialize', params });
   const opened = await talk.hear(answerTo('init'));
   talk.say({ method: 'notifications/initialized' });
@@ -114,6 +117,30 @@ test('what is no frame is said to be none, and the line goes on', async () => {
   expect(await talk.hear(({ error }) => error !== undefined)).toMatchObject({ id: null, error: { code: -32700 } });
   expect(await talk.hear(({ error }) => error !== undefined)).toMatchObject({ id: null, error: { code: -32700 } });
   expect((await initialized(talk)).result.protocolVersion).toBe('2025-11-25');
+});
+
+test('several messages on one line are answered on one, in the revision that has that, and refused in others', async () => {
+  const batch = [1, 2].map((id) => ({
+    jsonrpc: '2.0',
+    id,
+    method: 'tools/call',
+    params: { name: 'echo', arguments: { text: `${id}` } },
+  }));
+  const older = await openServed();
+  await initialized(older, {}, '2025-03-26');
+  older.say(batch);
+  expect(await older.hear(Array.isArray)).toMatchObject([
+    { id: 1, result: { content: [{ text: '1' }] } },
+    { id: 2, result: { content: [{ text: '2' }] } },
+  ]);
+  const newer = await openServed();
+  newer.say(batch);
+  const refusal = ({ error }: Loose) => error?.code === -32600;
+  expect((await newer.hear(refusal)).error.message).toContain('no session is open: send each message by itself');
+  await initialized(newer);
+  newer.say(batch);
+  expect((await newer.hear(refusal)).error.message).toContain('this session speaks 2025-11-25');
+  expect(newer.upstream.count('tools/call')).toBe(0);
 });
 
 test('an approval is put to the person at the client, who is not the agent that called', async () => {

@@ -57,6 +57,17 @@ export function readFrame(value: unknown): Frame | undefined {
   return answered && (isId(id) || id === null) ? (value as unknown as Response) : undefined;
 }
 
+/** What a server wrote: a frame, or several as one, which one revision has. Nothing for what is neither. */
+export function framesIn(text: string): readonly Frame[] {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return [];
+  }
+  return (Array.isArray(value) ? value : [value]).flatMap((each) => readFrame(each) ?? []);
+}
+
 function isError(value: unknown): value is WireError & JsonObject {
   return isObject(value) && typeof value.code === 'number' && typeof value.message === 'string';
 }

@@ -11,6 +11,7 @@ import { traceParentOf } from '../../src/wire/trace-context.ts';
 import { type Caller, personOf } from './caller.ts';
 import { failed, type Id, isId, isObject, isRequest, metaOf, type Request, readFrame } from './frames.ts';
 import { readHeader } from './header-values.ts';
+import { batchTrouble } from './north-batch.ts';
 import { createNorthLegacy, refuse, type Visitor } from './north-legacy.ts';
 import { createReply, writeJson } from './reply.ts';
 
@@ -65,7 +66,7 @@ export function createNorthHttp({ bodyLimit, ...options }: NorthOptions): NorthH
       return refuse(response, 400, CODES.parse, `Parse error: ${message}`);
     }
     if (!claimsModern(request, body)) {
-      if (Array.isArray(body)) return refuse(response, 400, CODES.invalidRequest, 'Batches are not taken here');
+      if (Array.isArray(body)) return await legacy.postAll(body, request, response, who);
       const frame = readFrame(body);
       if (!frame) return refuse(response, 400, CODES.invalidRequest, 'Invalid Request: this is not a JSON-RPC message');
       return await legacy.post(frame, request, response, who);
@@ -141,6 +142,7 @@ function modernTrouble(request: IncomingMessage, body: unknown): { status: numbe
     status,
     text: JSON.stringify({ jsonrpc: '2.0', id: id as Id | null, ...failed(code, message, data) }),
   });
+  if (Array.isArray(body)) return say(400, CODES.invalidRequest, batchTrouble(body, MODERN) ?? 'Invalid Request');
   const [version, method, name] = [header('mcp-protocol-version'), header('mcp-method'), header('mcp-name')];
   const ruling = classifyInboundRequest({
     httpMethod: 'POST',

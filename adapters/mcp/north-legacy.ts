@@ -10,12 +10,15 @@ import { scopeOf } from './caller.ts';
 import type { Desk } from './desk.ts';
 import { answerTo, type Frame, failed, isRequest, type Request } from './frames.ts';
 import { createIdle, type Idle } from './idle.ts';
+import { asksAnything, batchTrouble, takeBatch } from './north-batch.ts';
 import { createNorthSession, type NorthSession } from './north-session.ts';
 import { SILENCE_MS, writeJson } from './reply.ts';
 import { createStreams, type Stream, type Streams } from './streams.ts';
 
 export interface NorthLegacy {
   post(frame: Frame, request: IncomingMessage, response: ServerResponse, who: Visitor): Promise<void>;
+  /** Several messages in one. */
+  postAll(batch: readonly unknown[], request: IncomingMessage, response: ServerResponse, who: Visitor): Promise<void>;
   get(request: IncomingMessage, response: ServerResponse, who: Visitor): void;
   remove(request: IncomingMessage, response: ServerResponse, who: Visitor): void;
   close(): void;
@@ -110,6 +113,22 @@ export function createNorthLegacy({ idleMs, log, ended }: LegacyOptions): NorthL
       const opened = await exchange(open, frame, response, first);
       if (first && !opened) end(open);
     },
+    async postAll(batch, request, response, who) {
+      const outside = request.headers['mcp-session-id'] === undefined;
+      const open = outside ? undefined : find(request, response, who);
+      if (!open && !outside) return;
+      const trouble = batchTrouble(batch, open?.session.revision);
+      if (trouble || !open) return refuse(response, 400, CODES.invalidRequest, trouble ?? 'Invalid Request');
+      use(open, response);
+      if (asksAnything(batch)) {
+        const reply = replyOn(open, response);
+        const answers = await takeBatch(batch, (frame) => open.session.receive(frame, reply.out));
+        reply.finish(answers, answers);
+        return;
+      }
+      response.writeHead(202).end();
+      await takeBatch(batch, (frame) => open.session.receive(frame, open.standalone));
+    },
     get(request, response, who) {
       const open = find(request, response, who);
       if (!open) return;
@@ -137,13 +156,21 @@ export function createNorthLegacy({ idleMs, log, ended }: LegacyOptions): NorthL
   };
 }
 
-/** One request and its stream, which is only made when there is more to say than the answer. True when it went well. */
-async function exchange(
-  { session, streams }: Open,
-  frame: Request,
-  response: ServerResponse,
-  first: boolean,
-): Promise<boolean> {
+/** One request and its answer. True when it went well. */
+async function exchange(open: Open, frame: Request, response: ServerResponse, first: boolean): Promise<boolean> {
+  const reply = replyOn(open, response);
+  const outcome = await open.session.receive(frame, reply.out);
+  if (!outcome) {
+    reply.finish([], undefined);
+    return true;
+  }
+  const answer = answerTo(frame.id, outcome);
+  reply.finish([answer], answer);
+  return !first || 'result' in answer;
+}
+
+/** Where what was posted is answered. A stream is only made when there is more to say than the answer. */
+function replyOn({ session, streams }: Open, response: ServerResponse) {
   let stream: Stream | undefined;
   const headers = { 'mcp-session-id': session.id };
   const streaming = (): Stream => {
@@ -158,20 +185,18 @@ async function exchange(
   response.on('close', () => {
     if (!response.writableFinished) streaming();
   });
-  const out = { send: (said: Frame) => streaming().send(said) };
-  const outcome = await session.receive(frame, out);
-  clearTimeout(timer);
-  if (!outcome) {
-    if (stream) (stream as Stream).finish();
-    else response.writeHead(202).end();
-    return true;
-  }
-  const answer = answerTo(frame.id, outcome);
-  if (stream) {
-    (stream as Stream).send(answer);
-    (stream as Stream).finish();
-  } else writeJson(response, 200, JSON.stringify(answer), headers);
-  return !first || 'result' in answer;
+  return {
+    out: { send: (said: Frame) => streaming().send(said) },
+    /** `whole` is what goes out where no stream has begun. */
+    finish(answers: readonly Frame[], whole: Frame | readonly Frame[] | undefined): void {
+      clearTimeout(timer);
+      if (stream) {
+        for (const answer of answers) stream.send(answer);
+        stream.finish();
+      } else if (answers.length === 0) response.writeHead(202).end();
+      else writeJson(response, 200, JSON.stringify(whole), headers);
+    },
+  };
 }
 
 /** Older clients take an event without data for a broken one. */

@@ -92,8 +92,11 @@ export function createNorthSse({ bodyLimit, prefix, log, ended }: NorthSseOption
 
   async function frameOf(request: IncomingMessage, response: ServerResponse): Promise<Frame | undefined> {
     try {
-      const frame = readFrame(await readJson(request, { ...LIMITS, bytes: bodyLimit }));
-      if (!frame) refuse(response, 400, CODES.invalidRequest, 'Invalid Request: this is not a JSON-RPC message');
+      const said = await readJson(request, { ...LIMITS, bytes: bodyLimit });
+      const frame = readFrame(said);
+      // The revision that has batches has a transport of its own.
+      const why = Array.isArray(said) ? 'batches are not taken over this transport' : 'this is not a JSON-RPC message';
+      if (!frame) refuse(response, 400, CODES.invalidRequest, `Invalid Request: ${why}`);
       return frame;
     } catch (thrown) {
       const { kind, message } = asFault(thrown);

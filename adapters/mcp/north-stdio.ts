@@ -11,6 +11,7 @@ import { lineWriter, readLines } from '../../src/wire/ndjson.ts';
 import { type Caller, personOf } from './caller.ts';
 import type { Desk } from './desk.ts';
 import { type Frame, failed, type Id, isObject, isRequest, metaOf, type Request, readFrame } from './frames.ts';
+import { batchTrouble, takeBatch } from './north-batch.ts';
 import { createNorthSession } from './north-session.ts';
 
 export interface StdioOptions {
@@ -46,6 +47,13 @@ export async function serveStdio(
     }
     const outcome = await session.receive(frame, { send });
     if (isRequest(frame) && outcome) send({ jsonrpc: '2.0', id: frame.id, ...outcome });
+  }
+
+  async function takeAll(batch: readonly unknown[]): Promise<void> {
+    const trouble = batchTrouble(batch, session.revision);
+    if (trouble) return send({ jsonrpc: '2.0', id: null, ...failed(CODES.invalidRequest, trouble) });
+    const answers = await takeBatch(batch, (frame) => session.receive(frame, { send }));
+    if (answers.length > 0) send(answers);
   }
 
   async function modern(frame: Request): Promise<void> {
@@ -84,10 +92,13 @@ export async function serveStdio(
 
   try {
     for await (const line of readLines(input, { limit: lineLimit, skipped })) {
-      const frame = frameOf(line, lineLimit);
-      if (!frame) skipped('Parse error: this is not a JSON-RPC message');
+      const said = valueIn(line, lineLimit);
+      const frame = readFrame(said);
+      if (!frame && !Array.isArray(said)) skipped('Parse error: this is not a JSON-RPC message');
       else {
-        const talk = take(frame).catch((cause) => log.error({ err: cause }, 'a message failed'));
+        const talk = (frame ? take(frame) : takeAll(said as unknown[])).catch((cause) =>
+          log.error({ err: cause }, 'a message failed'),
+        );
         talking.add(talk);
         talk.finally(() => talking.delete(talk));
       }
@@ -98,9 +109,9 @@ export async function serveStdio(
   }
 }
 
-function frameOf(line: string, bytes: number): Frame | undefined {
+function valueIn(line: string, bytes: number): unknown {
   try {
-    return readFrame(parseJson(Buffer.from(line), { ...LIMITS, bytes }));
+    return parseJson(Buffer.from(line), { ...LIMITS, bytes });
   } catch (thrown) {
     if (asFault(thrown).kind === 'internal') throw thrown;
     return undefined;

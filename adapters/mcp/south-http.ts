@@ -16,7 +16,7 @@ import {
 } from '../../src/wire/kept-connections.ts';
 import { readSse } from '../../src/wire/sse-read.ts';
 import type { StopSignal } from '../../src/wire/stop.ts';
-import { type Frame, failed, isResponse, metaOf, notice, type Outcome, type Response, readFrame } from './frames.ts';
+import { type Frame, failed, framesIn, isResponse, metaOf, notice, type Outcome, type Response } from './frames.ts';
 import { headerValue } from './header-values.ts';
 import type { Opened, Sending, Unasked, Wire } from './south.ts';
 
@@ -105,7 +105,7 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
     let stream: IncomingStream | undefined = first;
     for (let tries = 0; ; ) {
       if (stream) {
-        for await (const frame of framesIn(stream, place)) {
+        for await (const frame of framesOf(stream, place)) {
           tries = 0;
           if (isResponse(frame)) {
             if (frame.id !== id) continue;
@@ -149,9 +149,10 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
   }
 
   function answered({ status, text }: Incoming, id: string): Outcome {
-    const frames = frameOf(text);
-    if (frames && isResponse(frames) && (frames.id === id || frames.id === null || status >= 400)) {
-      if (!('error' in frames) || frames.error.code !== CODES.sessionGone || status !== 404) return outcome(frames);
+    const answers = framesIn(text).filter(isResponse);
+    const answer = answers.find((each) => each.id === id) ?? answers.find((each) => each.id === null || status >= 400);
+    if (answer && (!('error' in answer) || answer.error.code !== CODES.sessionGone || status !== 404)) {
+      return outcome(answer);
     }
     if (status === 404 && session !== undefined) throw new SessionGone();
     if (status === 401 || status === 403) {
@@ -204,7 +205,7 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
       if (!stream) misses += 1;
       else {
         misses = 0;
-        for await (const frame of framesIn(stream, place)) if (!isResponse(frame)) unasked(frame);
+        for await (const frame of framesOf(stream, place)) if (!isResponse(frame)) unasked(frame);
       }
       await pause(place.retryMs, cut.signal);
     }
@@ -243,11 +244,10 @@ function createPlace(): Place {
 }
 
 /** Frames of a stream; what breaks off just ends, and its reader knows what that means. */
-async function* framesIn(stream: IncomingStream, place: Place): AsyncGenerator<Frame> {
+async function* framesOf(stream: IncomingStream, place: Place): AsyncGenerator<Frame> {
   try {
     for await (const { event, data } of readSse(stream, undefined, place)) {
-      const frame = event === 'message' ? frameOf(data) : undefined;
-      if (frame) yield frame;
+      if (event === 'message') yield* framesIn(data);
     }
   } catch {
     // The connection is gone, or was ended by us.
@@ -265,14 +265,6 @@ function named({ method, params }: JsonObject): Record<string, string> {
     'mcp-method': method,
     ...(typeof value === 'string' && { 'mcp-name': headerValue(value) }),
   };
-}
-
-function frameOf(text: string): Frame | undefined {
-  try {
-    return readFrame(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
 }
 
 function outcome(response: Response): Outcome {

@@ -6,7 +6,7 @@ import { type IncomingMessage, request as plainRequest } from 'node:http';
 import { request as secureRequest } from 'node:https';
 import { Fault } from '../../src/index.ts';
 import { readSse } from '../../src/wire/sse-read.ts';
-import { readFrame } from './frames.ts';
+import { framesIn } from './frames.ts';
 import type { Unasked, Wire } from './south.ts';
 import type { Remote } from './south-http.ts';
 import { createSouthLine } from './south-line.ts';
@@ -29,8 +29,7 @@ export async function openSouthSse(remote: Remote, unasked: Unasked): Promise<Wi
   const reading = (async () => {
     for await (const { event, data } of readSse(message)) {
       if (event === 'endpoint') named(endpointIn(data, remote.url));
-      const frame = event === 'message' ? frameOf(data) : undefined;
-      if (frame) line.take(frame);
+      if (event === 'message') for (const frame of framesIn(data)) line.take(frame);
     }
   })()
     .catch((cause) => refused(cause))
@@ -108,12 +107,4 @@ function endpointIn(said: string, url: URL): URL {
 
 function broken(why: string): Fault {
   return new Fault('upstream_unavailable', `the server cannot be used: ${why}`);
-}
-
-function frameOf(text: string) {
-  try {
-    return readFrame(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
 }

@@ -2,7 +2,7 @@
 import { Fault, type Logger } from '../../src/index.ts';
 import { type Child, startChild } from '../../src/wire/child.ts';
 import { lineWriter, readLines } from '../../src/wire/ndjson.ts';
-import { readFrame } from './frames.ts';
+import { framesIn } from './frames.ts';
 import type { Unasked, Wire } from './south.ts';
 import { createSouthLine } from './south-line.ts';
 
@@ -31,9 +31,9 @@ export async function openStdio(program: Program, unasked: Unasked, log: Logger)
 
   const reading = (async () => {
     for await (const text of readLines(child.stdout, { limit: program.lineLimit, skipped })) {
-      const frame = frameOf(text);
-      if (frame) line.take(frame);
-      else skipped('it is not a frame');
+      const frames = framesIn(text);
+      for (const frame of frames) line.take(frame);
+      if (frames.length === 0) skipped('it is not a frame');
     }
   })()
     .catch((cause) => log.warn({ err: cause }, 'a tool server cannot be read any more'))
@@ -47,12 +47,4 @@ export async function openStdio(program: Program, unasked: Unasked, log: Logger)
     respond: line.respond,
     close: () => child.close(),
   };
-}
-
-function frameOf(line: string) {
-  try {
-    return readFrame(JSON.parse(line));
-  } catch {
-    return undefined;
-  }
 }
