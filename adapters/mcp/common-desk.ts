@@ -9,7 +9,6 @@ import { artifactIn } from './agent-result.ts';
 import { answerTasks } from './agent-tasks.ts';
 import { createWork } from './agent-work.ts';
 import { type Caller, scopeOf } from './caller.ts';
-import { createCommonChanges } from './common-changes.ts';
 import { listenInCommon } from './common-listen.ts';
 import { createCommonLists, kept, renamed, SERVER_INFO } from './common-lists.ts';
 import { createCommonSessions } from './common-sessions.ts';
@@ -17,6 +16,7 @@ import { taskRequest, withTask } from './common-tasks.ts';
 import { type Desk, type DeskParts, runningFor } from './desk.ts';
 import { LEGACY_TASKS } from './eras.ts';
 import { failed, isObject, type Outcome, outcomeOf, type Request } from './frames.ts';
+import { createListChanges } from './list-changes.ts';
 import { namesOf, promptOf, uriOf } from './names.ts';
 import { createParking, type Running } from './parked.ts';
 
@@ -34,7 +34,7 @@ export function createCommonDesk(parts: CommonParts): Desk {
   const parking = createParking(parts.settings.parkMs);
   const sessions = createCommonSessions();
   const lists = createCommonLists({ bridge, stints, servers: parts.servers, agents: parts.agents, at });
-  const changes = createCommonChanges({ bridge, log: deps.log, lists });
+  const changes = createListChanges({ bridge, log: deps.log, show: lists.show, servers: true });
 
   /** The desk of one server, for somebody who came to this address. */
   async function at(server: string, asked: Request, caller: Caller): Promise<Outcome> {

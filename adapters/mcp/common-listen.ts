@@ -2,14 +2,14 @@
 import { CHANGES, META } from '../../mappings/mcp.ts';
 import type { Json, JsonObject } from '../../src/index.ts';
 import type { Caller } from './caller.ts';
-import type { CommonChanges } from './common-changes.ts';
 import type { CommonLists, ListParts } from './common-lists.ts';
 import { isObject, metaOf, type Notice, notice, type Outcome, type Request } from './frames.ts';
+import type { ListChanges } from './list-changes.ts';
 import { uriOf } from './names.ts';
 
 export interface ListenParts {
   readonly lists: Pick<CommonLists, 'servers'>;
-  readonly changes: CommonChanges;
+  readonly changes: ListChanges;
   readonly at: ListParts['at'];
 }
 

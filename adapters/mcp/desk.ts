@@ -16,9 +16,10 @@ import {
 import { createApprovals } from './approvals.ts';
 import { type Caller, scopeOf } from './caller.ts';
 import type { McpSettings } from './config.ts';
-import { failed, isObject, type Outcome, outcomeOf, type Request } from './frames.ts';
+import { failed, type Id, isObject, type Outcome, outcomeOf, type Request } from './frames.ts';
 import { paramTrouble } from './header-values.ts';
 import type { McpLine } from './line.ts';
+import { createOwnChanges } from './own-changes.ts';
 import { createParking, type Running } from './parked.ts';
 import type { Stints } from './stints.ts';
 import { cameToTask, createTaskOwners } from './task-owners.ts';
@@ -42,6 +43,7 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
   const parking = createParking(settings.parkMs);
   const approvals = createApprovals(bridge, deps);
   const owners = createTaskOwners(server, bridge);
+  const changes = createOwnChanges({ bridge, log: deps.log, names });
 
   async function receive(request: Request, caller: Caller): Promise<Outcome> {
     const { method, params = {} } = request;
@@ -69,9 +71,26 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
     // What is read is read by a session, which may have to be told from one that has read nothing.
     const keptIn = methodRow(method)?.reads && { keptIn: await stints.session(caller, server) };
     const line = { ...lineFor(request, caller, running), ...keptIn };
+    if (method === 'subscriptions/listen') return await listen(request.id, asked.params, caller, line, running.signal);
     const outcome = asked.heard(await pass(method, asked.params, caller, line, running.signal));
     if (method === 'tasks/list') return await owners.listed(outcome, caller);
+    if (method === 'initialize') changes.opened(outcome, caller);
     return method === 'tools/list' ? await offered(outcome, caller) : outcome;
+  }
+
+  async function listen(
+    id: Id,
+    params: JsonObject,
+    caller: Caller,
+    line: McpLine,
+    signal: AbortSignal,
+  ): Promise<Outcome> {
+    const { said, stop } = await changes.listen(id, params, caller, line.notify);
+    try {
+      return await pass('subscriptions/listen', params, caller, { ...line, notify: said }, signal);
+    } finally {
+      stop();
+    }
   }
 
   async function pass(
@@ -184,13 +203,19 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
   /** What the rules would refuse, or is no longer what it was, is not there. */
   async function offered(outcome: Outcome, caller: Caller): Promise<Outcome> {
     if ('error' in outcome || !Array.isArray(outcome.result.tools)) return outcome;
-    const skills = await bridge.offered(caller.actor, await stints.workspace(caller));
-    const names = new Set(skills.filter(({ source }) => source === server).map(({ name }) => name));
-    const tools = outcome.result.tools.filter((tool) => isObject(tool) && names.has(String(tool.name)));
+    const shown = await names(caller);
+    changes.shown(shown, caller);
+    const known = new Set(shown);
+    const tools = outcome.result.tools.filter((tool) => isObject(tool) && known.has(String(tool.name)));
     if (tools.length === outcome.result.tools.length) return outcome;
     // Somebody else may see more: what was left out for one must not be kept for all.
     const scope = outcome.result.cacheScope === undefined ? {} : { cacheScope: 'private' };
     return { result: { ...outcome.result, tools, ...scope } };
+  }
+
+  async function names(caller: Caller): Promise<readonly string[]> {
+    const skills = await bridge.offered(caller.actor, await stints.workspace(caller));
+    return skills.flatMap(({ source, name }) => (source === server ? [name] : []));
   }
 
   function lineFor({ id, params = {} }: Request, caller: Caller, running: Running, keptIn?: string): McpLine {
@@ -215,7 +240,10 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
       const request: Request = { jsonrpc: '2.0', id: 0, method, params };
       await pass(method, params, caller, lineFor(request, caller, running), caller.signal);
     },
-    close: () => parking.close(),
+    close() {
+      changes.close();
+      parking.close();
+    },
   };
 }
 

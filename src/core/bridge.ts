@@ -122,7 +122,7 @@ export function createCore(deps: CoreDeps): Core {
   let held: { close(): Promise<void> } | undefined;
   let sweep: NodeJS.Timeout | undefined;
 
-  const offers = createOffers(toolBackends);
+  const offers = createOffers(toolBackends, store, logger);
   let endings: Endings | undefined;
   const plain = createLog({ store, redactor: deps.redactor, ids, inlineLimit: settings.inlineLimit });
   const log: Log = {
@@ -133,8 +133,6 @@ export function createCore(deps: CoreDeps): Core {
         endings?.observe(committed.events);
         for (const { event, resource } of committed.events) {
           if (event === 'session.closed') release(resource.id);
-          // A definition was accepted, or is no longer what it was.
-          if (resource.object === 'skill') offers.changed();
         }
       }
       return committed;
@@ -275,7 +273,7 @@ export function createCore(deps: CoreDeps): Core {
         requireReadScope(actor, 'skill');
         return toolBackends.flatMap(({ name, pass }) => (pass ? [name] : []));
       },
-      watch: (heard) => offers.watch(heard),
+      watch: (heard, servers) => offers.watch(heard, servers),
       async agents(actor) {
         requireReadScope(actor, 'skill');
         return [...backends.values()].map(({ name, abilities, about = {} }) => ({
@@ -322,6 +320,7 @@ export function createCore(deps: CoreDeps): Core {
     async close() {
       closing.abort();
       clearTimeout(sweep);
+      offers.close();
       await runner.close();
       await replayer.idle();
       await held?.close();

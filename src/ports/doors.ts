@@ -32,8 +32,11 @@ export interface Bridge {
   offered(actor: Actor, workspaceId: string): Promise<readonly Skill[]>;
   /** Servers that take requests of their own protocol. Whether one may be asked anything is decided when it is. */
   servers(actor: Actor): Promise<readonly string[]>;
-  /** Tells when it is worth looking again at what is offered, until it is told to stop. */
-  watch(heard: (change: OfferChange) => void): () => void;
+  /**
+   * Tells when it is worth looking again at what is offered, until it is told to stop. Servers are listened to only for those who
+   * want to hear of their changes as well, which is everyone who does not say otherwise.
+   */
+  watch(heard: (change: OfferChange) => void, servers?: boolean): () => void;
   /** Who work can be given to, in the order they were mounted. */
   agents(actor: Actor): Promise<readonly AgentFace[]>;
   /** Gives a registered artifact its bytes. They must have the hash it was registered with, if it was with one. */

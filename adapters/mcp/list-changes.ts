@@ -1,16 +1,15 @@
 /**
- * Who is told at the common address that a list has changed: whoever has seen another one than they would see now, by the same
- * rules as ever. A change that somebody may not see is none for them. What a client was shown is remembered as a digest.
+ * Who is told at an address that a list has changed: whoever has seen another one than they would see now, by the same rules as
+ * ever. A change that somebody may not see is none for them. What a client was shown is remembered as a digest.
  */
 import { createHash } from 'node:crypto';
 import { CHANGES } from '../../mappings/mcp.ts';
 import { type Bridge, canonicalJson, type JsonObject, type Logger } from '../../src/index.ts';
 import type { Caller } from './caller.ts';
-import type { CommonLists } from './common-lists.ts';
 import { type Notice, notice, type Outcome } from './frames.ts';
 import type { SessionLine } from './line.ts';
 
-export interface CommonChanges {
+export interface ListChanges {
   /** A session of the legacy era was shown a list; from now on it wants to know when that is another. */
   shown(method: string, outcome: Outcome, caller: Caller): void;
   /** Somebody of the modern era listens, until they no longer do. */
@@ -28,13 +27,16 @@ interface Listener {
 export interface ChangesParts {
   readonly bridge: Bridge;
   readonly log: Logger;
-  readonly lists: Pick<CommonLists, 'show'>;
+  /** A list as this caller would see it now; undefined when the method shows none that is told of here. */
+  readonly show: (method: string, caller: Caller) => Promise<Outcome> | undefined;
+  /** Whether what servers change is this address's to tell of. */
+  readonly servers: boolean;
 }
 
 /** Changes come in bursts: of several servers, or of several lists of one. */
 const GATHER_MS = 50;
 
-export function createCommonChanges({ bridge, log, lists }: ChangesParts): CommonChanges {
+export function createListChanges({ bridge, log, show, servers }: ChangesParts): ListChanges {
   const listeners = new Set<Listener>();
   const sessions = new WeakMap<SessionLine, Listener>();
   const pending = new Set<string>();
@@ -46,7 +48,7 @@ export function createCommonChanges({ bridge, log, lists }: ChangesParts): Commo
     unwatch ??= bridge.watch(({ list }) => {
       for (const row of CHANGES) if (list === undefined || row.list === list) pending.add(row.list);
       timer ??= setTimeout(look, GATHER_MS).unref();
-    });
+    }, servers);
     return () => {
       listeners.delete(listener);
       if (listeners.size > 0) return;
@@ -71,7 +73,7 @@ export function createCommonChanges({ bridge, log, lists }: ChangesParts): Commo
     for (const method of methods) {
       const before = listener.seen.get(method);
       if (before === undefined) continue;
-      const now = digest(await lists.show(method, listener.caller));
+      const now = digest(await show(method, listener.caller));
       // One that was shown meanwhile is what counts.
       if (now === before || listener.seen.get(method) !== before) continue;
       listener.seen.set(method, now);
@@ -100,7 +102,7 @@ export function createCommonChanges({ bridge, log, lists }: ChangesParts): Commo
       if (methods.length === 0) return () => {};
       const listener: Listener = { caller: { ...caller, notify() {} }, seen: new Map(), tell: said };
       const remove = add(listener);
-      for (const method of methods) listener.seen.set(method, digest(await lists.show(method, listener.caller)));
+      for (const method of methods) listener.seen.set(method, digest(await show(method, listener.caller)));
       return remove;
     },
     close() {
