@@ -17,7 +17,7 @@ import { type Desk, type DeskParts, runningFor } from './desk.ts';
 import { LEGACY_TASKS } from './eras.ts';
 import { failed, isObject, type Outcome, outcomeOf, type Request } from './frames.ts';
 import { createListChanges } from './list-changes.ts';
-import { namesOf, promptOf, uriOf } from './names.ts';
+import { promptOf, uriOf } from './names.ts';
 import { createParking, type Running } from './parked.ts';
 
 export interface CommonParts extends DeskParts {
@@ -130,7 +130,7 @@ export function createCommonDesk(parts: CommonParts): Desk {
       const shown = await list(method, params, caller);
       if (shown) return shown;
       if (method === 'tools/call') {
-        const skill = namesOf(await lists.skills(caller)).get(String(params.name));
+        const skill = await lists.tool(String(params.name), caller);
         if (skill) return await at(skill.source ?? '', { ...asked, params: { ...params, name: skill.name } }, caller);
       }
       const there = await forward(asked, caller);

@@ -21,7 +21,8 @@ const MEMBERS: Readonly<Record<string, Member>> = {
 const MOST_PAGES = 100;
 
 export interface CommonLists {
-  skills(caller: Caller): Promise<readonly Skill[]>;
+  /** The tool of this name, if the caller may try it. */
+  tool(name: string, caller: Caller): Promise<Skill | undefined>;
   /** Whether one of them answers anything is for the rules to say when it is asked. */
   servers(caller: Caller): Promise<readonly string[]>;
   /** One list, whole; undefined when the method is none. */
@@ -40,9 +41,19 @@ export interface ListParts {
 export function createCommonLists({ bridge, stints, agents, at, ...parts }: ListParts): CommonLists {
   const isHere = (server: string) => parts.servers?.includes(server) ?? true;
 
-  async function skills(caller: Caller): Promise<readonly Skill[]> {
-    const all = await bridge.offered(caller.actor, await stints.workspace(caller));
-    return all.filter(({ source }) => isHere(source ?? ''));
+  /** Names of everything there is, by the list they belong to: they are the same for everyone, and found anew when it changes. */
+  const known = new WeakMap<readonly Skill[], ReadonlyMap<string, Skill>>();
+
+  async function names({ actor }: Caller): Promise<ReadonlyMap<string, Skill>> {
+    const all = await bridge.tools(actor);
+    const named = known.get(all) ?? namesOf(all.filter(({ source }) => isHere(source ?? '')));
+    known.set(all, named);
+    return named;
+  }
+
+  async function tool(name: string, caller: Caller): Promise<Skill | undefined> {
+    const skill = (await names(caller)).get(name);
+    return skill && (await bridge.offered(caller.actor, await stints.workspace(caller), skill))[0];
   }
 
   async function servers({ actor }: Caller): Promise<readonly string[]> {
@@ -50,7 +61,11 @@ export function createCommonLists({ bridge, stints, agents, at, ...parts }: List
   }
 
   async function tools(caller: Caller): Promise<Outcome> {
-    const named = [...namesOf(await skills(caller))].map(([name, skill]) => toTool(name, skill, caller));
+    const offered = await bridge.offered(caller.actor, await stints.workspace(caller));
+    const may = new Set(offered.map(keyOf));
+    const named = [...(await names(caller))].flatMap(([name, skill]) =>
+      may.has(keyOf(skill)) ? [toTool(name, skill, caller)] : [],
+    );
     const faces: readonly AgentFace[] = agents ? await bridge.agents(caller.actor) : [];
     return kept({ tools: [...named, ...agentTools(faces, caller.era === 'legacy')] }, caller);
   }
@@ -76,7 +91,7 @@ export function createCommonLists({ bridge, stints, agents, at, ...parts }: List
   }
 
   return {
-    skills,
+    tool,
     servers,
     show(method, caller) {
       if (method === 'tools/list') return tools(caller);
@@ -84,6 +99,11 @@ export function createCommonLists({ bridge, stints, agents, at, ...parts }: List
       return member && all(method, member, caller);
     },
   };
+}
+
+/** Whose tool it is, and what its server calls it. */
+function keyOf({ source, name }: Skill): string {
+  return `${source} ${name}`;
 }
 
 /** What every request of the modern era says, for one that nobody made. */

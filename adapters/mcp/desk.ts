@@ -188,15 +188,12 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
 
   /** A result has to fit its tool's schema; what we say of our own goes without, where there is one. */
   async function hasSchema(tool: string, { actor }: Caller): Promise<boolean> {
-    const skills = await bridge.tools(actor).catch(() => []);
-    return skills.some(
-      ({ name, source, output_schema }) => name === tool && source === server && output_schema !== null,
-    );
+    const skill = await bridge.tool(actor, tool, server).catch(() => undefined);
+    return skill !== undefined && skill.output_schema !== null;
   }
 
   async function headerTrouble(tool: string, args: JsonObject, caller: Caller): Promise<string | undefined> {
-    const skills = await bridge.tools(caller.actor).catch(() => []);
-    const skill = skills.find(({ name, source }) => name === tool && source === server);
+    const skill = await bridge.tool(caller.actor, tool, server).catch(() => undefined);
     return paramTrouble((skill?.input_schema ?? undefined) as JsonObject | undefined, args, caller.headers ?? {});
   }
 

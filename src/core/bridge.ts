@@ -31,7 +31,7 @@ import { createDeliveries } from './deliveries.ts';
 import { createEndings, type Endings } from './endings.ts';
 import { createGate, decidedEvent } from './gate.ts';
 import { createLog, type Log, type Redactor } from './log.ts';
-import { offeredTools } from './offered.ts';
+import { isOffered, offeredTools } from './offered.ts';
 import { createOffers } from './offers.ts';
 import type { Admit } from './opening.ts';
 import { createPins } from './pins.ts';
@@ -262,12 +262,18 @@ export function createCore(deps: CoreDeps): Core {
         requireReadScope(actor, 'skill');
         return await tools.list();
       },
-      async offered(actor, workspaceId) {
+      async tool(actor, name, server) {
+        requireReadScope(actor, 'skill');
+        return (await tools.find(name, server))?.skill;
+      },
+      async offered(actor, workspaceId, one) {
         requireReadScope(actor, 'skill');
         if (!(await access.workspaceVisible(actor, workspaceId))) return [];
-        const about = { workspace_id: workspaceId, persona_id: null, quota_id: null };
-        const data = await acts.policyData(about);
-        return await offeredTools({ tools, gate, ids }, { actor, workspace_id: workspaceId, ...data });
+        const data = await acts.policyData({ workspace_id: workspaceId, persona_id: null, quota_id: null });
+        const about = { actor, workspace_id: workspaceId, ...data };
+        const deps = { tools, gate, ids };
+        if (!one) return await offeredTools(deps, about);
+        return (await isOffered(deps, about, one.name, one.source ?? undefined)) ? [one] : [];
       },
       async servers(actor) {
         requireReadScope(actor, 'skill');

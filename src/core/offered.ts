@@ -11,30 +11,35 @@ export interface OfferDeps {
   readonly ids: Ids;
 }
 
-export async function offeredTools(
-  { tools, gate, ids }: OfferDeps,
-  about: Pick<Action, 'actor' | 'workspace_id' | 'persona' | 'tier' | 'quotas'>,
-): Promise<readonly Skill[]> {
-  const all = await tools.list();
-  const verdicts = await Promise.all(
-    all.map(async ({ name, source }) => {
-      const found = await tools.find(name, source ?? undefined).catch(() => undefined);
-      if (!found) return false;
-      const attributes = found.attributes('');
-      const { verdict } = await gate({
-        ...about,
-        id: ids.next('action'),
-        kind: 'tool',
-        tool: name,
-        server: found.server,
-        definition: found.definition,
-        arguments: {},
-        effect: found.effect,
-        evidence: 'held',
-        ...(attributes && { attributes }),
-      });
-      return verdict !== 'block';
-    }),
-  );
+type About = Pick<Action, 'actor' | 'workspace_id' | 'persona' | 'tier' | 'quotas'>;
+
+export async function offeredTools(deps: OfferDeps, about: About): Promise<readonly Skill[]> {
+  const all = await deps.tools.list();
+  const verdicts = await Promise.all(all.map(({ name, source }) => isOffered(deps, about, name, source ?? undefined)));
   return all.filter((_, at) => verdicts[at]);
+}
+
+/** One of them, without a look at the others. */
+export async function isOffered(
+  { tools, gate, ids }: OfferDeps,
+  about: About,
+  tool: string,
+  server: string | undefined,
+): Promise<boolean> {
+  const found = await tools.find(tool, server).catch(() => undefined);
+  if (!found) return false;
+  const attributes = found.attributes('');
+  const { verdict } = await gate({
+    ...about,
+    id: ids.next('action'),
+    kind: 'tool',
+    tool,
+    server: found.server,
+    definition: found.definition,
+    arguments: {},
+    effect: found.effect,
+    evidence: 'held',
+    ...(attributes && { attributes }),
+  });
+  return verdict !== 'block';
 }

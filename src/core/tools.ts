@@ -17,7 +17,7 @@ export interface FoundTool {
 }
 export interface Tools {
   readonly backends: readonly ToolBackend[];
-  /** Everything on offer; a server that cannot be asked is left out. */
+  /** Everything on offer; a server that cannot be asked is left out. The same list for as long as nobody says anything else. */
   list(): Promise<readonly Skill[]>;
   /** By name, and by server when two serve the same name. Undefined when nobody does, in this session at least. */
   find(tool: string, server?: string, sessionId?: string): Promise<FoundTool | undefined>;
@@ -31,6 +31,15 @@ export interface Tools {
 
 export function createTools(backends: readonly ToolBackend[], hash: (value: Json) => string): Tools {
   const hashes = new WeakMap<Skill, string>();
+  let listed: (Told & { readonly all: readonly Skill[] }) | undefined;
+  /** Of a list a server keeps to, by name: every call looks for one of them. */
+  const indexes = new WeakMap<readonly Skill[], ReadonlyMap<string, Skill>>();
+
+  function named(skills: readonly Skill[], tool: string): Skill | undefined {
+    const index = indexes.get(skills) ?? new Map(skills.toReversed().map((skill) => [skill.name, skill]));
+    indexes.set(skills, index);
+    return index.get(tool);
+  }
 
   /** Everything a person would read before saying yes. A change to any of it is another tool. */
   function definition(skill: Skill): string {
@@ -57,13 +66,12 @@ export function createTools(backends: readonly ToolBackend[], hash: (value: Json
   return {
     backends,
     async list() {
-      const all = await Promise.all(
-        backends.map(async (backend) => {
-          const skills = await backend.list().catch(() => []);
-          return skills.map((skill) => ({ ...skill, source: backend.name }));
-        }),
-      );
-      return all.flat();
+      const servers = [...backends];
+      const told = await Promise.all(servers.map((backend) => backend.list().catch(() => NONE)));
+      if (listed && saysTheSame(listed, { servers, told })) return listed.all;
+      const all = servers.flatMap(({ name: source }, at) => (told[at] ?? NONE).map((skill) => ({ ...skill, source })));
+      listed = { servers, told, all };
+      return all;
     },
     async pass(server, request, signal, line) {
       return await passing(server)(request, signal, line);
@@ -79,7 +87,7 @@ export function createTools(backends: readonly ToolBackend[], hash: (value: Json
           silent = new Fault('upstream_unavailable', `${backend.name} does not say which tools it has`, { cause });
           return [];
         });
-        const skill = skills.find((s) => s.name === tool);
+        const skill = named(skills, tool);
         if (skill) found.push({ backend, skill });
       }
       if (found.length > 1) {
@@ -102,4 +110,23 @@ export function createTools(backends: readonly ToolBackend[], hash: (value: Json
       };
     },
   };
+}
+
+const NONE: readonly Skill[] = [];
+
+/** Who was asked, and what each said. */
+interface Told {
+  readonly servers: readonly ToolBackend[];
+  readonly told: readonly (readonly Skill[])[];
+}
+
+/** A list that was given is never changed, so the same one says the same; and none is like another none. */
+function saysTheSame(before: Told, now: Told): boolean {
+  return (
+    before.servers.length === now.servers.length &&
+    now.servers.every((server, at) => {
+      const [was, is] = [before.told[at] ?? NONE, now.told[at] ?? NONE];
+      return server === before.servers[at] && (was === is || (was.length === 0 && is.length === 0));
+    })
+  );
 }

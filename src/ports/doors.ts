@@ -26,10 +26,12 @@ export interface Bridge {
   bytes(actor: Actor, artifactId: string, range?: { start: number; end: number }): Promise<Uint8Array>;
   /** Our id for a wire's, when one was bound. */
   bound(protocol: string, scope: string, wireId: string): Promise<Pointer | undefined>;
-  /** What the mounted tool backends offer; `source` names who serves it. */
+  /** What the mounted tool backends offer; `source` names who serves it. The same list until something of it changes. */
   tools(actor: Actor): Promise<readonly Skill[]>;
-  /** Of those, what the rules would let this actor try there. Nothing is decided or written down by asking. */
-  offered(actor: Actor, workspaceId: string): Promise<readonly Skill[]>;
+  /** One of them, without a look at the others. */
+  tool(actor: Actor, name: string, server: string): Promise<Skill | undefined>;
+  /** Of those, or of this one, what the rules would let this actor try there. Nothing is decided or written down by asking. */
+  offered(actor: Actor, workspaceId: string, one?: Skill): Promise<readonly Skill[]>;
   /** Servers that take requests of their own protocol. Whether one may be asked anything is decided when it is. */
   servers(actor: Actor): Promise<readonly string[]>;
   /**

@@ -5,7 +5,10 @@ import type { Json, JsonObject } from '../model/schema.ts';
 
 export interface ToolBackend {
   readonly name: string;
-  /** What everyone may know of; with a session, also what is there for that session alone. */
+  /**
+   * What everyone may know of; with a session, also what is there for that session alone. A list that was given is never changed:
+   * other tools are another list.
+   */
   list(sessionId?: string): Promise<readonly Skill[]>;
   /** What a tool does to the world; undefined when unknown, which counts as a side effect. */
   effect?(tool: string): Action['effect'] | undefined;
