@@ -110,7 +110,7 @@ describe('who is there', () => {
     const { gateway, upstream, modern } = await openScene({ gateway: { authenticate } });
     const at = gateway.at('u');
     const metadata = `${gateway.url.replace('localhost', '127.0.0.1')}/.well-known/oauth-protected-resource/mcp/u`;
-    const scope = 'sessions:write tasks:write skills:read tasks:read workspaces:read';
+    const scope = 'sessions:write sessions:read tasks:write tasks:read skills:read workspaces:read';
     const nobody = await modern('tools/list');
     expect([nobody.status, nobody.headers['www-authenticate']]).toEqual([
       401,
@@ -143,7 +143,7 @@ describe('who is there', () => {
       expect([missing, (await call()).status]).toEqual([missing, 403]);
     }
     scopes = scopes_supported;
-    expect(outcome(await call()).result).toMatchObject({ content: [{ type: 'text' }] });
+    expect(outcome(await call()).result.content).toEqual([{ type: 'text', text: 'hi' }]);
   });
 
   test('a caller’s token goes no further', async () => {

@@ -27,7 +27,7 @@ export interface NorthAuthOptions {
 
 /** What a caller needs to be able to do anything here. Where its calls are kept is found for it unless that is configured. */
 function scopesFor(workspace: string | undefined): readonly string[] {
-  const always = ['sessions:write', 'tasks:write', 'skills:read', 'tasks:read'];
+  const always = ['sessions:write', 'sessions:read', 'tasks:write', 'tasks:read', 'skills:read'];
   return workspace === undefined ? [...always, 'workspaces:read'] : always;
 }
 const WELL_KNOWN = '/.well-known/oauth-protected-resource';
