@@ -101,3 +101,22 @@ test('the result of a task counts for whoever fetches it, not only for who began
   expect(await ask(fetched, 'tools/call', { name: 'echo' })).toMatchObject(NO);
   expect((await ask(neither, 'tools/call', { name: 'echo' })).isError).toBeUndefined();
 });
+
+test('a legacy session keeps its mark for as long as its id is used; a new one is another conversation', async () => {
+  const { legacy, gateway } = await openBoth();
+  const url = `${gateway.url}/mcp`;
+  const marked = await legacy();
+  await marked.request('tools/call', { name: 'u__read' });
+  const body = { jsonrpc: '2.0', id: 'pay', method: 'tools/call', params: { name: 'bank__pay' } };
+  /** Another connection that knows nothing but the id. */
+  const resumed = (session: string) => exchange(url, { headers: { 'mcp-session-id': session }, body });
+  expect(outcome(await resumed(marked.session)).result).toMatchObject(NO);
+
+  const other = await legacy();
+  expect(outcome(await resumed(other.session)).result.content[0].text).toBe('paid');
+  expect(outcome(await resumed(marked.session)).result).toMatchObject(NO);
+
+  // Once it is over its id is nobody's: whoever comes with it is told so, and does not go on unmarked.
+  await exchange(url, { method: 'DELETE', headers: { 'mcp-session-id': marked.session } });
+  expect((await resumed(marked.session)).status).toBe(404);
+});
