@@ -120,6 +120,16 @@ test('however the bridge is started, what it stands in front of is found again',
   }
 });
 
+test('what somebody put behind the bridge by hand, with options, is neither put there twice nor taken out', () => {
+  const settings = '{"agent_servers":{"a":{"command":"tollbridge","args":["acp","--stall","10m","--","x"]}}}';
+  for (const [edit, why] of [
+    [wrap(settings, editor('zed'), ['tollbridge']), 'it already goes through tollbridge'],
+    [unwrap(settings, editor('zed')), 'its options were written by hand'],
+  ] as const) {
+    expect(edit).toEqual({ text: settings, changes: [], left: [{ entry: 'a', why }] });
+  }
+});
+
 test('a new entry is added where there was none, and never over another', () => {
   const made = add('', editor('jetbrains'), 'coder', ['npx', 'coder'], ['tollbridge']);
   expect(JSON.parse(made.text)).toEqual({
@@ -228,5 +238,4 @@ test('what it does not know, cannot read or finds empty is one sentence with a w
   expect(
     await run('jetbrains', file.replace('settings', 'none'), { name: 'my coder' }, ['npx', 'coder', '-x']),
   ).toContain('--write --name "my coder" -- npx coder -x\n');
-  expect(await run('neovim', file, {}, ['npx', 'coder'])).toContain('"acp", "--", "npx", "coder"');
 });

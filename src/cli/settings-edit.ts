@@ -31,14 +31,18 @@ type Words = readonly string[];
 /** Puts every command of this editor behind the bridge. `ours` is how the bridge itself is started. */
 export function wrap(text: string, editor: Editor, ours: Words): Edit {
   return editEach(text, editor, (words) =>
-    isWrapped(words, editor) ? 'it already goes through tollbridge' : [...ours, editor.speaks, '--', ...words],
+    goesThrough(words, editor) ? 'it already goes through tollbridge' : [...ours, editor.speaks, '--', ...words],
   );
 }
 
 /** Takes every command out again, as it was before. */
 export function unwrap(text: string, editor: Editor): Edit {
   return editEach(text, editor, (words) =>
-    isWrapped(words, editor) ? words.slice(words.indexOf('--') + 1) : 'it does not go through tollbridge',
+    isWrapped(words, editor)
+      ? words.slice(words.indexOf('--') + 1)
+      : goesThrough(words, editor)
+        ? 'its options were written by hand'
+        : 'it does not go through tollbridge',
   );
 }
 
@@ -132,9 +136,14 @@ function reword(text: string, path: readonly string[], before: Words, [first = '
 const inline = (words: Words) => `[${words.map((word) => JSON.stringify(word)).join(', ')}]`;
 
 /** `… acp -- command`: however the bridge was started, this is what it was told. */
-function isWrapped(words: Words, { speaks }: Editor): boolean {
-  const at = words.indexOf('--');
-  return at > 1 && words[at - 1] === speaks && words.slice(0, at).some((word) => OURS.test(word));
+function goesThrough(words: Words, { speaks }: Editor): boolean {
+  const before = words.slice(0, Math.max(words.indexOf('--'), 0));
+  return before.includes(speaks) && before.some((word) => OURS.test(word));
+}
+
+/** As we write it. With options in between somebody wrote it themselves, and would miss them after an undo. */
+function isWrapped(words: Words, editor: Editor): boolean {
+  return goesThrough(words, editor) && words[words.indexOf('--') - 1] === editor.speaks;
 }
 
 /** The bridge by its name, or by the file it is started from when it was never installed. */

@@ -59,7 +59,8 @@ rules come from tollbridge.yaml. Ctrl-C lets running work end; questions that wa
     .addHelpText(
       'after',
       folded(`Shows what would change, line by line, and how to undo it. Only the commands are changed, so that what the editor starts is
-started by tollbridge instead; comments and everything else in the settings stay as they are.
+started by tollbridge instead; comments and everything else in the settings stay as they are. For Neovim a file of its own is
+written, which it loads by itself; your Lua is not touched.
 
   tollbridge init zed                 what would change for the agents Zed knows
   tollbridge init zed --write         change it
