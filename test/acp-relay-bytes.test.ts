@@ -2,7 +2,8 @@
 import { expect, test } from 'vitest';
 import { within } from '../adapters/acp/shapes.ts';
 import { corpus, IDS } from './support/acp-corpus.ts';
-import { type End, OPTIONS, openStage, type Stage, update } from './support/acp-relay.ts';
+import { OPTIONS, openStage, type Stage, update } from './support/acp-relay.ts';
+import type { End } from './support/line-end.ts';
 
 /** In pieces that end anywhere, also inside of characters. */
 function inPieces(end: End, lines: readonly string[], size: number): void {

@@ -1,8 +1,9 @@
 /** What passes through us is held: files, terminals and switches are decided, written down, and only then handed on. */
 import { expect, test } from 'vitest';
 import { modes } from './support/acp-agents.ts';
-import { CWD, openStage, picks, type Stage, type Wire } from './support/acp-relay.ts';
+import { CWD, openStage, picks, type Stage } from './support/acp-relay.ts';
 import { of } from './support/house.ts';
+import type { Wire } from './support/line-end.ts';
 
 const END = { stopReason: 'end_turn' };
 

@@ -10,7 +10,7 @@ import { startRelay } from './support/acp-process.ts';
 import { harness } from './support/ahp-harness.ts';
 import { PROGRAM } from './support/cli.ts';
 import { of, openTestHouse } from './support/house.ts';
-import { PROJECT } from './support/project.ts';
+import { EVERYTHING } from './support/mcp-command.ts';
 
 /** A house whose rules allow everything and whose harness allows no act. */
 async function guarded() {
@@ -32,10 +32,9 @@ async function guarded() {
 
 test('tollbridge mcp asks it before a tool is called', async () => {
   const { dir, config, asked } = await guarded();
-  const server = join(PROJECT, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js');
   const ours = [PROGRAM, '--data', join(dir, 'data'), '--config', config, 'mcp', '--name', 'everything', '--'];
   const client = new Client({ name: 'c', version: '1' });
-  const args = [...ours, process.execPath, server, 'stdio'];
+  const args = [...ours, ...EVERYTHING];
   await client.connect(new StdioClientTransport({ command: process.execPath, args }));
   onTestFinished(() => client.close());
   const said = await client.callTool({ name: 'echo', arguments: { message: 'hi' } });

@@ -1,7 +1,7 @@
 /** What a server says of its tools, what the house knows better, and what is left on record of how calls ended. */
 import { expect, test } from 'vitest';
 import { openScene, outcome, type SceneOptions } from './support/mcp.ts';
-import { echo, type Loose, text } from './support/mcp-upstream.ts';
+import { echo, type Loose, text, untilStopped } from './support/mcp-upstream.ts';
 import { exchange } from './support/mcp-wire-client.ts';
 
 const RULES = [
@@ -93,28 +93,13 @@ test('a header whose value is a secret is sent to its server and to nobody else'
 });
 
 test('a modern client that hangs up has its call stopped at the server', async () => {
-  let stopped = () => {};
-  const over = new Promise<void>((resolve) => {
-    stopped = resolve;
-  });
+  const { slow, stopped } = untilStopped();
   const hangUp = new AbortController();
-  const { modern, upstream } = await openScene({
-    tools: {
-      slow: {
-        call: ({ ctx }) =>
-          new Promise((_, reject) => {
-            ctx.mcpReq.signal.addEventListener('abort', () => {
-              stopped();
-              reject(new Error('stopped'));
-            });
-          }),
-      },
-    },
-  });
+  const { modern, upstream } = await openScene({ tools: { slow } });
   const call = modern('tools/call', { name: 'slow' }, { signal: hangUp.signal }).catch(() => {});
   while (upstream.count('tools/call') === 0) await new Promise((resolve) => setImmediate(resolve));
   hangUp.abort();
-  await over;
+  await stopped;
   await call;
 });
 

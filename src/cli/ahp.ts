@@ -17,7 +17,7 @@ import type { Logger } from '../ports.ts';
 import { type CommonOptions, configFrom, open } from './context.ts';
 import { openHarnesses } from './harnesses.ts';
 import { createLogger } from './logger.ts';
-import { stopRequested } from './stopping.ts';
+import { stopRequested, untilInputEnds } from './stopping.ts';
 import { haveWorkspace } from './workspace.ts';
 
 export interface AhpOptions extends CommonOptions {
@@ -56,7 +56,9 @@ export async function ahp(options: AhpOptions): Promise<void> {
     else {
       const actor = LOCAL_AGENT;
       const streams = { input: process.stdin, output: process.stdout };
-      await serveLines(harness, streams, { actor, log, limit: settings.lineLimit });
+      await untilInputEnds(process.stdin, () =>
+        serveLines(harness, streams, { actor, log, limit: settings.lineLimit }),
+      );
       await harness.left(actor);
     }
   } finally {

@@ -25,6 +25,7 @@ import { type CommonOptions, configFrom, localActor, open, visit } from './conte
 import { openHarnesses } from './harnesses.ts';
 import { createLogger } from './logger.ts';
 import { requireProgram } from './programs.ts';
+import { untilInputEnds } from './stopping.ts';
 import { haveWorkspace } from './workspace.ts';
 
 export interface McpOptions extends CommonOptions {
@@ -65,15 +66,14 @@ export async function mcp(command: readonly string[], options: McpOptions): Prom
   const stints = createStints(house.bridge, settings, deps);
   const desk = createDesk(name, { bridge: house.bridge, stints, settings, deps });
   const streams = { input: process.stdin, output: process.stdout };
-  const stop = () => process.stdin.destroy();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop);
   try {
     await haveWorkspace(house.bridge, KEEPER);
     harnesses.listen(house.bridge, KEEPER);
     const home = process.env[SESSION_VARIABLE];
     // Started by an agent that works in a session of ours: nobody sits in front of it, and its questions are shown there.
     const person = home ? {} : { person: { ...localActor(), door: 'mcp' } };
-    await serveStdio(streams, { actor: LOCAL_AGENT, ...person, desk, log, lineLimit: LINE_LIMIT, home });
+    const options = { actor: LOCAL_AGENT, ...person, desk, log, lineLimit: LINE_LIMIT, home };
+    await untilInputEnds(process.stdin, () => serveStdio(streams, options));
   } finally {
     desk.close();
     await stints.close();

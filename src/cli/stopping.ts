@@ -1,3 +1,5 @@
+import type { Readable } from 'node:stream';
+
 /** Work that goes on until somebody stops it with Ctrl-C; being stopped is how it is meant to end. */
 export async function untilStopped(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const stop = new AbortController();
@@ -35,4 +37,17 @@ export function stopRequested(): { readonly requested: Promise<void>; letGo(): v
     });
   });
   return { requested, letGo: () => letGo() };
+}
+
+/**
+ * Serves whoever is at the other end of standard input until they are gone or somebody stops us, which is to them as if we had heard the
+ * end of what they say: what is under way is brought to an end, and written down.
+ */
+export async function untilInputEnds(input: Readable, serve: () => Promise<void>): Promise<void> {
+  const letGo = onStop(() => input.destroy());
+  try {
+    await serve();
+  } finally {
+    letGo();
+  }
 }

@@ -13,7 +13,7 @@ import { isTerminal } from '../../src/model/words.ts';
 import type { Row } from '../../src/ports.ts';
 import { verifyChain } from '../../src/receipt/verify-chain.ts';
 import { eventuallyNobody, type Manner, type Running, startRelay } from '../support/acp-process.ts';
-import type { Wire } from '../support/acp-relay.ts';
+import type { Wire } from '../support/line-end.ts';
 
 export interface DropsReport {
   readonly sessions: number;

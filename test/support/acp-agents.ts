@@ -3,7 +3,8 @@
  * speak the wire by hand, because no library would let them misbehave.
  */
 import type { JsonObject } from '../../src/model/schema.ts';
-import { CWD, type End, OPTIONS, text, update, type Wire } from './acp-relay.ts';
+import { CWD, OPTIONS, text, update } from './acp-relay.ts';
+import type { End, Wire } from './line-end.ts';
 
 const END = { stopReason: 'end_turn' };
 const told = (agent: End, kind: string, more: object) => agent.notify('session/update', update(kind, more));

@@ -2,17 +2,10 @@
  * The command as an editor starts it, with agents that are programs of their own. Every process here carries a mark that
  * whatever it starts inherits, so that nothing can be left behind unseen.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import type { ChildProcess } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
-import { createEnd, type End } from './acp-relay.ts';
-
-const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
-const BUILT = process.env.TOLLBRIDGE_PROGRAM ?? here('../../dist/src/main.js');
-/** Built before the tests run; otherwise as it is written, which starts more slowly. */
-const PROGRAM = existsSync(BUILT) ? [BUILT] : ['--import', 'tsx', here('../../src/main.ts')];
+import type { End } from './line-end.ts';
+import { type Spoken, startSpeaking } from './stdio-process.ts';
 
 /** How an agent behaves: heeds the end of its input, ignores it, or leaves a command of its own running. */
 export type Manner = 'polite' | 'deaf' | 'leaves';
@@ -38,15 +31,13 @@ process.stdin.on('end', () => manner === 'polite' && process.exit(0));
 setInterval(() => {}, 1e6);
 `;
 
-export interface Running {
+export interface Running extends Pick<Spoken, 'stderr' | 'exited'> {
   readonly editor: End;
   readonly relay: ChildProcess;
-  readonly stderr: () => string;
   /** Greets, opens a session, and gives the agent something to do. */
   work(text?: string): Promise<{ agentPid: number; done: ReturnType<End['ask']> }>;
   /** The editor is gone from one moment to the next. */
   drop(): void;
-  exited: Promise<{ code: number | null; signal: string | null }>;
 }
 
 export interface StartOptions {
@@ -57,6 +48,7 @@ export interface StartOptions {
   readonly args?: readonly string[];
   /** Before the command's own name. */
   readonly before?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 export function startRelay({
@@ -66,25 +58,16 @@ export function startRelay({
   command,
   args = [],
   before = [],
+  env = {},
 }: StartOptions): Running {
   const agent = command ?? [process.execPath, '-e', AGENT, manner];
-  const relay = spawn(
-    process.execPath,
-    [...PROGRAM, '--data', dir, ...before, 'acp', '--name', 'scripted', ...args, '--', ...agent],
-    { stdio: ['pipe', 'pipe', 'pipe'], env: { ...process.env, [MARK]: mark } },
-  );
-  let said = '';
-  relay.stderr.setEncoding('utf8').on('data', (text: string) => {
-    said += text;
-  });
-  relay.stdin.on('error', () => {});
-  const editor = createEnd(relay.stdout, relay.stdin);
-  const exited = once(relay, 'exit').then(([code, signal]) => ({ code, signal }));
+  const words = ['--data', dir, ...before, 'acp', '--name', 'scripted', ...args, '--', ...agent];
+  const { child: relay, end: editor, stderr, exited } = startSpeaking(words, { env: { [MARK]: mark, ...env } });
   return {
     editor,
     relay,
     exited,
-    stderr: () => said,
+    stderr,
     async work(text = 'go') {
       const { result } = await editor.ask('initialize', { protocolVersion: 1 });
       await editor.ask('session/new', { cwd: dir, mcpServers: [] });

@@ -74,6 +74,22 @@ export const echo: Tool = {
   call: ({ args }) => ({ content: [{ type: 'text', text: String(args.text ?? '') }] }),
 };
 
+/** A tool that goes on until somebody gives its call up. */
+export function untilStopped(): { readonly slow: Tool; readonly stopped: Promise<void> } {
+  let stop = () => {};
+  const stopped = new Promise<void>((resolve) => {
+    stop = resolve;
+  });
+  const call = ({ ctx }: Ask) =>
+    new Promise((_, reject) => {
+      ctx.mcpReq.signal.addEventListener('abort', () => {
+        stop();
+        reject(new Error('stopped'));
+      });
+    });
+  return { slow: { call }, stopped };
+}
+
 export function text(said: string): Loose {
   return { content: [{ type: 'text', text: said }] };
 }
