@@ -131,7 +131,7 @@ export async function readConfig(given: Given): Promise<Config> {
     webhooks: config.approvals?.webhooks ?? {},
     keepEventsMs: duration(config.retention?.events, 'retention', 'events'),
     policy: {
-      load: () => readSources(document && file, policies, given.env),
+      load: sourcesOf(document && file, policies, given.env),
       watch: [...(document ? [file] : []), ...policies],
     },
     written: config,
@@ -215,15 +215,22 @@ function vaultsOf(vaults: ConfigFile['vaults'], { at, dataDir, where }: Places):
   });
 }
 
-async function readSources(
-  file: string | undefined,
-  policies: readonly string[],
-  env: NodeJS.ProcessEnv,
-): Promise<Sources> {
-  const config = file ? checkDocument(readDocument(await readFile(file, 'utf8'), file, env)) : {};
-  const files = await Promise.all(policies.map(async (name) => ({ name, text: await readFile(name, 'utf8') })));
-  const rules = config.rules ?? (files.length > 0 ? undefined : FIRST_RULES);
-  return { ...(rules && { rules, rulesName: file ?? 'built-in rules' }), files };
+/**
+ * Reads the rules anew each time. A configuration that has become unreadable as a whole has no rules to refuse: those it had stay, and
+ * whoever watches the whole of it says what is wrong, once.
+ */
+function sourcesOf(file: string | undefined, policies: readonly string[], env: NodeJS.ProcessEnv) {
+  let last: ConfigFile | undefined;
+  return async (): Promise<Sources> => {
+    try {
+      last = file ? checkDocument(readDocument(await readFile(file, 'utf8'), file, env)) : {};
+    } catch (thrown) {
+      if (!last) throw thrown;
+    }
+    const files = await Promise.all(policies.map(async (name) => ({ name, text: await readFile(name, 'utf8') })));
+    const rules = last.rules ?? (files.length > 0 ? undefined : FIRST_RULES);
+    return { ...(rules && { rules, rulesName: file ?? 'built-in rules' }), files };
+  };
 }
 
 function durationAt(text: string | undefined, path: readonly string[], where: Where): number | undefined {

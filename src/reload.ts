@@ -40,8 +40,7 @@ export function reloading({ config: first, store, log, take }: ReloadDeps): Relo
     if (!change) return undefined;
     if (change.error)
       log.error({ error: change.error }, 'the new configuration was refused; the old one stays in force');
-    else if (change.waits_for_restart.length > 0)
-      log.warn({ sections: change.waits_for_restart }, 'some of the new configuration waits for a restart');
+    else if (change.waits_for_restart.length > 0) log.warn({}, waiting(change.waits_for_restart));
     const resource = { object: 'configuration', id: 'file' };
     const payload = change as unknown as JsonObject;
     await store.commit({
@@ -83,6 +82,13 @@ export function reloading({ config: first, store, log, take }: ReloadDeps): Relo
       await last;
     },
   };
+}
+
+/** `listen and vaults were changed, which takes a restart; everything else is in force`. */
+function waiting(sections: readonly string[]): string {
+  const [last, ...others] = [...sections].reverse();
+  const named = others.length > 0 ? `${others.reverse().join(', ')} and ${last} were` : `${last} was`;
+  return `${named} changed in the configuration, which takes a restart; until then the old values count`;
 }
 
 function sectionsThatDiffer(before: ConfigFile, after: ConfigFile): readonly string[] {

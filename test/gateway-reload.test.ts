@@ -98,6 +98,27 @@ test('what cannot be read changes nothing and says where it is wrong; what needs
   });
 });
 
+test('one mistake is written down once, and the rules that were in force stay', async () => {
+  const { gateway, write } = await house('rules:\n  - { id: one, when: {}, then: allow }');
+  expect(
+    (await nextChange(gateway, () => write('rules:\n  - { id: two, when: {}, then: allow }\nrulez: []'))).error,
+  ).toMatch(/tollbridge\.yaml:3:1: rulez is not known here/);
+  // Whoever watches the rules has looked by the time they have taken the next ones.
+  await write('rules:\n  - { id: three, when: {}, then: allow }');
+  const outcomes = async () => {
+    const found: unknown[] = [];
+    for await (const { event, payload } of gateway.house.store.read({ stream: { of: 'all' } })) {
+      if (/\.(config|policy)_loaded$/.test(event)) found.push([event.split('.').at(-1), payload.outcome]);
+    }
+    return found;
+  };
+  await expect.poll(outcomes, { timeout: 10_000 }).toEqual([
+    ['policy_loaded', 'loaded'],
+    ['config_loaded', 'refused'],
+    ['policy_loaded', 'loaded'],
+  ]);
+});
+
 test('a persona that names no quota of the file is a mistake with a place', async () => {
   await expect(house('personas:\n  careful:\n    quota: weekly')).rejects.toThrow(
     /tollbridge\.yaml:3:12: there is no quota weekly; quotas has: none$/,
