@@ -77,6 +77,24 @@ test('help fits a terminal of 80 columns; what is to be typed stays on its line'
   expect(fold('one two three four five six', 20)).toBe('one two three four\nfive six');
 });
 
+test('every command has its row, in the README and on the page about commands', () => {
+  const missing = ['README.md', 'docs/commands.md'].flatMap((page) => {
+    const rows = readFileSync(resolve(ROOT, page), 'utf8')
+      .split('\n')
+      .filter((line) => line.startsWith('| `'));
+    // `keys create NAME`, `list`, `revoke ID`: the first word of what stands in a row is said once.
+    const has = (...words: readonly string[]) =>
+      rows.some((row) => words.every((word) => new RegExp(`[\`\\s]${word}[\`\\s]`).test(row)));
+    return everyCommand(createProgram())
+      .slice(1)
+      .filter(({ commands }) => commands.length === 0)
+      .map((command) => [...(command.parent?.parent ? [command.parent.name()] : []), command.name()])
+      .filter((words) => !has(...words))
+      .map((words) => `${page}: ${words.join(' ')}`);
+  });
+  expect(missing).toEqual([]);
+});
+
 test('pages that help speaks of come with the program', async () => {
   const said = everyCommand(createProgram()).map(helpOf).join('\n');
   const pages = [...new Set([...said.matchAll(/docs\/[\w-]+\.md/g)].map(([page]) => page))];
