@@ -127,6 +127,7 @@ test('bash completes commands, commands of commands and options, and leaves valu
   expect(await completed(['--data', 'x', 'keys', 'r'], out)).toEqual(['revoke', 'rotate']);
   expect(await completed(['log', '--f'], out)).toEqual(['--follow']);
   expect(await completed(['verify', '--keys', ''], out)).toEqual([]);
+  expect(await completed(['mcp', '--', 'npx', 'login', ''], out)).toEqual([]);
 });
 
 test('what can only be one of a few words is completed too', async () => {
@@ -183,6 +184,7 @@ for (const shell of installed) {
     expect(await offered('log', '--f')).toEqual(['--follow']);
     expect(await offered('init', 'cl')).toEqual(expect.arrayContaining(['claude-desktop', 'claude-code']));
     expect(await offered('verify', '--keys', '')).not.toContain('--trust');
+    expect(await offered('mcp', '--', 'npx', 'l')).not.toContain('login');
   });
 }
 

@@ -82,6 +82,7 @@ _tollbridge() {
   local at='' word words='' i
   for ((i = 1; i < COMP_CWORD; i++)); do
     word="\${COMP_WORDS[i]}"
+    if [ "$word" = -- ]; then COMPREPLY=(); return; fi # what follows is another command's
     case "$at $word" in
       ${deeper(places)
         .map((path) => `'${path}'`)
@@ -108,16 +109,16 @@ function zsh(places: readonly Place[]): string {
       `    '${path}') choices=(${[
         ...commands.map(({ name, says }) => entry(name, says)),
         ...choices.map((word) => `'${word}'`),
-        ...options.map(({ long, says }) => entry(long, says)),
-      ].join(' ')}) ;;`,
+      ].join(' ')}); options=(${options.map(({ long, says }) => entry(long, says)).join(' ')}) ;;`,
   );
   return `#compdef tollbridge
 # Completion of tollbridge for zsh.
 _tollbridge() {
   local at='' word
-  local -a typed choices
+  local -a typed choices options
   typed=("\${(@)words[2,CURRENT-1]}")
   for word in $typed; do
+    if [ "$word" = -- ]; then _files; return; fi # what follows is another command's
     case "$at $word" in
       ${deeper(places)
         .map((path) => `'${path}'`)
@@ -130,6 +131,8 @@ _tollbridge() {
   case "$at" in
 ${cases.join('\n')}
   esac
+  # Commands first; options for whoever begins one, or where there is nothing else.
+  if [[ "$words[CURRENT]" == -* || $#choices -eq 0 ]]; then choices=($options); fi
   _describe tollbridge choices || _files
 }
 if [ "$funcstack[1]" = _tollbridge ]; then
@@ -164,6 +167,9 @@ function fish(places: readonly Place[]): string {
 function __tollbridge_at
     set -l at ''
     for word in (commandline -opc)[2..-1]
+        if test "$word" = -- # what follows is another command's
+            return 1
+        end
         switch "$at $word"
             case ${deeper(places)
               .map((path) => `'${path}'`)
