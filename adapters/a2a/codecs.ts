@@ -19,14 +19,27 @@ import {
 } from '@a2a-js/sdk';
 import type { OperationId } from '../../mappings/a2a.ts';
 
-interface Codec {
-  readonly given: { fromJSON(json: unknown): unknown };
-  readonly made: { toJSON(value: never): unknown };
+export interface Codec<Given, Made> {
+  readonly given: { fromJSON(json: unknown): Given };
+  readonly made: { toJSON(value: Made): unknown };
 }
 
-const NOTHING = { toJSON: (_: unknown) => null };
+/** Written out, because the SDK does not say what its codecs are called. */
+interface Codecs {
+  readonly send: Codec<SendMessageRequest, SendMessageResponse>;
+  readonly stream: Codec<SendMessageRequest, StreamResponse>;
+  readonly get: Codec<GetTaskRequest, Task>;
+  readonly list: Codec<ListTasksRequest, ListTasksResponse>;
+  readonly cancel: Codec<CancelTaskRequest, Task>;
+  readonly subscribe: Codec<SubscribeToTaskRequest, StreamResponse>;
+  readonly createPush: Codec<TaskPushNotificationConfig, TaskPushNotificationConfig>;
+  readonly getPush: Codec<GetTaskPushNotificationConfigRequest, TaskPushNotificationConfig>;
+  readonly listPush: Codec<ListTaskPushNotificationConfigsRequest, ListTaskPushNotificationConfigsResponse>;
+  readonly deletePush: Codec<DeleteTaskPushNotificationConfigRequest, unknown>;
+  readonly card: Codec<GetExtendedAgentCardRequest, AgentCard>;
+}
 
-export const CODECS = {
+export const CODECS: Codecs & Record<OperationId, unknown> = {
   send: { given: SendMessageRequest, made: SendMessageResponse },
   stream: { given: SendMessageRequest, made: StreamResponse },
   get: { given: GetTaskRequest, made: Task },
@@ -36,6 +49,6 @@ export const CODECS = {
   createPush: { given: TaskPushNotificationConfig, made: TaskPushNotificationConfig },
   getPush: { given: GetTaskPushNotificationConfigRequest, made: TaskPushNotificationConfig },
   listPush: { given: ListTaskPushNotificationConfigsRequest, made: ListTaskPushNotificationConfigsResponse },
-  deletePush: { given: DeleteTaskPushNotificationConfigRequest, made: NOTHING },
+  deletePush: { given: DeleteTaskPushNotificationConfigRequest, made: { toJSON: () => null } },
   card: { given: GetExtendedAgentCardRequest, made: AgentCard },
-} as const satisfies Record<OperationId, Codec>;
+};

@@ -3,7 +3,7 @@ import type { Message, SendMessageResponse, StreamResponse, Task } from '@a2a-js
 import type { A2ARequestHandler, ServerCallContext } from '@a2a-js/sdk/server';
 import type { OperationId } from '../../mappings/a2a.ts';
 import type { Json, JsonObject } from '../../src/index.ts';
-import { CODECS } from './codecs.ts';
+import { CODECS, type Codec } from './codecs.ts';
 
 export type Params = JsonObject;
 export type Outcome = { readonly result: Json } | { readonly stream: AsyncGenerator<Json> };
@@ -27,10 +27,6 @@ export const PERFORM: Readonly<Record<OperationId, Perform>> = {
   card: answering(CODECS.card, (handler, ...given) => handler.getAuthenticatedExtendedAgentCard(...given)),
 };
 
-interface Codec<Request, Result> {
-  readonly given: { fromJSON(json: Params): Request };
-  readonly made: { toJSON(result: Result): unknown };
-}
 type Call<Request, Came> = (handler: A2ARequestHandler, request: Request, context: ServerCallContext) => Came;
 
 /** `whole`: with what the codec leaves out because it is empty, and the protocol wants there. */
