@@ -84,7 +84,9 @@ export async function readConfig(given: Given): Promise<Config> {
     if (cause.code === 'ENOENT' && !wanted) return undefined;
     throw new Fault(
       'invalid_request',
-      `cannot read ${file}: ${cause.code === 'ENOENT' ? 'there is no such file' : cause.code}`,
+      cause.code === 'ENOENT'
+        ? `cannot read ${file}: there is no such file; name one that is there, or leave --config and TOLLBRIDGE_CONFIG out`
+        : `cannot read ${file}: ${cause.code}`,
     );
   });
   const document = text === undefined ? undefined : readDocument(text, file, given.env);

@@ -1,5 +1,5 @@
 /** The doctor: what is well is said in a line, what is not is said with a fix. */
-import { chmod, mkdir, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -155,4 +155,22 @@ test('a program that ends at once says why, through us', async () => {
   });
   const [gone] = await lookAtChild(node(''), 20_000);
   expect(gone?.state).toBe('warn');
+});
+
+test('a directory that is not there yet is tried: one that can be made leaves nothing, one that cannot is said to', async () => {
+  const dir = await aDirectory();
+  const wanted = join(dir, 'a', 'b');
+  expect(await lookAtLog({ dataDir: wanted, store: { path: join(wanted, 'log.db') } })).toMatchObject([
+    { state: 'ok', says: `nothing yet; it will be in ${wanted}` },
+  ]);
+  expect(await readdir(dir)).toEqual([]);
+  await writeFile(join(dir, 'file'), '');
+  const nowhere = join(dir, 'file', 'data');
+  expect(await lookAtLog({ dataDir: nowhere, store: { path: join(nowhere, 'log.db') } })).toMatchObject([
+    {
+      state: 'bad',
+      says: `the data directory ${nowhere} cannot be used: a part of the path is a file`,
+      fix: 'name another with --data DIR, or make this one writable for you',
+    },
+  ]);
 });

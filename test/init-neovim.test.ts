@@ -142,6 +142,8 @@ const PLUGINS: Readonly<Record<string, string>> = {
     return M`,
 };
 
+const NEOVIM = 'nvim';
+
 const STARTED = `
   require("codecompanion.config").setup({
     own = function() return { name = "own", commands = { default = { "tollbridge", "acp", "--hide-always", "--", "own" } } } end,
@@ -166,11 +168,11 @@ async function inNeovim(dir: string, lua: string, plugins: Readonly<Record<strin
   await writeFile(join(dir, 'try.lua'), lua);
   const env = { PATH: process.env.PATH, HOME: dir, XDG_CONFIG_HOME: dir, TOLLBRIDGE_DATA: '/data' };
   const args = ['--headless', '-i', 'NONE', '-c', `luafile ${join(dir, 'try.lua')}`, '-c', 'qa!'];
-  return await promisify(execFile)('nvim', args, { env });
+  return await promisify(execFile)(NEOVIM, args, { env });
 }
 
 // Where there is no Neovim the file is only read, as above.
-if (spawnSync('nvim', ['--version']).status === 0) {
+if (spawnSync(NEOVIM, ['--version']).status === 0) {
   test('Neovim starts every agent through us, whenever its plugins are loaded and however often they are set up', async () => {
     const { PATH } = process.env;
     const { dir, run } = await aHome();

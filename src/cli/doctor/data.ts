@@ -1,7 +1,7 @@
 /** What we keep: can it be written, does it open, can others read what they must not, and does the clock fit it? */
 import { existsSync } from 'node:fs';
-import { readdir, rm, stat, statfs, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readdir, rm, rmdir, stat, statfs, writeFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
 import { openApiKeys } from '../../auth/api-keys.ts';
 import type { Config } from '../../config.ts';
 import type { StorePlace } from '../../config-store.ts';
@@ -20,9 +20,10 @@ const LITTLE_ROOM = 100 * 1024 * 1024;
 const APART_MS = 5_000;
 
 export async function lookAtLog({ dataDir: dir, store }: DataPlace): Promise<readonly Finding[]> {
-  if (!existsSync(dir)) return [ok('log', `nothing yet; it will be in ${dir}`)];
+  const made = absent(resolve(dir));
   try {
     await requireUsable(dir);
+    if (made.length > 0) return [ok('log', `nothing yet; it will be in ${dir}`)];
     const room = await statfs(dir);
     const free = room.bavail * room.bsize;
     const tight =
@@ -40,7 +41,15 @@ export async function lookAtLog({ dataDir: dir, store }: DataPlace): Promise<rea
   } catch (thrown) {
     const { sentence, fix } = complaintOf(thrown);
     return [bad('log', sentence, fix ?? 'restore it from a copy, or name another directory with --data')];
+  } finally {
+    // Whether it can be made is known by making it; looking leaves nothing behind.
+    for (const each of made) await rmdir(each).catch(() => {});
   }
+}
+
+/** The directories that are not there yet, innermost first. */
+function absent(dir: string): readonly string[] {
+  return existsSync(dir) ? [] : [dir, ...absent(dirname(dir))];
 }
 
 async function opened(dir: string, place: StorePlace): Promise<Finding> {
