@@ -106,7 +106,7 @@ describe('through the door of a running gateway', () => {
       await readConfig({ env: {}, cwd: at.dir, file: at.file, data: at.data, port: 0 }),
     );
     onTestFinished(() => gateway.close());
-    const scopes = ['workspaces:read', 'sessions:write', 'tasks:read', 'tasks:write', 'skills:read'];
+    const scopes = ['workspaces:read', 'sessions:write', 'sessions:read', 'tasks:read', 'tasks:write', 'skills:read'];
     const actor = { id: 'agent:scripted', kind: 'agent', scopes } as const;
     const { key } = await openApiKeys(at.data, systemClock).create({ name: 'agent', actor });
     const mcp = [{ name: 'files', url: `${gateway.url}/mcp/files`, token: 'agent-key' }];

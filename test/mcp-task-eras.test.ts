@@ -1,5 +1,8 @@
 /** Tasks of a server of 2025-11-25, as a client of 2026-07-28 follows them: state with its result, questions and their answers. */
 import { expect, onTestFinished, test } from 'vitest';
+import type { McpLine } from '../adapters/mcp/line.ts';
+import { createPatience } from '../adapters/mcp/patience.ts';
+import { createTaskEras } from '../adapters/mcp/task-eras.ts';
 import { serveFixture } from './support/mcp-fixture.ts';
 import type { Loose } from './support/mcp-fixture-asking.ts';
 import { openMcpGateway } from './support/mcp-gateway.ts';
@@ -95,4 +98,32 @@ test('a tool that failed has a result; one that broke has an error; one that was
   await ask('tasks/cancel', { taskId: slow });
   expect(await task(slow, 'cancelled')).not.toHaveProperty('result');
   expect((await ask('tasks/get', { taskId: 'never' })).error.code).toBe(-32602);
+});
+
+test('two callers whose servers named a task alike are asked and heard apart', async () => {
+  const answered = new Map<string, Loose>();
+  const peers = {
+    async call(method: string, _: Loose, line: McpLine) {
+      if (method === 'tasks/get') return { result: { taskId: '1', status: 'input_required' } };
+      const question = { method: 'elicitation/create', params: { message: `for ${line.principal}?` } };
+      answered.set(line.principal, (await line.input({ theirs: question })).inputResponses);
+      return { result: {} };
+    },
+  };
+  const eras = createTaskEras(peers, () => 'optional');
+  onTestFinished(() => eras.close());
+  const about = { capabilities: { tasks: { requests: { tools: { call: {} } } } } };
+  const ask = async (principal: string, method: string, params: Loose): Promise<Loose> => {
+    const line = { era: 'modern', id: 1, params, principal, capabilities: TASKS, client: {}, notify() {} } as const;
+    const input = () => Promise.reject(new Error('nobody is asked on this line'));
+    const patience = createPatience(new AbortController().signal, 10_000, 10_000);
+    const outcome = await eras.answer(method, params, { ...line, input }, patience, about);
+    patience.end();
+    return (outcome as Loose).result;
+  };
+  const shown = async (who: string) => (await ask(who, 'tasks/get', { taskId: '1' })).inputRequests;
+  expect(await shown('ana')).toEqual({ in_1: { method: 'elicitation/create', params: { message: 'for ana?' } } });
+  expect(await shown('bo')).toEqual({ in_1: { method: 'elicitation/create', params: { message: 'for bo?' } } });
+  await ask('bo', 'tasks/update', { taskId: '1', inputResponses: { in_1: { action: 'decline' } } });
+  await expect.poll(() => [...answered]).toEqual([['bo', { theirs: { action: 'decline' } }]]);
 });

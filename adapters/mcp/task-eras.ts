@@ -79,10 +79,11 @@ export function createTaskEras(peers: Pick<LegacyPeers, 'call'>, support: (tool:
 
   /** Waits for the result for as long as the task lives, because that is where it asks. */
   function follow(taskId: string, line: McpLine): Followed {
-    const known = followed.get(taskId);
+    const mine = keyOf(taskId, line);
+    const known = followed.get(mine);
     if (known) return known;
     const made: Followed = { open: new Map(), count: 0, asked() {} };
-    followed.set(taskId, made);
+    followed.set(mine, made);
     const stop = new AbortController();
     waits.add(stop);
     const patience = createPatience(stop.signal, FOREVER_MS, FOREVER_MS);
@@ -93,7 +94,7 @@ export function createTaskEras(peers: Pick<LegacyPeers, 'call'>, support: (tool:
       .finally(() => {
         patience.end();
         waits.delete(stop);
-        if (followed.get(taskId) === made) followed.delete(taskId);
+        if (followed.get(mine) === made) followed.delete(mine);
         made.asked();
       });
     return made;
@@ -129,7 +130,7 @@ export function createTaskEras(peers: Pick<LegacyPeers, 'call'>, support: (tool:
   async function update(params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome> {
     const found = await peers.call('tasks/get', { taskId: params.taskId ?? null }, line, patience);
     if ('error' in found) return found;
-    const open = followed.get(String(params.taskId))?.open;
+    const open = followed.get(keyOf(String(params.taskId), line))?.open;
     const given = isObject(params.inputResponses) ? params.inputResponses : {};
     for (const [key, said] of Object.entries(given)) {
       const question = open?.get(key);
@@ -167,6 +168,11 @@ export function createTaskEras(peers: Pick<LegacyPeers, 'call'>, support: (tool:
       for (const stop of waits) stop.abort();
     },
   };
+}
+
+/** Servers name tasks as they like, and two of our callers may each have a first one. */
+function keyOf(taskId: string, { principal }: McpLine): string {
+  return `${principal}\n${taskId}`;
 }
 
 const GATHER_MS = 20;

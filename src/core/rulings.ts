@@ -182,10 +182,10 @@ export function createRulings(deps: RulingDeps): Rulings {
     return { kind: 'no', reason: decision.reason, decision };
   }
 
-  /** A call that another process runs than its task says which one: when that is gone, so is its end. */
+  /** A call that another process runs than its task says which one: when that is gone, so is its end. Work outside has no process here. */
   function servedHere(run: Run, request: EventDraft): EventDraft {
     const served = request.payload.evidence === 'held' ? deps.servedBy?.() : undefined;
-    if (served === undefined || run.instance === served) return request;
+    if (served === undefined || run.instance === null || run.instance === served) return request;
     return { ...request, metadata: { ...request.metadata, [SERVED_BY]: served } };
   }
 
