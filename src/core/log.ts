@@ -100,6 +100,7 @@ export function createLog({ store, redactor, ids, inlineLimit }: LogDeps): Log {
   }
 
   async function fitMembers(payload: JsonObject, place: Place): Promise<Fitted<JsonObject>> {
+    if (isShort(payload, inlineLimit)) return { value: payload, artifacts: [] };
     const sizes = Object.entries(payload).map(([name, value]) => ({ name, size: JSON.stringify(value)?.length ?? 0 }));
     let left = sizes.reduce((sum, { name, size }) => sum + name.length + size, 0);
     const artifacts: Artifact[] = [];
@@ -151,6 +152,19 @@ function fitsIn(value: Json, limit: number): boolean {
   }
   return (JSON.stringify(value)?.length ?? 0) <= limit;
 }
+
+/** A few words, such as stream by: short however they are spelled. */
+function isShort(payload: JsonObject, limit: number): boolean {
+  let most = 0;
+  for (const name in payload) {
+    const value = payload[name];
+    if (typeof value !== 'string') return false;
+    most += name.length + LONGEST_SPELLING * value.length + 2;
+  }
+  return most <= limit;
+}
+/** Of one letter, in JSON: `\u0000`. */
+const LONGEST_SPELLING = 6;
 
 function reference(artifact: Artifact): JsonObject {
   return {

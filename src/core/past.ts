@@ -26,8 +26,8 @@ export interface PastCall {
   readonly cleared: boolean;
 }
 export interface Past {
-  /** True when the record holds this very fact and it has not been matched yet. */
-  said(event: string, payload: JsonObject, canonical: (value: Json) => string): boolean;
+  /** True when the record holds this very fact and it has not been matched yet. Asked for its payload only where there is a record. */
+  said(event: string, payload: () => JsonObject, canonical: (value: Json) => string): boolean;
   call(toolCallId: string): PastCall | undefined;
   /** The answer to an input question that was already taken. */
   answer(key: string): Answer | undefined;
@@ -119,7 +119,7 @@ export async function readPast(events: AsyncIterable<CoreEvent>, agent: string):
   return {
     said(event, payload, canonical) {
       left ??= tally(facts.map((fact) => `${fact.event} ${canonical(essence(fact.payload))}`));
-      const key = `${event} ${canonical(essence(payload))}`;
+      const key = `${event} ${canonical(essence(payload()))}`;
       const count = left.get(key) ?? 0;
       if (count > 0) left.set(key, count - 1);
       return count > 0;

@@ -68,7 +68,7 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
     const made = await factEvents(deps, task, actor, fact);
     const { told } = made;
     const events = cut ? made.events.map((event) => (event === told ? { ...event, ...CUT } : event)) : made.events;
-    if (past.said(told.event, log.clean(told.payload), deps.canonical)) return;
+    if (past.said(told.event, () => log.clean(told.payload), deps.canonical)) return;
     const used = fact.event === 'vendor.tollbridge.usage' ? [fact.payload] : [];
     const open = whileOpen(task, () => events, deps.repeats);
     await log.commit(charging(open, await acts.metering(task, used)));

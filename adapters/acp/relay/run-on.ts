@@ -9,11 +9,11 @@ import { memberAt } from './members.ts';
 export interface RunOn {
   /** Lines like this one, which was read as more of what is being said in this session, may follow. */
   learn(line: Buffer, wireId: string, update: JsonObject): void;
-  /** Where the first line begins, of those that begin at `from`, that is another or that is not taken. */
+  /** Where the first line begins, of those from `from` on, that is another; `from` itself when their words are not taken. */
   through(chunk: Buffer, from: number): number;
 }
 
-/** More words of an update that is otherwise `like` this one. False: look at the line itself. */
+/** More words, of one update or several, that are otherwise `like` this one. False: look at the lines themselves. */
 export type TakeWords = (wireId: string, like: JsonObject, words: string) => boolean;
 
 /** Nothing that JSON would spell in another way, and a letter for every byte. */
@@ -36,15 +36,18 @@ export function createRunOn(take: TakeWords): RunOn {
       if (read?.chunk !== chunk) read = { chunk, text: chunk.toString('latin1') };
       const { text } = read;
       let at = from;
+      const words: string[] = [];
       while (text.startsWith(head, at)) {
         const start = at + head.length;
         const end = text.indexOf('"', start);
         if (end < 0 || !text.startsWith(tail, end)) break;
-        const words = text.slice(start, end);
-        if (!PLAIN.test(words) || !take(wireId, like, words)) break;
+        const some = text.slice(start, end);
+        if (!PLAIN.test(some)) break;
+        words.push(some);
         at = end + tail.length;
       }
-      return at;
+      // Said one after the other or at once, it is the same text. Joined, it keeps nothing of the lines it came in.
+      return at > from && take(wireId, like, words.join('')) ? at : from;
     },
   };
 }
