@@ -9,6 +9,7 @@ import { inWords } from './config-words.ts';
 import { Fault } from './model/faults.ts';
 import type { Static, TSchema } from './model/type.ts';
 import { mistakeIn } from './model/validate.ts';
+import { yamlWords } from './policy/yaml-words.ts';
 
 export interface Where {
   /** `file:line:column` of what a member says, or of its name. */
@@ -34,7 +35,7 @@ export function readDocument(text: string, name: string, env: NodeJS.ProcessEnv)
   if (syntax) {
     const line = text.split('\n')[lines.linePos(syntax.pos[0]).line - 1] ?? '';
     const quotes = line.includes('${') ? `; what stands in braces needs quotes: "\${NAME}"` : '';
-    throw wrong(place(syntax.pos[0]), `${syntax.message}${quotes}`);
+    throw wrong(place(syntax.pos[0]), `${yamlWords(syntax)}${quotes}`);
   }
   const filled = fillIn(document, env, (name, offset) =>
     wrong(

@@ -152,12 +152,12 @@ describe('mistakes are pointed at, with what to write instead', () => {
       '- { id: r, when: { arguments: { __entity: x } }, then: ask }',
       ['rules.yaml:1:3: rule r: names arguments.__entity, which uses a word Cedar keeps for itself'],
     ],
-    ['the same member twice', '- { id: r, then: ask, then: allow }', ['rules.yaml:1:23: Map keys must be unique']],
     [
-      'broken YAML',
-      '- { id: r\n- x',
-      ['rules.yaml:2:1: Flow map in block collection must be sufficiently indented and end with a }'],
+      'the same member twice',
+      '- { id: r, then: ask, then: allow }',
+      ['rules.yaml:1:23: this name stands here for the second time; leave one of them out'],
     ],
+    ['broken YAML', '- { id: r\n- x', ['rules.yaml:2:1: a { that was opened before is not closed; write }']],
   ];
   test.each(cases)('%s', async (_name, yaml, expected) => {
     expect(await problems(yaml)).toEqual(expected);

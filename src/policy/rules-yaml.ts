@@ -2,6 +2,7 @@
 import { isMap, isNode, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
 import type { Problem } from './problems.ts';
 import type { Path } from './rules-read.ts';
+import { yamlWords } from './yaml-words.ts';
 
 export interface Place {
   readonly line: number;
@@ -34,10 +35,10 @@ export function parseYamlRules(file: string, text: string): YamlRules {
     const { line, col } = lines.linePos(offset);
     return { line, column: col };
   };
-  const problems = [...document.errors, ...document.warnings].map(({ message, pos }) => ({
+  const problems = [...document.errors, ...document.warnings].map((error) => ({
     file,
-    ...at(pos[0]),
-    message,
+    ...at(error.pos[0]),
+    message: yamlWords(error),
   }));
   const root = document.contents as Node | null;
   const wrapped = isMap(root) && root.items.length === 1 && root.has('rules');
