@@ -157,6 +157,9 @@ test('a question too long or too deep to read is refused in its own words, and n
     ask('told', 'post_action', long),
     JSON.stringify({ jsonrpc: '2.0', method: 'ahp/event', params: { event_type: 'pre_action', payload: long } }),
     ask('late', 'confirmation', 0).replace('"payload":0', `"payload":${deep}`),
+    // Written in another order than clients commonly do.
+    `{"method":"ahp/event","id":"turned","jsonrpc":"2.0","params":${JSON.stringify({ event_type: 'pre_action', ...place, payload: long })}}`,
+    `{"params":${JSON.stringify({ event_type: 'pre_action', ...place, payload: 0 }).replace('"payload":0', `"payload":${deep}`)},"id":"last","method":"ahp/event","jsonrpc":"2.0"}`,
     'y'.repeat(3000),
   ]) {
     // In pieces, as a pipe would bring it.
@@ -170,6 +173,8 @@ test('a question too long or too deep to read is refused in its own words, and n
     { jsonrpc: '2.0', id: 'call', result: { decision: 'block', reason: 'a line is longer than 2000 bytes' } },
     { jsonrpc: '2.0', id: 7, result: { decision: 'skip', reason: 'a line is longer than 2000 bytes' } },
     { jsonrpc: '2.0', id: 'late', result: { decision: 'reject', reason: 'JSON may be nested at most 127 deep' } },
+    { jsonrpc: '2.0', id: 'turned', result: { decision: 'block', reason: 'a line is longer than 2000 bytes' } },
+    { jsonrpc: '2.0', id: 'last', result: { decision: 'block', reason: 'JSON may be nested at most 127 deep' } },
   ]);
 });
 

@@ -3,7 +3,7 @@
  * be open at once; answers go out as they come. The same request again gets the same answer.
  */
 import type { Readable, Writable } from 'node:stream';
-import { type Actor, asFault, type JsonObject, type Logger } from '../../src/index.ts';
+import type { Actor, JsonObject, Logger } from '../../src/index.ts';
 import { type JsonBounds, parseJsonText } from '../../src/wire/body.ts';
 import { lineWriter, readLines } from '../../src/wire/ndjson.ts';
 import { rawIdOf } from '../../src/wire/raw-id.ts';
@@ -93,7 +93,6 @@ export function converse(harness: Harness, options: ConversationOptions): Conver
         message = parseJsonText(text, JSON_BOUNDS);
       } catch (cause) {
         const why = cause instanceof Error ? cause.message : 'unreadable';
-        if (asFault(cause).kind === 'payload_too_large') return await passOver(text, why);
         log.warn({ why }, 'a message was dropped');
         return await reply(text, refuseDamaged(text, why));
       }

@@ -7,30 +7,38 @@ import type { JsonObject } from '../../src/index.ts';
 import { isObject } from './decode.ts';
 import { failed, toWireRefusal } from './translate.ts';
 
-const QUESTION =
-  /^\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)\s*,\s*"method"\s*:\s*"ahp\/event"/;
+/** What a question says of itself, in any order, before what it is about. */
+const OPENING = /^\s*\{\s*((?:"(?:jsonrpc|id|method)"\s*:\s*(?:"(?:[^"\\]|\\.)*"|-?\d+)\s*,\s*)+)/;
 const TYPE = /"event_type"\s*:\s*"(\w+)"/;
 
 /** The refusal for a question that begins like this; nothing for what asks nothing. */
 export function refuseUnread(head: string, why: string): JsonObject | undefined {
-  const spelled = QUESTION.exec(head)?.[1];
-  if (spelled === undefined) return undefined;
-  return refusal(JSON.parse(spelled) as string | number, TYPE.exec(head)?.[1], why);
+  const members = OPENING.exec(head)?.[1]?.trimEnd().slice(0, -1);
+  const { jsonrpc, id, method } = members === undefined ? {} : (parsed(`{${members}}`) as JsonObject);
+  if (jsonrpc !== '2.0' || method !== 'ahp/event' || (typeof id !== 'string' && typeof id !== 'number'))
+    return undefined;
+  return refusal(id, TYPE.exec(head)?.[1], why);
 }
 
-/** The same for one that parses and holds what cannot be written down: half of a character, a number without a value. */
+/**
+ * The same for one that parses and is too deep or too much, or holds what cannot be written down: half of a character, a
+ * number without a value.
+ */
 export function refuseDamaged(text: string, why: string): JsonObject | undefined {
-  let message: unknown;
-  try {
-    message = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  const message = parsed(text);
   if (!isObject(message) || message.method !== 'ahp/event' || !isObject(message.params)) return undefined;
   const { id, params } = message;
   if (typeof id !== 'string' && !Number.isInteger(id)) return undefined;
   const { event_type } = params;
   return refusal(id as string | number, typeof event_type === 'string' ? event_type : undefined, why);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return {};
+  }
 }
 
 function refusal(id: string | number, type: string | undefined, why: string): JsonObject | undefined {
