@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { createOpenCalls } from '../adapters/ahp/open-calls.ts';
+import type { Task } from '../src/model/resources.ts';
+import type { JsonObject } from '../src/model/schema.ts';
+import type { Row } from '../src/ports.ts';
 import { AGENT, event, openAgent, type Said } from './support/ahp.ts';
 
 const RULES = '- { id: tools, when: { kind: tool, tool: [bash, read] }, then: allow }';
@@ -227,4 +230,31 @@ test('a heartbeat is kept once a minute', async () => {
   await agent.tell('heartbeat', beat);
   const beats = (await agent.t.all()).filter(({ event }) => event === 'vendor.ahp.heartbeat');
   expect(beats).toHaveLength(2);
+});
+
+test('work of an agent that is never heard of again is ended, and its session closed; one that speaks is left alone', async () => {
+  const { t, ask, tell } = await openAgent({ rules: RULES, config: { away_ms: 1500 } });
+  const tasks = async () => {
+    const { data } = await t.bridge.list<Task & Row>(AGENT, { object: 'task', limit: 10 });
+    return Object.fromEntries(data.map((task) => [String((task.metadata.ahp as JsonObject).agent_id), task]));
+  };
+  const lively = { session_id: 'other', agent_id: 'lively' };
+  await ask('pre_action', call('bash'), { session_id: 'gone', agent_id: 'silent' });
+  await expect
+    .poll(
+      async () => {
+        await tell('heartbeat', { status: 'running' }, lively);
+        return (await tasks()).silent;
+      },
+      { timeout: 20_000, interval: 50 },
+    )
+    .toMatchObject({ status: 'FAILED', failure: { code: 'agent_left' } });
+  expect((await tasks()).lively).toMatchObject({ status: 'WORKING' });
+  const silent = (await tasks()).silent as Task;
+  await expect.poll(() => t.bridge.view(AGENT, 'session', silent.session_id)).toMatchObject({ state: 'CLOSED' });
+  // It may come back, to a session and work of its own.
+  await ask('pre_action', call('bash'), { session_id: 'gone', agent_id: 'silent' });
+  const { data } = await t.bridge.list<Task & Row>(AGENT, { object: 'task', newestFirst: true, limit: 1 });
+  expect(data[0]).toMatchObject({ status: 'WORKING' });
+  expect(data[0]?.session_id).not.toBe(silent.session_id);
 });

@@ -49,6 +49,8 @@ export const configSchema = Type.Object(
     effects: Optional(Type.Record(Type.String(), ClosedWord(EFFECTS))),
     /** How long a run that said it was done may still tell how its checks came out. */
     settle_ms: Optional(Type.Integer({ minimum: 0 })),
+    /** How long nothing may be heard of an agent before its work counts as left and is ended. */
+    away_ms: Optional(Ms),
     /** Longest body over HTTP, and longest line or frame elsewhere, in bytes. */
     body_limit: Optional(Type.Integer({ minimum: 1024 })),
     line_limit: Optional(Type.Integer({ minimum: 1024 })),
@@ -73,6 +75,7 @@ export interface AhpSettings {
   readonly strictHandshake: boolean;
   readonly effects: Readonly<Record<string, Effect>>;
   readonly settleMs: number;
+  readonly awayMs: number;
   readonly bodyLimit: number;
   readonly lineLimit: number;
   readonly hop: string;
@@ -81,6 +84,7 @@ export interface AhpSettings {
 /** Clients of this protocol hang up after ten seconds, and some of them then go ahead. */
 const CLIENT_PATIENCE_MS = 10_000;
 const MARGIN_MS = 2_000;
+const DAY_MS = 24 * 60 * 60_000;
 const MIB = 1024 * 1024;
 
 export function settingsOf(config: AhpConfig): AhpSettings {
@@ -100,6 +104,7 @@ export function settingsOf(config: AhpConfig): AhpSettings {
     strictHandshake: config.strict_handshake ?? false,
     effects: config.effects ?? {},
     settleMs: config.settle_ms ?? 500,
+    awayMs: config.away_ms ?? DAY_MS,
     bodyLimit: config.body_limit ?? 2 * MIB,
     lineLimit: config.line_limit ?? 4 * MIB,
     hop: config.hop ?? `tollbridge@${process.pid}`,

@@ -72,6 +72,7 @@ const INVALID: Outcome = { kind: 'rejected', code: -32600, message: 'Invalid JSO
 /** A hop of a relay costs this much of the time to answer. */
 const HOP_MS = 1_000;
 const MOST_GREETINGS = 10_000;
+const LONGEST_LOOK_MS = 10 * 60_000;
 
 export function createHarness(
   bridge: Bridge,
@@ -85,6 +86,14 @@ export function createHarness(
   const queries = createQueries({ runs, rulings });
   const greetings = new Map<string, Greeting>();
   const closing = manyMayListen(new AbortController());
+
+  /** Over HTTP nothing else tells that an agent is gone; what it left would be open, and remembered, for ever. */
+  function lookForLeft(): void {
+    observer
+      .away(Date.now() - settings.awayMs)
+      .catch((cause) => deps.log.error({ err: cause }, 'work that was left could not be ended'));
+  }
+  const looking = setInterval(lookForLeft, Math.min(Math.ceil(settings.awayMs / 4), LONGEST_LOOK_MS)).unref();
 
   // ---- Envelopes ----
 
@@ -332,6 +341,7 @@ export function createHarness(
     },
     async close() {
       closing.abort();
+      clearInterval(looking);
       await observer.settle();
     },
   };

@@ -24,6 +24,8 @@ export interface Observer {
   take(event: AhpEvent, actor: Actor, framework?: string): Promise<void>;
   /** Ends whatever of these runs has not said how it ended: its agent is gone. */
   left(runs: readonly Run[]): Promise<void>;
+  /** The same for those nothing was heard of since then; sessions that nobody is left in are closed. */
+  away(since: number): Promise<void>;
   /** Ends what said that it was over and was only given time to add to it. */
   settle(): Promise<void>;
 }
@@ -266,6 +268,18 @@ export function createObserver({ bridge, runs, settings, deps }: ObserverDeps): 
     take,
     async left(gone) {
       for (const run of gone) await runs.inOrder(run.actor, run, () => finish(run, run.ending?.end ?? LEFT));
+    },
+    async away(since) {
+      for (const run of runs.all()) {
+        const { actor, session_id } = run;
+        if (run.heardAt >= since) continue;
+        await runs.inOrder(actor, run, async () => {
+          // It may have come back in the meantime.
+          if (run.heardAt >= since || run.ending) return;
+          await finish(run, LEFT);
+          if (runs.ofSession(actor, session_id).length === 0) await runs.closeSession(actor, session_id);
+        });
+      }
     },
     async settle() {
       for (const run of runs.all()) {

@@ -54,6 +54,8 @@ export interface Run extends Place {
   failure: string | undefined;
   verification: JsonObject | undefined;
   heartbeatAt: number;
+  /** When it last said or asked anything. */
+  heardAt: number;
   /** How it said it ended, while its checks may still come in. */
   ending: { readonly end: End; readonly timer: NodeJS.Timeout } | undefined;
 }
@@ -197,6 +199,7 @@ export function createRuns(bridge: Bridge, settings: AhpSettings, deps: Pick<Dep
       failure: undefined,
       verification: undefined,
       heartbeatAt: Number.NEGATIVE_INFINITY,
+      heardAt: Date.now(),
       ending: undefined,
     };
     live.add(run);
@@ -240,25 +243,26 @@ export function createRuns(bridge: Bridge, settings: AhpSettings, deps: Pick<Dep
     ofSession,
     all: () => [...live],
 
-    open: (actor, place, opening) => once(runs, pairKey(actor, place), () => make(actor, place, opening, false)),
+    open: async (actor, place, opening) =>
+      heard(await once(runs, pairKey(actor, place), () => make(actor, place, opening, false))),
 
     async contract(actor, place, runId, opening) {
       const pair = pairKey(actor, place);
       const wire_id = `run:${place.session_id}:${runId}`;
       const current = await runs.get(pair)?.catch(() => undefined);
-      if (current?.runId === runId) return current;
+      if (current?.runId === runId) return heard(current);
       const scope = scopeOf(actor);
       const bound = await bridge.bound(PROTOCOL_NAME, scope, wire_id);
       if (bound) {
         const task = await visible<Task & Row>(actor, 'task', bound.id);
         if (!task || isTerminal(task.status)) return undefined;
         const known = [...live].find(({ taskId }) => taskId === bound.id);
-        if (known) return known;
+        if (known) return heard(known);
       }
       // An implicit run that has no name yet is this one; another run of the same agent is another task.
       const adopts = !current?.runId;
       if (current?.runId) runs.delete(pair);
-      const run = await once(runs, pair, () => make(actor, place, opening, !adopts));
+      const run = heard(await once(runs, pair, () => make(actor, place, opening, !adopts)));
       run.runId = runId;
       if (!bound) {
         const to = { object: 'task', id: run.taskId };
@@ -310,7 +314,12 @@ export function createRuns(bridge: Bridge, settings: AhpSettings, deps: Pick<Dep
       const key = pairKey(actor, place);
       const told = lanes.get(key);
       if (told) await told;
-      return await once(runs, key, () => make(actor, place, opening(), false));
+      return heard(await once(runs, key, () => make(actor, place, opening(), false)));
     },
   };
+}
+
+function heard(run: Run): Run {
+  run.heardAt = Date.now();
+  return run;
 }
