@@ -39,11 +39,11 @@ async function openIssuer() {
   };
 }
 
-async function openGuarded() {
+async function openGuarded(required = '') {
   const [issuer, upstream] = [await openIssuer(), await openUpstream({ tools: { echo } })];
   const dir = await mkdtemp(join(tmpdir(), 'tb-authorization-'));
   const yaml = [
-    `auth: { oauth: { issuer: "${ISSUER}", audience: "${HERE}", jwks_uri: "${issuer.keysAt}" } }`,
+    `auth: { oauth: { issuer: "${ISSUER}", audience: "${HERE}", jwks_uri: "${issuer.keysAt}"${required} } }`,
     `doors: { mcp: { public_url: "https://gateway.example", authorization_servers: ["${ISSUER}"] } }`,
     `tools: { u: { mcp: { url: "${upstream.url}" } } }`,
     'rules: [{ id: all, when: {}, then: allow }]',
@@ -114,4 +114,16 @@ test('one that may too little is told everything that is needed, and with that i
   // What proves a caller here goes no further.
   expect(JSON.stringify(upstream.asked)).not.toContain(enough);
   expect(upstream.asked.map(({ headers }) => headers.authorization)).toEqual(upstream.asked.map(() => undefined));
+});
+
+test('a scope that every token here must have is named as well', async () => {
+  const { issuer, upstream, call } = await openGuarded(', required_scopes: ["gateway:use"]');
+  const { status, challenge, said } = await call(await issuer.token(HERE, SCOPES));
+  expect([status, challenge]).toEqual([
+    403,
+    `Bearer error="insufficient_scope", scope="gateway:use ${SCOPES}", resource_metadata="${METADATA}"`,
+  ]);
+  expect(said.error.message).toBe('the token lacks the scope gateway:use');
+  expect(upstream.asked).toEqual([]);
+  expect((await call(await issuer.token(HERE, `gateway:use ${SCOPES}`))).status).toBe(200);
 });

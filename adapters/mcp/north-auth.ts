@@ -36,8 +36,8 @@ export function createNorthAuth(options: NorthAuthOptions): NorthAuth {
   const { authenticate, base, path, authorizationServers, workspace } = options;
   const scopes = scopesFor(workspace);
 
-  function challenge(at: string, more: Readonly<Record<string, string>> = {}): string {
-    const parts = { ...more, scope: scopes.join(' '), resource_metadata: `${base()}${WELL_KNOWN}${at}` };
+  function challenge(at: string, more: Readonly<Record<string, string>> = {}, wanted = scopes): string {
+    const parts = { ...more, scope: wanted.join(' '), resource_metadata: `${base()}${WELL_KNOWN}${at}` };
     return `Bearer ${Object.entries(parts)
       .map(([name, value]) => `${name}="${value}"`)
       .join(', ')}`;
@@ -52,9 +52,17 @@ export function createNorthAuth(options: NorthAuthOptions): NorthAuth {
       try {
         actor = await authenticate(bearerOf(request));
       } catch (thrown) {
-        const { kind, message } = asFault(thrown);
+        const { kind, message, details } = asFault(thrown);
         if (kind !== 'unauthenticated') {
           refuse(response, 503, -32603, message);
+          return undefined;
+        }
+        const required = details?.required_scopes;
+        if (Array.isArray(required)) {
+          // Whose token it is was shown; it only has to be one that may more.
+          const wanted = [...new Set([...required.map(String), ...scopes])];
+          response.setHeader('www-authenticate', challenge(at, { error: 'insufficient_scope' }, wanted));
+          refuse(response, 403, -32000, message);
           return undefined;
         }
         const given = request.headers.authorization === undefined ? {} : { error: 'invalid_token' };

@@ -110,7 +110,11 @@ function actorOf(claims: JWTPayload, options: OAuthOptions): Actor {
   if (!id) throw new Fault('unauthenticated', 'the token names no one');
   const scopes = words(claims.scope ?? claims.scp);
   const missing = (options.requiredScopes ?? []).filter((scope) => !scopes.includes(scope));
-  if (missing.length > 0) throw new Fault('unauthenticated', `the token lacks the scope ${missing.join(' ')}`);
+  if (missing.length > 0) {
+    // Doors that can say so tell the caller which token to come back with.
+    const details = { required_scopes: options.requiredScopes as readonly string[] };
+    throw new Fault('unauthenticated', `the token lacks the scope ${missing.join(' ')}`, { details });
+  }
   const tenant = options.tenantClaim ? text(claims[options.tenantClaim]) : undefined;
   if (options.tenantClaim && !tenant) throw new Fault('unauthenticated', 'the token names no tenant');
   const workspaces = options.workspacesClaim ? words(claims[options.workspacesClaim]) : undefined;
