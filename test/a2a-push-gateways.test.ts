@@ -1,22 +1,14 @@
 /** Several gateways on one log: each notification is delivered by one of them, and by another when that one is gone. */
 import { describe, expect, test } from 'vitest';
-import { openPeer, openPeerOn, type Peer, speech, wire } from './support/a2a.ts';
-import { latch, scriptedAgent } from './support/agents.ts';
+import { lateAgent, openPeer, openPeerOn, type Peer, wire } from './support/a2a.ts';
+import { scriptedAgent } from './support/agents.ts';
 import type { Body } from './support/door.ts';
 import { about, openHook } from './support/hook.ts';
 
 /** A gateway whose agent waits for a word, a task somebody wants to hear of, and another gateway that finds both there. */
 async function two() {
   const hook = await openHook();
-  const gate = latch();
-  const agent = scriptedAgent(
-    async (sink) => {
-      await gate.promise;
-      for (const fact of speech('m1', ['Late.'])) await sink.emit(fact);
-      return undefined;
-    },
-    { resume: true },
-  );
+  const { gate, agent } = lateAgent();
   const options = { agents: [agent], config: { push: { allow: [hook.host], retry_ms: [1, 1] } } };
   const first = await openPeer(options);
   const configuration = { returnImmediately: true, taskPushNotificationConfig: { url: hook.url, id: 'c1' } };

@@ -4,8 +4,8 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { openPeer, openPeerOn, type Peer, speech, wire } from './support/a2a.ts';
-import { latch, scriptedAgent } from './support/agents.ts';
+import { lateAgent, openPeer, openPeerOn, type Peer, speech, wire } from './support/a2a.ts';
+import { scriptedAgent } from './support/agents.ts';
 import type { Body } from './support/door.ts';
 import { about, type Hook, openHook } from './support/hook.ts';
 
@@ -76,15 +76,7 @@ describe('deliveries', () => {
     const dir = await mkdtemp(join(tmpdir(), 'tollbridge-push-'));
     onTestFinished(() => rm(dir, { recursive: true, force: true }));
     const hook = await openHook();
-    const gate = latch();
-    const agent = scriptedAgent(
-      async (sink) => {
-        await gate.promise;
-        for (const fact of speech('m1', ['Late.'])) await sink.emit(fact);
-        return undefined;
-      },
-      { resume: true },
-    );
+    const { gate, agent } = lateAgent();
     const options = { agents: [agent], config: config(hook), dir };
     const peer = await openPeer(options);
     const configuration = { returnImmediately: true, taskPushNotificationConfig: { url: hook.url } };

@@ -5,10 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
-import { WebSocket } from 'ws';
 import { readConfig } from '../src/config.ts';
 import { startGateway } from '../src/gateway.ts';
-import { speak } from './support/acp-client.ts';
+import { speakTo } from './support/acp-client.ts';
 import { isAlive } from './support/acp-house.ts';
 
 const AGENT = fileURLToPath(new URL('./support/acp-agent.mjs', import.meta.url));
@@ -23,15 +22,7 @@ test('an agent of the configuration works for an editor, and a caller of another
     await gateway.close();
     await rm(dir, { recursive: true, force: true });
   });
-  const headers = { authorization: `Bearer ${gateway.token}` };
-  const socket = new WebSocket(`${gateway.url.replace(/^http/, 'ws')}/acp`, { headers });
-  onTestFinished(() => socket.terminate());
-  await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject));
-  const editor = await speak({
-    send: (text) => socket.send(text),
-    onText: (hear) => void socket.on('message', (data) => hear(String(data))),
-    close: async () => socket.close(),
-  });
+  const editor = await speakTo(gateway);
   const sessionId = await editor.session(dir);
   const toolCall = { toolCallId: 'c', title: 'rm -rf build', kind: 'execute', rawInput: { command: 'rm -rf build' } };
   const options = [{ optionId: 'go', name: 'Allow', kind: 'allow_once' }];
@@ -44,7 +35,7 @@ test('an agent of the configuration works for an editor, and a caller of another
   const answer = await fetch(`${gateway.url}/v1/permission-requests/${askId}/respond`, {
     method: 'POST',
     headers: {
-      ...headers,
+      authorization: `Bearer ${gateway.token}`,
       'content-type': 'application/json',
       'harn-agents-protocol-version': 'agents-protocol-2026-04-25',
       'idempotency-key': 'one',

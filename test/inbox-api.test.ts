@@ -5,13 +5,12 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { WebSocket } from 'ws';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { openApiKeys } from '../src/auth/api-keys.ts';
 import { readConfig } from '../src/config.ts';
 import { systemClock } from '../src/core/clock.ts';
 import { type Gateway, startGateway } from '../src/gateway.ts';
-import { speak } from './support/acp-client.ts';
+import { speakTo } from './support/acp-client.ts';
 import { event } from './support/ahp.ts';
 import { PROJECT } from './support/project.ts';
 
@@ -275,15 +274,7 @@ describe('one inbox, whichever protocol the question was raised on', () => {
         params: event('pre_action', { tool: 'send_mail', arguments: { to } }),
       }),
     acp: async (to) => {
-      const headers = { authorization: `Bearer ${gateway.token}` };
-      const socket = new WebSocket(`${gateway.url.replace(/^http/, 'ws')}/acp`, { headers });
-      onTestFinished(() => socket.terminate());
-      await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject));
-      const editor = await speak({
-        send: (text) => socket.send(text),
-        onText: (hear) => void socket.on('message', (data) => hear(String(data))),
-        close: async () => socket.close(),
-      });
+      const editor = await speakTo(gateway);
       void editor.prompt(await editor.session('/repo'), `send hello to ${to}`).catch(() => {});
     },
   };

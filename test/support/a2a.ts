@@ -9,8 +9,9 @@ import { Fault } from '../../src/model/faults.ts';
 import type { Deps } from '../../src/ports.ts';
 import { createHttpHost } from '../../src/wire/http.ts';
 import type { Resolve } from '../../src/wire/outbound.ts';
-import { sdkClient } from './a2a-sdk.ts';
+import { sdkClient, speech } from './a2a-sdk.ts';
 import { ana } from './actors.ts';
+import { latch, scriptedAgent } from './agents.ts';
 import { type Body, PEOPLE } from './door.ts';
 import { openTestHouse, type TestHouse, type TestHouseOptions } from './house.ts';
 
@@ -132,4 +133,18 @@ export async function openPeerOn(at: TestHouse, options: PeerOptions = {}): Prom
     client: (binding = 'JSONRPC', token = 'ana') => sdkClient(`${base()}/`, binding, token),
     close,
   };
+}
+
+/** An agent that says nothing until its gate is opened, and goes on after a restart. */
+export function lateAgent() {
+  const gate = latch();
+  const agent = scriptedAgent(
+    async (sink) => {
+      await gate.promise;
+      for (const fact of speech('m1', ['Late.'])) await sink.emit(fact);
+      return undefined;
+    },
+    { resume: true },
+  );
+  return { gate, agent };
 }

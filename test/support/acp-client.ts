@@ -1,8 +1,10 @@
 /** An editor of the Agent Client Protocol that remembers every frame, answers as it is told and can wait for one. */
 import { PassThrough } from 'node:stream';
 import { onTestFinished } from 'vitest';
+import { WebSocket } from 'ws';
 import type { AcpConfig } from '../../adapters/acp/config.ts';
 import { serveAcp } from '../../adapters/acp/serve-lines.ts';
+import type { Gateway } from '../../src/gateway.ts';
 import type { Actor } from '../../src/model/actions.ts';
 import { readLines } from '../../src/wire/ndjson.ts';
 import { ana } from './actors.ts';
@@ -145,4 +147,17 @@ export async function openEditor(at: TestHouse, options: EditorOptions = {}): Pr
 export async function openEditorHouse(house: TestHouseOptions = {}, options: EditorOptions = {}) {
   const at = await openTestHouse(house);
   return { at, editor: await openEditor(at, options) };
+}
+
+/** An editor at the door of a served gateway. */
+export async function speakTo({ url, token }: Pick<Gateway, 'url' | 'token'>): Promise<Editor> {
+  const headers = { authorization: `Bearer ${token}` };
+  const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/acp`, { headers });
+  onTestFinished(() => socket.terminate());
+  await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject));
+  return await speak({
+    send: (text) => socket.send(text),
+    onText: (hear) => void socket.on('message', (data) => hear(String(data))),
+    close: async () => socket.close(),
+  });
 }
