@@ -7,6 +7,7 @@ import type { Actor } from '../src/model/actions.ts';
 import { COMMANDS, type CommandKind } from '../src/model/commands.ts';
 import type { JsonObject } from '../src/model/schema.ts';
 import { type Belongings, blue, everything, faultOf, file, hello, red, sameWords } from './support/belongings.ts';
+import { PERSONA } from './support/personas.ts';
 
 let own: Belongings;
 
@@ -71,14 +72,6 @@ describe.each(STRANGERS)('to %s', (what, stranger) => {
     const other = await t.room({ actor: { ...stranger, workspaces: undefined } as unknown as Actor });
     const mine = what === 'another workspace' ? { ...stranger, workspaces: [other.workspace] } : stranger;
     const action = { kind: 'tool', tool: 'send' } as const;
-    const persona = {
-      name: 'p',
-      version: '1',
-      entry_workflow: 'e',
-      description: '',
-      autonomy_tier: 'suggest',
-      receipt_policy: 'optional',
-    };
     /** Each names one hidden thing; the second argument is what stands in its place. */
     const attempts: readonly [CommandKind, string, (id: string) => JsonObject][] = [
       ['resource.update', 'workspace', (id) => ({ object: 'workspace', id, body: { name: 'taken' } })],
@@ -162,7 +155,7 @@ describe.each(STRANGERS)('to %s', (what, stranger) => {
         : ([
             ['resource.update', 'persona', (id) => ({ object: 'persona', id, body: { autonomy_tier: 'act_auto' } })],
             ['resource.delete', 'quota', (id) => ({ object: 'quota', id })],
-            ['resource.create', 'quota', (id) => ({ object: 'persona', body: { ...persona, quota_id: id } })],
+            ['resource.create', 'quota', (id) => ({ object: 'persona', body: { ...PERSONA, quota_id: id } })],
             ['session.create', 'persona', (id) => ({ workspace_id: other.workspace, persona_id: id })],
             ['session.create', 'vault', (id) => ({ workspace_id: other.workspace, vault_ids: [id] })],
             ['session.create', 'skill', (id) => ({ workspace_id: other.workspace, skill_ids: [id] })],

@@ -6,6 +6,7 @@ import type { Row } from '../src/ports.ts';
 import { ana, bo } from './support/actors.ts';
 import { latch, scriptedAgent } from './support/agents.ts';
 import { of, openTestHouse, type Room, says, type TestHouse } from './support/house.ts';
+import { PERSONA } from './support/personas.ts';
 
 interface Case<K extends CommandKind = CommandKind> {
   readonly kind: K;
@@ -39,19 +40,11 @@ function declared(object: CommandBody<'resource.create'>['object'], body: (room:
   });
 }
 
-const persona = {
-  name: 'p',
-  version: '1',
-  entry_workflow: 'e',
-  description: '',
-  autonomy_tier: 'suggest',
-  receipt_policy: 'optional',
-};
 const file = { kind: 'file', mime_type: 'text/plain', visibility: 'public' } as const;
 
 const CREATING: readonly [string, (scene: Scene) => Case][] = [
   ['a workspace', declared('workspace', () => ({ name: 'n', root: 'file:///n' }), { name: 'm' })],
-  ['a persona', declared('persona', () => persona, { version: '2' })],
+  ['a persona', declared('persona', () => PERSONA, { version: '2' })],
   ['a quota', declared('quota', () => ({ scope: 'workspace', limits: { tasks: 1 } }), { limits: { tasks: 2 } })],
   ['a skill', declared('skill', () => ({ name: 's', description: '' }), { name: 'z' })],
   [

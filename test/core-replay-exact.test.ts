@@ -10,6 +10,7 @@ import { all, ana, bo, faultOf, kinds, type Life, openLife } from './life/house.
 import { everything, expectFaithful, play, RULES, replay, tools } from './life/replay.ts';
 import { sameReceipt, sameText } from './life/same-receipt.ts';
 import { scripted, stopped, text } from './life/script.ts';
+import { PERSONA } from './support/personas.ts';
 
 describe('an exact replay', () => {
   test('lives through everything again and does nothing', async () => {
@@ -96,14 +97,7 @@ describe('an exact replay', () => {
     const life = await openLife({ backends: [scripted('one', async ({ sink }) => sink.emit(text('hi')))] });
     const persona = await life.do('resource.create', {
       object: 'persona',
-      body: {
-        name: 'p',
-        version: '1',
-        entry_workflow: 'one',
-        description: '',
-        autonomy_tier: 'suggest',
-        receipt_policy: 'required',
-      },
+      body: PERSONA,
     });
     const { id } = await life.submit(await life.session(), { persona_id: persona.resource.id });
     await life.ended(id);

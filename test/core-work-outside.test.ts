@@ -4,6 +4,7 @@ import type { Row } from '../src/ports.ts';
 import { faultOf, type Life, openLife, said } from './life/house.ts';
 import { patient, scripted, text } from './life/script.ts';
 import { expectLegal } from './life/states.ts';
+import { PERSONA } from './support/personas.ts';
 
 describe('work done outside', () => {
   test('is told, not run: facts and an end, and a receipt that claims no more', async () => {
@@ -105,14 +106,7 @@ describe('work done outside', () => {
     });
     const persona = await life.do('resource.create', {
       object: 'persona',
-      body: {
-        name: 'p',
-        version: '1',
-        entry_workflow: 'one',
-        description: '',
-        autonomy_tier: 'suggest',
-        receipt_policy: 'required',
-      },
+      body: PERSONA,
     });
     const before = await rowsOf(life, ['persona', 'message', 'artifact', 'session']);
 

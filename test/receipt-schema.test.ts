@@ -75,7 +75,7 @@ describe('replays', () => {
   });
 });
 
-/** The published replay fixture, with its placeholder hashes handed in as it prints them. */
+/** The published replay fixture. Its hashes are not of anything: they are handed in as it prints them. */
 function replayFixtureInput() {
   const of = (digit: string) => `sha256:${digit.repeat(64)}`;
   const artifact = { id: 'artifact_replay_output', kind: 'dataset', uri: null, sha256: 'd'.repeat(64) };
