@@ -3,7 +3,10 @@
  * era the server is of; whoever would see the same is not. Resources are told of by the names they have there.
  */
 import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Caller } from '../adapters/mcp/caller.ts';
+import { createListChanges } from '../adapters/mcp/list-changes.ts';
 import type { Actor } from '../src/model/actions.ts';
+import type { Bridge } from '../src/ports.ts';
 import { openScene, outcome, type Scene, type SceneOptions } from './support/mcp.ts';
 import { echo, type Loose, openUpstream, text, type Upstream } from './support/mcp-upstream.ts';
 
@@ -228,4 +231,23 @@ test('a task of a server is followed here under a name that says whose it is', a
   expect(outcome(await modern('tasks/update', update, able)).result).toMatchObject({ resultType: 'complete' });
   expect(upstream.asked.at(-1)).toMatchObject({ method: 'tasks/update', params: { taskId: 't1' } });
   expect(outcome(await modern('tasks/update', { ...update, taskId: 'mcp+nobody:t1' }, able)).error).toBeDefined();
+});
+
+test('whoever could not be shown what they want to hear of is not listened for', async () => {
+  let watching = 0;
+  const watch = () => {
+    watching += 1;
+    return () => {
+      watching -= 1;
+    };
+  };
+  const changes = createListChanges({
+    bridge: { watch } as unknown as Bridge,
+    log: { info() {}, warn() {}, error() {} },
+    show: () => Promise.reject(new Error('the server is gone')),
+    servers: true,
+  });
+  const listening = changes.listen({ toolsListChanged: true }, {} as Caller, () => {});
+  await expect(listening).rejects.toThrow('the server is gone');
+  expect(watching).toBe(0);
 });

@@ -102,8 +102,14 @@ export function createListChanges({ bridge, log, show, servers }: ChangesParts):
       if (methods.length === 0) return () => {};
       const listener: Listener = { caller: { ...caller, notify() {} }, seen: new Map(), tell: said };
       const remove = add(listener);
-      for (const method of methods) listener.seen.set(method, digest(await show(method, listener.caller)));
-      return remove;
+      try {
+        for (const method of methods) listener.seen.set(method, digest(await show(method, listener.caller)));
+        return remove;
+      } catch (cause) {
+        // Nobody would ever take away who never got to listen.
+        remove();
+        throw cause;
+      }
     },
     close() {
       clearTimeout(timer);

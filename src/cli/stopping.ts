@@ -1,3 +1,4 @@
+/** Being told to end: by Ctrl-C, by a signal, by a terminal that is closed, or by the end of standard input. */
 import type { Readable } from 'node:stream';
 
 /** Work that goes on until somebody stops it with Ctrl-C; being stopped is how it is meant to end. */
