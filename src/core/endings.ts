@@ -251,6 +251,7 @@ export function createEndings(deps: EndingsDeps): Endings {
       task: ended.task,
       draft: {
         events: [...before, ...ended.events],
+        born: [outcomeId],
         ...(receiptId && {
           receipt: {
             chain: task.workspace_id,

@@ -70,7 +70,8 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
         ...claim,
         decide(at) {
           const session = freshSession(id, { ...body, metadata: { ...body.metadata, ...lists } }, at.now);
-          return { events: [sessionEvent('session.created', session, actor.id), ...messages.flat()], result: { id } };
+          const created = sessionEvent('session.created', session, actor.id);
+          return { events: [created, ...messages.flat()], born: [id], result: { id } };
         },
       });
       const [created] = events;

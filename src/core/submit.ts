@@ -140,7 +140,8 @@ export function createSubmit(deps: SubmitDeps) {
           const more = outside ? { instance: null } : { instance: deps.instance, lane: true };
           events.push(...move(task, 'WORKING', { now: at.now, more }).events);
         }
-        return { events, result: { id, begun: free && !outside, outside } };
+        const born = [id, ...(opens ? [session.id] : []), ...said.born];
+        return { events, born, result: { id, begun: free && !outside, outside } };
       },
     };
     let committed: Committed;
@@ -231,12 +232,14 @@ export function createSubmit(deps: SubmitDeps) {
           payload: { artifact: artifact as unknown as Json },
         }),
       );
-      return { input: fitted.value as JsonObject, events };
+      return { input: fitted.value as JsonObject, events, born: [] };
     }
     const at = { ...inTask({ id: place.task_id, ...place }) };
     const events = await messageEvents(deps, at, input as MessageInput, actor.id);
-    const message = events.find(({ event }) => event === 'user.message' || event === 'agent.message')?.payload.message;
-    return { input: message as JsonObject, events };
+    const spoken = events.find(({ event }) => event === 'user.message' || event === 'agent.message')?.payload.message;
+    const message = spoken as JsonObject & { id: string };
+    // A name the caller gave may have been given before.
+    return { input: message, events, born: 'id' in input ? [] : [message.id] };
   }
 }
 

@@ -39,6 +39,11 @@ export interface Unit {
 
 export interface Draft {
   readonly events: readonly EventDraft[];
+  /**
+   * Ids that were made for this unit a moment ago: nothing in the log is called so yet, whatever its kind. A hint, so that a store
+   * need not look for what cannot be there.
+   */
+  readonly born?: readonly string[];
   /** Chained and sealed inside the transaction, so that every receipt has exactly one predecessor. */
   readonly receipt?: { readonly chain: string; seal(head: ChainHead): SealedReceipt };
   /** Kept with the idempotency record and handed to repeats. */
