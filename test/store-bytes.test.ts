@@ -4,6 +4,8 @@ import { describe, expect, test } from 'vitest';
 import type { EventDraft } from '../src/model/events.ts';
 import type { Json } from '../src/model/schema.ts';
 import { buildEvent, createEncoder, idsText, kindFilter, resourceText } from '../src/store/sqlite/event.ts';
+import { pack, unpack } from '../src/store/sqlite/packed.ts';
+import { blankSheet } from '../src/store/sqlite/sheet.ts';
 import { sqliteHome } from './contracts/store/sqlite-home.ts';
 
 const home = sqliteHome();
@@ -86,6 +88,20 @@ describe('the text of an event', () => {
         expect(kindFilter([`${wanted.event}x`, `x${wanted.event}`])(encoded)).toBe(false);
       }),
       { numRuns: 500 },
+    );
+  });
+});
+
+describe('a sheet that crosses to another thread', () => {
+  test('comes out as it went in, whatever is on it', () => {
+    const column = fc.oneof(fc.string({ unit: 'binary' }), fc.double({ noNaN: true }), fc.integer(), fc.constant(null));
+    const lists = Object.keys(blankSheet());
+    const sheets = fc.record(Object.fromEntries(lists.map((list) => [list, fc.array(column)])));
+    fc.assert(
+      fc.property(sheets, (values) => {
+        const sheet = { ...blankSheet(), ...values };
+        expect(unpack(structuredClone(pack(sheet)))).toEqual(sheet);
+      }),
     );
   });
 });

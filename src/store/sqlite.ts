@@ -20,6 +20,7 @@ import { createReceipts } from './sqlite/receipts.ts';
 import { createRetain } from './sqlite/retain.ts';
 import { makeRoom } from './sqlite/room.ts';
 import { createRows } from './sqlite/rows.ts';
+import { type Crowd, createScribe } from './sqlite/scribe.ts';
 import { readFault } from './sqlite/trouble.ts';
 import { createWriter } from './sqlite/writer.ts';
 
@@ -35,6 +36,8 @@ export interface SqliteOptions {
   readonly maxBytes?: number;
   /** How long the write-ahead log is made at once, so that the first commits need not make it longer. */
   readonly roomBytes?: number;
+  /** When a thread of its own writes. Absent: never. */
+  readonly crowd?: Crowd;
   /** Events kept in memory for a follower that is slower than the log. */
   readonly queueSize?: number;
   /** How often to look for what other processes appended, while someone follows. */
@@ -44,11 +47,14 @@ export interface SqliteOptions {
 export interface SqliteStore extends Store {
   /** Transactions that reached the disk. */
   commits(): number;
+  /** Those of them that were written on a thread of their own. */
+  commitsElsewhere(): number;
 }
 
 export async function createSqliteStore(options: SqliteOptions): Promise<SqliteStore> {
   const { path, clock, projector, log: logger, patienceMs = 5_000 } = options;
-  const connection = await openConnection(path, patienceMs, options.maxBytes);
+  const { maxBytes } = options;
+  const connection = await openConnection({ path, patienceMs, ...(maxBytes !== undefined && { maxBytes }) });
   if (options.roomBytes !== undefined) makeRoom(connection, options.roomBytes);
   const log = createLog(connection);
   const readers = createReaders(connection, log);
@@ -68,13 +74,17 @@ export async function createSqliteStore(options: SqliteOptions): Promise<SqliteS
     ...(options.queueSize !== undefined && { queueSize: options.queueSize }),
     ...(options.pollMs !== undefined && { pollMs: options.pollMs }),
   });
-  const batches = createBatches({ connection, log, rows, receipts, projector });
+  const batches = createBatches({ connection, rows, receipts, projector });
+  const limits = { ...(maxBytes !== undefined && { maxBytes }), ...(logger && { logger }) };
+  const scribe = options.crowd && createScribe({ connection, log, crowd: options.crowd, ...limits });
+  if (options.crowd?.times === 0) await scribe?.begin();
   const commits = createCommits({
     connection,
     log,
     batches: { ...batches, forget },
     clock,
     writer,
+    ...(scribe && { scribe }),
     written(batch) {
       lately.add(batch);
       following.publish(batch.first, batch.events);
@@ -181,6 +191,7 @@ export async function createSqliteStore(options: SqliteOptions): Promise<SqliteS
       }),
     trouble: writer.trouble,
     commits: commits.count,
+    commitsElsewhere: commits.countElsewhere,
     close() {
       closing ??= close();
       return closing;

@@ -1,32 +1,37 @@
 /**
- * One transaction's worth of units, worked out in memory and written in one go. Each unit sees what the ones before it
- * did; a unit that fails leaves no trace in what the next one sees. Touches the file only to look, and in `write`.
+ * One transaction's worth of units, worked out in memory and put down on one sheet. Each unit sees what the ones before it
+ * did; a unit that fails leaves no trace in what the next one sees. Touches the file only to look.
  */
 import type { CoreEvent, EventDraft } from '../../model/events.ts';
 import type { Pointer } from '../../model/resources.ts';
 import type { At, Committed, Projector, Row, Unit } from '../../ports.ts';
-import type { Connection, Value } from './connection.ts';
+import type { Connection } from './connection.ts';
 import { buildEvent, createEncoder } from './event.ts';
 import { createHeads, type Head, type Place } from './heads.ts';
 import { answerAgain, createIdempotency, digestOf, type Remembered } from './idempotency.ts';
-import { insertMany } from './insert.ts';
-import { type Log, SPAN, stretchOf, type Tip } from './log.ts';
+import { SPAN, stretchOf, type Tip } from './log.ts';
 import { createOverlay } from './overlay.ts';
 import type { Receipts } from './receipts.ts';
 import type { Rows } from './rows.ts';
 import { createSealer, type Sealing } from './sealing.ts';
+import { blankSheet, type Sheet } from './sheet.ts';
 
 export interface Batch {
   /** The clock, or the time of the last event when that is later: time never goes backwards in the log. */
   readonly now: string;
   run(unit: Unit): Committed;
-  write(): void;
+  /** All of it, to be written. Once: names and whereabouts count as put down from then on. */
+  sheet(): Sheet;
+  /** It is on disk: from now on everybody sees the rows. */
+  learn(): void;
   /** Let go of everything. A long-lived list that still points at young objects keeps them from being collected cheaply. */
   release(): void;
   readonly events: readonly CoreEvent[];
   readonly first: number;
   /** Places new in this batch have this number or a later one. */
   readonly firstPlace: number;
+  /** Ids that were made for its units. */
+  readonly born: ReadonlySet<string>;
   /** Length of the events' texts. */
   readonly chars: number;
   readonly tip: Tip;
@@ -39,7 +44,6 @@ export interface Batches {
 }
 export interface BatchDeps {
   readonly connection: Connection;
-  readonly log: Log;
   readonly rows: Rows;
   readonly receipts: Receipts;
   readonly projector: Projector;
@@ -48,11 +52,9 @@ export interface BatchDeps {
 /** Workspaces whose newest span is remembered; forgetting costs a row that is already there. */
 const REMEMBERED = 10_000;
 
-export function createBatches({ connection, log, rows, receipts, projector }: BatchDeps): Batches {
+export function createBatches({ connection, rows, receipts, projector }: BatchDeps): Batches {
   const heads = createHeads(connection);
   const idempotency = createIdempotency(connection);
-  const insertStretches = insertMany(connection, 'stretches', 3);
-  const insertSpans = insertMany(connection, 'spans', 2, 'INSERT OR IGNORE');
   /** Newest span written for a workspace. */
   const spans = new Map<string, number>();
 
@@ -65,8 +67,11 @@ export function createBatches({ connection, log, rows, receipts, projector }: Ba
     /** The head of each event's resource, and its place. */
     const owners: Head[] = [];
     const places: Place[] = [];
-    const values: Value[] = [];
-    const seen = createOverlay(rows);
+    const filled = blankSheet();
+    const values = filled.events;
+    /** Ids that were made for units of this batch. */
+    const born = new Set<string>();
+    const seen = createOverlay(rows, born);
     const sealer = createSealer(receipts);
     const answers = new Map<string, Remembered>();
 
@@ -95,7 +100,8 @@ export function createBatches({ connection, log, rows, receipts, projector }: Ba
     }
 
     function append(draft: EventDraft): void {
-      const head = heads.claim(draft.resource.object, draft.resource.id);
+      const { object, id } = draft.resource;
+      const head = heads.claim(object, id, born.has(id));
       const place = heads.place(head, draft);
       const position = first + events.length;
       const event = buildEvent(draft, position, head.sequence + 1, now);
@@ -132,6 +138,7 @@ export function createBatches({ connection, log, rows, receipts, projector }: Ba
       }
       reads = unit.reads ?? [];
       const draft = unit.decide(at);
+      for (const id of draft.born ?? []) born.add(id);
       const mark = events.length;
       let sealing: Sealing | undefined;
       try {
@@ -149,15 +156,13 @@ export function createBatches({ connection, log, rows, receipts, projector }: Ba
     }
 
     /** Note where in the log each resource and each workspace now has events, if that is news. */
-    function writeWhereabouts(): void {
-      const newStretches: Value[] = [];
-      const newSpans: Value[] = [];
+    function fillWhereabouts(): void {
       for (let i = 0; i < events.length; i++) {
         const head = owners[i]!;
         const stretch = stretchOf(first + i);
         if (head.stretch !== stretch) {
           head.stretch = stretch;
-          newStretches.push(head.number, stretch, events[i]!.sequence);
+          filled.stretches.push(head.number, stretch, events[i]!.sequence);
         }
         const place = places[i]!;
         const span = Math.floor((first + i) / SPAN);
@@ -166,19 +171,19 @@ export function createBatches({ connection, log, rows, receipts, projector }: Ba
         const workspace = place.ids.workspace_id;
         if (workspace == null || spans.get(workspace) === span) continue;
         spans.set(workspace, span);
-        newSpans.push(workspace, span);
+        filled.spans.push(workspace, span);
       }
-      insertStretches(newStretches);
-      insertSpans(newSpans);
     }
 
-    function write(): void {
-      heads.write();
-      log.append(values);
-      writeWhereabouts();
-      seen.write();
-      sealer.write();
-      for (const [scope, remembered] of answers) idempotency.put(scope, remembered, now);
+    function sheet(): Sheet {
+      heads.fill(filled);
+      fillWhereabouts();
+      seen.fill(filled);
+      sealer.fill(filled);
+      for (const [scope, { digest, result }] of answers) {
+        filled.answers.push(scope, digest, result === undefined ? null : JSON.stringify(result), now);
+      }
+      return filled;
     }
 
     function release(): void {
@@ -193,11 +198,13 @@ export function createBatches({ connection, log, rows, receipts, projector }: Ba
     return {
       now,
       run,
-      write,
+      sheet,
+      learn: seen.learn,
       release,
       events,
       first,
       firstPlace,
+      born,
       get chars() {
         let chars = 0;
         for (let at = 4; at < values.length; at += 5) chars += (values[at] as string).length;

@@ -8,6 +8,8 @@ import type { Batch, Batches } from './batch.ts';
 import type { Connection } from './connection.ts';
 import type { Log, Tip } from './log.ts';
 import { pauseMs } from './patience.ts';
+import type { Scribe } from './scribe.ts';
+import { createSheetWriter, type Sheet } from './sheet.ts';
 import { environmentFault, isBusy } from './trouble.ts';
 import type { Writer } from './writer.ts';
 
@@ -15,6 +17,8 @@ export interface Commits {
   commit(unit: Unit): Promise<Committed>;
   /** Transactions that reached the disk, for whoever wants to know how many units share one. */
   count(): number;
+  /** Those of them that the scribe wrote. */
+  countElsewhere(): number;
   /** Call before using what is remembered outside a commit: forgets it when another process has written. */
   check(): void;
   /** The file changed in a way the caches cannot know of. */
@@ -28,6 +32,8 @@ export interface CommitsDeps {
   readonly batches: Batches;
   readonly clock: Clock;
   readonly writer: Writer;
+  /** Where many units may be written. */
+  readonly scribe?: Scribe;
   /** Called with every batch that reached the disk, before anyone is answered. */
   written(batch: Batch): void;
 }
@@ -47,12 +53,16 @@ const MOST_MS = 8;
 const MOST_WAITING = 100_000;
 
 export function createCommits(deps: CommitsDeps): Commits {
-  const { connection, log, batches, clock, writer } = deps;
+  const { connection, log, batches, clock, writer, scribe } = deps;
+  const writeSheet = createSheetWriter(connection);
   let waiting: Job[] = [];
   let scheduled = false;
+  /** A batch is being written on another thread. */
+  let away = false;
   let closed = false;
   let busySince: number | undefined;
   let commits = 0;
+  let elsewhere = 0;
   let tip: Tip | undefined;
   let version: number | undefined;
   let checked = false;
@@ -66,11 +76,19 @@ export function createCommits(deps: CommitsDeps): Commits {
 
   function flush(): void {
     scheduled = false;
-    if (waiting.length === 0) return;
-    const jobs = waiting.length <= MOST_UNITS ? waiting : waiting.slice(0, MOST_UNITS);
-    waiting = jobs === waiting ? [] : waiting.slice(MOST_UNITS);
-    const left = write(jobs);
+    if (waiting.length === 0 || away) return;
+    const taker = scribe?.takes(waiting.length) ? scribe : undefined;
+    // Whoever has to wait for the other half has something to do while it is written.
+    const most = taker ? Math.min(MOST_UNITS, Math.ceil(waiting.length / 2)) : MOST_UNITS;
+    const jobs = waiting.length <= most ? waiting : waiting.slice(0, most);
+    waiting = jobs === waiting ? [] : waiting.slice(most);
+    goOn(taker ? handOver(jobs, taker) : write(jobs));
+  }
+
+  function goOn(left: Job[]): void {
     if (left.length > 0) waiting = left.concat(waiting);
+    // Whoever is away comes back here.
+    if (away) return;
     if (waiting.length > 0) {
       if (!scheduled) schedule();
     } else {
@@ -86,12 +104,7 @@ export function createCommits(deps: CommitsDeps): Commits {
       busySince = undefined;
       refresh();
       const batch = batches.begin(tip!, clock.now());
-      const started = performance.now();
-      holdsForThisTurn();
-      for (const job of jobs) {
-        attempt(batch, job);
-        if (++reached % 16 === 0 && performance.now() - started > MOST_MS) break;
-      }
+      reached = decide(batch, jobs);
       finish(batch);
     } catch (thrown) {
       undo();
@@ -109,6 +122,64 @@ export function createCommits(deps: CommitsDeps): Commits {
       // One of them cannot be written. Alone, each answers for itself.
       return jobs.flatMap((job) => write([job]));
     }
+    return settleReached(jobs, reached);
+  }
+
+  /**
+   * Decides here and has it written elsewhere; returns what was not reached. Without the lock what is remembered may be
+   * behind: then nothing is written, and all is decided again with the lock held.
+   */
+  function handOver(jobs: Job[], to: Scribe): Job[] {
+    let reached = 0;
+    let batch: Batch;
+    let sheet: Sheet | undefined;
+    try {
+      refresh();
+      batch = batches.begin(tip!, clock.now());
+      reached = decide(batch, jobs);
+      sheet = batch.empty ? undefined : batch.sheet();
+    } catch {
+      // Whatever it is, whoever holds the lock finds out.
+      forget();
+      return write(jobs);
+    }
+    if (!sheet) {
+      batch.release();
+      // Said without the lock, so it must still be true now.
+      return connection.version() === version ? settleReached(jobs, reached) : write(jobs);
+    }
+    const decided = version;
+    away = true;
+    to.write(sheet, (written) => {
+      away = false;
+      if (!written) {
+        forget();
+        goOn(write(jobs.slice(0, reached)));
+        return;
+      }
+      elsewhere++;
+      reachedDisk(batch);
+      // Others have written since: what we remember was true for a moment.
+      if (version !== decided || connection.version() !== decided) forget();
+      settleReached(jobs, reached);
+      goOn([]);
+    });
+    return jobs.slice(reached);
+  }
+
+  /** Runs as many as there is time for; returns how many. */
+  function decide(batch: Batch, jobs: readonly Job[]): number {
+    const started = performance.now();
+    let reached = 0;
+    holdsForThisTurn();
+    for (const job of jobs) {
+      attempt(batch, job);
+      if (++reached % 16 === 0 && performance.now() - started > MOST_MS) break;
+    }
+    return reached;
+  }
+
+  function settleReached(jobs: Job[], reached: number): Job[] {
     for (const job of reached === jobs.length ? jobs : jobs.slice(0, reached)) settle(job);
     return reached === jobs.length ? [] : jobs.slice(reached);
   }
@@ -161,12 +232,19 @@ export function createCommits(deps: CommitsDeps): Commits {
   function finish(batch: Batch): void {
     if (batch.empty) {
       connection.rollback();
+      writer.succeeded();
+      batch.release();
     } else {
-      batch.write();
+      writeSheet(batch.sheet());
       connection.commit();
-      commits++;
-      tip = batch.tip;
+      reachedDisk(batch);
     }
+  }
+
+  function reachedDisk(batch: Batch): void {
+    commits++;
+    tip = batch.tip;
+    batch.learn();
     writer.succeeded();
     if (batch.events.length > 0) deps.written(batch);
     batch.release();
@@ -201,15 +279,17 @@ export function createCommits(deps: CommitsDeps): Commits {
           return reject(new Fault('unavailable', `${waiting.length} writes are waiting for the disk`));
         }
         waiting.push({ unit, resolve, reject, answer: undefined, refusal: undefined });
-        if (!scheduled) schedule();
+        if (!scheduled && !away) schedule();
       });
     },
     count: () => commits,
+    countElsewhere: () => elsewhere,
     check,
     forget,
     async close() {
       closed = true;
-      if (scheduled) await new Promise<void>((done) => idle.push(done));
+      if (scheduled || away) await new Promise<void>((done) => idle.push(done));
+      await scribe?.close();
     },
   };
 }

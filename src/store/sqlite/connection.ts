@@ -10,6 +10,7 @@ import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync, writeF
 import { dirname } from 'node:path';
 import Database from 'libsql';
 import { Fault } from '../../model/faults.ts';
+import { type Generation, generationAt, openGeneration } from './generation.ts';
 import { migrate } from './migrations.ts';
 import { patiently } from './patience.ts';
 import { damaged, environmentFault } from './trouble.ts';
@@ -31,20 +32,37 @@ export interface Connection {
   commit(): void;
   /** Does nothing when no transaction is open. */
   rollback(): void;
-  /** Changes when another connection has committed to the file. */
+  /** Changes when somebody else has committed to the file: another process, or another house in this one. */
   version(): number;
+  /** How many transactions the file has seen that we know of. Holds for `version` as just asked. */
+  generation(): number;
+  /** Says that the transaction after this generation may be ours, made on another thread; `done` tells whether it is made. */
+  expect(after: number, done: () => boolean): void;
+  /** What was expected was made, or will not be. */
+  settled(made: boolean): void;
+  /** For the connection of another thread of this process. */
+  readonly counterFd: number;
   close(): void;
 }
 
 /** How long a call may block the process on another one's lock; beyond it we wait without blocking. */
 const BLOCK_MS = 4;
 
-export async function openConnection(path: string, patienceMs: number, maxBytes?: number): Promise<Connection> {
+export interface ConnectionOptions {
+  readonly path: string;
+  readonly patienceMs: number;
+  readonly maxBytes?: number;
+  /** From the connection of the thread that opened the file first. */
+  readonly counterFd?: number;
+}
+
+export async function openConnection(options: ConnectionOptions): Promise<Connection> {
+  const { path, patienceMs } = options;
   const marker = `${path}.born`;
   try {
     prepareFile(path, marker);
     // Another process may be creating or recovering the same file: that takes moments.
-    const connection = await patiently(() => connect(path, maxBytes), patienceMs);
+    const connection = await patiently(() => connect(options), patienceMs);
     if (!existsSync(marker)) writeFileSync(marker, 'Says that the log beside it was once written.\n', { mode: 0o600 });
     return connection;
   } catch (thrown) {
@@ -89,7 +107,7 @@ function chmodOwn(path: string): void {
   }
 }
 
-function connect(path: string, maxBytes: number | undefined): Connection {
+function connect({ path, maxBytes, counterFd }: ConnectionOptions): Connection {
   const db = new Database(path, { timeout: BLOCK_MS });
   const home = statSync(path);
   const prepared = new Map<string, Statement>();
@@ -108,7 +126,19 @@ function connect(path: string, maxBytes: number | undefined): Connection {
     prepared.set(sql, fresh);
     return fresh;
   };
-  const dataVersion = prepare('PRAGMA data_version');
+  let counter: Generation | undefined;
+  /** Of the file, up to the last transaction that was ours or that somebody was told of. */
+  let generation = 0;
+  let version = 0;
+  let expected: { readonly after: number; readonly done: () => boolean } | undefined;
+
+  function look(): number {
+    const now = (counter ?? gone(path)).look();
+    if (now === generation || (expected && now === expected.after + 1 && expected.done())) return version;
+    generation = now;
+    version++;
+    return version;
+  }
 
   const connection: Connection = {
     path,
@@ -125,14 +155,28 @@ function connect(path: string, maxBytes: number | undefined): Connection {
       // Left over when a rollback failed: until it is gone nothing else can begin.
       if (db.inTransaction) db.exec('ROLLBACK');
       db.exec('BEGIN IMMEDIATE');
+      if (counter) look();
     },
     commit() {
       db.exec('COMMIT');
+      // Nobody else could write meanwhile. Should it have changed nothing, the next look takes it for somebody else's.
+      generation++;
     },
     rollback() {
       if (db.inTransaction) db.exec('ROLLBACK');
     },
-    version: () => (dataVersion.get() as [number])[0],
+    version: look,
+    generation: () => generation,
+    get counterFd() {
+      return counter!.fd;
+    },
+    expect(after, done) {
+      expected = { after, done };
+    },
+    settled(made) {
+      if (made && expected && generation === expected.after) generation++;
+      expected = undefined;
+    },
     close() {
       try {
         // So that the one file is the whole log, for whoever copies it.
@@ -143,11 +187,15 @@ function connect(path: string, maxBytes: number | undefined): Connection {
       // The driver keeps the file open as long as a statement can be reached, so let go of them all.
       for (const slot of slots) slot.statement = undefined;
       db.close();
+      counter?.release();
+      counter = undefined;
     },
   };
   try {
     configure(connection);
     migrate(connection);
+    counter = counterFd === undefined ? openGeneration(path) : generationAt(counterFd);
+    generation = counter.look();
     if (maxBytes !== undefined) limit(connection, maxBytes);
     return connection;
   } catch (thrown) {

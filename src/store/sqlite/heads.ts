@@ -2,10 +2,10 @@
  * Numbers for names: every resource and every place events happen in has a small integer, and every resource a last
  * sequence. Remembered while nobody else writes the file; asked again as soon as someone has.
  */
-import type { Connection, Value } from './connection.ts';
+import type { Connection } from './connection.ts';
 import { type Ids, idsText, resourceText } from './event.ts';
-import { insertMany } from './insert.ts';
 import { createRecent } from './recent.ts';
+import type { Column, Sheet } from './sheet.ts';
 
 /** A set of ids events of a resource were given. Absent and null are one number but two texts. */
 export interface Place {
@@ -26,12 +26,13 @@ export interface Head {
 }
 export interface Heads {
   find(object: string, id: string): Head | undefined;
-  claim(object: string, id: string): Head;
+  /** `born`: it cannot be there yet, so it is not looked for. */
+  claim(object: string, id: string, born: boolean): Head;
   place(head: Head, ids: Ids): Place;
   /** The number the next new place is given. */
   nextPlace(): number;
-  /** Write the names given out since the last call. */
-  write(): void;
+  /** Put down the names given out since the last call. */
+  fill(sheet: Sheet): void;
   forget(): void;
   age(): void;
 }
@@ -45,14 +46,12 @@ export function createHeads(connection: Connection): Heads {
   const placesOf = connection.prepare('SELECT id, task, session, workspace FROM places WHERE resource = ?');
   const lastResource = connection.prepare('SELECT max(id) FROM resources');
   const lastPlace = connection.prepare('SELECT max(id) FROM places');
-  const insertResources = insertMany(connection, 'resources (id, object, name)', 3);
-  const insertPlaces = insertMany(connection, 'places (id, resource, task, session, workspace)', 5);
 
   const known = createRecent<Head>(REMEMBERED);
   let nextResource: number | undefined;
   let nextPlace: number | undefined;
-  let newResources: Value[] = [];
-  let newPlaces: Value[] = [];
+  let newResources: Column[] = [];
+  let newPlaces: Column[] = [];
 
   const nextOf = (last: typeof lastResource): number => ((last.get() as [number | null])[0] ?? 0) + 1;
 
@@ -78,8 +77,8 @@ export function createHeads(connection: Connection): Heads {
   return {
     nextPlace: placeNumber,
     find: (object, id) => known.get(object, id) ?? load(object, id),
-    claim(object, id) {
-      const head = known.get(object, id) ?? load(object, id);
+    claim(object, id, born) {
+      const head = known.get(object, id) ?? (born ? undefined : load(object, id));
       if (head) return head;
       nextResource ??= nextOf(lastResource);
       const text = resourceText({ object, id });
@@ -101,9 +100,9 @@ export function createHeads(connection: Connection): Heads {
       head.places.push(place);
       return place;
     },
-    write() {
-      if (newResources.length > 0) insertResources(newResources);
-      if (newPlaces.length > 0) insertPlaces(newPlaces);
+    fill(sheet) {
+      for (const value of newResources) sheet.resources.push(value);
+      for (const value of newPlaces) sheet.places.push(value);
       newResources = [];
       newPlaces = [];
     },

@@ -10,19 +10,14 @@ export interface Remembered {
 }
 export interface Idempotency {
   find(scope: string): Remembered | undefined;
-  put(scope: string, remembered: Remembered, at: string): void;
 }
 
 export function createIdempotency(connection: Connection): Idempotency {
   const select = connection.prepare('SELECT digest, result FROM idempotency WHERE scope = ?');
-  const insert = connection.prepare('INSERT INTO idempotency (scope, digest, result, at) VALUES (?, ?, ?, ?)');
   return {
     find(scope) {
       const found = select.get([scope]) as [string, string | null] | undefined;
       return found && { digest: found[0], result: found[1] === null ? undefined : (JSON.parse(found[1]) as Json) };
-    },
-    put(scope, { digest, result }, at) {
-      insert.run([scope, digest, result === undefined ? null : JSON.stringify(result), at]);
     },
   };
 }

@@ -8,17 +8,25 @@ export function insertMany(
   connection: Connection,
   into: string,
   width: number,
-  verb = 'INSERT',
+  { verb = 'INSERT', onConflict }: { readonly verb?: string; readonly onConflict?: string } = {},
 ): (values: readonly Value[]) => void {
   const row = `(${Array(width).fill('?').join(',')})`;
-  const statements = SIZES.map((size): [number, Statement] => [
-    size * width,
-    connection.prepare(`${verb} INTO ${into} VALUES ${Array(size).fill(row).join(',')}`),
-  ]);
+  const ending = onConflict ? ` ON CONFLICT ${onConflict}` : '';
+  // Made when first needed: a program that writes one line should not wait for statements of 64 rows.
+  const statements: (Statement | undefined)[] = [];
+  const statementOf = (index: number): Statement => {
+    const rows = Array(SIZES[index]).fill(row).join(',');
+    statements[index] ??= connection.prepare(`${verb} INTO ${into} VALUES ${rows}${ending}`);
+    return statements[index];
+  };
   return (values) => {
     let at = 0;
-    for (const [size, statement] of statements) {
-      for (; at + size <= values.length; at += size) statement.run(values.slice(at, at + size));
+    for (let index = 0; at < values.length; index++) {
+      const size = SIZES[index]! * width;
+      for (; at + size <= values.length; at += size) {
+        const statement = statements[index] ?? statementOf(index);
+        statement.run(values.slice(at, at + size));
+      }
     }
   };
 }

@@ -11,6 +11,8 @@ export interface Written {
   readonly first: number;
   readonly events: readonly CoreEvent[];
   readonly firstPlace: number;
+  /** Ids that were made for it: nothing before it is called so. */
+  readonly born: ReadonlySet<string>;
   /** About how much memory the events take. */
   readonly chars: number;
 }
@@ -65,6 +67,7 @@ export function createLately(connection: Connection): Lately {
         first: batch.first,
         events: batch.events.slice(),
         firstPlace: batch.firstPlace,
+        born: batch.born,
         chars: batch.chars,
       };
       if (kept.length > 0 && written.first !== last() + 1) clear();
@@ -86,6 +89,8 @@ export function createLately(connection: Connection): Lately {
         return born ? oldest.first - 1 : undefined;
       }
       if (stream.of !== 'task' && stream.of !== 'session') return undefined;
+      // Whoever follows what it has just submitted finds it in the last commit or the one before.
+      if (kept.findLast(({ born }) => born.has(stream.id))) return oldest.first - 1;
       // Places are numbered as they come: a stream whose first one is new here has nothing older.
       const select = stream.of === 'task' ? firstOfTask : firstOfSession;
       const place = (select.get([stream.id]) as [number | null])[0];

@@ -1,6 +1,5 @@
-/** The log itself: where it ends, where it begins since pruning, single events, and putting events at its end. */
-import type { Connection, Value } from './connection.ts';
-import { insertMany } from './insert.ts';
+/** The log itself: where it ends, where it begins since pruning, and single events. */
+import type { Connection } from './connection.ts';
 
 /** Workspaces are found by spans of this many positions. */
 export const SPAN = 256;
@@ -21,15 +20,12 @@ export interface Log {
   /** Last position that was pruned; 0 when none was. */
   floor(): number;
   text(position: number): string | undefined;
-  /** Flat list, five per event: position, resource, sequence, place, text. */
-  append(values: readonly Value[]): void;
 }
 
 export function createLog(connection: Connection): Log {
   const last = connection.prepare('SELECT max(position) FROM events');
   const meta = connection.prepare('SELECT value FROM meta WHERE name = ?');
   const select = connection.prepare('SELECT body FROM events WHERE position = ?');
-  const insert = insertMany(connection, 'events', 5);
 
   const floor = (): number => Number((meta.get(['floor']) as [string] | undefined)?.[0] ?? 0);
   const lastPosition = (): number => (last.get() as [number | null])[0] ?? floor();
@@ -45,6 +41,5 @@ export function createLog(connection: Connection): Log {
       const at = body ? (JSON.parse(body) as { created_at: string }).created_at : meta.get(['floor_at'])?.[0];
       return { position, at: (at as string | undefined) ?? '' };
     },
-    append: insert,
   };
 }

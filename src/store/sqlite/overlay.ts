@@ -1,6 +1,7 @@
 /** Rows as the units of a batch see them: what is on disk, what earlier units changed, what the unit in hand changed. */
 import type { Change, Row } from '../../ports.ts';
-import type { Rows } from './rows.ts';
+import type { Rows, Spelled } from './rows.ts';
+import type { Sheet } from './sheet.ts';
 
 export interface Overlay {
   get(object: string, id: string): Row | undefined;
@@ -10,7 +11,9 @@ export interface Overlay {
   keep(): void;
   /** The unit in hand came to nothing. */
   drop(): void;
-  write(): void;
+  fill(sheet: Sheet): void;
+  /** What was put down is on disk: from now on everybody sees it. */
+  learn(): void;
   readonly changed: boolean;
 }
 
@@ -24,9 +27,12 @@ interface Changed {
 
 const keyOf = (object: string, id: string): string => `${object}\n${id}`;
 
-export function createOverlay(rows: Rows): Overlay {
+/** What is called by an id in `born` is nowhere but here. */
+export function createOverlay(rows: Rows, born: ReadonlySet<string>): Overlay {
   const kept = new Map<string, Changed>();
   let own: Map<string, Changed> | undefined;
+  /** As it was put down. */
+  const spelled: { readonly object: string; readonly id: string; readonly row: Spelled | undefined }[] = [];
 
   return {
     get changed() {
@@ -38,13 +44,13 @@ export function createOverlay(rows: Rows): Overlay {
         const change = own?.get(key) ?? kept.get(key);
         if (change) return change.row;
       }
-      return rows.peek(object, id);
+      return born.has(id) ? undefined : rows.peek(object, id);
     },
     note(change) {
       const { object, id } = 'put' in change ? change.put : change.drop;
       const key = keyOf(object, id);
       const before = own?.get(key) ?? kept.get(key);
-      const known = before?.born ?? rows.peek(object, id)?.created_at;
+      const known = before?.born ?? (born.has(id) ? undefined : rows.peek(object, id)?.created_at);
       own ??= new Map();
       if ('put' in change) own.set(key, { object, id, row: change.put, born: known ?? change.put.created_at });
       else if (known !== undefined) own.set(key, { object, id, row: undefined, born: known });
@@ -57,11 +63,14 @@ export function createOverlay(rows: Rows): Overlay {
     drop() {
       own = undefined;
     },
-    write() {
-      for (const { object, id, row, born } of kept.values()) {
-        if (row) rows.put(row, born);
-        else rows.drop(object, id, born);
+    fill(sheet) {
+      for (const { object, id, row, born: place } of kept.values()) {
+        if (!row) sheet.dropped.push(object, id, place);
+        spelled.push({ object, id, row: row && rows.fill(sheet, row, place, born.has(id)) });
       }
+    },
+    learn() {
+      for (const { object, id, row } of spelled) rows.learn(object, id, row);
     },
   };
 }

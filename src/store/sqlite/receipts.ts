@@ -1,12 +1,10 @@
 /** Receipts, their chains, and the Merkle tree over all of them. Never pruned, never rewritten. */
 import type { Receipt } from '../../model/receipt.ts';
-import type { ChainHead, ReceiptQuery, SealedReceipt, StoredReceipt, TreeNode } from '../../ports.ts';
+import type { ChainHead, ReceiptQuery, StoredReceipt, TreeNode } from '../../ports.ts';
 import type { Connection, Value } from './connection.ts';
 
 export interface Receipts {
   head(chain: string): ChainHead;
-  /** `position` is the receipt's leaf in the tree, counted from 0. */
-  put(position: number, chain: string, index: number, sealed: SealedReceipt): void;
   get(id: string): StoredReceipt | undefined;
   list(query: ReceiptQuery): StoredReceipt[];
   tree(): ChainHead['tree'];
@@ -21,11 +19,6 @@ export function createReceipts(connection: Connection): Receipts {
     'SELECT number, hash FROM receipts WHERE chain = ? ORDER BY number DESC LIMIT 1',
   );
   const selectTree = connection.prepare('SELECT size, frontier FROM tree');
-  const putTree = connection.prepare('INSERT OR REPLACE INTO tree (one, size, frontier) VALUES (1, ?, ?)');
-  const insert = connection.prepare(
-    'INSERT INTO receipts (position, chain, number, id, hash, task_id, body) VALUES (?, ?, ?, ?, ?, ?, ?)',
-  );
-  const insertNode = connection.prepare('INSERT INTO tree_nodes (level, number, hash) VALUES (?, ?, ?)');
   const selectNode = connection.prepare('SELECT hash FROM tree_nodes WHERE level = ? AND number = ?');
   const select = connection.prepare(`SELECT ${columns} FROM receipts WHERE id = ?`);
 
@@ -41,12 +34,6 @@ export function createReceipts(connection: Connection): Receipts {
       return last
         ? { previous: last[1], index: last[0] + 1, tree: tree() }
         : { previous: null, index: 0, tree: tree() };
-    },
-    put(position, chain, index, sealed) {
-      const body = JSON.stringify(sealed.receipt);
-      insert.run([position, chain, index, sealed.id, sealed.hash, sealed.task_id, body]);
-      putTree.run([sealed.tree.size, JSON.stringify(sealed.tree.frontier)]);
-      for (const node of sealed.nodes) insertNode.run([node.level, node.index, node.hash]);
     },
     get(id) {
       const found = select.get([id]) as Columns | undefined;

@@ -6,6 +6,7 @@ import { Fault } from '../../model/faults.ts';
 import type { FilterName, ListQuery, Row } from '../../ports.ts';
 import type { Connection, Value } from './connection.ts';
 import { createRecent } from './recent.ts';
+import type { Sheet } from './sheet.ts';
 
 export interface Rows {
   /** As the transaction sees it. The same object may be handed out again: do not change it. */
@@ -13,21 +14,26 @@ export interface Rows {
   /** As the disk has it, frozen: everyone gets the same one. Only while what is remembered is known to hold. */
   get(object: string, id: string): Row | undefined;
   list(query: ListQuery): Row[];
-  /** `born` places a row that is new in the order; one that is known keeps the place it had. */
-  put(row: Row, born: string): void;
-  drop(object: string, id: string, born: string): void;
+  /** Puts a row down as it will be. `born` places one that is new in the order; one that is known keeps the place it had. */
+  fill(sheet: Sheet, row: Row, born: string, isNew: boolean): Spelled;
+  /** From now on the disk has it so; undefined: it was dropped. */
+  learn(object: string, id: string, row: Spelled | undefined): void;
   forget(): void;
   age(): void;
 }
 
-const FILTERS = ['workspace_id', 'session_id', 'task_id', 'parent_task_id', 'state', 'owner_id'] as const;
+/** Members that are columns too, in the order of the columns. */
+export const FILTERS = ['workspace_id', 'session_id', 'task_id', 'parent_task_id', 'state', 'owner_id'] as const;
 const REMEMBERED = 5_000;
 const ABSENT = Symbol('absent');
 
-/** A row, its text, and the copy that is handed out, made when somebody first asks for it. */
-interface Known {
+/** A row and its text. */
+export interface Spelled {
   readonly body: string;
   readonly row: Row;
+}
+/** With the copy that is handed out, made when somebody first asks for it. */
+interface Known extends Spelled {
   shown: Row | undefined;
 }
 
@@ -41,17 +47,6 @@ function filterOf(row: Row, name: FilterName): string | null {
 export function createRows(connection: Connection): Rows {
   const select = connection.prepare('SELECT body FROM rows WHERE object = ? AND id = ? AND body IS NOT NULL');
   const selectAge = connection.prepare('SELECT created_at FROM rows WHERE object = ? AND id = ?');
-  const upsert = connection.prepare(
-    `INSERT INTO rows (object, id, created_at, ${FILTERS.join(', ')}, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-     ON CONFLICT (object, id) DO UPDATE SET
-       ${FILTERS.map((name) => `${name} = excluded.${name}`).join(', ')}, body = excluded.body`,
-  );
-  // Naming a column in SET rewrites its indexes even when the value stays, so the usual change names none of them.
-  const updateBody = connection.prepare('UPDATE rows SET body = ? WHERE object = ? AND id = ?');
-  const erase = connection.prepare(
-    `INSERT INTO rows (object, id, created_at) VALUES (?, ?, ?) ON CONFLICT (object, id) DO UPDATE SET
-       ${FILTERS.map((name) => `${name} = NULL`).join(', ')}, body = NULL`,
-  );
   const known = createRecent<Known | typeof ABSENT>(REMEMBERED);
 
   function find(object: string, id: string): Known | undefined {
@@ -82,19 +77,21 @@ export function createRows(connection: Connection): Rows {
       found.shown ??= frozen(JSON.parse(found.body) as Row);
       return found.shown;
     },
-    put(row, born) {
-      const before = peek(row.object, row.id);
+    fill(sheet, row, born, isNew) {
+      const { object, id } = row;
+      const before = isNew ? undefined : peek(object, id);
       const body = JSON.stringify(row);
       if (before && FILTERS.every((name) => filterOf(before, name) === filterOf(row, name))) {
-        updateBody.run([body, row.object, row.id]);
+        sheet.bodies.push(body, object, id);
       } else {
-        upsert.run([row.object, row.id, born, ...FILTERS.map((name) => filterOf(row, name)), body]);
+        sheet.rows.push(object, id, born);
+        for (const name of FILTERS) sheet.rows.push(filterOf(row, name));
+        sheet.rows.push(body);
       }
-      known.set(row.object, row.id, { body, row, shown: undefined });
+      return { body, row };
     },
-    drop(object, id, born) {
-      erase.run([object, id, born]);
-      known.set(object, id, ABSENT);
+    learn(object, id, row) {
+      known.set(object, id, row ? { ...row, shown: undefined } : ABSENT);
     },
     list({ object, where = {}, after, limit = 50, newestFirst = false }) {
       const terms = ['object = ?', 'body IS NOT NULL'];

@@ -1,6 +1,7 @@
 /** Receipts sealed in a batch: each is handed the head the one before it left, on disk or in this batch. */
 import type { ChainHead, Draft, SealedReceipt } from '../../ports.ts';
 import type { Receipts } from './receipts.ts';
+import type { Sheet } from './sheet.ts';
 
 export interface Sealing {
   readonly chain: string;
@@ -12,7 +13,7 @@ export interface Sealer {
   seal(wanted: NonNullable<Draft['receipt']>): Sealing;
   /** The next receipt follows this one. */
   keep(sealing: Sealing): void;
-  write(): void;
+  fill(sheet: Sheet): void;
   readonly sealed: boolean;
 }
 
@@ -37,8 +38,13 @@ export function createSealer(receipts: Receipts): Sealer {
       chains.set(sealing.chain, { previous: sealing.sealed.hash, index: sealing.index + 1 });
       tree = sealing.sealed.tree;
     },
-    write() {
-      for (const { position, chain, index, sealed } of kept) receipts.put(position, chain, index, sealed);
+    fill(sheet) {
+      for (const { position, chain, index, sealed } of kept) {
+        const { id, hash, task_id, receipt } = sealed;
+        sheet.receipts.push(position, chain, index, id, hash, task_id, JSON.stringify(receipt));
+        for (const node of sealed.nodes) sheet.nodes.push(node.level, node.index, node.hash);
+      }
+      if (tree && kept.length > 0) sheet.tree.push(tree.size, JSON.stringify(tree.frontier));
     },
   };
 }

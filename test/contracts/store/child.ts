@@ -2,11 +2,13 @@
 import { once } from 'node:events';
 import { createSqliteStore } from '../../../src/store/sqlite.ts';
 import { contractProjector } from './projector.ts';
+import { ALWAYS_ELSEWHERE, compiledStore } from './sqlite-home.ts';
 
 const [what = '', path = '', argument = ''] = process.argv.slice(2);
 const clock = { now: () => new Date().toISOString() };
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
-const open = () => createSqliteStore({ path, clock, projector: contractProjector, patienceMs: 20_000 });
+const options = { path, clock, projector: contractProjector, patienceMs: 20_000 };
+const open = () => createSqliteStore(options);
 const event = (task: string) => ({
   event: 'vendor.tollbridge.note',
   resource: { object: 'task', id: task },
@@ -17,8 +19,10 @@ const event = (task: string) => ({
 
 switch (what) {
   /** Several writers at once, for ever; says what it was promised. */
-  case 'write': {
-    const store = await open();
+  case 'write':
+  case 'write elsewhere': {
+    const store =
+      what === 'write' ? await open() : await (await compiledStore())({ ...options, crowd: ALWAYS_ELSEWHERE });
     const writer = async (task: string): Promise<never> => {
       while (true) {
         const { events } = await store.commit({ decide: () => ({ events: [event(task), event(task)] }) });

@@ -198,6 +198,16 @@ export function commitsPromises({ store, clock, append, reopen }: Scene): void {
       ]);
     });
 
+    test('what is said to be new is taken for new, and is as well known afterwards as anything', async () => {
+      const bear = (id: string) =>
+        store.commit({ decide: () => ({ events: [taskEvent(id), taskEvent(id)], born: [id] }) });
+      await Promise.all([bear('task_a'), bear('task_b')]);
+      const { events } = await append(taskEvent('task_a'), taskEvent('task_b'));
+      expect(events.map(({ sequence }) => sequence)).toEqual([3, 3]);
+      expect((await store.get<Counted>('task', 'task_a'))?.count).toBe(3);
+      expect(await collect(store.read({ stream: { of: 'task', id: 'task_b' } }))).toHaveLength(3);
+    });
+
     test('what was committed is there after opening again, and numbering goes on', async () => {
       await append(taskEvent('task_a', { n: 1 }), taskEvent('task_b', { n: 2 }));
       await reopen();

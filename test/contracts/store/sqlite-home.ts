@@ -26,7 +26,16 @@ export interface SqliteHome {
   run(...args: string[]): { child: ChildProcess; lines: AsyncIterableIterator<string> };
 }
 
-export function sqliteHome(): SqliteHome {
+/** As it runs for real: a thread of its own for writing runs what was compiled. */
+export async function compiledStore(): Promise<typeof createSqliteStore> {
+  const file = new URL('../../../dist/src/store/sqlite.js', import.meta.url).href;
+  return ((await import(file)) as { createSqliteStore: typeof createSqliteStore }).createSqliteStore;
+}
+
+/** Every batch, however small, and from the start. */
+export const ALWAYS_ELSEWHERE = { units: 1, times: 0 };
+
+export function sqliteHome(open = createSqliteStore): SqliteHome {
   let dir = '';
   let path = '';
   let stores: SqliteStore[] = [];
@@ -53,7 +62,7 @@ export function sqliteHome(): SqliteHome {
       return path;
     },
     async start(options = {}) {
-      const store = await createSqliteStore({ path, clock, projector: nothing, ...options });
+      const store = await open({ path, clock, projector: nothing, ...options });
       stores.push(store);
       return store;
     },

@@ -1,0 +1,76 @@
+/**
+ * How many transactions the file has seen, from the number SQLite keeps for its connections in the first bytes of the
+ * `-shm` beside it (https://sqlite.org/walformat.html: iChange). Asking SQLite costs a read transaction; this is one small read.
+ */
+import { closeSync, openSync, readSync, type Stats, statSync } from 'node:fs';
+
+/** Where the number stands, and how long it is. */
+const OFFSET = 8;
+const BYTES = 4;
+
+export interface Generation {
+  /** For another thread of this process. */
+  readonly fd: number;
+  /** Grows by one with every transaction that changed something, whoever's it was. Begins anew when the file is recovered. */
+  look(): number;
+  /** The connection is closed. */
+  release(): void;
+}
+
+interface Held {
+  readonly fd: number;
+  readonly file: Stats;
+}
+
+/**
+ * One descriptor per file for the whole process, and it stays open while the file is there: to close any descriptor of a
+ * file drops the locks that all connections of this process hold on it.
+ */
+const held = new Map<string, Held>();
+
+/** For a file in WAL mode that a connection has open. */
+export function openGeneration(path: string): Generation {
+  const beside = `${path}-shm`;
+  const { fd } = hold(beside);
+  return {
+    ...generationAt(fd),
+    release() {
+      const known = held.get(beside);
+      if (known && !isSame(known.file, statSync(beside, { throwIfNoEntry: false }))) letGo(beside, known);
+    },
+  };
+}
+
+/** Through a descriptor that somebody else keeps open. */
+export function generationAt(fd: number): Generation {
+  const number = new Uint32Array(1);
+  const bytes = new Uint8Array(number.buffer);
+  return {
+    fd,
+    look() {
+      readSync(fd, bytes, 0, BYTES, OFFSET);
+      return number[0]!;
+    },
+    release() {},
+  };
+}
+
+function hold(path: string): Held {
+  const known = held.get(path);
+  const file = statSync(path);
+  if (known && isSame(known.file, file)) return known;
+  // What it was a descriptor of has been removed, and with it all that was locked there.
+  if (known) letGo(path, known);
+  const fresh = { fd: openSync(path, 'r'), file };
+  held.set(path, fresh);
+  return fresh;
+}
+
+function letGo(path: string, { fd }: Held): void {
+  held.delete(path);
+  closeSync(fd);
+}
+
+function isSame(a: Stats, b: Stats | undefined): boolean {
+  return a.ino === b?.ino && a.dev === b.dev;
+}
