@@ -54,7 +54,7 @@ function fakeLog() {
 
 test('many tasks share one look, each hears its own, and the last one to stop ends it', async () => {
   const log = fakeLog();
-  const listening = createListening(log, QUIET, ({ event: kind }) => kind === 'user.cancel_requested');
+  const listening = createListening(log, QUIET, ['user.cancel_requested']);
   const heard: string[] = [];
   const a = listening.to('task_a', 'evt_5', ({ id }) => heard.push(`a ${id}`));
   const b = listening.to('task_b', 'evt_9', ({ id }) => heard.push(`b ${id}`));
@@ -79,7 +79,7 @@ test('many tasks share one look, each hears its own, and the last one to stop en
 
 test('what was said before a task began to listen is heard all the same', async () => {
   const log = fakeLog();
-  const listening = createListening(log, QUIET, ({ event: kind }) => kind === 'user.cancel_requested');
+  const listening = createListening(log, QUIET, ['user.cancel_requested']);
   const heard: string[] = [];
   const first = listening.to('task_a', 'evt_005', ({ id }) => heard.push(`a ${id}`));
   for (const one of [event('evt_006', 'task_b'), event('evt_007', 'task_b'), event('evt_008', 'task_a')]) {
@@ -95,7 +95,7 @@ test('what was said before a task began to listen is heard all the same', async 
 
 test('a task that may have missed something looks for itself', async () => {
   const log = fakeLog();
-  const listening = createListening(log, QUIET, ({ event: kind }) => kind === 'user.cancel_requested');
+  const listening = createListening(log, QUIET, ['user.cancel_requested']);
   const first = listening.to('task_a', 'evt_00005', () => {});
   // From before the shared look began.
   const old = listening.to('task_b', 'evt_00003', () => {});
@@ -120,7 +120,7 @@ test('a task that may have missed something looks for itself', async () => {
 
 test('a look that fails goes on after what was heard last', async () => {
   const log = fakeLog();
-  const listening = createListening(log, QUIET, ({ event: kind }) => kind === 'user.cancel_requested');
+  const listening = createListening(log, QUIET, ['user.cancel_requested']);
   const heard: string[] = [];
   const ear = listening.to('task_a', 'evt_1', ({ id }) => heard.push(id));
   log.looks[0]?.say(event('evt_2', 'task_a'));
@@ -139,10 +139,8 @@ test('a look that fails goes on after what was heard last', async () => {
 test('a task that was running before is read from its beginning, with a look of its own', async () => {
   const log = fakeLog();
   const heard: string[] = [];
-  const ear = createListening(log, QUIET, ({ event: kind }) => kind === 'user.cancel_requested').to(
-    'task_a',
-    undefined,
-    ({ id }) => heard.push(id),
+  const ear = createListening(log, QUIET, ['user.cancel_requested']).to('task_a', undefined, ({ id }) =>
+    heard.push(id),
   );
   expect(log.looks.map(({ of, after }) => [of, after])).toEqual([['task', undefined]]);
   log.looks[0]?.say(event('evt_1', 'task_a'));

@@ -62,7 +62,7 @@ export interface Desks {
 export function createDesks(deps: DesksDeps, closing: AbortSignal): Desks {
   const { store, acts, endings, backends, logger, instance, graceMs } = deps;
   const desks = new Map<string, Desk>();
-  const listening = createListening(store, logger, concernsWork);
+  const listening = createListening(store, logger, CONCERNS_WORK);
 
   function open(task: Task, resumed: boolean, live?: Live): Desk {
     const controller = new AbortController();
@@ -261,9 +261,7 @@ export function agentActor(task: Pick<Task, 'assigned_agent_id' | 'metadata'>): 
 }
 
 /** What others want of running work, or do to it. */
-function concernsWork(event: CoreEvent): boolean {
-  return event.event === 'user.cancel_requested' || event.event === 'user.message' || endsTask(event);
-}
+const CONCERNS_WORK = ['user.cancel_requested', 'user.message', 'task.completed', 'task.failed', 'task.canceled'];
 
 function failed(thrown: unknown): End {
   const fault = thrown instanceof Fault ? thrown : undefined;

@@ -19,12 +19,8 @@ const UNHEARD = 1024;
 /** Later than any place in the log. */
 const NEVER = '\uffff';
 
-/** `matters`: what is worth a task's attention at all; nothing else is handed over or kept. */
-export function createListening(
-  store: Pick<Store, 'follow'>,
-  logger: Logger,
-  matters: (event: CoreEvent) => boolean,
-): Listening {
+/** `kinds`: what is worth a task's attention at all; nothing else is asked for, handed over or kept. */
+export function createListening(store: Pick<Store, 'follow'>, logger: Logger, kinds: readonly string[]): Listening {
   const ears = new Map<string, Hear>();
   let shared: AbortController | undefined;
   let unheard: CoreEvent[] = [];
@@ -32,7 +28,7 @@ export function createListening(
   let since: Cursor = NEVER;
 
   function hear(event: CoreEvent): void {
-    if (!event.task_id || !matters(event)) return;
+    if (!event.task_id) return;
     const ear = ears.get(event.task_id);
     if (ear) ear(event);
     else unheard.push(event);
@@ -46,7 +42,7 @@ export function createListening(
     let after: Cursor | 'now' = from;
     while (!over.aborted) {
       try {
-        for await (const event of store.follow({ stream: { of: 'all' }, after }, over)) {
+        for await (const event of store.follow({ stream: { of: 'all' }, after, kinds }, over)) {
           after = event.id;
           hear(event);
         }
@@ -63,9 +59,7 @@ export function createListening(
 
   async function alone(taskId: string, hear: Hear, over: AbortSignal): Promise<void> {
     try {
-      for await (const event of store.follow({ stream: { of: 'task', id: taskId } }, over)) {
-        if (matters(event)) hear(event);
-      }
+      for await (const event of store.follow({ stream: { of: 'task', id: taskId }, kinds }, over)) hear(event);
     } catch (cause) {
       if (!over.aborted) logger.error({ err: cause, task: taskId }, 'a running task lost its inbox');
     }

@@ -111,7 +111,10 @@ export interface Store {
   commit(unit: Unit): Promise<Committed>;
   read(range: EventRange): AsyncIterable<CoreEvent>;
   /** Past, then live, no gap, no repeat; also what other processes append to the same log. Ends when the signal fires. */
-  follow(from: { stream: Stream; after?: Cursor | 'now' }, signal: AbortSignal): AsyncIterable<CoreEvent>;
+  follow(
+    from: { stream: Stream; after?: Cursor | 'now'; kinds?: readonly string[] },
+    signal: AbortSignal,
+  ): AsyncIterable<CoreEvent>;
   event(id: Cursor): Promise<CoreEvent | undefined>;
   /** The newest event of a stream. */
   tip(stream: Stream): Promise<Cursor | undefined>;

@@ -143,10 +143,10 @@ export async function createSqliteStore(options: SqliteOptions): Promise<SqliteS
   return {
     commit: commits.commit,
     read: (range) => guarded(reading.read(range)),
-    follow({ stream, after }, signal) {
+    follow({ stream, after, kinds }, signal) {
       try {
         commits.check();
-        return following.follow(stream, startOf(stream, after), signal);
+        return following.follow(stream, startOf(stream, after), signal, kinds);
       } catch (thrown) {
         return refused(failed(thrown));
       }

@@ -3,6 +3,7 @@
  * other processes append is noticed by looking at the file's version now and then, only while someone is live.
  */
 import type { CoreEvent, Stream } from '../../model/events.ts';
+import { createAudience } from './audience.ts';
 import type { Connection } from './connection.ts';
 import { createFollower, type Follower } from './follower.ts';
 import type { Lately } from './lately.ts';
@@ -12,7 +13,13 @@ import type { Reading } from './reading.ts';
 import { isBusy } from './trouble.ts';
 
 export interface Following {
-  follow(stream: Stream, after: number, signal: AbortSignal): AsyncIterableIterator<CoreEvent>;
+  /** `kinds`: others are passed by. */
+  follow(
+    stream: Stream,
+    after: number,
+    signal: AbortSignal,
+    kinds?: readonly string[],
+  ): AsyncIterableIterator<CoreEvent>;
   /** A batch of ours reached the disk: contiguous, the first at `first`. */
   publish(first: number, events: readonly CoreEvent[]): void;
   close(): void;
@@ -31,8 +38,7 @@ export interface FollowingDeps {
 
 export function createFollowing(deps: FollowingDeps): Following {
   const { connection, log, readers, reading, lately, queueSize = 1024, pollMs = 20, failed } = deps;
-  /** Live followers by stream. */
-  const live = new Map<string, Set<Follower>>();
+  const live = createAudience();
   const everyone = new Set<Follower>();
   let liveCount = 0;
   /** Up to here everything was handed to the live followers. Means nothing while there are none. */
@@ -40,30 +46,22 @@ export function createFollowing(deps: FollowingDeps): Following {
   let version: number | undefined;
   let timer: NodeJS.Timeout | undefined;
 
-  function goLive(key: string, follower: Follower, upTo: number): void {
+  function goLive(stream: Stream, follower: Follower, upTo: number): void {
     if (liveCount++ === 0) {
       published = upTo;
       version = undefined;
       timer = setInterval(poll, pollMs).unref();
     }
-    const group = live.get(key);
-    if (group) group.add(follower);
-    else live.set(key, new Set([follower]));
+    live.add(stream, follower);
   }
 
-  function leave(key: string, follower: Follower): void {
-    const group = live.get(key);
-    if (!group?.delete(follower)) return;
-    if (group.size === 0) live.delete(key);
-    if (--liveCount === 0) clearInterval(timer);
+  function leave(stream: Stream, follower: Follower): void {
+    if (live.remove(stream, follower) && --liveCount === 0) clearInterval(timer);
   }
 
   function hand(event: CoreEvent, at: number): void {
     published = at;
-    for (const key of keysOf(event)) {
-      const group = live.get(key);
-      if (group) for (const follower of group) follower.take(event, at);
-    }
+    live.hand(event, at);
   }
 
   /** Hand out what is in the file but has not passed through here. */
@@ -95,17 +93,17 @@ export function createFollowing(deps: FollowingDeps): Following {
       // A lock passes, and the next look comes soon.
       if (isBusy(thrown)) return;
       const reason = failed(thrown);
-      for (const group of [...live.values()]) for (const follower of [...group]) follower.fail(reason);
+      for (const follower of live.all()) follower.fail(reason);
     }
   }
 
   return {
-    follow(stream, after, signal) {
-      const key = keyOf(stream);
+    follow(stream, after, signal, kinds) {
       const follower = createFollower({
         after,
         signal,
         queueSize,
+        kinds,
         failed,
         last: log.last,
         pagesAfter: (at) => reading.pages(stream, at),
@@ -114,8 +112,8 @@ export function createFollowing(deps: FollowingDeps): Following {
           // What others wrote and was handed out since is not among it.
           return found && (liveCount === 0 || published <= found.upTo) ? found : undefined;
         },
-        goLive: (self, upTo) => goLive(key, self, upTo),
-        leave: (self) => leave(key, self),
+        goLive: (self, upTo) => goLive(stream, self, upTo),
+        leave: (self) => leave(stream, self),
         ended: (self) => everyone.delete(self),
       });
       if (!signal.aborted) everyone.add(follower);
@@ -126,30 +124,11 @@ export function createFollowing(deps: FollowingDeps): Following {
       attempt(() => {
         // Others may have written between our last batch and this one; their events come first.
         catchUp(first - 1);
-        for (const [index, event] of events.entries()) if (first + index > published) hand(event, first + index);
+        for (let at = Math.max(first, published + 1); at < first + events.length; at++) hand(events[at - first]!, at);
       });
     },
     close() {
       for (const follower of [...everyone]) follower.end();
     },
   };
-}
-
-function keyOf(stream: Stream): string {
-  switch (stream.of) {
-    case 'all':
-      return 'all';
-    case 'resource':
-      return `resource\n${stream.object}\n${stream.id}`;
-    default:
-      return `${stream.of}\n${stream.id}`;
-  }
-}
-
-function keysOf(event: CoreEvent): string[] {
-  const keys = ['all', `resource\n${event.resource.object}\n${event.resource.id}`];
-  if (event.task_id) keys.push(`task\n${event.task_id}`);
-  if (event.session_id) keys.push(`session\n${event.session_id}`);
-  if (event.workspace_id) keys.push(`workspace\n${event.workspace_id}`);
-  return keys;
 }

@@ -3,6 +3,7 @@
  * to reading when it falls too far behind. Holds a bounded queue and nothing else; ends with its signal.
  */
 import { type CoreEvent, position } from '../../model/events.ts';
+import { kindFilter } from './event.ts';
 import { pauseMs } from './patience.ts';
 import type { Pages } from './reading.ts';
 import { isBusy } from './trouble.ts';
@@ -18,6 +19,8 @@ export interface FollowerDeps {
   readonly after: number;
   readonly signal: AbortSignal;
   readonly queueSize: number;
+  /** Only these are of interest; undefined: all of them. */
+  readonly kinds: readonly string[] | undefined;
   pagesAfter(at: number): Pages;
   /** What came after this place, and up to where, if all of it is in memory. */
   lately(at: number): { readonly events: readonly CoreEvent[]; readonly upTo: number } | undefined;
@@ -36,8 +39,9 @@ interface Look {
 }
 
 export function createFollower(deps: FollowerDeps): Follower {
-  const { signal } = deps;
-  /** Where the last event is that was delivered or is in the queue. */
+  const { signal, kinds } = deps;
+  const wantsText = kinds && kindFilter(kinds);
+  /** Where the last event is that was delivered, is in the queue or was passed by. */
   let reached = deps.after;
   let live = false;
   /** Where to read on, once reading has begun. */
@@ -64,6 +68,10 @@ export function createFollower(deps: FollowerDeps): Follower {
     },
     take(event, at) {
       if (at <= reached) return;
+      if (kinds && !kinds.includes(event.event)) {
+        reached = at;
+        return;
+      }
       if (looks.length === 0 && queue.length - taken >= deps.queueSize) return fallBack();
       reached = at;
       const look = looks.shift();
@@ -116,7 +124,7 @@ export function createFollower(deps: FollowerDeps): Follower {
     if (looks.length === 0 || live || soon) return;
     const recent = pages ? undefined : deps.lately(reached);
     if (recent) {
-      queue.push(...recent.events);
+      for (const event of recent.events) if (!kinds || kinds.includes(event.event)) queue.push(event);
       goLive(recent.upTo);
       answer();
       return;
@@ -147,7 +155,7 @@ export function createFollower(deps: FollowerDeps): Follower {
       pages ??= deps.pagesAfter(reached);
       const { items, done } = pages.next(upTo);
       for (const { position: at, text } of items) {
-        queue.push(text);
+        if (!wantsText || wantsText(text)) queue.push(text);
         reached = at;
       }
       if (done && items.length === 0) goLive(upTo);

@@ -59,6 +59,26 @@ export function followPromises({ store, append, fill }: Scene): void {
       ]);
     });
 
+    test('kinds choose, in the past and live, and others do not fill the queue', async () => {
+      const odd = (n: number) => taskEvent('task_a', { n }, { event: n % 2 === 1 ? 'task.completed' : 'task.started' });
+      await fill(300, odd);
+      const stop = new AbortController();
+      const stream = { of: 'task', id: 'task_a' } as const;
+      const kinds = ['task.completed', 'task.failed'];
+      const seen: unknown[] = [];
+      const following = (async () => {
+        for await (const { payload } of store.follow({ stream, kinds }, stop.signal)) {
+          seen.push(payload.n);
+          if (seen.length === 200) stop.abort();
+        }
+      })();
+      for (let n = 300; n < 400; n++) await append(odd(n));
+      await following;
+      expect(seen).toEqual(Array.from({ length: 200 }, (_, n) => 2 * n + 1));
+      const late = take(store.follow({ stream, after: eventId(396), kinds }, new AbortController().signal), 2);
+      expect((await late).map(({ payload }) => payload.n)).toEqual([397, 399]);
+    });
+
     test('a live event is the event as it is kept', async () => {
       const stop = new AbortController();
       const sight = watch(store.follow({ stream: { of: 'all' } }, stop.signal));
