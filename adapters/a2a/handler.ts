@@ -5,7 +5,7 @@
 import type { AgentCard, Message, SendMessageRequest, StreamResponse } from '@a2a-js/sdk';
 import type { A2ARequestHandler, ServerCallContext } from '@a2a-js/sdk/server';
 import { EXTENSIONS } from '../../mappings/a2a.ts';
-import { type AskRecord, type Bridge, Fault, isTerminal, type Row } from '../../src/index.ts';
+import { type AskRecord, type Bridge, type CoreEvent, Fault, isTerminal, type Row } from '../../src/index.ts';
 import { toCoreAnswer } from './asking.ts';
 import { activated, type CallOptions, callOf } from './caller.ts';
 import { checkHistoryLength, checkId, checkList, checkSend } from './checks.ts';
@@ -37,11 +37,12 @@ interface Reading {
   readonly quiet: boolean;
 }
 
-/** What a send led to. `projection` has not taken anything in yet when the task is new. */
+/** What a send led to. `projection` has not taken anything in yet when the task is new, not even what began it. */
 interface Begun {
   readonly owned: Owned;
   readonly projection: Projection;
   readonly fresh: boolean;
+  readonly written?: readonly CoreEvent[] | undefined;
 }
 
 export function createHandler(deps: HandlerDeps): A2ARequestHandler {
@@ -90,7 +91,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
     const key = call.idempotencyKey ?? (once ? message.messageId : undefined);
     const context = await contexts.open(actor, message.contextId);
     const input = await toCoreMessage(message, keepFor(call));
-    const { resource } = await bridge.submit({
+    const { resource, written } = await bridge.submit({
       kind: 'task.submit',
       actor,
       body: {
@@ -114,7 +115,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
     });
     const task = resource as Owned['task'];
     const contextId = context.contextId ?? task.session_id;
-    return { owned: { task, contextId }, projection: reader.begin(contextId, how), fresh: true };
+    return { owned: { task, contextId }, projection: reader.begin(contextId, how), fresh: true, written };
   }
 
   /** The next message on a task: an answer when it asks, otherwise a word in between. */
@@ -188,7 +189,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
     },
 
     async sendMessage(params, context) {
-      const { owned, projection, fresh } = await begin(params, context, true);
+      const { owned, projection, fresh, written } = await begin(params, context, true);
       const call = callOf(context);
       const view = { historyLength: params.configuration?.historyLength };
       const done = () => projection.ended || projection.waiting;
@@ -196,7 +197,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
         return await reader.snapshot(call.actor, owned, view.historyLength);
       }
       if (!params.configuration?.returnImmediately && !(done() && !fresh)) {
-        await reader.settle(call.actor, owned.task.id, projection, call.signal);
+        await reader.settle(call.actor, owned.task.id, projection, call.signal, written);
       }
       return projection.reply ?? projection.snapshot(view);
     },

@@ -1,6 +1,6 @@
 /** A task read from the log: all of it up to now, and what comes after, as a peer sees it. Holds nothing between calls. */
 import type { Task } from '@a2a-js/sdk';
-import type { Actor, Bridge, Task as OurTask, Row } from '../../src/index.ts';
+import type { Actor, Bridge, CoreEvent, Task as OurTask, Row } from '../../src/index.ts';
 import { createProjection, type Projection, type Update } from './projection.ts';
 import { absentTask, isAbsent } from './refusal.ts';
 import type { Content } from './translate.ts';
@@ -23,8 +23,17 @@ export interface Reader {
     how?: { activity?: boolean; quiet?: boolean; upTo?: string },
   ): Promise<Projection>;
   snapshot(actor: Actor, owned: Owned, historyLength?: number, artifacts?: boolean): Promise<Task>;
-  /** Goes on until the task has ended or asks, or the caller is gone; of interest is only where it is then. */
-  settle(actor: Actor, taskId: string, projection: Projection, signal: AbortSignal): Promise<void>;
+  /**
+   * Goes on until the task has ended or asks, or the caller is gone; of interest is only where it is then. `written` are events at
+   * hand that come next.
+   */
+  settle(
+    actor: Actor,
+    taskId: string,
+    projection: Projection,
+    signal: AbortSignal,
+    written?: readonly CoreEvent[],
+  ): Promise<void>;
   /** Goes on from where the projection is. Ends when the task does, or the caller is gone. */
   follow(actor: Actor, taskId: string, projection: Projection, signal: AbortSignal): AsyncGenerator<readonly Update[]>;
 }
@@ -48,12 +57,18 @@ export function createReader(bridge: Bridge, agent: string, base: () => string):
     return a2a?.context_id ?? session_id;
   }
 
+  /** Nothing to wait for, unless the event is about a file. */
+  function contentFor(actor: Actor, projection: Projection, event: CoreEvent): Promise<Content> | undefined {
+    const wanted = projection.wants(event);
+    return wanted ? contentOf(actor, wanted) : undefined;
+  }
+
   async function catchUp(...[actor, { task, contextId }, { upTo, ...how } = {}]: Parameters<Reader['catchUp']>) {
     const projection = begin(contextId, how);
     const range = { stream: { of: 'task', id: task.id } as const, ...(upTo && { upTo }) };
     for await (const event of bridge.events(actor, range)) {
-      const wanted = projection.wants(event);
-      projection.take(event, wanted ? await contentOf(actor, wanted) : undefined);
+      const content = contentFor(actor, projection, event);
+      projection.take(event, content && (await content));
     }
     return projection;
   }
@@ -75,18 +90,23 @@ export function createReader(bridge: Bridge, agent: string, base: () => string):
     async snapshot(actor, owned, historyLength, artifacts = true) {
       return (await catchUp(actor, owned, { quiet: true })).snapshot({ historyLength, artifacts });
     },
-    async settle(actor, taskId, projection, signal) {
+    async settle(actor, taskId, projection, signal, written = []) {
+      for (const event of written) {
+        if (event.task_id !== taskId) continue;
+        const content = contentFor(actor, projection, event);
+        projection.take(event, content && (await content));
+      }
       for await (const event of bridge.follow(actor, from(taskId, projection), signal)) {
-        const wanted = projection.wants(event);
-        projection.take(event, wanted ? await contentOf(actor, wanted) : undefined);
+        const content = contentFor(actor, projection, event);
+        projection.take(event, content && (await content));
         if (projection.ended || projection.waiting) return;
       }
     },
     async *follow(actor, taskId, projection, signal) {
       if (projection.ended) return;
       for await (const event of bridge.follow(actor, from(taskId, projection), signal)) {
-        const wanted = projection.wants(event);
-        yield projection.take(event, wanted ? await contentOf(actor, wanted) : undefined);
+        const content = contentFor(actor, projection, event);
+        yield projection.take(event, content && (await content));
         if (projection.ended) return;
       }
     },

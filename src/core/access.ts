@@ -93,8 +93,8 @@ export interface Access {
   /** An artifact whose content this actor may read: what is for receipts only takes their scope too. */
   seeContent(actor: Actor, artifactId: string): Promise<Artifact & Row>;
   workspaceVisible(actor: Actor, workspaceId: string | null | undefined): Promise<boolean>;
-  /** Refuses a stream of something hidden; returns a filter for streams that mix owners. */
-  streamFilter(actor: Actor, stream: Stream): Promise<(event: CoreEvent) => Promise<boolean>>;
+  /** Refuses a stream of something hidden; returns a filter for streams that mix owners, and nothing for others. */
+  streamFilter(actor: Actor, stream: Stream): Promise<((event: CoreEvent) => Promise<boolean>) | undefined>;
 }
 
 export function createAccess(store: Pick<Store, 'get'>): Access {
@@ -139,11 +139,10 @@ export function createAccess(store: Pick<Store, 'get'>): Access {
   }
 
   async function streamFilter(actor: Actor, stream: Stream) {
-    const everything = async () => true;
-    if (actor.kind === 'system') return everything;
+    if (actor.kind === 'system') return undefined;
     if (stream.of === 'workspace' || stream.of === 'session' || stream.of === 'task') {
       await see(actor, stream.of, stream.id);
-      return everything;
+      return undefined;
     }
     const known = new Map<string, boolean>();
     return async ({ workspace_id: id }: CoreEvent) => {

@@ -165,7 +165,7 @@ export function createSubmit(deps: SubmitDeps) {
       if (result.begun) runner.begin(task, live);
       else runner.enqueue(task, live);
     }
-    return accepted('task.submit', task, repeated);
+    return accepted('task.submit', task, repeated, { written: committed.events });
   };
 
   /** A no, on record before anyone hears it: as a task of its own for whoever wants one, as a fault for everybody else. */

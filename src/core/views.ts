@@ -87,16 +87,19 @@ export function createViews({
       let left = range.limit ?? Number.POSITIVE_INFINITY;
       const { limit: _, ...all } = range;
       for await (const event of (await visibleEvents(store, access, actor, all)) ?? store.read(all)) {
-        if (!(await mine(event))) continue;
+        if (mine && !(await mine(event))) continue;
         if (left-- <= 0) return;
         yield withCursor(event);
       }
     },
 
-    async *follow(actor, from, signal) {
-      requireReadScope(actor, 'event');
-      const mine = await access.streamFilter(actor, from.stream);
-      for await (const event of store.follow(from, signal)) if (await mine(event)) yield withCursor(event);
+    follow(actor, from, signal) {
+      return opened(async () => {
+        requireReadScope(actor, 'event');
+        const mine = await access.streamFilter(actor, from.stream);
+        const events = store.follow(from, signal);
+        return mine ? chosen(events, mine) : events;
+      });
     },
   };
 
@@ -154,6 +157,38 @@ function counted(session: Session & Row, tally: Tally | undefined, last: Cursor 
       compacted_through: tally?.compacted_through ?? null,
     },
   };
+}
+
+/** Opened with the first look. No generator: it would cost each event of every follower several turns on its way. */
+function opened(open: () => Promise<AsyncIterable<CoreEvent>>): AsyncIterableIterator<CoreEvent> {
+  let opening: Promise<AsyncIterator<CoreEvent>> | undefined;
+  let source: AsyncIterator<CoreEvent> | undefined;
+  const begin = async () => {
+    source = (await open())[Symbol.asyncIterator]();
+    return source;
+  };
+  return {
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+    next() {
+      if (source) return source.next().then(shown);
+      opening ??= begin();
+      return opening.then((events) => events.next()).then(shown);
+    },
+    async return() {
+      await source?.return?.();
+      return { value: undefined, done: true };
+    },
+  };
+}
+
+function shown(look: IteratorResult<CoreEvent>): IteratorResult<CoreEvent> {
+  return look.done || !look.value.replay ? look : { value: withCursor(look.value), done: false };
+}
+
+async function* chosen(events: AsyncIterable<CoreEvent>, mine: (event: CoreEvent) => Promise<boolean>) {
+  for await (const event of events) if (await mine(event)) yield event;
 }
 
 /** Ids are new in a replay, so the cursor a client goes on from is the new one. */

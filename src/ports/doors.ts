@@ -72,6 +72,8 @@ export interface Accepted<K extends CommandKind = CommandKind> {
   readonly decision?: Decision;
   readonly answer?: Answer;
   readonly act?: ActResult;
+  /** For work that begins: the events that say so. Whoever follows it may go on after the last of them. */
+  readonly written?: readonly CoreEvent[];
   /** For commands with more to say than one resource. */
   readonly details?: JsonObject;
 }
