@@ -170,6 +170,7 @@ export function createDesks(deps: DesksDeps, closing: AbortSignal): Desks {
       else signal.addEventListener('abort', () => resolve(), { once: true });
     });
     stopRun(desk);
+    if (signal.reason === ENDED) return 'still running'; // nobody waits for that any more
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, graceMs);
       finished.finally(() => clearTimeout(timer));

@@ -27,6 +27,7 @@ import { type Past, readPast } from './past.ts';
 import { isReportable } from './reportable.ts';
 import type { Run } from './rows.ts';
 import { createStreamed, type Piece } from './streamed.ts';
+import { createTogether } from './together.ts';
 
 export interface SinkDeps {
   readonly store: Store;
@@ -53,6 +54,7 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
   const brokenOff = new Set<string>();
 
   const streamed = createStreamed(log.beginnings);
+  const together = createTogether((events) => log.commit(whileOpen(task, () => events, deps.repeats)));
 
   async function emit(fact: Fact): Promise<void> {
     // What is repeated was cleaned when it was first said.
@@ -69,9 +71,13 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
     const { told } = made;
     const events = cut ? made.events.map((event) => (event === told ? { ...event, ...CUT } : event)) : made.events;
     if (past.said(told.event, () => log.clean(told.payload), deps.canonical)) return;
-    const used = fact.event === 'vendor.tollbridge.usage' ? [fact.payload] : [];
+    const metered = fact.event === 'vendor.tollbridge.usage';
+    // What names a message or a file may be refused, and is refused alone.
+    const plain = !metered && events.every(({ payload }) => !payload.message && !payload.artifact);
+    if (plain) return await together.write(events);
+    together.leave();
     const open = whileOpen(task, () => events, deps.repeats);
-    await log.commit(charging(open, await acts.metering(task, used)));
+    await log.commit(metered ? charging(open, await acts.metering(task, [fact.payload])) : open);
   }
 
   async function act(...[proposed, effect, withdrawn]: Parameters<Sink['act']>): Promise<ActResult> {
