@@ -197,7 +197,7 @@ describe.each(STRANGERS)('to %s', (what, stranger) => {
 });
 
 describe("what core keeps for itself is nobody's to read", () => {
-  const PRIVATE = ['run', 'lane', 'tally', 'binding'];
+  const PRIVATE = ['run', 'tally', 'binding'];
 
   test.each(PRIVATE)('%s', async (object) => {
     const { t, ids } = own;

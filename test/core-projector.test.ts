@@ -183,7 +183,7 @@ describe('rebuilding', () => {
       }),
       { numRuns: 4, endOnFailure: true },
     );
-    for (const object of ['artifact', 'ask', 'binding', 'branch', 'lane', 'memory', 'message', 'outcome', 'persona']) {
+    for (const object of ['artifact', 'ask', 'binding', 'branch', 'memory', 'message', 'outcome', 'persona']) {
       expect(met).toContain(object);
     }
     for (const object of ['quota', 'run', 'session', 'tally', 'task', 'workspace']) expect(met).toContain(object);

@@ -7,7 +7,7 @@ import type { Artifact, Workspace } from '../model/resources.ts';
 import type { Row, Store } from '../ports.ts';
 
 /** What core keeps for itself is nobody else's to read, whatever command would show it. */
-const PRIVATE: ReadonlySet<string> = new Set(['run', 'lane', 'tally', 'binding', 'taint']);
+const PRIVATE: ReadonlySet<string> = new Set(['run', 'tally', 'binding', 'taint']);
 
 export function isPrivate(object: string): boolean {
   return PRIVATE.has(object);

@@ -24,36 +24,35 @@ export const projector: Projector = { touches, apply };
 
 function touches(event: EventDraft): readonly Pointer[] {
   const { task_id: task, session_id: session, payload } = event;
-  const run: Pointer[] = task ? [{ object: 'run', id: task }] : [];
-  const tally: Pointer[] = session ? [{ object: 'tally', id: session }] : [];
-  const lane: Pointer[] = session ? [{ object: 'lane', id: session }] : [];
+  const run = (): Pointer[] => (task ? [{ object: 'run', id: task }] : []);
+  const tally = (): Pointer[] => (session ? [{ object: 'tally', id: session }] : []);
 
   switch (event.event) {
     case 'vendor.tollbridge.message_delta': // by far the most frequent, and it changes nothing
       return NOTHING;
     case 'session.truncated':
     case 'session.compacted':
-      return tally;
+      return tally();
     case 'user.message':
     case 'agent.message': {
       const message = spoken(event);
-      return message ? [...tally, { object: 'message', id: message.id }] : NOTHING;
+      return message ? [...tally(), { object: 'message', id: message.id }] : NOTHING;
     }
     case 'task.submitted':
-      return [...tally, ...lane];
+      return tally();
     case 'task.started':
-      return [...run, ...lane];
+      return [...run(), ...tally()];
     case 'user.cancel_requested':
     case 'vendor.tollbridge.recovered':
     case 'vendor.tollbridge.ask_opened':
-      return run;
+      return run();
     case 'vendor.tollbridge.ask_closed':
     case 'vendor.tollbridge.ask_used':
-      return [...run, { object: 'ask', id: String(payload.ask_id) }];
+      return [...run(), { object: 'ask', id: String(payload.ask_id) }];
     case 'task.completed':
     case 'task.failed':
     case 'task.canceled':
-      return [...tally, ...lane];
+      return tally();
     case 'vendor.tollbridge.plan':
       return task ? [{ object: 'task', id: task }] : [];
     case 'vendor.tollbridge.quota_used':
@@ -169,16 +168,17 @@ function submitted(event: CoreEvent, get: Get): readonly Change[] {
     created_at: event.created_at,
     updated_at: event.created_at,
     session_id: task.session_id,
-    workspace_id: task.workspace_id,
     agent: text(event.payload.agent) ?? 'none',
     instance: text(event.payload.instance),
     cancel_requested: false,
     asks: [],
   };
-  const changes = [put(task), put(run), put(count(event, get, (t) => ({ ...t, open_tasks: t.open_tasks + 1 })))];
-  if (takesLane(run))
-    changes.push(...queue(event, get, ({ active, waiting }) => ({ active, waiting: [...waiting, task.id] })));
-  return changes;
+  const tally = count(event, get, (t) => {
+    const more = { ...t, open_tasks: t.open_tasks + 1 };
+    if (!takesLane(run)) return more;
+    return inLane(more, ({ active, waiting }) => ({ active, waiting: [...waiting, task.id] }));
+  });
+  return [put(task), put(run), put(tally)];
 }
 
 /** Work done by someone outside, or lived through again from the record, does not take the session's one lane. */
@@ -186,32 +186,20 @@ function takesLane({ agent }: Run): boolean {
   return agent !== 'none' && agent !== 'replay';
 }
 
-function queue(
-  event: CoreEvent,
-  get: Get,
-  change: (lane: Pick<Lane, 'active' | 'waiting'>) => Pick<Lane, 'active' | 'waiting'>,
-): Change[] {
-  const id = event.session_id ?? '';
-  const before = get<Lane>('lane', id);
-  const lane: Lane = {
-    ...(before ?? fresh('lane', id, event.created_at)),
-    ...change(before ?? { active: null, waiting: [] }),
-    updated_at: event.created_at,
-  };
-  if (lane.active || lane.waiting.length > 0) return [put(lane)];
-  return before ? [{ drop: { object: 'lane', id } }] : [];
+/** A session in which nothing runs and nothing waits has no lane. */
+function inLane({ lane = FREE, ...tally }: Tally, change: (lane: Lane) => Lane): Tally {
+  const next = change(lane);
+  return next.active || next.waiting.length > 0 ? { ...tally, lane: next } : tally;
 }
+const FREE: Lane = { active: null, waiting: [] };
 
 function started(event: CoreEvent, get: Get): readonly Change[] {
   const task = snapshot(event);
   const instance = text(event.payload.instance);
   const changes = [put(task), ...changeRun(event, get, (run) => ({ ...run, instance }))];
-  if (event.payload.lane === true) {
-    changes.push(
-      ...queue(event, get, ({ waiting }) => ({ active: task.id, waiting: waiting.filter((id) => id !== task.id) })),
-    );
-  }
-  return changes;
+  if (event.payload.lane !== true) return changes;
+  const taken = ({ waiting }: Lane) => ({ active: task.id, waiting: waiting.filter((id) => id !== task.id) });
+  return [...changes, put(count(event, get, (tally) => inLane(tally, taken)))];
 }
 
 function ended(event: CoreEvent, get: Get): readonly Change[] {
@@ -219,14 +207,12 @@ function ended(event: CoreEvent, get: Get): readonly Change[] {
   const { outcome } = event.payload as unknown as EndPayload;
   const changes: Change[] = [put(task), { drop: { object: 'run', id: task.id } }];
   if (outcome) changes.push(put({ ...outcome, updated_at: event.created_at }));
-  changes.push(put(count(event, get, (t) => ({ ...t, open_tasks: Math.max(0, t.open_tasks - 1) }))));
-  const gone = (id: string | null) => id === task.id;
-  changes.push(
-    ...queue(event, get, ({ active, waiting }) => ({
-      active: gone(active) ? null : active,
-      waiting: waiting.filter((id) => !gone(id)),
-    })),
-  );
+  const left = ({ active, waiting }: Lane) => ({
+    active: active === task.id ? null : active,
+    waiting: waiting.filter((id) => id !== task.id),
+  });
+  const fewer = (t: Tally) => inLane({ ...t, open_tasks: Math.max(0, t.open_tasks - 1) }, left);
+  changes.push(put(count(event, get, fewer)));
   return changes;
 }
 

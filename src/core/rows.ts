@@ -8,7 +8,6 @@ import type { Row } from '../ports.ts';
 export interface Run extends Row {
   readonly object: 'run';
   readonly session_id: string;
-  readonly workspace_id: string;
   /** Name of the backend; `none` when someone outside does the work. */
   readonly agent: string;
   /** The process that accepted or does it; null for work outside. */
@@ -24,16 +23,17 @@ export interface Run extends Row {
   }[];
 }
 
-/** One task of a session runs at a time, in the order they were accepted. Gone when nothing runs and nothing waits. */
-export interface Lane extends Row {
-  readonly object: 'lane';
+/** One task of a session runs at a time, in the order they were accepted. */
+export interface Lane {
   readonly active: string | null;
   readonly waiting: readonly string[];
 }
 
-/** Counts of a session, kept apart so that a message does not rewrite the session. */
+/** What changes in a session, kept apart so that a message does not rewrite the session: its counts, and whose turn it is. */
 export interface Tally extends Row {
   readonly object: 'tally';
+  /** Absent when nothing runs and nothing waits. */
+  readonly lane?: Lane;
   readonly messages: number;
   readonly tip_message_id: string | null;
   /** When the newest message was said. Each is later than the one before, so that lists keep the order of the log. */

@@ -9,7 +9,7 @@ import { createDesks, type DesksDeps, LEAVING, type Live } from './desk.ts';
 import { inTask, move } from './lifecycle.ts';
 import type { Log } from './log.ts';
 import { endsTask } from './projector.ts';
-import type { Lane } from './rows.ts';
+import type { Tally } from './rows.ts';
 import { untilWritten } from './waiting.ts';
 
 export interface RunnerDeps extends DesksDeps {
@@ -82,7 +82,7 @@ export function createRunner(deps: RunnerDeps): Runner {
     const woken = new AbortController();
     queue.wake = () => woken.abort();
     const after = await store.tip(stream);
-    const lane = await store.get<Lane>('lane', sessionId);
+    const lane = (await store.get<Tally>('tally', sessionId))?.lane;
     const first = lane?.active ? undefined : queue.tasks.get(lane?.waiting[0] ?? '');
     const started = first && (await takeLane(first.task));
     // What is waiting no longer was started, here or elsewhere, or ended before it began.
@@ -100,11 +100,11 @@ export function createRunner(deps: RunnerDeps): Runner {
     await log.commit({
       reads: [
         { object: 'task', id: task.id },
-        { object: 'lane', id: task.session_id },
+        { object: 'tally', id: task.session_id },
       ],
       decide(at) {
         const now = at.get<Task & Row>('task', task.id);
-        const lane = at.get<Lane>('lane', task.session_id);
+        const lane = at.get<Tally>('tally', task.session_id)?.lane;
         started = undefined;
         if (now?.status !== 'SUBMITTED' || lane?.active || lane?.waiting[0] !== task.id) return { events: [] };
         const step = move(now, 'WORKING', { now: at.now, more: { instance, lane: true } });

@@ -23,7 +23,7 @@ import { newTask, type Wanted } from './new-task.ts';
 import { type Admit, admitted, freshSession, mayUse, sessionEvent } from './opening.ts';
 import { permitFor } from './permit.ts';
 import { createRefused } from './refused.ts';
-import type { Lane } from './rows.ts';
+import type { Tally } from './rows.ts';
 import type { Runner } from './runner.ts';
 import { messageEvents, openSession } from './transcript.ts';
 
@@ -92,7 +92,7 @@ export function createSubmit(deps: SubmitDeps) {
     const accepting: Unit = {
       ...claim,
       reads: [
-        ...(opens ? [] : ['session', 'lane'].map((object) => ({ object, id: session.id }))),
+        ...(opens ? [] : ['session', 'tally'].map((object) => ({ object, id: session.id }))),
         ...data.quotas.map((quota) => ({ object: 'quota', id: quota.id })),
       ],
       decide(at) {
@@ -135,7 +135,7 @@ export function createSubmit(deps: SubmitDeps) {
           })),
         ];
         // A free session starts the work in the same commit: one fsync less, and nobody sees a task that only waits.
-        const free = outside || opens !== undefined || !at.get<Lane>('lane', session.id);
+        const free = outside || opens !== undefined || !at.get<Tally>('tally', session.id)?.lane;
         if (free) {
           const more = outside ? { instance: null } : { instance: deps.instance, lane: true };
           events.push(...move(task, 'WORKING', { now: at.now, more }).events);
