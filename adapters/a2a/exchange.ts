@@ -26,11 +26,19 @@ export interface Incoming {
 
 /** From the header or the query; nothing means the older revision. */
 export function versionOf({ request, query }: Pick<Incoming, 'request' | 'query'>): string {
-  const given = request.headersDistinct['a2a-version'] ?? [];
+  const given = headersOf(request, 'a2a-version');
   if (given.length > 1) throw new Refusal('VERSION_NOT_SUPPORTED', 'more than one A2A-Version header');
   const text = given[0] ?? query.get('A2A-Version') ?? query.get('a2a-version') ?? '';
   return plainVersion(text) || LEGACY;
 }
+
+/** All of that name, each by itself. Few requests have any, and telling headers apart takes a look at all of them. */
+function headersOf(request: IncomingMessage, name: string): readonly string[] {
+  const joined = request.headers[name];
+  if (joined === undefined) return NONE;
+  return typeof joined === 'string' && !joined.includes(',') ? [joined] : (request.headersDistinct[name] ?? NONE);
+}
+const NONE: readonly string[] = [];
 
 /** Major and minor only: patch numbers decide nothing. */
 export function plainVersion(given: string): string {
@@ -71,8 +79,8 @@ export async function contextOf(
     actor,
     signal: gone.signal,
     binding,
-    idempotencyKey: keyOf(request.headersDistinct['idempotency-key'] ?? []),
-    lastEventId: request.headersDistinct['last-event-id']?.[0],
+    idempotencyKey: keyOf(headersOf(request, 'idempotency-key')),
+    lastEventId: headersOf(request, 'last-event-id')[0],
     traceId: trace?.trace_id,
   });
   const wanted = headers['a2a-extensions'] ?? headers['x-a2a-extensions'];
@@ -98,13 +106,14 @@ export function answer(response: ServerResponse, status: number, type: string, b
     response.writeHead(status).end();
     return;
   }
-  const bytes = Buffer.from(JSON.stringify(body));
+  // As text it leaves in one piece with its headers.
+  const text = JSON.stringify(body);
   response.writeHead(status, {
     'content-type': type,
-    'content-length': bytes.length,
+    'content-length': Buffer.byteLength(text),
     ...(!response.req.complete && { connection: 'close' }),
   });
-  response.end(bytes);
+  response.end(text);
 }
 
 /** Headers every refusal may need, and our own log when it was our fault. */

@@ -203,8 +203,10 @@ function keyInUse(jwks: object): string | undefined {
 }
 
 function incomingOf(request: IncomingMessage, response: ServerResponse, path: string, search: string): Incoming {
-  return { request, response, path, query: new URLSearchParams(search) };
+  return { request, response, path, query: search === '' ? NO_QUERY : new URLSearchParams(search) };
 }
+
+const NO_QUERY = new URLSearchParams();
 
 function splitOnce(text: string, at: string): [string, string] {
   const place = text.indexOf(at);

@@ -187,9 +187,9 @@ function takesLane({ agent }: Run): boolean {
 }
 
 /** A session in which nothing runs and nothing waits has no lane. */
-function inLane({ lane = FREE, ...tally }: Tally, change: (lane: Lane) => Lane): Tally {
-  const next = change(lane);
-  return next.active || next.waiting.length > 0 ? { ...tally, lane: next } : tally;
+function inLane(tally: Tally, change: (lane: Lane) => Lane): Tally {
+  const next = change(tally.lane ?? FREE);
+  return { ...tally, lane: next.active || next.waiting.length > 0 ? next : null };
 }
 const FREE: Lane = { active: null, waiting: [] };
 
@@ -278,6 +278,7 @@ function count(event: CoreEvent, get: Get, change: (tally: Tally) => Tally): Tal
     tip_at: null,
     open_tasks: 0,
     compacted_through: null,
+    lane: null,
   };
   return { ...change(tally), updated_at: event.created_at };
 }

@@ -32,8 +32,8 @@ export interface Lane {
 /** What changes in a session, kept apart so that a message does not rewrite the session: its counts, and whose turn it is. */
 export interface Tally extends Row {
   readonly object: 'tally';
-  /** Absent when nothing runs and nothing waits. */
-  readonly lane?: Lane;
+  /** Null when nothing runs and nothing waits. */
+  readonly lane: Lane | null;
   readonly messages: number;
   readonly tip_message_id: string | null;
   /** When the newest message was said. Each is later than the one before, so that lists keep the order of the log. */
