@@ -6,9 +6,15 @@ import type { CoreEvent } from '../src/model/events.ts';
 import type { JsonObject } from '../src/model/schema.ts';
 import { buildReceipt, summaryOf } from '../src/receipt/build.ts';
 import { canonicalJson, hashOf } from '../src/receipt/canonical-json.ts';
-import { createEvidence, foldEvidence } from '../src/receipt/evidence.ts';
+import { copyOf, createEvidence, type Evidence, learn } from '../src/receipt/evidence.ts';
 import { replayInput } from '../src/receipt/materials.ts';
 import { fits, receiptOf, requested, sealed, told } from './support/receipt-told.ts';
+
+const learned = (known: Evidence, event: CoreEvent): Evidence => {
+  const more = copyOf(known);
+  learn(more, event);
+  return more;
+};
 
 describe('the story', () => {
   test('a task with everything in it becomes this receipt', () => {
@@ -21,19 +27,19 @@ describe('the story', () => {
 
   test('folding in pieces, twice over, or all at once comes to the same', () => {
     const log = storyLog();
-    const once = log.reduce(foldEvidence, createEvidence());
-    const half = log.slice(0, 15).reduce(foldEvidence, createEvidence());
+    const once = log.reduce(learned, createEvidence());
+    const half = log.slice(0, 15).reduce(learned, createEvidence());
     expect(half.sequence).toBe(15);
     expect(half.cursor).toBe('evt_0000000000000015');
-    expect(log.reduce(foldEvidence, half)).toEqual(once);
+    expect(log.reduce(learned, half)).toEqual(once);
     expect(once.sequence).toBe(30);
   });
 
-  test('folding leaves what was known before as it was', () => {
+  test('what is learned on a copy is not known to what was copied', () => {
     const log = storyLog();
-    const states = log.map((_, n) => log.slice(0, n).reduce(foldEvidence, createEvidence()));
+    const states = log.map((_, n) => log.slice(0, n).reduce(learned, createEvidence()));
     const before = states.map((state) => canonicalJson(buildReceipt(storyInput(state))));
-    for (const state of states) log.reduce(foldEvidence, state);
+    for (const state of states) log.reduce(learned, state);
     expect(states.map((state) => canonicalJson(buildReceipt(storyInput(state))))).toEqual(before);
   });
 

@@ -8,7 +8,6 @@ import type { Json, JsonObject, Open } from '../model/schema.ts';
 import { type OutcomeState, RECEIPT_SCHEMA, type ReplayMode, type TerminalState } from '../model/words.ts';
 import { unanswered } from './approvals.ts';
 import { consumed, cost, modelRoute, totals, usageGaps } from './build-usage.ts';
-import { wasSpent } from './call-telling.ts';
 import type { Evidence } from './evidence.ts';
 import { listed } from './pile.ts';
 import { signable } from './reading.ts';
@@ -68,7 +67,7 @@ export function buildReceipt(input: ReceiptInput): UnsealedReceipt {
 
   if (!replay) receipt.approvals = approvalsOf(input, times.completed_at);
   receipt.autonomy_budget = {
-    consumed: replay ? NOTHING : consumed(total, calls.filter(({ call }) => wasSpent(call)).length, elapsed(times)),
+    consumed: replay ? NOTHING : consumed(total, calls.filter(({ spent }) => spent).length, elapsed(times)),
     ...(input.budget_limit && { limit: input.budget_limit }),
   };
   receipt.cost = replay ? { currency: 'USD', provider_breakdown: [], total: 0 } : cost(evidence.usage, total);
@@ -173,7 +172,7 @@ function trustOf({ trust, evidence }: ReceiptInput): Receipt['trust'] {
 function metadataOf(input: ReceiptInput, calls: readonly SettledCall[], gaps: readonly string[]): JsonObject {
   const { evidence, end } = input;
   const words: Record<string, number> = { asked: 0, held: 0, observed: 0 };
-  for (const { call } of calls) words[call.evidence] = (words[call.evidence] ?? 0) + 1;
+  for (const { evidence: word } of calls) words[word] = (words[word] ?? 0) + 1;
   const told: Writable<JsonObject> = {
     ...(input.metadata && (signable(input.metadata) as JsonObject)),
     chain: { id: input.chain_id ?? input.task.workspace_id, scope: 'workspace' },

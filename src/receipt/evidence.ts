@@ -1,5 +1,5 @@
 /**
- * One task's events folded into what a receipt states. Pure and incremental: keep the evidence, fold what is new.
+ * One task's events folded into what a receipt states: keep the evidence, learn what is new.
  * Reads nothing but the log; what the log does not say is left unsaid.
  */
 import type { CoreEvent } from '../model/events.ts';
@@ -10,7 +10,7 @@ import type { OpenAsk } from './approvals.ts';
 import { LESSONS, withWord } from './lessons.ts';
 import { onto, type Pile } from './pile.ts';
 import { count, membersOf, text } from './reading.ts';
-import { type Calls, NO_CALLS } from './tool-calls.ts';
+import { type Calls, copyOfCalls, createCalls } from './tool-calls.ts';
 
 type Approval = NonNullable<Receipt['approvals']>[number];
 type FileWrite = Receipt['side_effects']['fs_writes'][number];
@@ -37,49 +37,59 @@ export interface ModelCall {
   readonly material?: ReplayMaterial;
 }
 
+/**
+ * Belongs to whoever made it. Learning changes it in place, because an account learns with every event; the lists and maps in
+ * it are replaced and never changed, but for the calls. Whoever wants to know what would follow learns on a copy.
+ */
 export interface Evidence {
   /** The last event folded: reading on after it catches up. */
-  readonly cursor: string | undefined;
+  cursor: string | undefined;
   /** Sequence of the last event folded whose resource is the task itself; 0 before the first. */
-  readonly sequence: number;
-  readonly created_at?: string;
-  readonly started_at?: string;
-  readonly trace_id?: string;
-  readonly calls: Calls;
-  readonly asks: ReadonlyMap<string, OpenAsk>;
-  readonly approvals: Pile<Approval> | undefined;
+  sequence: number;
+  created_at: string | undefined;
+  started_at: string | undefined;
+  trace_id: string | undefined;
+  calls: Calls;
+  asks: ReadonlyMap<string, OpenAsk>;
+  approvals: Pile<Approval> | undefined;
   /** Values people were asked for, by how it went. */
-  readonly inputs: Readonly<Record<string, number>>;
-  readonly fs_writes: Pile<FileWrite> | undefined;
-  readonly network: Pile<NetworkEgress> | undefined;
+  inputs: Readonly<Record<string, number>>;
+  fs_writes: Pile<FileWrite> | undefined;
+  network: Pile<NetworkEgress> | undefined;
   /** Side effects by how firmly they are known. */
-  readonly effects: Readonly<Record<string, number>>;
-  readonly usage: ReadonlyMap<string, UsageSum>;
-  readonly handoffs: ReadonlyMap<string, Handoff>;
-  readonly artifacts: ReadonlyMap<string, ArtifactRef>;
-  readonly models: Pile<ModelCall> | undefined;
-  readonly redactions: Pile<Redaction> | undefined;
-  readonly decisions: Readonly<Record<string, number>>;
-  readonly first_tier?: AutonomyTier;
-  readonly last_tier?: AutonomyTier;
-  readonly policy_versions: readonly string[];
+  effects: Readonly<Record<string, number>>;
+  usage: ReadonlyMap<string, UsageSum>;
+  handoffs: ReadonlyMap<string, Handoff>;
+  artifacts: ReadonlyMap<string, ArtifactRef>;
+  models: Pile<ModelCall> | undefined;
+  redactions: Pile<Redaction> | undefined;
+  decisions: Readonly<Record<string, number>>;
+  first_tier: AutonomyTier | undefined;
+  last_tier: AutonomyTier | undefined;
+  policy_versions: readonly string[];
   /** Overrides that produced an event of this task, when it is a replay. */
-  readonly override_keys: readonly string[];
+  override_keys: readonly string[];
   /** Calls in another protocol's words that were carried without being understood. */
-  readonly unmodelled: number;
-  readonly not_reported: readonly string[];
-  readonly interrupted: boolean;
-  readonly still_running: boolean;
+  unmodelled: number;
+  not_reported: readonly string[];
+  interrupted: boolean;
+  still_running: boolean;
 }
 
 export function createEvidence(): Evidence {
-  return EMPTY;
+  return { ...EMPTY, calls: createCalls() };
 }
 
-const EMPTY: Evidence = {
+export function copyOf(evidence: Evidence): Evidence {
+  return { ...evidence, calls: copyOfCalls(evidence.calls) };
+}
+
+const EMPTY: Omit<Evidence, 'calls'> = {
   cursor: undefined,
   sequence: 0,
-  calls: NO_CALLS,
+  created_at: undefined,
+  started_at: undefined,
+  trace_id: undefined,
   asks: new Map(),
   approvals: undefined,
   inputs: {},
@@ -92,6 +102,8 @@ const EMPTY: Evidence = {
   models: undefined,
   redactions: undefined,
   decisions: {},
+  first_tier: undefined,
+  last_tier: undefined,
   policy_versions: [],
   override_keys: [],
   unmodelled: 0,
@@ -100,34 +112,31 @@ const EMPTY: Evidence = {
   still_running: false,
 };
 
-/** Evidence that also knows this event. An event already folded changes nothing, so overlapping reads are harmless. */
-export function foldEvidence(evidence: Evidence, event: CoreEvent): Evidence {
-  if (alreadyFolded(evidence, event)) return evidence;
-  const learned = LESSONS[event.event]?.(evidence, membersOf(event.payload), event);
-  return { ...evidence, ...learned, ...envelope(evidence, event) };
+/** An event already folded changes nothing, so overlapping reads are harmless. */
+export function learn(evidence: Evidence, event: CoreEvent): void {
+  if (alreadyFolded(evidence, event)) return;
+  LESSONS[event.event]?.(evidence, membersOf(event.payload), event);
+  learnEnvelope(evidence, event);
 }
 
-function alreadyFolded(evidence: Evidence, event: CoreEvent): boolean {
-  if (evidence.cursor === undefined) return false;
-  if (event.id === evidence.cursor) return true;
-  const last = position(evidence.cursor);
-  const here = position(String(event.id));
+function alreadyFolded({ cursor }: Evidence, { id }: CoreEvent): boolean {
+  // Ids sort as text: what comes later needs no closer look.
+  if (cursor === undefined || id > cursor) return false;
+  if (id === cursor) return true;
+  const last = position(cursor);
+  const here = position(String(id));
   return last !== undefined && here !== undefined && here <= last;
 }
 
 /** What any event may carry, whatever it is about. */
-function envelope(evidence: Evidence, event: CoreEvent): Partial<Evidence> {
-  const aboutTask = event.resource?.object === 'task';
-  const trace_id = evidence.trace_id ?? text(event.trace_id);
+function learnEnvelope(evidence: Evidence, event: CoreEvent): void {
+  evidence.cursor = event.id;
+  if (event.resource?.object === 'task') evidence.sequence = Math.max(evidence.sequence, count(event.sequence) ?? 0);
+  evidence.trace_id ??= text(event.trace_id);
   const override = text(event.replay?.override_key);
+  if (override) evidence.override_keys = withWord(evidence.override_keys, override);
   const marks = membersOf(event.metadata).redactions;
-  return {
-    cursor: event.id,
-    sequence: aboutTask ? Math.max(evidence.sequence, count(event.sequence) ?? 0) : evidence.sequence,
-    ...(trace_id && { trace_id }),
-    ...(override && { override_keys: withWord(evidence.override_keys, override) }),
-    ...(Array.isArray(marks) && { redactions: marks.reduce(redacted(event.id), evidence.redactions) }),
-  };
+  if (Array.isArray(marks)) evidence.redactions = marks.reduce(redacted(event.id), evidence.redactions);
 }
 
 /** Marks point into the event; the receipt points at the event and on into it. */

@@ -9,9 +9,8 @@ import type { Account, ChainHead, ReceiptClaim, ReceiptIssuer, ReplayClaim, Seal
 import { buildReceipt } from './build.ts';
 import { doing } from './call-telling.ts';
 import { hashOf } from './canonical-json.ts';
-import { createEvidence, type Evidence, foldEvidence } from './evidence.ts';
+import { copyOf, createEvidence, type Evidence, learn } from './evidence.ts';
 import { replayInput } from './materials.ts';
-import { entriesOf } from './register.ts';
 import { sealReceipt } from './seal.ts';
 
 export interface IssuerOptions {
@@ -27,11 +26,13 @@ export function createIssuer(options: IssuerOptions): ReceiptIssuer {
 }
 
 function createAccount({ signer, issuer, source }: IssuerOptions): Account {
-  let evidence = createEvidence();
+  const evidence = createEvidence();
 
   function seal(claim: ReceiptClaim, head: ChainHead): SealedReceipt {
     const { task, times, replay } = claim;
-    const full = claim.last.reduce((known, draft) => foldDraft(known, draft, times.completed_at), evidence);
+    // On a copy: a commit that comes to nothing is tried again, and the account must not have learned from it.
+    const full = copyOf(evidence);
+    for (const draft of claim.last) learnDraft(full, draft, times.completed_at);
     const unsealed = buildReceipt({
       receipt_id: claim.receipt_id,
       evidence: full,
@@ -65,10 +66,10 @@ function createAccount({ signer, issuer, source }: IssuerOptions): Account {
     add(event: CoreEvent) {
       // Only the task's own sequence can show a gap; what else belongs to it is taken as it comes.
       if (event.resource.object === 'task' && event.sequence !== evidence.sequence + 1) return;
-      evidence = foldEvidence(evidence, event);
+      learn(evidence, event);
     },
     open() {
-      const calls = [...entriesOf(evidence.calls.open)].sort((a, b) => a.order - b.order);
+      const calls = [...evidence.calls.open.values()].sort((a, b) => a.order - b.order);
       return calls.flatMap((call) => {
         const state = doing(call);
         return state ? [{ tool_call_id: call.call_id, name: call.tool, cleared: state === 'running' }] : [];
@@ -79,17 +80,20 @@ function createAccount({ signer, issuer, source }: IssuerOptions): Account {
 }
 
 /** An event of the commit that ends the task: it has no id or place yet, but it counts. */
-function foldDraft(evidence: Evidence, draft: EventDraft, at: string): Evidence {
+function learnDraft(evidence: Evidence, draft: EventDraft, at: string): void {
+  const { cursor, sequence } = evidence;
   const event: CoreEvent = {
     ...draft,
-    id: evidence.cursor ?? '',
+    id: cursor ?? '',
     object: 'event',
     created_at: at,
     updated_at: at,
-    sequence: evidence.sequence,
+    sequence,
     metadata: draft.metadata ?? {},
   };
-  return { ...foldEvidence({ ...evidence, cursor: undefined }, event), cursor: evidence.cursor };
+  evidence.cursor = undefined;
+  learn(evidence, event);
+  evidence.cursor = cursor;
 }
 
 function trustOf({ tiers }: ReceiptClaim, evidence: Evidence): Partial<Receipt['trust']> {

@@ -13,114 +13,104 @@ type FileWrite = Receipt['side_effects']['fs_writes'][number];
 type NetworkEgress = Receipt['side_effects']['network_egress'][number];
 type ArtifactRef = Receipt['final_artifacts'][number];
 
-type Lesson = (evidence: Evidence, payload: Members, event: CoreEvent) => Partial<Evidence>;
+type Lesson = (evidence: Evidence, payload: Members, event: CoreEvent) => void;
 
 export const LESSONS: Readonly<Record<string, Lesson>> = {
   'task.submitted': (evidence, payload, event) => {
-    const created_at = evidence.created_at ?? time(membersOf(payload.task).created_at) ?? time(event.created_at);
-    return created_at ? { created_at } : {};
+    evidence.created_at ??= time(membersOf(payload.task).created_at) ?? time(event.created_at);
   },
   'task.started': (evidence, payload, event) => {
-    const started_at = evidence.started_at ?? time(membersOf(payload.task).started_at) ?? time(event.created_at);
-    return started_at ? { started_at } : {};
+    evidence.started_at ??= time(membersOf(payload.task).started_at) ?? time(event.created_at);
   },
   'task.completed': learnEnd,
   'task.failed': learnEnd,
   'task.canceled': learnEnd,
-  'tool.requested': ({ calls }, payload) => ({ calls: requested(calls, payload) }),
+  'tool.requested': ({ calls }, payload) => requested(calls, payload),
   'vendor.tollbridge.decided': learnDecision,
-  'tool.approved': ({ calls }, payload) => ({ calls: ruled(calls, payload, false) }),
-  'tool.denied': ({ calls }, payload) => ({ calls: ruled(calls, payload, true) }),
-  'tool.completed': ({ calls }, payload, event) => ({ calls: ended(calls, payload, event) }),
-  'tool.failed': ({ calls }, payload, event) => ({ calls: ended(calls, payload, event) }),
-  'vendor.tollbridge.ask_opened': ({ asks }, payload) => {
+  'tool.approved': ({ calls }, payload) => ruled(calls, payload, false),
+  'tool.denied': ({ calls }, payload) => ruled(calls, payload, true),
+  'tool.completed': ({ calls }, payload, event) => ended(calls, payload, event),
+  'tool.failed': ({ calls }, payload, event) => ended(calls, payload, event),
+  'vendor.tollbridge.ask_opened': (evidence, payload) => {
     const ask = openedAsk(payload);
-    return ask ? { asks: withEntry(asks, ask.approval_id, ask) } : {};
+    if (ask) evidence.asks = withEntry(evidence.asks, ask.approval_id, ask);
   },
-  'vendor.tollbridge.ask_closed': ({ asks, approvals, inputs }, payload, event) => {
+  'vendor.tollbridge.ask_closed': (evidence, payload, event) => {
     const id = text(payload.ask_id);
-    if (!id) return {};
-    const rest = { asks: withEntry(asks, id, undefined) };
-    if (asks.get(id)?.input) {
-      const state = text(payload.state) ?? 'unknown';
-      return { ...rest, inputs: { ...inputs, [state]: (inputs[state] ?? 0) + 1 } };
-    }
-    return {
-      ...rest,
-      approvals: onto(approvals, spellOnce(ruling(id, asks.get(id), payload, event))),
-    };
+    if (!id) return;
+    const ask = evidence.asks.get(id);
+    evidence.asks = withEntry(evidence.asks, id, undefined);
+    if (ask?.input) evidence.inputs = counted(evidence.inputs, text(payload.state) ?? 'unknown');
+    else evidence.approvals = onto(evidence.approvals, spellOnce(ruling(id, ask, payload, event)));
   },
-  'vendor.tollbridge.ask_used': ({ calls }, payload) => ({ calls: begun(calls, payload) }),
+  'vendor.tollbridge.ask_used': ({ calls }, payload) => begun(calls, payload),
   'vendor.tollbridge.side_effect': learnSideEffect,
   'vendor.tollbridge.usage': learnUsage,
-  'agent.handoff': ({ handoffs }, payload) => {
+  'agent.handoff': (evidence, payload) => {
     const target_agent = text(payload.target_agent);
     const task_id = text(payload.task_id);
     const status = HANDOFFS.find((word) => word === payload.status);
-    if (!target_agent || !task_id || !status) return {};
-    const receipt_id = text(payload.receipt_id) ?? handoffs.get(task_id)?.receipt_id;
-    return {
-      handoffs: withEntry(
-        handoffs,
-        task_id,
-        spellOnce({ ...(receipt_id && { receipt_id }), status, target_agent, task_id }),
-      ),
-    };
+    if (!target_agent || !task_id || !status) return;
+    const receipt_id = text(payload.receipt_id) ?? evidence.handoffs.get(task_id)?.receipt_id;
+    const handoff = spellOnce({ ...(receipt_id && { receipt_id }), status, target_agent, task_id });
+    evidence.handoffs = withEntry(evidence.handoffs, task_id, handoff);
   },
   'artifact.created': learnArtifact,
   'artifact.updated': learnArtifact,
-  'span.completed': ({ models }, payload, event) => {
-    const span = membersOf(payload.span);
-    const call_id = text(span.call_id) ?? text(span.id);
-    if (span.kind !== 'llm' || !call_id) return {};
-    const named = membersOf(payload.model);
-    const [provider, model, version] = [text(named.provider), text(named.model), text(named.version)];
-    const sha256 = hashIfPossible(payload.response);
-    const key = `llm:${call_id}`;
-    const metadata = { event_id: event.id, override_key: key };
-    return {
-      models: onto(models, {
-        call_id,
-        ...(provider && { provider }),
-        ...(model && { model }),
-        ...(version && { version }),
-        ...(sha256 && { material: spellOnce({ id: key, kind: 'llm_provider_response', metadata, sha256 } as const) }),
-      }),
-    };
+  'span.completed': learnModelCall,
+  'vendor.tollbridge.passthrough': (evidence) => {
+    evidence.unmodelled += 1;
   },
-  'vendor.tollbridge.passthrough': ({ unmodelled }) => ({ unmodelled: unmodelled + 1 }),
-  'vendor.tollbridge.recovered': () => ({ interrupted: true }),
+  'vendor.tollbridge.recovered': (evidence) => {
+    evidence.interrupted = true;
+  },
 };
 
 const HANDOFFS = ['accepted', 'rejected', 'failed', 'completed'] as const;
 
-function learnEnd(evidence: Evidence, payload: Members): Partial<Evidence> {
+function learnEnd(evidence: Evidence, payload: Members): void {
   const words = Array.isArray(payload.not_reported) ? payload.not_reported : [];
-  return {
-    not_reported: words.reduce<readonly string[]>((list, word) => withWord(list, text(word)), evidence.not_reported),
-    ...(payload.still_running === true && { still_running: true }),
-  };
+  for (const word of words) evidence.not_reported = withWord(evidence.not_reported, text(word));
+  if (payload.still_running === true) evidence.still_running = true;
 }
 
-function learnDecision(evidence: Evidence, payload: Members): Partial<Evidence> {
+function learnDecision(evidence: Evidence, payload: Members): void {
+  decided(evidence.calls, payload);
   const decision = membersOf(payload.decision);
   const verdict = text(decision.verdict);
-  const tier = AUTONOMY_TIERS.find((word) => word === membersOf(payload.action).tier);
-  return {
-    calls: decided(evidence.calls, payload),
-    policy_versions: withWord(evidence.policy_versions, text(decision.policy_version)),
-    ...(verdict && { decisions: counted(evidence.decisions, verdict) }),
-    ...(tier && { first_tier: evidence.first_tier ?? tier, last_tier: tier }),
-  };
+  const said = membersOf(payload.action).tier;
+  const tier = AUTONOMY_TIERS.find((word) => word === said);
+  evidence.policy_versions = withWord(evidence.policy_versions, text(decision.policy_version));
+  if (verdict) evidence.decisions = counted(evidence.decisions, verdict);
+  if (!tier) return;
+  evidence.first_tier ??= tier;
+  evidence.last_tier = tier;
 }
 
-function learnSideEffect(evidence: Evidence, payload: Members): Partial<Evidence> {
+function learnModelCall(evidence: Evidence, payload: Members, event: CoreEvent): void {
+  const span = membersOf(payload.span);
+  const call_id = text(span.call_id) ?? text(span.id);
+  if (span.kind !== 'llm' || !call_id) return;
+  const named = membersOf(payload.model);
+  const [provider, model, version] = [text(named.provider), text(named.model), text(named.version)];
+  const sha256 = hashIfPossible(payload.response);
+  const key = `llm:${call_id}`;
+  const metadata = { event_id: event.id, override_key: key };
+  evidence.models = onto(evidence.models, {
+    call_id,
+    ...(provider && { provider }),
+    ...(model && { model }),
+    ...(version && { version }),
+    ...(sha256 && { material: spellOnce({ id: key, kind: 'llm_provider_response', metadata, sha256 } as const) }),
+  });
+}
+
+function learnSideEffect(evidence: Evidence, payload: Members): void {
   const word = text(payload.evidence) ?? 'observed';
-  const effects = counted(evidence.effects, word);
   if (payload.type === 'fs_write') {
     const path = text(payload.path);
     const operation = WRITES.find((each) => each === payload.operation);
-    if (!path || !operation) return {};
+    if (!path || !operation) return;
     const after = payload.after_sha256 === null ? null : sha256(payload.after_sha256);
     const before = payload.before_sha256 === null ? null : sha256(payload.before_sha256);
     const write: FileWrite = {
@@ -129,10 +119,12 @@ function learnSideEffect(evidence: Evidence, payload: Members): Partial<Evidence
       operation,
       path,
     };
-    return { effects, fs_writes: onto(evidence.fs_writes, spellOnce(write)) };
+    evidence.effects = counted(evidence.effects, word);
+    evidence.fs_writes = onto(evidence.fs_writes, spellOnce(write));
+    return;
   }
   const destination = text(payload.destination);
-  if (payload.type !== 'network' || !destination) return {};
+  if (payload.type !== 'network' || !destination) return;
   const bytes_sent = count(payload.bytes_sent);
   const tool_call_id = text(payload.tool_call_id);
   const egress: NetworkEgress = {
@@ -141,7 +133,8 @@ function learnSideEffect(evidence: Evidence, payload: Members): Partial<Evidence
     metadata: { ...textsOf(payload.metadata), evidence: word, ...(tool_call_id && { tool_call_id }) },
     purpose: text(payload.purpose) ?? 'not said',
   };
-  return { effects, network: onto(evidence.network, spellOnce(egress)) };
+  evidence.effects = counted(evidence.effects, word);
+  evidence.network = onto(evidence.network, spellOnce(egress));
 }
 
 /** Only texts: whatever else someone reports may have no canonical form. */
@@ -155,11 +148,11 @@ function textsOf(value: unknown): Record<string, string> {
 
 const WRITES = ['create', 'modify', 'delete', 'rename'] as const;
 
-function learnUsage({ usage }: Evidence, payload: Members): Partial<Evidence> {
+function learnUsage(evidence: Evidence, payload: Members): void {
   const provider = text(payload.provider) ?? 'unknown';
   const model = text(payload.model);
   const key = JSON.stringify([provider, model]);
-  const before = usage.get(key);
+  const before = evidence.usage.get(key);
   const usd_micros = sum(before?.usd_micros, count(payload.usd_micros));
   const input_tokens = sum(before?.input_tokens, count(payload.input_tokens));
   const output_tokens = sum(before?.output_tokens, count(payload.output_tokens));
@@ -170,14 +163,14 @@ function learnUsage({ usage }: Evidence, payload: Members): Partial<Evidence> {
     ...(input_tokens !== undefined && { input_tokens }),
     ...(output_tokens !== undefined && { output_tokens }),
   };
-  return { usage: withEntry(usage, key, after) };
+  evidence.usage = withEntry(evidence.usage, key, after);
 }
 
-function learnArtifact({ artifacts }: Evidence, payload: Members): Partial<Evidence> {
+function learnArtifact(evidence: Evidence, payload: Members): void {
   const artifact = membersOf(payload.artifact);
   const id = text(artifact.id);
   // What was merely too long to stand in an event is no result of the work.
-  if (!id || membersOf(artifact.metadata).spilled === true) return {};
+  if (!id || membersOf(artifact.metadata).spilled === true) return;
   const hash = sha256(artifact.sha256);
   const ref: ArtifactRef = {
     artifact_id: id,
@@ -185,7 +178,7 @@ function learnArtifact({ artifacts }: Evidence, payload: Members): Partial<Evide
     ...(hash && { sha256: hash }),
     uri: text(artifact.uri) ?? `artifact://${id}`,
   };
-  return { artifacts: withEntry(artifacts, id, spellOnce(ref)) };
+  evidence.artifacts = withEntry(evidence.artifacts, id, spellOnce(ref));
 }
 
 function counted(counts: Readonly<Record<string, number>>, word: string): Readonly<Record<string, number>> {

@@ -24,9 +24,7 @@ function complete(evidence: Evidence, models: readonly ModelCall[], calls: reado
   return (
     models.length > 0 &&
     models.every(({ material }) => material !== undefined) &&
-    calls.every(
-      ({ call }) => call.evidence === 'held' && (call.denied || call.status !== undefined) && !call.unhashable,
-    ) &&
+    calls.every(({ exact }) => exact) &&
     evidence.redactions === undefined &&
     evidence.unmodelled === 0 &&
     !evidence.interrupted

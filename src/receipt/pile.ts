@@ -1,4 +1,4 @@
-/** A list that only grows, where adding shares everything before it: folding a long task stays linear and pure. */
+/** A list that only grows, where adding shares everything before it: learning stays cheap, and a copy of all of it costs nothing. */
 export interface Pile<T> {
   readonly top: T;
   readonly below: Pile<T> | undefined;
@@ -13,11 +13,6 @@ export function listed<T>(pile: Pile<T> | undefined): T[] {
   const list: T[] = [];
   for (let at = pile; at; at = at.below) list.push(at.top);
   return list.reverse();
-}
-
-export function find<T>(pile: Pile<T> | undefined, test: (item: T) => boolean): T | undefined {
-  for (let at = pile; at; at = at.below) if (test(at.top)) return at.top;
-  return undefined;
 }
 
 /** A map with one entry put or, without a value, taken out. Meant for the few that are open at once. */

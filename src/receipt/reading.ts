@@ -4,7 +4,6 @@
  */
 import { hashOf } from './canonical-json.ts';
 
-const LONE_SURROGATE = /\p{Surrogate}/gu;
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
 const HASH = /^(?:sha256:)?([0-9a-f]{64})$/i;
 
@@ -18,7 +17,7 @@ export function membersOf(value: unknown): Members {
 /** Text that says something and can be signed: half a surrogate pair has no canonical form and is replaced. */
 export function text(value: unknown): string | undefined {
   if (typeof value !== 'string' || value === '') return undefined;
-  return value.replace(LONE_SURROGATE, '\ufffd');
+  return wellFormed(value);
 }
 
 export function count(value: unknown): number | undefined {
@@ -53,14 +52,18 @@ export function hashIfPossible(value: unknown): string | undefined {
 
 /** Any JSON with its text made signable and its unsignable numbers written as text. */
 export function signable(value: unknown): unknown {
-  if (typeof value === 'string') return value.replace(LONE_SURROGATE, '\ufffd');
+  if (typeof value === 'string') return wellFormed(value);
   if (typeof value === 'number') return Number.isSafeInteger(value) || hashIfPossible(value) ? value : String(value);
   if (Array.isArray(value)) return value.map((each) => signable(each) ?? null);
   if (typeof value !== 'object' || value === null)
     return typeof value === 'boolean' ? value : value === null ? null : undefined;
   const entries = Object.entries(value).flatMap(([key, member]): [string, unknown][] => {
     const kept = signable(member);
-    return kept === undefined ? [] : [[key.replace(LONE_SURROGATE, '\ufffd'), kept]];
+    return kept === undefined ? [] : [[wellFormed(key), kept]];
   });
   return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+function wellFormed(value: string): string {
+  return (value as string & { toWellFormed(): string }).toWellFormed();
 }

@@ -1,190 +1,231 @@
 /** What the log says about each tool call, from request to end. Later facts never erase earlier ones that disagree. */
 import type { CoreEvent } from '../model/events.ts';
 import type { ReplayMaterial } from '../model/receipt.ts';
-import { callMaterial, doing, type ToldCall, toldCall } from './call-telling.ts';
+import { callMaterial, doing, type ToldCall, toldCall, wasSpent } from './call-telling.ts';
 import { spellOnce } from './canonical-json.ts';
-import { find, listed, onto, type Pile } from './pile.ts';
+import { listed, onto, type Pile } from './pile.ts';
 import { hashIfPossible, type Members, membersOf, text } from './reading.ts';
-import { entriesOf, entry, NO_ENTRIES, type Register, withEntryIn } from './register.ts';
 
+/** One call that has no answer yet. Belongs to the account it stands in, which writes down in it what it learns. */
 export interface CallEvidence {
   /** Place among the task's calls, by first mention. */
   readonly order: number;
   readonly call_id: string;
-  readonly tool: string;
-  readonly server?: string;
-  readonly effect?: string;
+  tool: string;
+  server: string | undefined;
+  effect: string | undefined;
   /** `observed` is the least one can claim, so it is what silence means. */
-  readonly evidence: string;
+  evidence: string;
   /** Hash of the input as it was asked for. */
-  readonly requested_hash?: string;
+  requested_hash: string | undefined;
   /** Hash of the input that ran, when a rule or the agent changed it after it was asked for. */
-  readonly executed_hash?: string;
-  readonly output_hash?: string;
-  readonly verdict?: string;
-  readonly would_be?: string;
-  readonly rule_id?: string;
-  readonly engine?: string;
-  readonly policy_version?: string;
-  readonly ask_id?: string;
-  readonly denied?: boolean;
+  executed_hash: string | undefined;
+  output_hash: string | undefined;
+  verdict: string | undefined;
+  would_be: string | undefined;
+  rule_id: string | undefined;
+  engine: string | undefined;
+  policy_version: string | undefined;
+  ask_id: string | undefined;
+  denied: boolean | undefined;
   /** The approval was spent on it: from then on it may have happened. */
-  readonly begun?: boolean;
+  begun: boolean;
   /** What it was doing when it was stopped before it could answer. */
-  readonly stopped_while?: string;
-  readonly status?: 'succeeded' | 'failed' | 'canceled';
+  stopped_while: string | undefined;
+  status: 'succeeded' | 'failed' | 'canceled' | undefined;
   /** Machine word for why it was refused or failed. */
-  readonly code?: string;
+  code: string | undefined;
   /** The event that recorded the answer. */
-  readonly output_event_id?: string;
+  output_event_id: string | undefined;
   /** A value was logged that has no canonical form, so no hash of it can be given. */
-  readonly unhashable?: boolean;
+  unhashable: boolean;
 }
 
 /** Calls with an answer are settled and never looked at again; denied ones stay open, for an agent may run them anyway. */
 export interface Calls {
-  readonly count: number;
-  readonly open: Register<CallEvidence>;
-  readonly settled: Pile<SettledCall> | undefined;
+  count: number;
+  readonly open: Map<string, CallEvidence>;
+  settled: Pile<SettledCall> | undefined;
+  /** Ids of those. */
+  readonly over: Set<string>;
 }
-/** Told and spelled as soon as it is over, so that ending a task with many calls costs little. */
+/** Told and spelled as soon as it is over, so that ending a task with many calls costs little; of the rest only what counts is kept. */
 export interface SettledCall {
-  readonly call: CallEvidence;
+  readonly order: number;
+  readonly evidence: string;
+  /** It ran, or may have. */
+  readonly spent: boolean;
+  /** It ran through us, is over, and all of it can be hashed: a replay can answer as it did. */
+  readonly exact: boolean;
   readonly told: ToldCall;
   readonly material: ReplayMaterial | undefined;
 }
 
-export const NO_CALLS: Calls = { count: 0, open: NO_ENTRIES, settled: undefined };
+export function createCalls(): Calls {
+  return { count: 0, open: new Map(), settled: undefined, over: new Set() };
+}
+
+/** The same calls, to learn more about without the first ones learning it. */
+export function copyOfCalls({ count, open, settled, over }: Calls): Calls {
+  const copy: Calls = { count, open: new Map(), settled, over: new Set(over) };
+  for (const [id, call] of open) copy.open.set(id, { ...call });
+  return copy;
+}
 
 const ACTS = new Set(['tool', 'fs.read', 'fs.write', 'terminal', 'handoff', 'memory.write']);
 
 /** `tool.requested` */
-export function requested(calls: Calls, payload: Members): Calls {
+export function requested(calls: Calls, payload: Members): void {
   const id = text(payload.tool_call_id);
-  if (!id) return calls;
-  return update(calls, id, text(payload.name) ?? text(payload.kind), {
-    ...origin(payload),
-    ...asked(entry(calls.open, id), payload.input),
-  });
+  if (!id) return;
+  const call = callOf(calls, id, text(payload.name) ?? text(payload.kind));
+  learnOrigin(call, payload);
+  learnAsked(call, payload.input);
 }
 
 /** `vendor.tollbridge.decided`, when it is about something an agent does to the world. */
-export function decided(calls: Calls, payload: Members): Calls {
+export function decided(calls: Calls, payload: Members): void {
   const action = membersOf(payload.action);
   const decision = membersOf(payload.decision);
   const id = text(action.tool_call_id);
-  const known = id === undefined ? undefined : entry(calls.open, id);
-  if (!id || !(known || ACTS.has(String(action.kind)))) return calls;
-  return update(calls, id, text(action.tool) ?? text(action.kind), {
-    ...origin(action),
-    ...asked(known, action.arguments),
-    ...(decision.verdict === 'modify' && rewritten(decision.arguments)),
-    ...given({
-      verdict: text(decision.verdict),
-      would_be: text(decision.would_be),
-      rule_id: text(decision.rule_id),
-      engine: text(decision.engine),
-      policy_version: text(decision.policy_version),
-      code: text(decision.code),
-    }),
-  });
+  if (!id || !(calls.open.has(id) || ACTS.has(String(action.kind)))) return;
+  const call = callOf(calls, id, text(action.tool) ?? text(action.kind));
+  learnOrigin(call, action);
+  learnAsked(call, action.arguments);
+  if (decision.verdict === 'modify') learnRewritten(call, decision.arguments);
+  call.verdict = text(decision.verdict) ?? call.verdict;
+  call.would_be = text(decision.would_be) ?? call.would_be;
+  call.rule_id = text(decision.rule_id) ?? call.rule_id;
+  call.engine = text(decision.engine) ?? call.engine;
+  call.policy_version = text(decision.policy_version) ?? call.policy_version;
+  call.code = text(decision.code) ?? call.code;
 }
 
 /** `tool.approved`, `tool.denied` */
-export function ruled(calls: Calls, payload: Members, denied: boolean): Calls {
+export function ruled(calls: Calls, payload: Members, denied: boolean): void {
   const id = text(payload.tool_call_id);
-  if (!id) return calls;
-  return update(calls, id, text(payload.name), {
-    ...rewritten(payload.input),
-    ...given({ ask_id: text(payload.ask_id), rule_id: text(payload.rule_id), code: text(payload.code) }),
-    denied,
-  });
+  if (!id) return;
+  const call = callOf(calls, id, text(payload.name));
+  learnRewritten(call, payload.input);
+  call.ask_id = text(payload.ask_id) ?? call.ask_id;
+  call.rule_id = text(payload.rule_id) ?? call.rule_id;
+  call.code = text(payload.code) ?? call.code;
+  call.denied = denied;
 }
 
 /** `vendor.tollbridge.ask_used` */
-export function begun(calls: Calls, payload: Members): Calls {
+export function begun(calls: Calls, payload: Members): void {
   const ask = text(payload.ask_id);
-  for (const call of entriesOf(calls.open)) {
-    if (ask && call.ask_id === ask) return update(calls, call.call_id, undefined, { begun: true });
+  if (!ask) return;
+  for (const call of calls.open.values()) {
+    if (call.ask_id !== ask) continue;
+    call.begun = true;
+    return;
   }
-  return calls;
 }
 
 /** `tool.completed`, `tool.failed` */
-export function ended(calls: Calls, payload: Members, event: CoreEvent): Calls {
+export function ended(calls: Calls, payload: Members, event: CoreEvent): void {
   const id = text(payload.tool_call_id);
-  if (!id) return calls;
+  if (!id) return;
+  const known = calls.open.get(id);
   // The first answer stands; a second one for the same call is noise.
-  if (!entry(calls.open, id) && find(calls.settled, ({ call }) => call.call_id === id)) return calls;
-  const output_hash = hashIfPossible(payload.output);
-  const known = entry(calls.open, id);
+  if (!known && calls.over.has(id)) return;
+  const call = callOf(calls, id, text(payload.name));
   const stopped = payload.code === 'canceled' || payload.code === 'outcome_unknown';
-  const next = update(calls, id, text(payload.name), {
-    status: endedAs(known, payload, event.event),
-    ...given({
-      stopped_while: stopped && known ? doing(known) : undefined,
-      output_hash,
-      code: text(payload.code),
-      output_event_id: output_hash && text(event.id),
-      unhashable: payload.output !== undefined && output_hash === undefined ? true : undefined,
-    }),
-  });
-  const over = settle(entry(next.open, id) as CallEvidence);
-  return { ...next, open: withEntryIn(next.open, id, undefined), settled: onto(next.settled, over) };
+  if (stopped && known) call.stopped_while = doing(known);
+  call.output_hash = hashIfPossible(payload.output);
+  if (call.output_hash) call.output_event_id = text(event.id);
+  else if (payload.output !== undefined) call.unhashable = true;
+  call.status = endedAs(call, payload, event.event);
+  call.code = text(payload.code) ?? call.code;
+  calls.open.delete(id);
+  calls.over.add(id);
+  calls.settled = onto(calls.settled, settle(call));
 }
 
 function settle(call: CallEvidence): SettledCall {
   const material = callMaterial(call);
-  return { call, told: spellOnce(toldCall(call)), material: material && spellOnce(material) };
+  return accounted(call, spellOnce(toldCall(call)), material && spellOnce(material));
+}
+
+function accounted(call: CallEvidence, told: ToldCall, material: ReplayMaterial | undefined): SettledCall {
+  const over = call.denied === true || call.status !== undefined;
+  const exact = call.evidence === 'held' && over && !call.unhashable;
+  return { order: call.order, evidence: call.evidence, spent: wasSpent(call), exact, told, material };
 }
 
 /** All calls, in the order they were first mentioned. One without an answer is told as it stands now. */
 export function callsInOrder(calls: Calls): readonly SettledCall[] {
   const all = listed(calls.settled);
-  for (const call of entriesOf(calls.open)) all.push({ call, told: toldCall(call), material: undefined });
-  return all.sort((a, b) => a.call.order - b.call.order);
+  for (const call of calls.open.values()) all.push(accounted(call, toldCall(call), undefined));
+  return all.sort((a, b) => a.order - b.order);
 }
 
-function endedAs(call: CallEvidence | undefined, payload: Members, kind: string): NonNullable<CallEvidence['status']> {
+function endedAs(call: CallEvidence, payload: Members, kind: string): NonNullable<CallEvidence['status']> {
   if (payload.code === 'canceled') return 'canceled';
   if (kind === 'tool.completed' && payload.status !== 'error') return 'succeeded';
-  return call?.denied ? 'canceled' : 'failed';
+  return call.denied ? 'canceled' : 'failed';
 }
 
-function update(calls: Calls, id: string, tool: string | undefined, change: Partial<CallEvidence>): Calls {
-  const known = entry(calls.open, id);
-  const base = known ?? { order: calls.count, call_id: id, tool: tool ?? 'unknown', evidence: 'observed' };
-  const named = base.tool === 'unknown' && tool ? { tool } : {};
+function callOf(calls: Calls, id: string, tool: string | undefined): CallEvidence {
+  const known = calls.open.get(id);
+  if (known) {
+    if (known.tool === 'unknown' && tool) known.tool = tool;
+    return known;
+  }
+  const call = firstMention(calls.count, id, tool ?? 'unknown');
+  calls.count += 1;
+  calls.open.set(id, call);
+  return call;
+}
+
+/** Every member is there from the start, so that all calls are alike to the engine and learning adds none. */
+function firstMention(order: number, call_id: string, tool: string): CallEvidence {
   return {
-    count: known ? calls.count : calls.count + 1,
-    open: withEntryIn(calls.open, id, { ...base, ...named, ...change, order: base.order, call_id: id }),
-    settled: calls.settled,
+    order,
+    call_id,
+    tool,
+    server: undefined,
+    effect: undefined,
+    evidence: 'observed',
+    requested_hash: undefined,
+    executed_hash: undefined,
+    output_hash: undefined,
+    verdict: undefined,
+    would_be: undefined,
+    rule_id: undefined,
+    engine: undefined,
+    policy_version: undefined,
+    ask_id: undefined,
+    denied: undefined,
+    begun: false,
+    stopped_while: undefined,
+    status: undefined,
+    code: undefined,
+    output_event_id: undefined,
+    unhashable: false,
   };
 }
 
-function origin(source: Members): Partial<CallEvidence> {
-  return given({ server: text(source.server), effect: text(source.effect), evidence: text(source.evidence) });
+function learnOrigin(call: CallEvidence, source: Members): void {
+  call.server = text(source.server) ?? call.server;
+  call.effect = text(source.effect) ?? call.effect;
+  call.evidence = text(source.evidence) ?? call.evidence;
 }
 
 /** What was decided about is what was asked for; an input that changes after the decision is what ran. */
-function asked(known: CallEvidence | undefined, input: unknown): Partial<CallEvidence> {
-  if (input === undefined) return {};
+function learnAsked(call: CallEvidence, input: unknown): void {
+  if (input === undefined) return;
   const hash = hashIfPossible(input);
-  if (!hash) return { unhashable: true };
-  if (known?.requested_hash === undefined || known.verdict === undefined) return { requested_hash: hash };
-  if (hash === known.requested_hash || known.executed_hash) return {};
-  return { executed_hash: hash };
+  if (!hash) call.unhashable = true;
+  else if (call.requested_hash === undefined || call.verdict === undefined) call.requested_hash = hash;
+  else if (hash !== call.requested_hash) call.executed_hash ??= hash;
 }
 
-function rewritten(input: unknown): Partial<CallEvidence> {
-  if (input === undefined) return {};
-  const executed_hash = hashIfPossible(input);
-  return executed_hash ? { executed_hash } : { unhashable: true };
-}
-
-type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
-function given<T extends object>(members: T): Given<T> {
-  const kept: Record<string, unknown> = {};
-  for (const [key, member] of Object.entries(members)) if (member !== undefined) kept[key] = member;
-  return kept as Given<T>;
+function learnRewritten(call: CallEvidence, input: unknown): void {
+  if (input === undefined) return;
+  const hash = hashIfPossible(input);
+  if (hash) call.executed_hash = hash;
+  else call.unhashable = true;
 }

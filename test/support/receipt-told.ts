@@ -5,7 +5,7 @@ import { Receipt } from '../../src/model/receipt.ts';
 import type { JsonObject } from '../../src/model/schema.ts';
 import { validator } from '../../src/model/validate.ts';
 import { buildReceipt, type UnsealedReceipt } from '../../src/receipt/build.ts';
-import { createEvidence, foldEvidence } from '../../src/receipt/evidence.ts';
+import { createEvidence, learn } from '../../src/receipt/evidence.ts';
 import { sealReceipt } from '../../src/receipt/seal.ts';
 
 export const fits = validator(Receipt);
@@ -36,10 +36,9 @@ function event(n: number, kind: string, payload: JsonObject, more: Partial<CoreE
 }
 
 export function told(events: readonly [kind: string, payload: JsonObject, more?: Partial<CoreEvent>][]) {
-  return events.reduce(
-    (known, [kind, payload, more], n) => foldEvidence(known, event(n + 1, kind, payload, more)),
-    createEvidence(),
-  );
+  const known = createEvidence();
+  for (const [n, [kind, payload, more]] of events.entries()) learn(known, event(n + 1, kind, payload, more));
+  return known;
 }
 
 export const receiptOf = (...events: [string, JsonObject, Partial<CoreEvent>?][]) =>
