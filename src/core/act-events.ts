@@ -31,10 +31,10 @@ export function requestedEvent(task: Task, action: Action, input: JsonObject, ex
     ...(action.definition && { definition: action.definition }),
   };
   return {
-    ...inTask(task),
     event: 'tool.requested',
     actor: action.actor.id,
     payload: payload as unknown as JsonObject,
+    ...inTask(task),
     ...(ext && { ext }),
   };
 }
@@ -57,7 +57,7 @@ function rulingEvent(event: string, task: Task, action: Action, decision: Decisi
     ...(decision.rule_id && { rule_id: decision.rule_id }),
     ...(input && { input }),
   };
-  return { ...inTask(task), event, payload: payload as unknown as JsonObject };
+  return { event, payload: payload as unknown as JsonObject, ...inTask(task) };
 }
 
 export function questionOf(action: Action): string {

@@ -97,18 +97,8 @@ const LONGEST_MS = 100 * 365 * 24 * 3600 * 1000;
 
 /** The decision as it stands in the log: enough to ask the same question of another policy later. */
 export function decidedEvent(action: Action, decision: Decision): EventDraft {
-  const { actor, persona, workspace_id, session_id, task_id, tier, arguments: args } = action;
-  const payload: DecidedPayload = {
-    action: {
-      ...asItIs(action),
-      actor: recordedActor(actor),
-      ...(persona && { persona_id: persona.id }),
-      ...(tier && { tier }),
-      // The arguments stand in tool.requested of the same call; written twice they would double the log.
-      ...(action.tool_call_id ? {} : { arguments: args }),
-    } as DecidedPayload['action'],
-    decision,
-  };
+  const { actor, workspace_id, session_id, task_id } = action;
+  const payload: DecidedPayload = { action: recorded(action), decision };
   return {
     event: 'vendor.tollbridge.decided',
     resource: task_id ? { object: 'task', id: task_id } : { object: 'session', id: session_id ?? workspace_id },
@@ -124,14 +114,19 @@ function recordedActor({ id, kind, tenant_id, door }: Actor): DecidedPayload['ac
   return { id, kind, ...(tenant_id && { tenant_id }), ...(door && { door }) };
 }
 
-/** Members that are recorded as they are. The others stand elsewhere in the event, in another form, or not at all. */
-function asItIs(action: Action): Partial<Action> {
+/** Members as they are, but for those that stand elsewhere in the event, in another form, or not at all. */
+function recorded(action: Action): DecidedPayload['action'] {
   const kept: Record<string, unknown> = {};
   for (const name in action) {
     const value = action[name as keyof Action];
     if (value !== undefined && !RECORDED_OTHERWISE.has(name)) kept[name] = value;
   }
-  return kept;
+  kept.actor = recordedActor(action.actor);
+  if (action.persona) kept.persona_id = action.persona.id;
+  if (action.tier) kept.tier = action.tier;
+  // The arguments stand in tool.requested of the same call; written twice they would double the log.
+  if (!action.tool_call_id) kept.arguments = action.arguments;
+  return kept as unknown as DecidedPayload['action'];
 }
 const RECORDED_OTHERWISE: ReadonlySet<string> = new Set([
   'actor',

@@ -11,22 +11,30 @@ export interface PolicyData {
 export type ReadPolicyData = (about: Pick<Task, 'workspace_id' | 'persona_id' | 'quota_id'>) => Promise<PolicyData>;
 
 export function createPolicyData(store: Pick<Store, 'get'>, defaultTier: AutonomyTier): ReadPolicyData {
-  return async (about) => {
-    const [persona, workspace] = await Promise.all([
-      about.persona_id ? store.get<Persona & Row>('persona', about.persona_id) : undefined,
-      store.get<Workspace & Row>('workspace', about.workspace_id),
-    ]);
-    const quotaIds = [persona?.quota_id, workspace?.quota_id, about.quota_id].filter((id) => typeof id === 'string');
-    const found = await Promise.all([...new Set(quotaIds)].map((id) => store.get<Quota & Row>('quota', id)));
+  async function quotasNamed(ids: ReadonlySet<string>): Promise<readonly (Quota | undefined)[]> {
+    return await Promise.all([...ids].map((id) => store.get<Quota & Row>('quota', id)));
+  }
+
+  return async ({ persona_id, workspace_id, quota_id }) => {
+    const [workspace, persona] = persona_id
+      ? await Promise.all([
+          store.get<Workspace & Row>('workspace', workspace_id),
+          store.get<Persona & Row>('persona', persona_id),
+        ])
+      : [await store.get<Workspace & Row>('workspace', workspace_id)];
+    const named = [persona?.quota_id, workspace?.quota_id, quota_id].filter((id) => typeof id === 'string');
+    // Most work is paid by nobody in particular, and then there is nothing to wait for.
+    const found = named.length === 0 ? NONE : await quotasNamed(new Set(named));
     // Withdrawn while its work goes on: nobody can say any more how far it may go, so it asks.
-    const gone = !workspace || (about.persona_id && !persona) || found.includes(undefined);
+    const gone = !workspace || (persona_id && !persona) || found.includes(undefined);
     return {
-      ...(persona && { persona }),
       tier: gone ? 'suggest' : tierOf(persona, defaultTier),
-      quotas: found.filter((quota) => quota !== undefined),
+      quotas: found === NONE ? NONE : found.filter((quota) => quota !== undefined),
+      ...(persona && { persona }),
     };
   };
 }
+const NONE: readonly Quota[] = [];
 
 /** No persona means rules alone; a tier nobody has heard of means ask. */
 export function tierOf(persona: Pick<Persona, 'autonomy_tier'> | undefined, otherwise: AutonomyTier): AutonomyTier {

@@ -191,7 +191,7 @@ export function createRulings(deps: RulingDeps): Rulings {
 
   /** Arguments as the log and people may see them. */
   async function showable(task: Task, args: JsonObject, rewrittenTo: JsonObject | undefined): Promise<Shown> {
-    const place = { ...placeOf(task), now: clock.now() };
+    const place = { now: clock.now(), ...placeOf(task) };
     const asked = await log.fit(args, place);
     const changed = rewrittenTo && (await log.fit(rewrittenTo, place));
     return {
