@@ -43,6 +43,14 @@ describe('values it was told about', () => {
     });
   });
 
+  test('also in texts already seen to be harmless', () => {
+    const redactor = createRedactor();
+    const said = { text: 'open c4nary-value' };
+    expect(redactor.redact(said).value).toBe(said);
+    redactor.learn('c4nary-value');
+    expect(redactor.redact(said).value).toEqual({ text: 'open [redacted: known secret]' });
+  });
+
   test('a value too short to be told from ordinary text is not learned', () => {
     const redactor = createRedactor();
     redactor.learn('hello');

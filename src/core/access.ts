@@ -59,8 +59,9 @@ const READ_SCOPES: ReadonlyMap<string, string> = new Map([
 
 /** `sessions:read` is met by itself, by `sessions:*`, by the older `resources:*` family for declared things, or by `*`. */
 function holds(actor: Actor, scope: string): boolean {
+  if (actor.scopes.includes('*') || actor.scopes.includes(scope)) return true;
   const [family] = scope.split(':');
-  return actor.scopes.includes('*') || actor.scopes.includes(scope) || actor.scopes.includes(`${family}:*`);
+  return actor.scopes.includes(`${family}:*`);
 }
 
 export function requireScope(actor: Actor, scope: string): void {
@@ -87,7 +88,8 @@ function plural(object: string): string {
 export interface Access {
   /** The row if this actor may see it; otherwise the same `not_found` as if it were not there. */
   see<T extends Row>(actor: Actor, object: string, id: string): Promise<T>;
-  visible(actor: Actor, row: Row): Promise<boolean>;
+  /** An answer at once where nothing has to be looked up. */
+  visible(actor: Actor, row: Row): boolean | Promise<boolean>;
   /** What the house declares for everyone is not one tenant's to change. */
   owns(actor: Actor, row: Row): boolean;
   /** An artifact whose content this actor may read: what is for receipts only takes their scope too. */
@@ -110,7 +112,7 @@ export function createAccess(store: Pick<Store, 'get'>): Access {
     return workspace !== undefined && (workspace.tenant_id ?? null) === (actor.tenant_id ?? null);
   }
 
-  async function visible(actor: Actor, row: Row): Promise<boolean> {
+  function visible(actor: Actor, row: Row): boolean | Promise<boolean> {
     if (isPrivate(row.object)) return false;
     if (actor.kind === 'system') return true;
     if (row.object === 'workspace') return workspaceVisible(actor, row.id);
@@ -127,8 +129,9 @@ export function createAccess(store: Pick<Store, 'get'>): Access {
 
   async function see<T extends Row>(actor: Actor, object: string, id: string): Promise<T> {
     const row = await store.get<T>(object, id);
-    if (!row || !(await visible(actor, row))) throw absent(object, id);
-    return row;
+    const seen = row !== undefined && visible(actor, row);
+    if (seen === false || !(await seen)) throw absent(object, id);
+    return row as T;
   }
 
   async function seeContent(actor: Actor, artifactId: string): Promise<Artifact & Row> {

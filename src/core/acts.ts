@@ -141,9 +141,12 @@ export function createActs(deps: ActsDeps): Acts {
     const claim = proposed.tool_call_id && !options.claimed ? claimOf(task, proposed) : undefined;
     const action = await completed(task, held, options.actor);
     const known = { ...(claim && { claim }), ...(found && { mounted: true }) };
-    const ruling = await rulings.rule(task, action, options, known).catch((cause) => {
+    let ruling: Ruling | 'taken';
+    try {
+      ruling = await rulings.rule(task, action, options, known);
+    } catch (cause) {
       throw claim && isReuse(cause) ? reused(callId) : cause;
-    });
+    }
     if (ruling === 'taken') return await recorded(task, callId, options.signal);
     if (ruling.kind !== 'go') {
       const reason = ruling.kind === 'no' ? ruling.reason : `waiting for an answer to ${ruling.ask_id}`;

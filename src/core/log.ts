@@ -26,8 +26,8 @@ export interface LogDeps {
 
 export interface Log {
   commit(unit: Unit): Promise<Committed>;
-  /** The value as it may stand in an event, and the artifacts that hold what does not fit. */
-  fit(value: Json, place: Place): Promise<Fitted<Json>>;
+  /** The value as it may stand in an event, and the artifacts that hold what does not fit. At once where it fits. */
+  fit(value: Json, place: Place): Fitted<Json> | Promise<Fitted<Json>>;
   /** The same member by member, longest first: what an event is about still stands in it. */
   fitMembers(payload: JsonObject, place: Place): Promise<Fitted<JsonObject>>;
   fitMessage(message: Message, place: Place): Promise<Fitted<Message>>;
@@ -92,9 +92,12 @@ export function createLog({ store, redactor, ids, inlineLimit }: LogDeps): Log {
     };
   }
 
-  async function fit(value: Json, place: Place): Promise<Fitted<Json>> {
+  function fit(value: Json, place: Place): Fitted<Json> | Promise<Fitted<Json>> {
     // What stays inline is cleaned by the commit, which also marks what it took out.
-    if (fitsIn(value, inlineLimit)) return { value, artifacts: [] };
+    return fitsIn(value, inlineLimit) ? { value, artifacts: [] } : apart(value, place);
+  }
+
+  async function apart(value: Json, place: Place): Promise<Fitted<Json>> {
     const artifact = await keep(value, 'internal', place);
     return { value: reference(artifact), artifacts: [artifact] };
   }
@@ -143,8 +146,9 @@ export function createLog({ store, redactor, ids, inlineLimit }: LogDeps): Log {
   };
 }
 
-/** Whether its JSON is no longer than that. A text that is too long by itself need not be spelled to know. */
+/** Whether its JSON is no longer than that. Most values are so short that nobody has to spell them to know. */
 function fitsIn(value: Json, limit: number): boolean {
+  if (isShort(value, limit)) return true;
   if (typeof value === 'string') return value.length <= limit && JSON.stringify(value).length <= limit;
   if (typeof value === 'object' && value !== null) {
     const members: readonly unknown[] = Object.values(value);
@@ -153,18 +157,32 @@ function fitsIn(value: Json, limit: number): boolean {
   return (JSON.stringify(value)?.length ?? 0) <= limit;
 }
 
-/** A few words, such as stream by: short however they are spelled. */
-function isShort(payload: JsonObject, limit: number): boolean {
-  let most = 0;
-  for (const name in payload) {
-    const value = payload[name];
-    if (typeof value !== 'string') return false;
-    most += name.length + LONGEST_SPELLING * value.length + 2;
+/** Short however it is spelled. */
+function isShort(value: Json, limit: number): boolean {
+  return roomAfter(value, limit, SHALLOW) >= 0;
+}
+
+/** What is left of the room when the value is spelled at its longest; less than nothing when that cannot be told at a glance. */
+function roomAfter(value: unknown, room: number, levels: number): number {
+  if (typeof value === 'string') return room - LONGEST_SPELLING * value.length - 2;
+  if (typeof value !== 'object' || value === null) return room - LONGEST_SCALAR;
+  if (levels === 0 || 'toJSON' in value) return -1;
+  let left = room - 2;
+  if (Array.isArray(value)) {
+    for (let at = 0; at < value.length && left >= 0; at += 1) left = roomAfter(value[at], left - 1, levels - 1);
+    return left;
   }
-  return most <= limit;
+  for (const name in value) {
+    left = roomAfter((value as JsonObject)[name], left - LONGEST_SPELLING * name.length - 4, levels - 1);
+    if (left < 0) return left;
+  }
+  return left;
 }
 /** Of one letter, in JSON: `\u0000`. */
 const LONGEST_SPELLING = 6;
+/** A number, `false` or `null`. */
+const LONGEST_SCALAR = 25;
+const SHALLOW = 20;
 
 function reference(artifact: Artifact): JsonObject {
   return {

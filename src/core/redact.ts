@@ -32,6 +32,9 @@ const SHORTEST = 6;
 const LONGEST_ERROR = 500;
 /** Names whose verdict is remembered: payloads repeat a few dozen, an attacker may send millions. */
 const KEPT_NAMES = 4_096;
+/** Texts last found innocent: the same words, names and hashes stand in one event after the other. One for each slot. */
+const KEPT_TEXTS = 1_024;
+const LONGEST_KEPT = 128;
 /** Members of a `{ name, value }` pair that name what `value` holds: headers, variables, overrides. */
 const NAMERS = ['name', 'key', 'kind'] as const;
 const NONE: readonly RedactionMark[] = [];
@@ -43,9 +46,19 @@ export function createRedactor({ keys = [], patterns = [] }: RedactorOptions = {
   const known = createKnownSecrets();
   const extra = patterns.map((pattern) => new RegExp(pattern.source, `${pattern.flags.replace(/[gy]/g, '')}g`));
   const verdicts = new Map<string, NameVerdict>();
+  const innocent: (string | undefined)[] = new Array(KEPT_TEXTS).fill(undefined);
   let left = MOST_VALUES;
 
-  const suspicious = (text: string): boolean =>
+  function suspicious(text: string): boolean {
+    if (text.length > LONGEST_KEPT) return looksSuspicious(text);
+    const slot = slotOf(text);
+    if (innocent[slot] === text) return false;
+    if (looksSuspicious(text)) return true;
+    innocent[slot] = text;
+    return false;
+  }
+
+  const looksSuspicious = (text: string): boolean =>
     SUSPICIOUS.test(text) || known.test(text) || (extra.length > 0 && extra.some(matches(text)));
 
   function verdict(name: string): NameVerdict {
@@ -130,9 +143,17 @@ export function createRedactor({ keys = [], patterns = [] }: RedactorOptions = {
     // Looked at twice: a secret may span lines, and may be whole only once what is invisible in it has gone.
     errorText: (thrown) => text(oneLine(text(describe(thrown)))).slice(0, LONGEST_ERROR),
     learn(secret) {
-      if (known.learn(secret)) verdicts.clear();
+      if (!known.learn(secret)) return;
+      verdicts.clear();
+      innocent.fill(undefined);
     },
   };
+}
+
+function slotOf(text: string): number {
+  const { length } = text;
+  const ends = text.charCodeAt(0) * 31 + text.charCodeAt(length - 1);
+  return ((ends * 31 + text.charCodeAt(length >> 1)) * 31 + length) & (KEPT_TEXTS - 1);
 }
 
 function matches(text: string): (pattern: RegExp) => boolean {

@@ -83,10 +83,12 @@ export function createTools(backends: readonly ToolBackend[], hash: (value: Json
       let silent: Fault | undefined;
       for (const backend of backends) {
         if (server && backend.name !== server) continue;
-        const skills = await backend.list(sessionId).catch((cause) => {
+        let skills = NONE;
+        try {
+          skills = await backend.list(sessionId);
+        } catch (cause) {
           silent = new Fault('upstream_unavailable', `${backend.name} does not say which tools it has`, { cause });
-          return [];
-        });
+        }
         const skill = named(skills, tool);
         if (skill) found.push({ backend, skill });
       }

@@ -13,9 +13,10 @@ import { changedPaths, mergePatch, overlap } from './merge-patch.ts';
 /** The name decisions made by rules carry. */
 export const CEDAR = 'cedar';
 
+/** A decision of its own each time: whoever asked may add to it. */
 export function settle(action: Action, outcomeOf: (action: Action) => Outcome, mayRewrite = true): Decision {
   const { matched, failed } = outcomeOf(action);
-  const winner = matched.toSorted((a, b) => rank(a.verdict) - rank(b.verdict))[0];
+  const winner = strictest(matched);
   if (failed[0] && winner?.verdict !== 'block') {
     const { rule, why } = failed[0];
     const reason = `rule ${rule.id} could not be evaluated, which counts as no: ${why}`;
@@ -33,6 +34,13 @@ export function settle(action: Action, outcomeOf: (action: Action) => Outcome, m
     case 'modify':
       return rewrite(action, winner, matched, decision, mayRewrite ? outcomeOf : undefined);
   }
+}
+
+/** The first among equals. */
+function strictest(matched: readonly Rule[]): Rule | undefined {
+  let winner: Rule | undefined;
+  for (const rule of matched) if (!winner || rank(rule.verdict) < rank(winner.verdict)) winner = rule;
+  return winner;
 }
 
 function byDefault(action: Action): Decision {

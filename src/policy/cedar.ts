@@ -24,6 +24,8 @@ const SLICES = 1_024;
 const ANYONE = { type: 'System', id: '-' } as const;
 const ANYTHING = { type: 'Workspace', id: '-' } as const;
 
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+
 export interface CedarEngineDeps {
   readonly policies: CompiledPolicies;
   /** 0 remembers nothing. The answers are the same either way. */
@@ -69,7 +71,9 @@ export function createCedarEngine({ policies, memoEntries = MEMO_ENTRIES, runtim
 
   const judge = (action: Action): Decision => {
     try {
-      return { ...settle(action, outcomeOf), policy_version: version };
+      const decision: Writable<Decision> = settle(action, outcomeOf);
+      decision.policy_version = version;
+      return decision;
     } catch (thrown) {
       const why = thrown instanceof Unjudgeable ? thrown.message : 'evaluation broke down';
       return { ...block(CEDAR, 'policy_error', `the rules could not be evaluated: ${why}`), policy_version: version };

@@ -167,16 +167,22 @@ function clash(name: string): Decision {
 function combine(said: readonly Decision[], asked: Action, current: Action): Decision {
   const winner = strictest(said);
   if (!winner) return block(NAME, 'policy_error', 'no engine is set up to decide, which counts as no');
+  const rewritten = current.arguments !== asked.arguments && REWRITES.includes(winner.verdict);
+  const people = winner.verdict === 'escalate' ? whoToAsk(winner, said) : undefined;
+  const warned = said.some((one) => isWarning(one, winner));
+  if (!rewritten && !people && !warned && winner.arguments === undefined) return winner;
   const { arguments: _own, ...rest } = winner;
-  const rewritten = current.arguments !== asked.arguments && REWRITES.includes(rest.verdict);
-  const people = rest.verdict === 'escalate' ? whoToAsk(winner, said) : undefined;
-  const notes = said.filter((one) => one !== winner && one.code === SOFT_LIMIT).map((one) => one.reason);
+  const notes = said.filter((one) => isWarning(one, winner)).map((one) => one.reason);
   return {
     ...rest,
     ...(rewritten && { arguments: current.arguments }),
     ...(people && { ask: people }),
-    ...(notes.length > 0 && { reason: [rest.reason, ...notes].join('; ') }),
+    ...(warned && { reason: [rest.reason, ...notes].join('; ') }),
   };
+}
+
+function isWarning(one: Decision, winner: Decision): boolean {
+  return one.code === SOFT_LIMIT && one !== winner;
 }
 
 /** Among equals the first to object explains best; among allows, the one with a rule, else the last. */

@@ -62,7 +62,7 @@ export function callMaterial(call: CallEvidence): ReplayMaterial | undefined {
   return {
     id: key,
     kind: call.server ? 'mcp_tool_return' : 'host_fact',
-    metadata: { ...(call.output_event_id && { event_id: call.output_event_id }), override_key: key },
+    metadata: call.output_event_id ? { event_id: call.output_event_id, override_key: key } : { override_key: key },
     sha256: call.output_hash,
   };
 }

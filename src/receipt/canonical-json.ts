@@ -33,7 +33,7 @@ const SPELLED = new WeakMap<object, string>();
 function freeze(value: unknown): void {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return;
   Object.freeze(value);
-  for (const member of Object.values(value)) freeze(member);
+  for (const name in value) freeze((value as Record<string, unknown>)[name]);
 }
 
 function written(write: () => string): string {
