@@ -4,6 +4,7 @@
  */
 import { CODES } from '../../mappings/mcp.ts';
 import { type Actor, Fault, type JsonObject, type Logger } from '../../src/index.ts';
+import { UnderWay } from '../../src/wire/under-way.ts';
 import { type Caller, personOf } from './caller.ts';
 import type { Desk } from './desk.ts';
 import {
@@ -55,7 +56,7 @@ const OVER = new Error('the request is over');
 
 export function createNorthSession({ id, actor, person, desk, standalone, log, home }: NorthOptions): NorthSession {
   const ended = new AbortController();
-  const flights = new Map<Id, AbortController>();
+  const flights = new UnderWay<Id, AbortController>();
   const asked = new Map<Id, { answer(result: JsonObject): void; refuse(cause: Error): void }>();
   let opening: JsonObject = {};
   let revision: string | undefined;
@@ -124,13 +125,13 @@ export function createNorthSession({ id, actor, person, desk, standalone, log, h
       opening = frame.params ?? {};
     }
     const flight = new AbortController();
-    flights.set(frame.id, flight);
+    flights.begin(frame.id, flight);
     try {
       const outcome = await desk.receive(frame, callerOn(out, flight.signal, headers));
       if (frame.method === 'initialize' && 'result' in outcome) revision = String(outcome.result.protocolVersion);
       return flight.signal.aborted && !ended.signal.aborted ? undefined : outcome;
     } finally {
-      flights.delete(frame.id);
+      flights.over(frame.id);
       // What was asked for its sake is nobody's question any more. To tell nobody costs as much as to tell someone.
       if (asked.size > 0) flight.abort(OVER);
     }
@@ -178,7 +179,7 @@ export function createNorthSession({ id, actor, person, desk, standalone, log, h
     },
     end() {
       ended.abort();
-      for (const flight of flights.values()) flight.abort();
+      for (const flight of flights.all()) flight.abort();
       for (const waiting of asked.values()) waiting.refuse(new Fault('client_closed', 'the session is over'));
     },
   };

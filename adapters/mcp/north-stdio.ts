@@ -8,6 +8,7 @@ import { CODES, META, MODERN } from '../../mappings/mcp.ts';
 import { type Actor, asFault, type JsonObject, type Logger } from '../../src/index.ts';
 import { parseJson } from '../../src/wire/body.ts';
 import { lineWriter, readLines } from '../../src/wire/ndjson.ts';
+import { UnderWay } from '../../src/wire/under-way.ts';
 import { type Caller, personOf } from './caller.ts';
 import type { Desk } from './desk.ts';
 import { type Frame, failed, type Id, isObject, isRequest, metaOf, type Request, readFrame } from './frames.ts';
@@ -36,7 +37,7 @@ export async function serveStdio(
   const send = (frame: object) => void write(JSON.stringify(frame));
   const id = randomBytes(18).toString('base64url');
   const session = createNorthSession({ id, actor, ...(person && { person }), desk, standalone: { send }, log, home });
-  const flights = new Map<Id, AbortController>();
+  const flights = new UnderWay<Id, AbortController>();
   const talking = new Set<Promise<void>>();
   const skipped = (why: string) => send({ jsonrpc: '2.0', id: null, ...failed(CODES.parse, why) });
 
@@ -60,7 +61,7 @@ export async function serveStdio(
     const trouble = envelopeTrouble(metaOf(frame.params));
     if (trouble) return send({ jsonrpc: '2.0', id: frame.id, ...trouble });
     const flight = new AbortController();
-    flights.set(frame.id, flight);
+    flights.begin(frame.id, flight);
     try {
       const outcome = await desk.receive(frame, callerOf(frame, AbortSignal.any([flight.signal, session.ended])));
       // Whoever gave it up expects no answer, but for the end of what it listened to.
@@ -68,7 +69,7 @@ export async function serveStdio(
         send({ jsonrpc: '2.0', id: frame.id, ...outcome });
       }
     } finally {
-      flights.delete(frame.id);
+      flights.over(frame.id);
     }
   }
 

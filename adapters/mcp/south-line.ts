@@ -4,6 +4,7 @@
  */
 import { META } from '../../mappings/mcp.ts';
 import { Fault, type JsonObject } from '../../src/index.ts';
+import { UnderWay } from '../../src/wire/under-way.ts';
 import { type Frame, isNotice, isResponse, metaOf, type Notice, notice, type Outcome, type Request } from './frames.ts';
 import type { Unasked, Wire } from './south.ts';
 
@@ -22,7 +23,7 @@ interface Waiting {
 
 /** `write` may fail, and then whoever asked is told so. */
 export function createSouthLine(write: (frame: object) => Promise<unknown>, unasked: Unasked): SouthLine {
-  const waiting = new Map<string, Waiting>();
+  const waiting = new UnderWay<string, Waiting>();
   let ended: Error | undefined;
   const say = async (frame: object) => void (await write(frame));
 
@@ -38,12 +39,12 @@ export function createSouthLine(write: (frame: object) => Promise<unknown>, unas
     },
     over(cause) {
       ended ??= cause;
-      for (const each of [...waiting.values()]) each.fail(cause);
+      for (const each of waiting.all()) each.fail(cause);
     },
     request(id, method, params, { signal, heard }) {
       return new Promise<Outcome>((resolve, reject) => {
         const done = () => {
-          waiting.delete(id);
+          waiting.over(id);
           signal.removeEventListener('abort', giveUp);
         };
         const giveUp = () => {
@@ -64,7 +65,7 @@ export function createSouthLine(write: (frame: object) => Promise<unknown>, unas
             reject(cause);
           },
         };
-        waiting.set(id, mine);
+        waiting.begin(id, mine);
         if (ended) mine.fail(ended);
         else say({ jsonrpc: '2.0', id, method, ...(params && { params }) }).catch((cause) => mine.fail(cause));
       });

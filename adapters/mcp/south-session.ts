@@ -4,6 +4,7 @@
  */
 import { CHANGES, CODES, INPUTS } from '../../mappings/mcp.ts';
 import { Fault, type Json, type JsonObject } from '../../src/index.ts';
+import { UnderWay } from '../../src/wire/under-way.ts';
 import { failed, isNotice, metaOf, type Notice, notice, type Outcome, outcomeOf, type Request } from './frames.ts';
 import type { McpLine, SessionLine } from './line.ts';
 import type { Patience } from './patience.ts';
@@ -38,7 +39,7 @@ export async function openSession(
   patience: Patience,
 ): Promise<UpstreamSession> {
   const opened: Opened = { revision: undefined };
-  const flights = new Map<string, Flight>();
+  const flights = new UnderWay<string, Flight>();
   const changes = new Set<(notice: Notice) => void>();
   /** What the server asked and may take back. */
   const asked = new Map<string, AbortController>();
@@ -73,7 +74,7 @@ export async function openSession(
   }
 
   function unasked(frame: Notice | Request): void {
-    const newest = [...flights.values()].at(-1);
+    const newest = flights.all().at(-1);
     if (!isNotice(frame)) {
       void answer(frame, newest);
       return;
@@ -127,7 +128,7 @@ export async function openSession(
     async call(method, params, line, waiting) {
       const id = nextId();
       const token = withToken(params, id);
-      flights.set(id, { line, patience: waiting });
+      flights.begin(id, { line, patience: waiting });
       const heard = (frame: Notice | Request) => {
         waiting.moved();
         if (!isNotice(frame)) void answer(frame, { line, patience: waiting });
@@ -140,7 +141,7 @@ export async function openSession(
         if (token && 'result' in outcome && metaTask(outcome.result)) lasting.set(id, token.theirs);
         return outcome;
       } finally {
-        flights.delete(id);
+        flights.over(id);
       }
     },
     async notify(frame) {

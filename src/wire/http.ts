@@ -12,6 +12,7 @@ import { createMounting } from './mounting.ts';
 import { crossOrigin, type Edge, edgeTrouble, isLoopback } from './origin.ts';
 import { type Refusal, refusal, refuse, refuseSocket } from './refusal.ts';
 import { HouseRequest, HouseResponse } from './response.ts';
+import { UnderWay } from './under-way.ts';
 
 export interface HttpHostOptions {
   /** Interface to listen on. */
@@ -58,7 +59,7 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
     allowedOrigins: options.allowedOrigins ?? [],
   } satisfies Edge as Edge & { port: number };
   const upgrades: { mine: (path: string) => boolean; handler: UpgradeHandler }[] = [];
-  const open = new Set<HouseResponse>();
+  const open = new UnderWay<string, HouseResponse>();
   const upgraded = new Set<Duplex>();
   let draining = false;
   let url = '';
@@ -118,13 +119,13 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
   }
 
   function closed(this: HouseResponse): void {
-    open.delete(this);
+    open.over(this.req.id);
   }
 
   server.on('request', (request: HouseRequest, response: HouseResponse) => {
     request.id = options.requestId();
     response.last = draining;
-    open.add(response);
+    open.begin(request.id, response);
     response.on('close', closed);
     // A peer that goes away is everyday; without a listener it would be the end of the process.
     request.on('error', unheard);
@@ -169,7 +170,7 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
     server.closeIdleConnections();
     const over = () => open.size === 0 && upgraded.size === 0;
     await until(over, graceMs);
-    for (const response of open) response.headersSent ? response.end() : response.destroy();
+    for (const response of open.all()) response.headersSent ? response.end() : response.destroy();
     for (const socket of upgraded) socket.end();
     server.closeIdleConnections();
     await until(over, Math.min(graceMs, 500));

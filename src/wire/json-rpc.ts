@@ -2,6 +2,8 @@
  * Answers find the question they belong to. What comes under an id nobody asked with is not an answer; when the line is
  * cut everyone who waits hears so at once. Knows no protocol beyond JSON-RPC's ids.
  */
+import { UnderWay } from './under-way.ts';
+
 export interface Pending {
   /** The message that comes back under this id. */
   wait(id: string, signal: AbortSignal): Promise<Readonly<Record<string, unknown>>>;
@@ -18,12 +20,12 @@ interface Waiting {
 }
 
 export function createPending(): Pending {
-  const waiting = new Map<string, Waiting>();
+  const waiting = new UnderWay<string, Waiting>();
   return {
     wait(id, signal) {
       return new Promise((resolve, reject) => {
         const settle = () => {
-          waiting.delete(id);
+          waiting.over(id);
           signal.removeEventListener('abort', late);
         };
         const late = () => {
@@ -32,7 +34,7 @@ export function createPending(): Pending {
         };
         if (signal.aborted) return reject(new Error('no answer in time'));
         signal.addEventListener('abort', late, { once: true });
-        waiting.set(id, {
+        waiting.begin(id, {
           resolve(message) {
             settle();
             resolve(message);
@@ -52,7 +54,7 @@ export function createPending(): Pending {
       return found !== undefined;
     },
     fail(cause) {
-      for (const each of [...waiting.values()]) each.reject(cause);
+      for (const each of waiting.all()) each.reject(cause);
     },
     get size() {
       return waiting.size;

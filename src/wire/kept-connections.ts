@@ -8,6 +8,7 @@
  */
 import type { Dispatcher, Pool } from 'undici';
 import type { StopSignal } from './stop.ts';
+import { UnderWay } from './under-way.ts';
 
 export interface Outgoing {
   readonly method: 'POST' | 'GET' | 'DELETE';
@@ -78,20 +79,21 @@ export function keepConnections(origin: string, limit: number): KeptConnections 
   return {
     async open() {
       const used = await connections();
-      const live = new Set<Exchange>();
+      const live = new UnderWay<number, Exchange>();
       let over = false;
+      let count = 0;
       lines += 1;
       return {
         send: (outgoing, signal) =>
           new Promise((resolve, reject) => {
             if (signal.aborted) return reject(signal.reason);
             if (over) return reject(new Error('the line is cut'));
-            used.dispatch(outgoing, new Exchange({ resolve, reject, signal, limit, live }));
+            used.dispatch(outgoing, new Exchange({ resolve, reject, signal, limit, live, name: ++count }));
           }),
         cut() {
           if (over) return;
           over = true;
-          for (const exchange of live) exchange.giveUp(new Error('the line is cut'));
+          for (const exchange of live.all()) exchange.giveUp(new Error('the line is cut'));
           lines -= 1;
           if (lines > 0) return;
           pool = undefined;
@@ -110,7 +112,8 @@ interface Parties {
   readonly signal: StopSignal;
   readonly limit: number;
   /** Where it is to be found while it is under way. */
-  readonly live: Set<Exchange>;
+  readonly live: UnderWay<number, Exchange>;
+  readonly name: number;
 }
 
 /** One request and its answer, as the dispatcher tells of them. */
@@ -127,11 +130,11 @@ class Exchange implements Dispatcher.DispatchHandler {
   #size = 0;
 
   constructor(parties: Parties) {
-    const { signal, live } = parties;
+    const { signal, live, name } = parties;
     this.#parties = parties;
     this.#aborted = () => this.giveUp(signal.reason);
     signal.addEventListener('abort', this.#aborted, { once: true });
-    live.add(this);
+    live.begin(name, this);
   }
 
   giveUp(reason: unknown): void {
@@ -190,7 +193,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   #settle(): void {
     this.#parties.signal.removeEventListener('abort', this.#aborted);
-    this.#parties.live.delete(this);
+    this.#parties.live.over(this.#parties.name);
   }
 
   #incoming(text: string, stream: IncomingStream | undefined): Incoming {
