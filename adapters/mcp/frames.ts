@@ -65,7 +65,9 @@ export function framesIn(text: string): readonly Frame[] {
   } catch {
     return [];
   }
-  return (Array.isArray(value) ? value : [value]).flatMap((each) => readFrame(each) ?? []);
+  if (Array.isArray(value)) return value.flatMap((each) => readFrame(each) ?? []);
+  const frame = readFrame(value);
+  return frame ? [frame] : [];
 }
 
 function isError(value: unknown): value is WireError & JsonObject {

@@ -21,11 +21,10 @@ interface Waiting {
   fail(cause: Error): void;
 }
 
-/** `write` may fail, and then whoever asked is told so. */
-export function createSouthLine(write: (frame: object) => Promise<unknown>, unasked: Unasked): SouthLine {
+/** `say` may fail, and then whoever asked is told so. */
+export function createSouthLine(say: (frame: object) => Promise<void>, unasked: Unasked): SouthLine {
   const waiting = new UnderWay<string, Waiting>();
   let ended: Error | undefined;
-  const say = async (frame: object) => void (await write(frame));
 
   return {
     take(frame) {

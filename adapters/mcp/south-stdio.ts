@@ -1,7 +1,7 @@
 /** One server as a child of ours, a frame to a line. What it writes that is no frame is skipped, and said to be. */
 import { Fault, type Logger } from '../../src/index.ts';
 import { type Child, startChild } from '../../src/wire/child.ts';
-import { lineWriter, readLines } from '../../src/wire/ndjson.ts';
+import { hearLines, lineWriter } from '../../src/wire/ndjson.ts';
 import { framesIn } from './frames.ts';
 import type { Unasked, Wire } from './south.ts';
 import { createSouthLine } from './south-line.ts';
@@ -21,21 +21,19 @@ export async function openStdio(program: Program, unasked: Unasked, log: Logger)
     ...(cwd !== undefined && { cwd }),
     onStderr: (line) => log.info({ server: command[0], line }, 'a tool server said'),
   });
-  const write = lineWriter(child.stdin);
+  const write = lineWriter(child.stdin, { together: true });
   const exited = () => new Fault('upstream_unavailable', 'the server has exited');
-  const line = createSouthLine((frame) => {
-    if (child.stdin.destroyed) throw exited();
-    return Promise.resolve(write(JSON.stringify(frame)));
-  }, unasked);
+  const line = createSouthLine(
+    (frame) => (child.stdin.destroyed ? Promise.reject(exited()) : write(JSON.stringify(frame))),
+    unasked,
+  );
   const skipped = (why: string) => log.warn({ server: command[0], why }, 'a line of a tool server was skipped');
 
-  const reading = (async () => {
-    for await (const text of readLines(child.stdout, { limit: program.lineLimit, skipped })) {
-      const frames = framesIn(text);
-      for (const frame of frames) line.take(frame);
-      if (frames.length === 0) skipped('it is not a frame');
-    }
-  })()
+  const reading = hearLines(child.stdout, { limit: program.lineLimit, skipped }, (text) => {
+    const frames = framesIn(text);
+    for (const frame of frames) line.take(frame);
+    if (frames.length === 0) skipped('it is not a frame');
+  })
     .catch((cause) => log.warn({ err: cause }, 'a tool server cannot be read any more'))
     .finally(() => line.over(exited()));
 

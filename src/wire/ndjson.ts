@@ -16,7 +16,45 @@ const HEAD_BYTES = 4096;
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /** Lines without their ends; empty ones are left out. Ends with the stream, also when that breaks off. */
-export async function* readLines(stream: Readable, { limit, skipped }: LineOptions): AsyncGenerator<string> {
+export async function* readLines(stream: Readable, options: LineOptions): AsyncGenerator<string> {
+  const cut = createCutter(options);
+  try {
+    for await (const chunk of stream as AsyncIterable<Buffer | string>) yield* cut.take(chunk);
+    yield* cut.rest();
+  } catch (cause) {
+    if (!isBreak(cause)) throw cause;
+  }
+}
+
+/** The same for whoever is done with a line at once: nothing waits between two of them. Settles with the stream. */
+export function hearLines(stream: Readable, options: LineOptions, hear: (line: string) => void): Promise<void> {
+  const cut = createCutter(options);
+  return new Promise((resolve, reject) => {
+    const failed = (cause: unknown) => {
+      stream.off('data', take).destroy();
+      if (isBreak(cause)) resolve();
+      else reject(cause);
+    };
+    const tell = (lines: Iterable<string>) => {
+      try {
+        for (const line of lines) hear(line);
+      } catch (cause) {
+        failed(cause);
+      }
+    };
+    const take = (chunk: Buffer | string) => tell(cut.take(chunk));
+    stream.on('data', take);
+    stream.once('end', () => {
+      tell(cut.rest());
+      resolve();
+    });
+    stream.on('error', failed);
+    stream.once('close', resolve);
+  });
+}
+
+/** Cuts what comes in pieces into lines. */
+function createCutter({ limit, skipped }: LineOptions) {
   let pieces: Buffer[] = [];
   let size = 0;
   let over = false;
@@ -47,8 +85,9 @@ export async function* readLines(stream: Readable, { limit, skipped }: LineOptio
     }
   };
 
-  try {
-    for await (const chunk of stream as AsyncIterable<Buffer | string>) {
+  return {
+    /** The lines that end in this piece, one by one: what is skipped is told in its place. */
+    *take(chunk: Buffer | string): Generator<string> {
       const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
       let from = 0;
       for (let at = bytes.indexOf(NEWLINE); at >= 0; at = bytes.indexOf(NEWLINE, from)) {
@@ -60,12 +99,13 @@ export async function* readLines(stream: Readable, { limit, skipped }: LineOptio
       size += rest.length;
       if (size > limit) giveUp(rest);
       else if (rest.length > 0) pieces.push(rest);
-    }
-    const line = size > 0 ? finish(Buffer.alloc(0)) : undefined;
-    if (line) yield line;
-  } catch (cause) {
-    if (!isBreak(cause)) throw cause;
-  }
+    },
+    /** What came after the last end of a line. */
+    *rest(): Generator<string> {
+      const line = size > 0 ? finish(Buffer.alloc(0)) : undefined;
+      if (line) yield line;
+    },
+  };
 }
 
 function isBreak(cause: unknown): boolean {
@@ -73,9 +113,13 @@ function isBreak(cause: unknown): boolean {
   return code === 'ERR_STREAM_PREMATURE_CLOSE' || code === 'ECONNRESET' || code === 'EPIPE' || code === 'ABORT_ERR';
 }
 
-/** Writes whole lines. What is written to a stream that is gone is lost, which its reader has brought about. */
-export function lineWriter(stream: Writable): (line: string) => Promise<void> {
+/**
+ * Writes whole lines. What is written to a stream that is gone is lost, which its reader has brought about. `together`: the
+ * lines of one moment leave as one piece, where many write at the same time.
+ */
+export function lineWriter(stream: Writable, { together = false } = {}): (line: string) => Promise<void> {
   let room: Promise<void> | undefined;
+  let held = false;
   stream.on('error', () => {});
   const drained = () =>
     new Promise<void>((resolve) => {
@@ -86,10 +130,22 @@ export function lineWriter(stream: Writable): (line: string) => Promise<void> {
       };
       stream.once('drain', done).once('close', done);
     });
+  const letGo = () => {
+    held = false;
+    stream.uncork();
+  };
   return (line) => {
-    if (stream.destroyed || stream.writableEnded) return Promise.resolve();
-    if (stream.write(`${line}\n`)) return Promise.resolve();
+    if (stream.destroyed || stream.writableEnded) return WRITTEN;
+    if (together && !held) {
+      held = true;
+      stream.cork();
+      // After everybody who can write now has written.
+      process.nextTick(letGo);
+    }
+    if (stream.write(`${line}\n`)) return WRITTEN;
     room ??= drained();
     return room;
   };
 }
+
+const WRITTEN = Promise.resolve();
