@@ -215,6 +215,17 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     if (book.heard(tools, params.cursor === undefined && nextCursor === undefined)) watching.changed('tools');
   }
 
+  /** By definition: one that has not changed is the same object, and every call asks. */
+  const attributes = new WeakMap<JsonObject, ReturnType<typeof toAttributes>>();
+
+  function attributesOf(told: JsonObject | undefined): ReturnType<typeof toAttributes> {
+    const known = told && attributes.get(told);
+    if (known) return known;
+    const made = toAttributes(told, settings);
+    if (told) attributes.set(told, made);
+    return made;
+  }
+
   let reading: Promise<void> | undefined;
   /** All pages, through a session that is open anyway where there is one. */
   async function readBook(): Promise<void> {
@@ -253,7 +264,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
       const told = book.tool(tool);
       return told && toEffect(told, tool, settings);
     },
-    attributes: (tool) => toAttributes(book.tool(tool), settings),
+    attributes: (tool) => attributesOf(book.tool(tool)),
     taints: ({ method }) => !settings.trusted && methodRow(method)?.reads === true,
     async call({ tool = '', arguments: args }, signal, given) {
       const caller = isLine(given) ? given : backgroundLine();

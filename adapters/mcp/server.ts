@@ -57,17 +57,17 @@ function openMcpDoor(bridge: Bridge, settings: McpSettings, deps: Deps): Closabl
     const actor = await auth.admit(request, response, path);
     if (!actor) return;
     const older = sse && olderPlace(path);
-    const home = request.headersDistinct[SESSION_HEADER]?.[0];
-    const visitor = { ...visitorAt(older?.at ?? path, actor), home };
+    const visitor = visitorAt(older?.at ?? path, actor, homeOf(request));
     if (older) await sse.handle(request, response, visitor, older);
     else await http.handle(request, response, visitor);
   }
 
-  function visitorAt(path: string, actor: Actor): Visitor {
-    if (path === settings.path) return { actor, endpoint: '', desk: common };
+  function visitorAt(path: string, actor: Actor, home: string | undefined): Visitor {
+    if (path === settings.path) return { actor, endpoint: '', desk: common, home };
     const server = path.slice(settings.path.length + 1);
-    if (!NAME.test(server)) throw new Fault('not_found', 'there is no such server');
-    return { actor, endpoint: server, desk: deskOf(server) };
+    const known = desks.get(server);
+    if (!known && !NAME.test(server)) throw new Fault('not_found', 'there is no such server');
+    return { actor, endpoint: server, desk: known ?? deskOf(server), home };
   }
 
   deps.http.mount('/', (request, response, next) => {
@@ -92,4 +92,9 @@ function openMcpDoor(bridge: Bridge, settings: McpSettings, deps: Deps): Closabl
       await stints.close();
     },
   };
+}
+
+/** The first, where it was sent more than once. Most send none, and to take all headers apart for that shows in every request. */
+function homeOf(request: IncomingMessage): string | undefined {
+  return request.headers[SESSION_HEADER] === undefined ? undefined : request.headersDistinct[SESSION_HEADER]?.[0];
 }
