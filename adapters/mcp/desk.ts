@@ -223,8 +223,8 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
       principal: scopeOf(caller.actor),
       capabilities: caller.capabilities,
       client: caller.client,
-      ...(caller.session && { session: caller.session }),
-      ...(keptIn && { keptIn }),
+      session: caller.session,
+      keptIn,
       notify: running.notify,
       input: running.input,
     };

@@ -29,14 +29,14 @@ export interface McpLine {
   /** The request as it came, for whatever nobody here has a name for. */
   readonly params: JsonObject;
   /** The session of ours its calls are kept in, once there is one. */
-  readonly keptIn?: string;
+  readonly keptIn?: string | undefined;
   /** Whose connections it may share. */
   readonly principal: string;
   /** What this caller can be asked, and nothing it did not say. */
   readonly capabilities: JsonObject;
   readonly client: JsonObject;
   /** Callers of the legacy era come in sessions, and each has an upstream session of its own. */
-  readonly session?: SessionLine;
+  readonly session?: SessionLine | undefined;
   /** Copies of arguments in headers, for servers that want them. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Something that belongs to this request. */

@@ -17,6 +17,13 @@ export interface ModernPeer {
   message(frame: Notice): void;
 }
 
+/** What a server is told of a client, and of what it was made. */
+interface Envelope {
+  readonly client: JsonObject;
+  readonly level: string | undefined;
+  readonly envelope: JsonObject;
+}
+
 /** `wire` is opened anew when the last one is gone, and no promise when it is open; `level` is what a session of the legacy era wants to hear. */
 export function createModernPeer(
   wire: () => Wire | Promise<Wire>,
@@ -26,6 +33,17 @@ export function createModernPeer(
   /** Calls under way whose callers want to hear messages: a server may send them for no other. */
   const listening = new Map<string, McpLine>();
 
+  /** By what a client said it can be asked, which is one object for as long as its session lasts. */
+  const envelopes = new WeakMap<JsonObject, Envelope>();
+
+  function kept(line: McpLine, wanted: string | undefined): JsonObject {
+    const known = envelopes.get(line.capabilities);
+    if (known && known.client === line.client && known.level === wanted) return known.envelope;
+    const envelope = envelopeFor(line, wanted);
+    envelopes.set(line.capabilities, { client: line.client, level: wanted, envelope });
+    return envelope;
+  }
+
   return {
     message(frame) {
       const lines = [...listening.values()];
@@ -34,7 +52,7 @@ export function createModernPeer(
       if (newest && lines.every(({ principal }) => principal === newest.principal)) newest.notify(frame);
     },
     async call(method, params, line, patience) {
-      const envelope = line.era === 'modern' ? { [META.version]: MODERN } : envelopeFor(line, level(line));
+      const envelope = line.era === 'modern' ? { [META.version]: MODERN } : kept(line, level(line));
       let sent: JsonObject = { ...params, _meta: { ...metaOf(params), ...envelope } };
       for (;;) {
         const id = nextId();

@@ -2,6 +2,7 @@
  * A client of the legacy era, from its first word to its last: which requests are under way, what it was asked and has not
  * answered, and where to say what belongs to no request. The same over HTTP and over standard input and output.
  */
+import { getEventListeners } from 'node:events';
 import { CODES } from '../../mappings/mcp.ts';
 import { type Actor, Fault, type JsonObject, type Logger } from '../../src/index.ts';
 import { UnderWay } from '../../src/wire/under-way.ts';
@@ -23,6 +24,7 @@ import {
   RpcError,
 } from './frames.ts';
 import type { Inputs, Inputted, SessionLine } from './line.ts';
+import { cameToTask } from './task-owners.ts';
 
 /** Where things are said. */
 export interface Out {
@@ -54,11 +56,18 @@ export interface NorthOptions {
 /** Made once: a reason is made for every request otherwise, stack and all. */
 const OVER = new Error('the request is over');
 
+/** So many calls of one client at a time find a controller that is there already. */
+const MOST_SPARE = 16;
+
 export function createNorthSession({ id, actor, person, desk, standalone, log, home }: NorthOptions): NorthSession {
   const ended = new AbortController();
   const flights = new UnderWay<Id, AbortController>();
   const asked = new Map<Id, { answer(result: JsonObject): void; refuse(cause: Error): void }>();
-  let opening: JsonObject = {};
+  /** Of calls that are over, and whose signals never fired: to make one costs more than to send a small request. */
+  const spare: AbortController[] = [];
+  /** What the client said of itself when it opened the session. */
+  let capabilities: JsonObject = {};
+  let client: JsonObject = {};
   let revision: string | undefined;
   let count = 0;
 
@@ -100,13 +109,12 @@ export function createNorthSession({ id, actor, person, desk, standalone, log, h
   }
 
   function callerOn(out: Out, signal: AbortSignal, headers?: Caller['headers']): Caller {
-    const { capabilities, clientInfo } = opening;
     return {
       actor,
       person: person ?? personOf(actor),
       era: 'legacy',
-      capabilities: isObject(capabilities) ? capabilities : {},
-      client: isObject(clientInfo) ? clientInfo : {},
+      capabilities,
+      client,
       session: line,
       home,
       headers,
@@ -116,24 +124,36 @@ export function createNorthSession({ id, actor, person, desk, standalone, log, h
     };
   }
 
+  /** One that anybody still listens to is not for another call. */
+  function spared(flight: AbortController): boolean {
+    const { signal } = flight;
+    return spare.length < MOST_SPARE && !signal.aborted && getEventListeners(signal, 'abort').length === 0;
+  }
+
   /** Undefined when the client has taken it back: it expects no answer. */
   async function request(frame: Request, out: Out, headers?: Caller['headers']): Promise<Outcome | undefined> {
     // Two requests of one name cannot be told apart when one of them is canceled or answered.
     if (flights.has(frame.id)) return failed(CODES.invalidRequest, 'a request with this id is under way');
     if (frame.method === 'initialize') {
       if (revision !== undefined) return failed(CODES.invalidRequest, 'the session is open already');
-      opening = frame.params ?? {};
+      const { params = {} } = frame;
+      capabilities = isObject(params.capabilities) ? params.capabilities : {};
+      client = isObject(params.clientInfo) ? params.clientInfo : {};
     }
-    const flight = new AbortController();
+    const flight = spare.pop() ?? new AbortController();
     flights.begin(frame.id, flight);
+    let whole = false;
     try {
       const outcome = await desk.receive(frame, callerOn(out, flight.signal, headers));
+      // What else is asked for may go on after its answer, as a subscription or a task does.
+      whole = frame.method === 'tools/call' && !cameToTask(outcome);
       if (frame.method === 'initialize' && 'result' in outcome) revision = String(outcome.result.protocolVersion);
       return flight.signal.aborted && !ended.signal.aborted ? undefined : outcome;
     } finally {
       flights.over(frame.id);
       // What was asked for its sake is nobody's question any more. To tell nobody costs as much as to tell someone.
       if (asked.size > 0) flight.abort(OVER);
+      else if (whole && spared(flight)) spare.push(flight);
     }
   }
 

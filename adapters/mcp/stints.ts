@@ -128,8 +128,7 @@ export function createStints(
   }
 
   /** What is being done in the session a caller works in. Nothing there, or not theirs to see: undefined. */
-  async function underWay({ actor, home: session_id }: Caller): Promise<Stint | undefined> {
-    if (!session_id) return undefined;
+  async function underWay({ actor }: Caller, session_id: string): Promise<Stint | undefined> {
     const where = { session_id, state: AT_WORK };
     const { data } = await bridge.list<Row>(actor, { object: 'task', where, newestFirst: true, limit: 1 });
     return data[0] && { sessionId: session_id, taskId: data[0].id };
@@ -159,7 +158,7 @@ export function createStints(
     home,
     session: (caller, endpoint) => keep(caller, endpoint).session,
     async within(caller, endpoint, what) {
-      const there = await underWay(caller);
+      const there = caller.home ? await underWay(caller, caller.home) : undefined;
       if (there) {
         try {
           return await what(there);
