@@ -1,14 +1,13 @@
 /** Whoever makes a request, as far as the house needs to know: who it is, what it can be asked, and how. */
-import type { Era } from '../../mappings/mcp.ts';
 import type { Actor, JsonObject } from '../../src/index.ts';
+import type { StopSignal } from '../../src/wire/stop.ts';
 import type { Notice } from './frames.ts';
 import type { Input, SessionLine } from './line.ts';
 
-export interface Caller {
+interface Asker {
   readonly actor: Actor;
   /** The person in front of the client, when the client may speak for one. */
   readonly person: Actor | undefined;
-  readonly era: Era;
   /** The address it came to, where that stands for more than one server. */
   readonly at?: string;
   readonly capabilities: JsonObject;
@@ -18,12 +17,25 @@ export interface Caller {
   readonly home?: string | undefined;
   /** Copies of arguments in headers. Undefined where there are no headers. */
   readonly headers: Readonly<Record<string, string>> | undefined;
-  readonly signal: AbortSignal;
   readonly trace?: string;
   notify(notice: Notice): void;
   /** Only where a server can ask while a request is open; otherwise the answer is to come back with the answers. */
   readonly input?: Input;
 }
+
+/** Its request is what is run, and stops with it. */
+export interface LegacyCaller extends Asker {
+  readonly era: 'legacy';
+  readonly signal: AbortSignal;
+}
+
+/** What it asks for may outlast its request: that it is gone is only listened for. */
+export interface ModernCaller extends Asker {
+  readonly era: 'modern';
+  readonly signal: StopSignal;
+}
+
+export type Caller = LegacyCaller | ModernCaller;
 
 /** Two with the same name in two tenants are two. */
 export function scopeOf({ tenant_id, id }: Actor): string {

@@ -1,6 +1,7 @@
 /** Somebody of the modern era who listens at the common address: lists are its own to tell of, resources and tasks are their servers'. */
 import { CHANGES, META } from '../../mappings/mcp.ts';
 import type { Json, JsonObject } from '../../src/index.ts';
+import type { StopSignal } from '../../src/wire/stop.ts';
 import type { Caller } from './caller.ts';
 import type { CommonLists, ListParts } from './common-lists.ts';
 import { isObject, metaOf, type Notice, notice, type Outcome, type Request } from './frames.ts';
@@ -76,7 +77,7 @@ function gathered(places: readonly Place[], name: (place: Place) => Json): JsonO
   return Object.fromEntries(lists.filter(([, names]) => names!.length > 0));
 }
 
-function gone(signal: AbortSignal): Promise<void> {
+function gone(signal: StopSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve(), { once: true });

@@ -11,7 +11,7 @@ import { exposedUri } from './names.ts';
 
 export interface CommonSessions {
   /** The caller as the desk of this server gets to know it. */
-  at(server: string, caller: Caller): Caller;
+  at<C extends Caller>(server: string, caller: C): C;
   /** Servers this session has been at. */
   visited(session: SessionLine): readonly string[];
 }

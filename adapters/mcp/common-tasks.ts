@@ -51,8 +51,8 @@ export function noticeWithTask(server: string, said: Notice): Notice {
 }
 
 /** The caller, asked about tasks by the names they have here. */
-export function askedWithTask(server: string, caller: Caller): Caller {
-  const { input } = caller;
+export function askedWithTask<C extends Caller>(server: string, caller: C): C {
+  const { input }: Caller = caller;
   if (!input) return caller;
   return {
     ...caller,

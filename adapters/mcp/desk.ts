@@ -14,7 +14,7 @@ import {
   type Row,
 } from '../../src/index.ts';
 import { createApprovals } from './approvals.ts';
-import { type Caller, scopeOf } from './caller.ts';
+import { type Caller, type LegacyCaller, scopeOf } from './caller.ts';
 import type { McpSettings } from './config.ts';
 import { failed, type Id, isObject, type Outcome, outcomeOf, type Request } from './frames.ts';
 import { paramTrouble } from './header-values.ts';
@@ -28,7 +28,7 @@ import { isPlainName, refused, toWireOutcome } from './translate.ts';
 export interface Desk {
   receive(request: Request, caller: Caller): Promise<Outcome>;
   /** Something that wants no answer. */
-  tell(method: string, params: JsonObject, caller: Caller): Promise<void>;
+  tell(method: string, params: JsonObject, caller: LegacyCaller): Promise<void>;
   close(): void;
 }
 
@@ -244,7 +244,7 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
   };
 }
 
-export function runningFor({ signal, notify, input }: Caller): Running {
+export function runningFor({ signal, notify, input }: LegacyCaller): Running {
   const nobody = () => Promise.reject(new Fault('not_implemented', 'this client cannot be asked'));
   return { signal, notify, input: input ?? nobody };
 }

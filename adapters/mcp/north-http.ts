@@ -7,6 +7,7 @@ import { classifyInboundRequest } from '@modelcontextprotocol/server';
 import { CODES, META, MODERN, MODERN_STATUS, methodRow } from '../../mappings/mcp.ts';
 import { asFault, Fault, type JsonObject, type Logger } from '../../src/index.ts';
 import { readJson } from '../../src/wire/body.ts';
+import { timesSent } from '../../src/wire/headers.ts';
 import { traceParentOf } from '../../src/wire/trace-context.ts';
 import { type Caller, personOf } from './caller.ts';
 import { failed, type Id, isId, isObject, isRequest, metaOf, type Request, readFrame } from './frames.ts';
@@ -134,8 +135,8 @@ function claimsModern(request: IncomingMessage, body: unknown): boolean {
 /** Everything that is wrong with a request of the modern era before anyone looks at what it wants. */
 function modernTrouble(request: IncomingMessage, body: unknown): { status: number; text: string } | undefined {
   const header = (name: string) => {
-    const value = request.headersDistinct[name];
-    return value && value.length > 1 ? '\u0000two values' : value?.[0];
+    const value = request.headers[name] as string | undefined;
+    return value !== undefined && timesSent(request, name) > 1 ? '\u0000two values' : value;
   };
   const id = isObject(body) && isId(body.id) ? body.id : null;
   const say = (status: number, code: number, message: string, data?: JsonObject) => ({
@@ -180,11 +181,12 @@ function modernTrouble(request: IncomingMessage, body: unknown): { status: numbe
 }
 
 function paramHeadersOf({ headers }: IncomingMessage): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(headers).flatMap(([name, value]) =>
-      name.startsWith('mcp-param-') && typeof value === 'string' ? [[name, value]] : [],
-    ),
-  );
+  const found: Record<string, string> = {};
+  for (const name in headers) {
+    const value = headers[name];
+    if (name.startsWith('mcp-param-') && typeof value === 'string') found[name] = value;
+  }
+  return found;
 }
 
 /** For whoever mounts this: what a fault outside of any request looks like here. */

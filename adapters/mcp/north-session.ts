@@ -2,11 +2,10 @@
  * A client of the legacy era, from its first word to its last: which requests are under way, what it was asked and has not
  * answered, and where to say what belongs to no request. The same over HTTP and over standard input and output.
  */
-import { getEventListeners } from 'node:events';
 import { CODES } from '../../mappings/mcp.ts';
 import { type Actor, Fault, type JsonObject, type Logger } from '../../src/index.ts';
 import { UnderWay } from '../../src/wire/under-way.ts';
-import { type Caller, personOf } from './caller.ts';
+import { type Caller, type LegacyCaller, personOf } from './caller.ts';
 import type { Desk } from './desk.ts';
 import {
   type Frame,
@@ -24,6 +23,7 @@ import {
   RpcError,
 } from './frames.ts';
 import type { Inputs, Inputted, SessionLine } from './line.ts';
+import { createSpareSignals } from './spare-signals.ts';
 import { cameToTask } from './task-owners.ts';
 
 /** Where things are said. */
@@ -56,15 +56,14 @@ export interface NorthOptions {
 /** Made once: a reason is made for every request otherwise, stack and all. */
 const OVER = new Error('the request is over');
 
-/** So many calls of one client at a time find a controller that is there already. */
+/** So many calls of one client at a time find a signal that is there already. */
 const MOST_SPARE = 16;
 
 export function createNorthSession({ id, actor, person, desk, standalone, log, home }: NorthOptions): NorthSession {
   const ended = new AbortController();
   const flights = new UnderWay<Id, AbortController>();
   const asked = new Map<Id, { answer(result: JsonObject): void; refuse(cause: Error): void }>();
-  /** Of calls that are over, and whose signals never fired: to make one costs more than to send a small request. */
-  const spare: AbortController[] = [];
+  const spare = createSpareSignals(MOST_SPARE);
   /** What the client said of itself when it opened the session. */
   let capabilities: JsonObject = {};
   let client: JsonObject = {};
@@ -108,7 +107,7 @@ export function createNorthSession({ id, actor, person, desk, standalone, log, h
     return { inputResponses: Object.fromEntries(await Promise.all(answers)) };
   }
 
-  function callerOn(out: Out, signal: AbortSignal, headers?: Caller['headers']): Caller {
+  function callerOn(out: Out, signal: AbortSignal, headers?: Caller['headers']): LegacyCaller {
     return {
       actor,
       person: person ?? personOf(actor),
@@ -124,12 +123,6 @@ export function createNorthSession({ id, actor, person, desk, standalone, log, h
     };
   }
 
-  /** One that anybody still listens to is not for another call. */
-  function spared(flight: AbortController): boolean {
-    const { signal } = flight;
-    return spare.length < MOST_SPARE && !signal.aborted && getEventListeners(signal, 'abort').length === 0;
-  }
-
   /** Undefined when the client has taken it back: it expects no answer. */
   async function request(frame: Request, out: Out, headers?: Caller['headers']): Promise<Outcome | undefined> {
     // Two requests of one name cannot be told apart when one of them is canceled or answered.
@@ -140,7 +133,7 @@ export function createNorthSession({ id, actor, person, desk, standalone, log, h
       capabilities = isObject(params.capabilities) ? params.capabilities : {};
       client = isObject(params.clientInfo) ? params.clientInfo : {};
     }
-    const flight = spare.pop() ?? new AbortController();
+    const flight = spare.take();
     flights.begin(frame.id, flight);
     let whole = false;
     try {
@@ -153,7 +146,7 @@ export function createNorthSession({ id, actor, person, desk, standalone, log, h
       flights.over(frame.id);
       // What was asked for its sake is nobody's question any more. To tell nobody costs as much as to tell someone.
       if (asked.size > 0) flight.abort(OVER);
-      else if (whole && spared(flight)) spare.push(flight);
+      else if (whole) spare.giveBack(flight);
     }
   }
 

@@ -6,15 +6,18 @@
 import { randomBytes } from 'node:crypto';
 import { CODES } from '../../mappings/mcp.ts';
 import { canonicalJson, Fault, type JsonObject } from '../../src/index.ts';
+import type { StopSignal } from '../../src/wire/stop.ts';
 import { failed, isObject, metaOf, type Notice, type Outcome } from './frames.ts';
 import type { Input, Inputs, Inputted } from './line.ts';
+import { createSpareSignals } from './spare-signals.ts';
+import { cameToTask } from './task-owners.ts';
 
 export interface Asking {
   /** Who asks, and for what: a request that comes back has to be the same. */
   readonly who: string;
   readonly method: string;
   readonly params: JsonObject;
-  readonly signal: AbortSignal;
+  readonly signal: StopSignal;
   notify(notice: Notice): void;
 }
 
@@ -57,12 +60,15 @@ const OURS = 'tollbridge.';
 /** Questions that are asked together arrive together. */
 const GATHER_MS = 5;
 const MOST_UNHEARD = 100;
+/** So many calls at a time find a signal that is there already. */
+const MOST_SPARE = 64;
 
 export function createParking(parkMs: number): Parking {
   const parked = new Map<string, Call>();
+  const spare = createSpareSignals(MOST_SPARE);
 
   function begin(asking: Asking, run: (running: Running) => Promise<Outcome>): Call {
-    const stop = new AbortController();
+    const stop = spare.take();
     const call: Call = {
       who: asking.who,
       began: { method: asking.method, params: asking.params },
@@ -146,7 +152,13 @@ export function createParking(parkMs: number): Parking {
   }
 
   return {
-    start: (asking, run) => next(begin(asking, run), asking),
+    async start(asking, run) {
+      const call = begin(asking, run);
+      const outcome = await next(call, asking);
+      // What else is asked for may go on after its answer, as a subscription or a task does.
+      if (call.outcome && asking.method === 'tools/call' && !cameToTask(outcome)) spare.giveBack(call.stop);
+      return outcome;
+    },
     resume(asking) {
       const { requestState: state, inputResponses } = asking.params;
       if (typeof state !== 'string' || !state.startsWith(OURS)) return undefined;

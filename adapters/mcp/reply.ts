@@ -4,20 +4,21 @@
  */
 import type { ServerResponse } from 'node:http';
 import { openSse, type SseStream, sseFrame } from '../../src/wire/sse.ts';
+import { Stop, type StopSignal } from '../../src/wire/stop.ts';
 import { answerTo, type Frame, type Id, type Outcome } from './frames.ts';
 
 export interface Reply {
   send(frame: Frame): void;
   finish(id: Id, outcome: Outcome, status: number): void;
   /** Fires when whoever asked is gone. */
-  readonly gone: AbortSignal;
+  readonly gone: StopSignal;
 }
 
 /** Longer than nearly every answer, and shorter than anyone's patience with silence. */
 export const SILENCE_MS = 1000;
 
 export function createReply(response: ServerResponse): Reply {
-  const gone = new AbortController();
+  const gone = new Stop();
   let stream: SseStream | undefined;
   let over = false;
   const timer = setTimeout(streaming, SILENCE_MS).unref();
@@ -38,7 +39,7 @@ export function createReply(response: ServerResponse): Reply {
   });
 
   return {
-    gone: gone.signal,
+    gone,
     send(frame) {
       if (!over && !response.destroyed) streaming().write(sseFrame({ event: 'message', data: JSON.stringify(frame) }));
     },
