@@ -13,6 +13,8 @@ interface Asker {
   readonly capabilities: JsonObject;
   readonly client: JsonObject;
   readonly session?: SessionLine;
+  /** The address it came to, which stands for more than one server, has told it that calls can be tasks. */
+  readonly tasks?: boolean;
   /** A session of ours it says it works in: while something is done there, its calls are part of that. */
   readonly home?: string | undefined;
   /** Copies of arguments in headers. Undefined where there are no headers. */

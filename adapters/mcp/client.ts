@@ -50,7 +50,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     () => `m${++count}`,
   );
   const legacy = createLegacyPeers(openWire, { ...CLIENT_INFO }, POOL_IDLE_MS);
-  const legacyTasks = createLegacyTasks({ peer: modern, level: (line) => view.level(line), clock: deps.clock });
+  const legacyTasks = createLegacyTasks({ peer: modern, level: (line) => view.level(line), offered: view.tasks });
   const tasks = createTaskEras(legacy, (tool) => taskSupport(book.tool(tool)));
   legacy.onChange(noted);
   const watching = createWatching(listenForChanges);
@@ -137,9 +137,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
 
   function callModern(method: string, params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome> {
     const older = line.era === 'legacy' && method === 'tools/call';
-    return older
-      ? legacyTasks.call(params, line, patience, view.tasks(line))
-      : modern.call(method, params, line, patience);
+    return older ? legacyTasks.call(params, line, patience) : modern.call(method, params, line, patience);
   }
 
   async function talkEither(method: string, params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome> {
@@ -286,7 +284,9 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     async pass({ method, params }, signal, given) {
       const line = isLine(given) ? given : backgroundLine();
       try {
-        return (await exchange(method, isObject(params) ? params : {}, line, signal)) as unknown as JsonObject;
+        const asked = isObject(params) ? params : {};
+        const ours = await line.tasks?.answer(method, asked);
+        return (ours ?? (await exchange(method, asked, line, signal))) as unknown as JsonObject;
       } catch (thrown) {
         return outcomeOf(thrown) as unknown as JsonObject;
       }

@@ -23,6 +23,7 @@ import { createOwnChanges } from './own-changes.ts';
 import { createParking, type Running } from './parked.ts';
 import type { Stints } from './stints.ts';
 import { cameToTask, createTaskOwners } from './task-owners.ts';
+import { createTaskRecords } from './task-records.ts';
 import { isPlainName, refused, toWireOutcome } from './translate.ts';
 
 export interface Desk {
@@ -36,13 +37,14 @@ export interface DeskParts {
   readonly bridge: Bridge;
   readonly stints: Stints;
   readonly settings: Pick<McpSettings, 'parkMs'>;
-  readonly deps: Pick<Deps, 'ids' | 'log'>;
+  readonly deps: Pick<Deps, 'ids' | 'log' | 'clock'>;
 }
 
 export function createDesk(server: string, { bridge, stints, settings, deps }: DeskParts): Desk {
   const parking = createParking(settings.parkMs);
   const approvals = createApprovals(bridge, deps);
   const owners = createTaskOwners(server, bridge);
+  const records = createTaskRecords(server, { bridge, clock: deps.clock, made: owners.made, hasSchema });
   const changes = createOwnChanges({ bridge, log: deps.log, names });
 
   async function receive(request: Request, caller: Caller): Promise<Outcome> {
@@ -70,11 +72,15 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
     const asked = await owners.about(method, params, caller);
     // What is read is read by a session, which may have to be told from one that has read nothing.
     const keptIn = methodRow(method)?.reads && { keptIn: await stints.session(caller, server) };
-    const line = { ...lineFor(request, caller, running), ...keptIn };
+    const tasks = method.startsWith('tasks/') && { tasks: records.line(caller) };
+    const line = { ...lineFor(request, caller, running), ...keptIn, ...tasks };
     if (method === 'subscriptions/listen') return await listen(request.id, asked.params, caller, line, running.signal);
     const outcome = asked.heard(await pass(method, asked.params, caller, line, running.signal));
-    if (method === 'tasks/list') return await owners.listed(outcome, caller);
-    if (method === 'initialize') changes.opened(outcome, caller);
+    if (method === 'tasks/list') return await records.listed(await owners.listed(outcome, caller), caller);
+    if (method === 'initialize') {
+      changes.opened(outcome, caller);
+      records.opened(outcome, caller);
+    }
     return method === 'tools/list' ? await offered(outcome, caller) : outcome;
   }
 
@@ -127,6 +133,8 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
     if (!isObject(args)) return failed(CODES.invalidParams, 'the arguments must be an object');
     const trouble = caller.era === 'modern' && caller.headers && (await headerTrouble(name, args, caller));
     if (trouble) return failed(CODES.headerMismatch, `Header mismatch: ${trouble}`);
+    // Who waits for a task has no use for a result: what never began is an error to them.
+    const unable = records.wants(request.params ?? {}, caller) ? outcomeOf : inability;
     try {
       return await attempt(request, name, args, caller, running);
     } catch (thrown) {
@@ -150,12 +158,15 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
     running: Running,
   ): Promise<Outcome> {
     return stints.within(caller, server, async ({ taskId, sessionId }) => {
-      const line = lineFor(request, caller, running, sessionId);
+      const plain = lineFor(request, caller, running, sessionId);
+      const asked = records.asked(plain.params, caller);
+      const line = asked ? { ...plain, tasks: asked.line } : plain;
+      const call = asked && { tool_call_id: asked.callId };
       let question: string | undefined;
       const { act } = await bridge.submit({
         kind: 'tool.call',
         actor: caller.actor,
-        body: { task_id: taskId, action: { kind: 'tool', tool, server, arguments: args } },
+        body: { task_id: taskId, action: { kind: 'tool', tool, server, arguments: args, ...call } },
         ...(caller.trace && { trace_id: caller.trace }),
         line,
         signal: running.signal,
@@ -167,15 +178,17 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
       if (!act) throw new Fault('internal', 'a call came back without a word');
       if (act.kind !== 'refused') {
         const outcome = toWireOutcome(act, false);
+        if (asked) return await asked.came(outcome, !isObject(act.result.output), taskId);
         if (cameToTask(outcome)) await owners.made(outcome, caller, taskId);
         return outcome;
       }
       const structured = !(await hasSchema(tool, caller));
       const late = question !== undefined && act.decision.code === 'approval_timed_out';
-      return toWireOutcome(
+      const refusal = toWireOutcome(
         late ? { ...act, reason: `${act.reason}; ${await approvers(question as string, caller)}` } : act,
         structured,
       );
+      return asked ? await asked.came(refusal, true, taskId) : refusal;
     });
   }
 
@@ -187,7 +200,7 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
   }
 
   /** A result has to fit its tool's schema; what we say of our own goes without, where there is one. */
-  async function hasSchema(tool: string, { actor }: Caller): Promise<boolean> {
+  async function hasSchema(tool: string, { actor }: Pick<Caller, 'actor'>): Promise<boolean> {
     const skill = await bridge.tool(actor, tool, server).catch(() => undefined);
     return skill !== undefined && skill.output_schema !== null;
   }
@@ -256,7 +269,7 @@ function complete(outcome: Outcome): Outcome {
 }
 
 /** Our own inability, where a model can read it; what is the caller's mistake stays an error. */
-function unable(fault: Fault): Outcome {
+function inability(fault: Fault): Outcome {
   const asError = fault.kind === 'internal' || fault.kind === 'invalid_request' || fault.kind === 'client_closed';
   return asError ? outcomeOf(fault) : refused(fault.message, { code: fault.kind });
 }

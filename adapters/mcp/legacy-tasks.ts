@@ -3,20 +3,19 @@
  * gets one whatever the server makes of it, fetches its result by a request that waits, and is asked things on that request's
  * stream; here the server decides, results are part of the state, and questions are answered by a request of their own.
  */
-import { randomUUID } from 'node:crypto';
 import { CODES, META, TASKS_EXTENSION } from '../../mappings/mcp.ts';
-import type { Clock, Json, JsonObject } from '../../src/index.ts';
+import type { Json, JsonObject } from '../../src/index.ts';
 import type { StopSignal } from '../../src/wire/stop.ts';
 import { envelopeFor, toLegacyOutcome } from './eras.ts';
 import { failed, isObject, metaOf, type Outcome, type WireError } from './frames.ts';
 import type { Inputs, McpLine } from './line.ts';
 import type { ModernPeer } from './modern-peer.ts';
 import { createPatience, type Patience } from './patience.ts';
-import { related, toLegacyState, unrelated } from './task-words.ts';
+import { createTaskNotices } from './task-notices.ts';
+import { lost, OVER, related, toExtensionState, toLegacyState, unrelated } from './task-words.ts';
 
 export interface LegacyTasks {
-  /** A call; `tasks` when its caller was told that it may be one. */
-  call(params: JsonObject, line: McpLine, patience: Patience, tasks: boolean): Promise<Outcome>;
+  call(params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome>;
   /** Undefined for what has nothing to do with tasks. */
   answer(method: string, params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome | undefined>;
 }
@@ -25,29 +24,18 @@ export interface LegacyTasksParts {
   readonly peer: Pick<ModernPeer, 'call'>;
   /** What the caller's session wants to hear. */
   readonly level: (line: McpLine) => string | undefined;
-  readonly clock: Clock;
+  /** Whether the server makes tasks of calls. */
+  readonly offered: (line: McpLine, patience: Patience) => Promise<boolean>;
 }
 
-/** A task somebody began here. The server keeps no list; what it answered at once is kept as the task it was asked to be. */
-interface Begun {
-  readonly principal: string;
-  readonly whole?: JsonObject;
-  readonly until?: number;
-}
-
-const MOST_BEGUN = 1_000;
-const PAGE = 50;
 const POLL_MS = 1_000;
 const SHORTEST_POLL_MS = 20;
 /** How often a task that was told to stop is looked at before its caller hears that it goes on. */
 const LOOKS_AFTER_CANCEL = 5;
-const KEPT_MS = 10 * 60_000;
-const LONGEST_KEPT_MS = 60 * 60_000;
 const LAST_WORD_MS = 5_000;
-const OVER: readonly unknown[] = ['completed', 'failed', 'cancelled'];
 
-export function createLegacyTasks({ peer, level, clock }: LegacyTasksParts): LegacyTasks {
-  const begun = new Map<string, Begun>();
+export function createLegacyTasks({ peer, level, offered }: LegacyTasksParts): LegacyTasks {
+  const notices = createTaskNotices(ask);
   /** What is being asked for a task's sake, and is nobody's question once the task was told to stop. */
   const asking = new Set<{ readonly taskId: Json; readonly withdrawn: AbortController }>();
 
@@ -60,37 +48,24 @@ export function createLegacyTasks({ peer, level, clock }: LegacyTasksParts): Leg
     return peer.call(method, sent, { ...line, era: 'modern' }, patience);
   }
 
-  function remember(taskId: string, task: Begun): void {
-    const now = Date.parse(clock.now());
-    for (const [id, { until = now }] of begun) if (until < now) begun.delete(id);
-    begun.set(taskId, task);
-    if (begun.size > MOST_BEGUN) begun.delete(begun.keys().next().value as string);
-  }
-
+  /** What the server answers at once stays what it is: whoever asked on the line makes the task of it that its caller is owed. */
   async function begin(params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome> {
+    let begun: string | undefined;
+    line.tasks?.keep(() => begun !== undefined && notices.follow(begun, line));
     const outcome = await ask('tools/call', params, line, patience);
-    if ('error' in outcome) return outcome;
-    const state = taskIn(outcome) ?? keep(outcome.result, params.task as JsonObject, line);
-    if (!begun.has(state.taskId)) remember(state.taskId, { principal: line.principal });
+    const task = taskIn(outcome);
+    if (!task) return toLegacyOutcome(outcome);
+    begun = task.taskId;
     // By 2025-11-25 every task begins as `working`; what it is by now is for whoever looks.
-    return { result: { task: { ...toLegacyState(state), status: 'working' } } };
+    return { result: { task: { ...toLegacyState(task), status: 'working' } } };
   }
 
-  /** The server made no task of it, and its caller is owed one. */
-  function keep(result: JsonObject, { ttl }: JsonObject, { principal }: McpLine): JsonObject & { taskId: string } {
-    const ttlMs = typeof ttl === 'number' && ttl >= 0 ? Math.min(ttl, LONGEST_KEPT_MS) : KEPT_MS;
-    const now = clock.now();
-    const taskId = randomUUID();
-    const times = { createdAt: now, lastUpdatedAt: now, ttlMs, pollIntervalMs: POLL_MS };
-    const whole = { taskId, status: 'completed', ...times, result };
-    remember(taskId, { principal, whole, until: Date.parse(now) + ttlMs });
-    return whole;
-  }
-
+  /** One that should be there and is not has failed: its server has lost it, and nobody knows what it came to. */
   async function look(taskId: Json, line: McpLine, patience: Patience): Promise<Outcome> {
-    const known = begun.get(String(taskId));
-    const kept = known?.whole && Date.parse(clock.now()) <= (known.until ?? 0);
-    return kept ? { result: known.whole as JsonObject } : await ask('tasks/get', { taskId }, line, patience);
+    const outcome = await ask('tasks/get', { taskId }, line, patience);
+    if (!('error' in outcome) || outcome.error.code !== CODES.invalidParams) return outcome;
+    const known = await line.tasks?.known(taskId);
+    return known ? { result: lost(toExtensionState(known)) } : outcome;
   }
 
   /** Waits until it has ended, and on the way asks what it asks. */
@@ -159,23 +134,18 @@ export function createLegacyTasks({ peer, level, clock }: LegacyTasksParts): Leg
     return { result: toLegacyState(outcome.result) };
   }
 
+  /** The server keeps no list: what began is on record here. */
   async function list({ cursor }: JsonObject, line: McpLine, patience: Patience): Promise<Outcome> {
-    const mine = [...begun].flatMap(([id, { principal }]) => (principal === line.principal ? [id] : []));
-    const from = cursor === undefined ? 0 : mine.indexOf(String(cursor)) + 1;
-    if (cursor !== undefined && from === 0) return failed(CODES.invalidParams, 'Invalid cursor');
-    const page = mine.slice(from, from + PAGE);
+    const page = line.tasks ? await line.tasks.begun(cursor) : { ids: [] };
+    if (!page) return failed(CODES.invalidParams, 'Invalid cursor');
+    const { ids, next } = page;
     const tasks = await Promise.all(
-      page.map(async (taskId) => {
+      ids.map(async (taskId) => {
         const outcome = await look(taskId, line, patience);
-        if ('result' in outcome) return [toLegacyState(outcome.result)];
-        // Past its time at the server.
-        if (outcome.error.code === CODES.invalidParams) begun.delete(taskId);
-        return [];
+        return 'result' in outcome ? [toLegacyState(outcome.result)] : [];
       }),
     );
-    const last = page.at(-1);
-    const more = last !== undefined && from + PAGE < mine.length;
-    return { result: { tasks: tasks.flat(), ...(more && { nextCursor: last }) } };
+    return { result: { tasks: tasks.flat(), ...(next !== undefined && { nextCursor: next }) } };
   }
 
   /** A call that can only be a task, by somebody who wants none of it: they get its result, and never hear of the task. */
@@ -198,8 +168,8 @@ export function createLegacyTasks({ peer, level, clock }: LegacyTasksParts): Leg
   }
 
   return {
-    async call(params, line, patience, tasks) {
-      if (tasks && isObject(params.task)) return await begin(params, line, patience);
+    async call(params, line, patience) {
+      if (line.tasks && (await offered(line, patience))) return await begin(params, line, patience);
       const outcome = await peer.call('tools/call', params, line, patience);
       // It was refused before anything was done, so that asking again is no second call.
       return wantsTasks(outcome) ? await wait(params, line, patience) : outcome;

@@ -10,20 +10,24 @@ import { isObject, type Notice, notice, type Outcome } from './frames.ts';
 import type { McpLine, SessionLine } from './line.ts';
 import type { ModernPeer } from './modern-peer.ts';
 import { createPatience, type Patience } from './patience.ts';
+import { knowsTasks } from './task-words.ts';
 
 export interface LegacyView {
   /** Undefined when the server itself is to answer. */
   answer(method: string, params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome | undefined>;
   level(line: McpLine): string | undefined;
-  /** Whether this session was told that calls can be tasks. */
-  tasks(line: McpLine): boolean;
+  /** Whether calls of this session can be tasks here: what it was told when it began, or what the server says to those who never asked. */
+  tasks(line: McpLine, patience: Patience): Promise<boolean>;
+  /** Whether calls can be tasks of the extension, by what the server last said of itself. */
+  offersTasks(line: McpLine, patience: Patience): Promise<boolean>;
   /** The server's answer, with what this era says beside it. */
   shown(method: string, outcome: Outcome, line: McpLine): Outcome;
 }
 
 interface State {
   level: string | undefined;
-  readonly tasks: boolean;
+  /** Undefined where it was told somewhere else. */
+  readonly tasks: boolean | undefined;
   readonly uris: Set<string>;
   readonly wishes: JsonObject;
   listening: AbortController | undefined;
@@ -32,17 +36,32 @@ interface State {
 export function createLegacyView(peer: () => ModernPeer): LegacyView {
   const states = new WeakMap<SessionLine, State>();
 
+  /** What the server said of tasks, and until when it is believed. */
+  let offers: { readonly tasks: boolean; readonly until: number } | undefined;
+
+  async function discover(line: McpLine, patience: Patience): Promise<Outcome> {
+    const meta = { [META.version]: MODERN, [META.capabilities]: {}, [META.client]: line.client };
+    const outcome = await peer().call('server/discover', { _meta: meta }, { ...line, era: 'modern' }, patience);
+    if ('error' in outcome) return outcome;
+    const { capabilities } = outcome.result;
+    offers = { tasks: isObject(capabilities) && knowsTasks(capabilities), until: performance.now() + BELIEVED_MS };
+    return outcome;
+  }
+
+  async function offersTasks(line: McpLine, patience: Patience): Promise<boolean> {
+    if (!offers || performance.now() > offers.until) await discover(line, patience);
+    return offers?.tasks ?? false;
+  }
+
   /** A session that was opened at the common address never said so here. */
   function stateOf(session: SessionLine): State {
-    const state = states.get(session) ?? stateFor({});
+    const state = states.get(session) ?? { ...stateFor({}), tasks: undefined };
     states.set(session, state);
     return state;
   }
 
   async function initialize(params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome> {
-    const meta = { [META.version]: MODERN, [META.capabilities]: {}, [META.client]: line.client };
-    const asking: McpLine = { ...line, era: 'modern' };
-    const outcome = await peer().call('server/discover', { _meta: meta }, asking, patience);
+    const outcome = await discover(line, patience);
     if ('error' in outcome) return outcome;
     const result = toInitializeResult(outcome.result, params.protocolVersion);
     if (line.session) states.set(line.session, stateFor(result));
@@ -71,13 +90,14 @@ export function createLegacyView(peer: () => ModernPeer): LegacyView {
       .finally(() => patience.end());
   }
 
-  const tasks = ({ session }: McpLine) => (session && states.get(session)?.tasks) ?? false;
+  const told = ({ session }: McpLine) => session && states.get(session)?.tasks;
 
   return {
     level: ({ session }) => session && states.get(session)?.level,
-    tasks,
+    tasks: async (line, patience) => told(line) ?? (await offersTasks(line, patience)),
+    offersTasks,
     shown(method, outcome, line) {
-      if (method !== 'tools/list' || 'error' in outcome || !tasks(line)) return outcome;
+      if (method !== 'tools/list' || 'error' in outcome || !told(line)) return outcome;
       const { tools } = outcome.result;
       return Array.isArray(tools) ? { result: { ...outcome.result, tools: tools.map(mayBeTask) } } : outcome;
     },
@@ -109,6 +129,7 @@ export function createLegacyView(peer: () => ModernPeer): LegacyView {
 
 const EMPTY: Outcome = { result: {} };
 const FOREVER = 2 ** 31 - 1;
+const BELIEVED_MS = 10 * 60_000;
 
 /** The server says of no tool in particular that its calls are tasks: whoever asks for one gets one. */
 function mayBeTask(tool: Json): Json {

@@ -3,8 +3,8 @@
  * carries it, the backend speaks on it; neither end holds the other.
  */
 import type { Era } from '../../mappings/mcp.ts';
-import type { JsonObject } from '../../src/index.ts';
-import type { Id, Notice } from './frames.ts';
+import type { Json, JsonObject } from '../../src/index.ts';
+import type { Id, Notice, Outcome } from './frames.ts';
 
 /** Requests to whoever is behind the client, by a key of the asker's own. */
 export type Inputs = Readonly<Record<string, { readonly method: string; readonly params?: JsonObject }>>;
@@ -39,9 +39,26 @@ export interface McpLine {
   readonly session?: SessionLine | undefined;
   /** Copies of arguments in headers, for servers that want them. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** Only with a call that is to be a task, and with requests about tasks. */
+  readonly tasks?: LineTasks;
   /** Something that belongs to this request. */
   notify(notice: Notice): void;
   readonly input: Input;
+}
+
+/** A caller's tasks as far as they are on record here, for servers that do not keep them as their caller knows them. */
+export interface LineTasks {
+  /**
+   * The server has no tasks as this caller knows them: whatever the call comes to, it is on record here as one. `kept` is called
+   * once it is.
+   */
+  keep(kept: () => void): void;
+  /** A request about a task that has come to its end here; undefined when it is the server's to answer. */
+  answer(method: string, params: JsonObject): Promise<Outcome | undefined>;
+  /** Names of those that are at the server, and where the next ones are. Undefined: that is no such place. */
+  begun(cursor: Json | undefined): Promise<{ readonly ids: readonly string[]; readonly next?: string } | undefined>;
+  /** As it was when it began, for as long as it was to be kept. In the words it was told in then. */
+  known(taskId: Json): Promise<JsonObject | undefined>;
 }
 
 export interface SessionLine {

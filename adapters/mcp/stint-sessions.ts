@@ -5,6 +5,7 @@
  */
 import { asFault, type Bridge, type Clock, type Row, type Session, type Task } from '../../src/index.ts';
 import { type Caller, scopeOf } from './caller.ts';
+import { lastCounted } from './counted.ts';
 
 export interface StintSessions {
   /** `at` is the address it came to. */
@@ -24,19 +25,9 @@ export function createStintSessions({ bridge, clock, idleMs, home }: SessionPart
     return (await bridge.submit({ kind: 'session.create', actor: caller.actor, body })).resource.id;
   }
 
-  /** The newest of the sessions this caller had there. They are counted, so that finding it takes few looks. */
-  async function latest(caller: Caller, at: string): Promise<{ count: number; id: string | undefined }> {
-    const find = async (count: number) => (await bridge.bound('mcp', scopeOf(caller.actor), stintId(at, count)))?.id;
-    let [low, high] = [0, 1];
-    let id: string | undefined;
-    for (let hit = await find(high); hit !== undefined; hit = await find(high)) [low, high, id] = [high, high * 2, hit];
-    while (high - low > 1) {
-      const middle = Math.floor((low + high) / 2);
-      const hit = await find(middle);
-      if (hit === undefined) high = middle;
-      else [low, id] = [middle, hit];
-    }
-    return { count: low, id };
+  /** The newest of the sessions this caller had there. */
+  function latest({ actor }: Caller, at: string) {
+    return lastCounted(async (count) => (await bridge.bound('mcp', scopeOf(actor), stintId(at, count)))?.id);
   }
 
   async function goesOn({ actor }: Caller, id: string): Promise<boolean> {
@@ -51,7 +42,7 @@ export function createStintSessions({ bridge, clock, idleMs, home }: SessionPart
     async open(caller, at) {
       if (caller.session) return await begin(caller, at);
       for (;;) {
-        const { count, id } = await latest(caller, at);
+        const { count, found: id } = await latest(caller, at);
         if (id !== undefined && (await goesOn(caller, id))) return id;
         const made = await begin(caller, at);
         const { actor } = caller;

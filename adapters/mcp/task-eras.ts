@@ -10,7 +10,7 @@ import { failed, isObject, type Outcome } from './frames.ts';
 import type { LegacyPeers } from './legacy-peers.ts';
 import type { Inputs, Inputted, McpLine } from './line.ts';
 import { createPatience, type Patience } from './patience.ts';
-import { knowsTasks, toExtensionState, unrelated } from './task-words.ts';
+import { knowsTasks, lost, toExtensionState, unrelated } from './task-words.ts';
 
 export interface TaskEras {
   /** Undefined for what has nothing to do with tasks. */
@@ -60,7 +60,11 @@ export function createTaskEras(peers: Pick<LegacyPeers, 'call'>, support: (tool:
   async function look(params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome> {
     const { taskId } = params;
     const outcome = await peers.call('tasks/get', { taskId: taskId ?? null }, line, patience);
-    if ('error' in outcome) return outcome;
+    if ('error' in outcome) {
+      const known = outcome.error.code === CODES.invalidParams ? await line.tasks?.known(taskId ?? null) : undefined;
+      const { resultType: _, ...state } = known ?? {};
+      return known ? { result: { resultType: 'complete', ...lost(state) } } : outcome;
+    }
     const task = { resultType: 'complete', ...toExtensionState(outcome.result) };
     const { status } = outcome.result;
     if (status === 'completed' || status === 'failed') {

@@ -6,10 +6,11 @@ import { randomUUID } from 'node:crypto';
 import { asFault, type Bridge, type JsonObject } from '../../src/index.ts';
 import { type Caller, scopeOf } from './caller.ts';
 import { isObject, type Outcome } from './frames.ts';
+import { taskIn } from './task-words.ts';
 
 export interface TaskOwners {
   /** Takes down that this call came to a task, if it did. */
-  made(outcome: Outcome, caller: Caller, taskId: string): Promise<void>;
+  made(outcome: Outcome, caller: Caller, ours: string): Promise<void>;
   /**
    * The request as the server may hear it. One about a task that is not the caller's is about one that never was, so that the
    * server itself says, in its own words, that there is none.
@@ -25,11 +26,9 @@ export interface Asked {
 }
 
 export function createTaskOwners(server: string, bridge: Bridge): TaskOwners {
-  const wireId = (taskId: string) => `${server}:task:${taskId}`;
-
-  async function owns({ actor }: Caller, taskId: unknown): Promise<boolean> {
-    if (typeof taskId !== 'string') return false;
-    return (await bridge.bound('mcp', scopeOf(actor), wireId(taskId))) !== undefined;
+  async function owns({ actor }: Caller, id: unknown): Promise<boolean> {
+    if (typeof id !== 'string') return false;
+    return (await bridge.bound('mcp', scopeOf(actor), boundName(server, id))) !== undefined;
   }
 
   /** Somebody else's tasks are nothing to listen for, and so are not among what is granted. */
@@ -44,11 +43,11 @@ export function createTaskOwners(server: string, bridge: Bridge): TaskOwners {
   }
 
   return {
-    async made(outcome, { actor }, taskId) {
-      const theirs = 'result' in outcome ? taskIn(outcome.result) : undefined;
-      if (theirs === undefined) return;
-      const to = { object: 'task', id: taskId };
-      const body = { protocol: 'mcp', scope: scopeOf(actor), wire_id: wireId(theirs), to };
+    async made(outcome, { actor }, ours) {
+      const theirs = 'result' in outcome ? taskIn(outcome.result)?.taskId : undefined;
+      if (typeof theirs !== 'string') return;
+      const to = { object: 'task', id: ours };
+      const body = { protocol: 'mcp', scope: scopeOf(actor), wire_id: boundName(server, theirs), to };
       await bridge.submit({ kind: 'binding.set', actor, body }).catch((cause) => {
         // A server that gives one name twice to one caller: it is that caller's all the same.
         if (asFault(cause).kind !== 'conflict') throw cause;
@@ -80,8 +79,7 @@ export function cameToTask(outcome: Outcome): boolean {
   return 'result' in outcome && taskIn(outcome.result) !== undefined;
 }
 
-/** By either design: inside the result, or the result itself. */
-function taskIn(result: JsonObject): string | undefined {
-  const id = result.resultType === 'task' ? result.taskId : isObject(result.task) ? result.task.taskId : undefined;
-  return typeof id === 'string' ? id : undefined;
+/** What a server's task is bound under, for whoever it is. */
+export function boundName(server: string, theirs: string): string {
+  return `${server}:task:${theirs}`;
 }

@@ -1,7 +1,10 @@
 /** A task in the words of both its designs: 2025-11-25, and the extension to 2026-07-28. Pure. */
-import { META, TASKS_EXTENSION } from '../../mappings/mcp.ts';
+import { CODES, META, TASKS_EXTENSION } from '../../mappings/mcp.ts';
 import type { Json, JsonObject } from '../../src/index.ts';
 import { isObject, metaOf } from './frames.ts';
+
+/** Nothing follows these, in either design. */
+export const OVER: readonly unknown[] = ['completed', 'failed', 'cancelled'];
 
 /** Whether these are the capabilities of somebody who knows tasks as the extension has them. */
 export function knowsTasks({ extensions }: JsonObject): boolean {
@@ -33,6 +36,38 @@ function common({ taskId, status, statusMessage, createdAt, lastUpdatedAt }: Jso
     createdAt: createdAt ?? null,
     lastUpdatedAt: lastUpdatedAt ?? createdAt ?? null,
   };
+}
+
+/** One that its server knows nothing of any more, before its time was up. In the words of the extension. */
+export function lost(task: JsonObject): JsonObject {
+  const message = 'the server no longer knows this task, and what came of it is not known';
+  return { ...task, status: 'failed', statusMessage: message, error: { code: CODES.internal, message } };
+}
+
+/** A task as a result tells of it by either design: inside the result, or the result itself. */
+export function taskIn(result: JsonObject): JsonObject | undefined {
+  const task = result.resultType === 'task' ? result : result.task;
+  return isObject(task) && typeof task.taskId === 'string' ? task : undefined;
+}
+
+/** A task that was over when it began: it stands for a call on record. */
+export interface Kept {
+  readonly callId: string;
+  /** In milliseconds: when, and for how long. */
+  readonly created: number;
+  readonly ttl: number;
+}
+
+/** Its name says all there is to know of it beside the call, so that nothing else need be kept. Whose it is, is on record. */
+export function keptName({ callId, created, ttl }: Kept): string {
+  return `kept-${created.toString(36)}-${ttl.toString(36)}-${callId}`;
+}
+
+export function keptIn(taskId: unknown): Kept | undefined {
+  const name = typeof taskId === 'string' && /^kept-([0-9a-z]{1,10})-([0-9a-z]{1,10})-([0-9a-f-]{36})$/.exec(taskId);
+  const [, created, ttl, callId] = name || [];
+  if (created === undefined || ttl === undefined || callId === undefined) return undefined;
+  return { callId, created: Number.parseInt(created, 36), ttl: Number.parseInt(ttl, 36) };
 }
 
 /** 2025-11-25: everything says which task it belongs to. */

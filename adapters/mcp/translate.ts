@@ -133,7 +133,7 @@ export function refused(reason: string, details: JsonObject | false): Outcome {
   };
 }
 
-function firstText({ content }: JsonObject): string | undefined {
+export function firstText({ content }: JsonObject): string | undefined {
   const block = Array.isArray(content)
     ? content.find((each) => isObject(each) && typeof each.text === 'string')
     : undefined;
