@@ -74,6 +74,11 @@ test('tasks are found again after a restart: those at the server, those that end
   ]);
   expect((await after.ask('tasks/get', { taskId: short })).error.code).toBe(-32602);
 
+  const common = await openClient(gateway, 'ada', '');
+  expect(await common.listed()).toEqual([`mcp+u:${slow}`, `mcp+u:${quick}`]);
+  const there = { taskId: `mcp+u:${quick}` };
+  expect((await common.ask('tasks/result', there)).result._meta).toEqual({ [RELATED]: there });
+
   const other = await openClient(gateway, 'bob');
   expect(await other.listed()).toEqual([]);
   for (const taskId of [slow, quick]) {

@@ -2,6 +2,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
+import { openLegacyClient } from './support/mcp.ts';
 import { openMcpGateway, VISITOR } from './support/mcp-gateway.ts';
 import type { Loose } from './support/mcp-upstream.ts';
 import { exchange } from './support/mcp-wire-client.ts';
@@ -13,7 +14,14 @@ const TASK = { taskId: 't1', status: 'working', createdAt: 'c', lastUpdatedAt: '
 async function openServer() {
   const wishes: Loose[] = [];
   const answers: Record<string, (frame: Loose) => Loose[]> = {
-    'server/discover': () => [{ result: { supportedVersions: ['2026-07-28'], capabilities: { tools: {} } } }],
+    'server/discover': () => [
+      {
+        result: {
+          supportedVersions: ['2026-07-28'],
+          capabilities: { tools: {}, extensions: { [`${META}tasks`]: {} } },
+        },
+      },
+    ],
     'tools/list': () => [{ result: { tools: [{ name: 'job', inputSchema: { type: 'object' } }] } }],
     'tools/call': () => [{ result: { resultType: 'task', ...TASK } }],
     'subscriptions/listen': ({ id, params: { notifications } }) => {
@@ -98,4 +106,34 @@ test('a task is listened for by whoever began it, and by nobody else', async () 
   );
   expect(common.frames[0]?.params.notifications).toEqual({ taskIds: ['mcp+u:t1'] });
   expect(toldOf(common.frames)).toEqual(['mcp+u:t1']);
+});
+
+test('a client of 2025-11-25 is told of its tasks without asking, at both addresses, and of nobody else’s', async () => {
+  const server = await openServer();
+  const authenticate = async (token: string | undefined) => ({ ...VISITOR, id: token ?? 'nobody' });
+  const gateway = await openMcpGateway({ upstreams: { u: { url: server.url } }, authenticate });
+  onTestFinished(async () => {
+    await gateway.close();
+    await server.close();
+  });
+  for (const [url, tool, taskId] of [
+    [gateway.at('u'), 'job', 't1'],
+    [`${gateway.url}/mcp`, 'u__job', 'mcp+u:t1'],
+  ] as const) {
+    const open = (who: string) => openLegacyClient(url, {}, { headers: { authorization: `Bearer ${who}` } });
+    const [ada, bob] = await Promise.all([open('ada'), open('bob')]);
+    const heard: Loose[] = [];
+    const over = new AbortController();
+    const listening = bob.listen((frame) => void heard.push(frame), over.signal).catch(() => {});
+    const told = ada.listen(({ method }) => method === 'notifications/tasks/status');
+    await ada.request('tools/call', { name: tool, arguments: {}, task: {} });
+    expect((await told).frames.at(-1)).toEqual({
+      jsonrpc: '2.0',
+      method: 'notifications/tasks/status',
+      params: { taskId, status: 'working', createdAt: 'c', lastUpdatedAt: 'c', ttl: null },
+    });
+    over.abort();
+    await listening;
+    expect(heard).toEqual([]);
+  }
 });

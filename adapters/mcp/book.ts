@@ -10,6 +10,8 @@ export interface Book {
    * known to be.
    */
   heard(tools: readonly Json[], whole: boolean): boolean;
+  /** Whether calls of all of them can be tasks, as the extension has them; no tool says so of itself. */
+  mayBeTasks(yes: boolean): void;
   /** Undefined until it has been read to the end, and again once it is known to have changed. */
   readonly fresh: boolean;
   changed(): void;
@@ -25,6 +27,12 @@ export function createBook(server: string, { clock, log }: { clock: Clock; log: 
   let entries = new Map<string, Entry>();
   let skills: readonly Skill[] = [];
   let fresh = false;
+  let tasks = false;
+  const toEntry = (text: string, tool: JsonObject, name: string): Entry => ({
+    text,
+    tool,
+    skill: toSkill(server, { name, tool }, clock.now(), tasks),
+  });
   return {
     get fresh() {
       return fresh;
@@ -33,6 +41,12 @@ export function createBook(server: string, { clock, log }: { clock: Clock; log: 
     tool: (name) => entries.get(name)?.tool,
     changed() {
       fresh = false;
+    },
+    mayBeTasks(yes) {
+      if (tasks === yes) return;
+      tasks = yes;
+      entries = new Map([...entries].map(([name, { text, tool }]) => [name, toEntry(text, tool, name)]));
+      skills = [...entries.values()].map(({ skill }) => skill);
     },
     heard(tools, whole) {
       const { told, refused } = distinct(tools);
@@ -43,10 +57,7 @@ export function createBook(server: string, { clock, log }: { clock: Clock; log: 
       for (const each of told) {
         const text = canonicalJson(each.tool);
         const known = entries.get(each.name);
-        next.set(
-          each.name,
-          known?.text === text ? known : { text, tool: each.tool, skill: toSkill(server, each, clock.now()) },
-        );
+        next.set(each.name, known?.text === text ? known : toEntry(text, each.tool, each.name));
       }
       const same = next.size === entries.size && [...next].every(([name, entry]) => entries.get(name) === entry);
       entries = next;

@@ -243,7 +243,18 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
       if (nextCursor === undefined || nextCursor === null) break;
       cursor = nextCursor;
     }
+    book.mayBeTasks(await makesTasks(line, signal));
     if (book.heard(all, true)) watching.changed('tools');
+  }
+
+  /** Whether a server of the modern era makes tasks of calls. What cannot be found out is not so. */
+  async function makesTasks(line: McpLine, signal: AbortSignal): Promise<boolean> {
+    if ((await era()) !== 'modern') return false;
+    const patience = createPatience(signal, settings.timeoutMs, settings.longestMs);
+    return await view
+      .offersTasks(line, patience)
+      .catch(() => false)
+      .finally(() => patience.end());
   }
 
   return {

@@ -3,7 +3,7 @@
  * rules would let them try, and nothing else. A call goes to the desk of its server and is held there like any other.
  */
 import { CODES, LATEST_LEGACY, LEGACY, MODERN, methodRow, TASKS_EXTENSION } from '../../mappings/mcp.ts';
-import { type Artifact, asFault, type Json, type JsonObject, type Row } from '../../src/index.ts';
+import { type Artifact, asFault, type Json, type JsonObject, type Row, type Skill } from '../../src/index.ts';
 import { createAgentDesk } from './agent-desk.ts';
 import { artifactIn } from './agent-result.ts';
 import { answerTasks } from './agent-tasks.ts';
@@ -12,10 +12,11 @@ import { type Caller, scopeOf } from './caller.ts';
 import { listenInCommon } from './common-listen.ts';
 import { createCommonLists, kept, renamed, SERVER_INFO } from './common-lists.ts';
 import { createCommonSessions } from './common-sessions.ts';
-import { taskRequest, withTask } from './common-tasks.ts';
+import { listTasks, taskRequest, withTask } from './common-tasks.ts';
 import { type Desk, type DeskParts, runningFor } from './desk.ts';
 import { LEGACY_TASKS } from './eras.ts';
 import { failed, isObject, type Outcome, outcomeOf, type Request } from './frames.ts';
+import type { SessionLine } from './line.ts';
 import { createListChanges } from './list-changes.ts';
 import { promptOf, uriOf } from './names.ts';
 import { createParking, type Running } from './parked.ts';
@@ -33,6 +34,8 @@ export function createCommonDesk(parts: CommonParts): Desk {
   const agentDesk = createAgentDesk(bridge, work);
   const parking = createParking(parts.settings.parkMs);
   const sessions = createCommonSessions();
+  /** Sessions that know that calls can be tasks. */
+  const told = new WeakSet<SessionLine>();
   const lists = createCommonLists({ bridge, stints, servers: parts.servers, agents: parts.agents, at });
   const changes = createListChanges({ bridge, log: deps.log, show: lists.show, servers: true });
 
@@ -76,6 +79,24 @@ export function createCommonDesk(parts: CommonParts): Desk {
     return inPlace(await there(place.server, { uri: place.uri }), place.server);
   }
 
+  /** The agents' and the servers', each in turn. */
+  async function tasks({ cursor }: JsonObject, caller: Caller): Promise<Outcome> {
+    const shown = (outcome: Outcome | undefined) => (outcome && 'result' in outcome ? outcome.result : undefined);
+    const more = (within: string | undefined) => (within === undefined ? {} : { cursor: within });
+    const listed = (server: string) => ({
+      name: server,
+      page: async (within: string | undefined) =>
+        shown(await at(server, { jsonrpc: '2.0', id: 0, method: 'tasks/list', params: more(within) }, caller)),
+    });
+    const agents = {
+      name: '',
+      page: async (within: string | undefined) =>
+        shown(await answerTasks('tasks/list', more(within), caller, runningFor(caller), work)),
+    };
+    const servers = (await lists.tasking(caller)).map(listed);
+    return await listTasks(cursor, parts.agents ? [agents, ...servers] : servers);
+  }
+
   /** Something every server should know. One that knows nothing of it is left alone. */
   async function everywhere(asked: Request, caller: Caller): Promise<Outcome> {
     await Promise.all((await lists.servers(caller)).map((server) => at(server, asked, caller)));
@@ -100,8 +121,9 @@ export function createCommonDesk(parts: CommonParts): Desk {
 
   async function serve(asked: Request, caller: Caller, running: Running): Promise<Outcome> {
     const { method, params = {} } = asked;
-    const tasks = parts.agents ? await answerTasks(method, params, caller, running, work) : undefined;
-    if (tasks) return tasks;
+    const task = parts.agents ? await answerTasks(method, params, caller, running, work) : undefined;
+    if (task) return task;
+    if (method.startsWith('tasks/')) return failed(CODES.invalidParams, 'Task not found');
     if (method === 'tools/call') return await call(asked, caller, running);
     const artifact = method === 'resources/read' ? await readArtifact(params.uri, caller) : undefined;
     if (artifact) return artifact;
@@ -117,12 +139,13 @@ export function createCommonDesk(parts: CommonParts): Desk {
 
   async function receive(asked: Request, from: Caller): Promise<Outcome> {
     const { method, params = {} } = asked;
+    const knows = from.session !== undefined && told.has(from.session);
     // What is read from one server here is sent through another: it is one session's doing.
-    const caller: Caller = { ...from, at: from.at ?? '' };
+    const caller: Caller = { ...from, at: from.at ?? '', ...(knows && { tasks: true }) };
     try {
       const row = methodRow(method);
       if (row && !row.eras.includes(caller.era)) return failed(CODES.methodNotFound, 'Method not found');
-      if (method === 'initialize') return { result: toOpening(params) };
+      if (method === 'initialize') return { result: toOpening(params, caller) };
       if (method === 'server/discover') return kept(toDiscovery(), caller);
       if (method === 'ping') return { result: {} };
       if (method === 'logging/setLevel') return await everywhere(asked, caller);
@@ -131,8 +154,9 @@ export function createCommonDesk(parts: CommonParts): Desk {
       if (shown) return shown;
       if (method === 'tools/call') {
         const skill = await lists.tool(String(params.name), caller);
-        if (skill) return await at(skill.source ?? '', { ...asked, params: { ...params, name: skill.name } }, caller);
+        if (skill) return await at(skill.source ?? '', { ...asked, params: toCall(params, skill, caller) }, caller);
       }
+      if (method === 'tasks/list') return await tasks(params, caller);
       const there = await forward(asked, caller);
       if (there) return there;
       if (caller.era === 'legacy') return await serve(asked, caller, runningFor(caller));
@@ -145,18 +169,18 @@ export function createCommonDesk(parts: CommonParts): Desk {
     }
   }
 
-  function toOpening({ protocolVersion }: JsonObject): JsonObject {
-    const known = (LEGACY as readonly unknown[]).includes(protocolVersion);
-    return {
-      protocolVersion: known ? protocolVersion : LATEST_LEGACY,
-      capabilities: { ...OFFERS, ...(parts.agents && { tasks: LEGACY_TASKS }) },
-      serverInfo: SERVER_INFO,
-    };
+  function toOpening({ protocolVersion: wanted }: JsonObject, { session }: Caller): JsonObject {
+    const known = (LEGACY as readonly unknown[]).includes(wanted);
+    const protocolVersion = known ? wanted : LATEST_LEGACY;
+    // No other revision of this era has tasks.
+    const tasks = protocolVersion === LATEST_LEGACY && { tasks: LEGACY_TASKS };
+    if (tasks && session) told.add(session);
+    return { protocolVersion, capabilities: { ...OFFERS, ...tasks }, serverInfo: SERVER_INFO };
   }
 
   function toDiscovery(): JsonObject {
     const extensions = { [TASKS_EXTENSION]: {} };
-    return { supportedVersions: [MODERN], capabilities: { ...OFFERS, ...(parts.agents && { extensions }) } };
+    return { supportedVersions: [MODERN], capabilities: { ...OFFERS, extensions } };
   }
 
   return {
@@ -184,6 +208,12 @@ const OFFERS = {
   completions: {},
   logging: {},
 } as const;
+
+/** As its server calls it. Who knows no tasks has asked for none, whatever a member of that name means to them. */
+function toCall({ task, ...params }: JsonObject, { name }: Skill, { era, tasks }: Caller): JsonObject {
+  const wanted = task !== undefined && (era === 'modern' || tasks === true);
+  return { ...params, name, ...(wanted && { task }) };
+}
 
 /** Resources that answers speak of go by the names they can be read under here; what is on the web is where it is. */
 function named(server: string, outcome: Outcome): Outcome {

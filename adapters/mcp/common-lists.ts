@@ -23,6 +23,8 @@ const MOST_PAGES = 100;
 export interface CommonLists {
   /** The tool of this name, if the caller may try it. */
   tool(name: string, caller: Caller): Promise<Skill | undefined>;
+  /** Servers whose tools can be called as tasks. */
+  tasking(caller: Caller): Promise<readonly string[]>;
   /** Whether one of them answers anything is for the rules to say when it is asked. */
   servers(caller: Caller): Promise<readonly string[]>;
   /** One list, whole; undefined when the method is none. */
@@ -54,6 +56,13 @@ export function createCommonLists({ bridge, stints, agents, at, ...parts }: List
   async function tool(name: string, caller: Caller): Promise<Skill | undefined> {
     const skill = (await names(caller)).get(name);
     return skill && (await bridge.offered(caller.actor, await stints.workspace(caller), skill))[0];
+  }
+
+  async function tasking(caller: Caller): Promise<readonly string[]> {
+    const found = [...(await names(caller)).values()].flatMap((skill) =>
+      executionOf(skill) ? [skill.source ?? ''] : [],
+    );
+    return [...new Set(found)].toSorted();
   }
 
   async function servers({ actor }: Caller): Promise<readonly string[]> {
@@ -92,6 +101,7 @@ export function createCommonLists({ bridge, stints, agents, at, ...parts }: List
 
   return {
     tool,
+    tasking,
     servers,
     show(method, caller) {
       if (method === 'tools/list') return tools(caller);
@@ -121,13 +131,26 @@ export function kept(result: JsonObject, { era }: Caller): Outcome {
   return { result: { resultType: 'complete', ttlMs: 0, cacheScope: 'private', ...result, _meta: meta } };
 }
 
-function toTool(name: string, skill: Skill, { era }: Caller): JsonObject {
-  const { raw } = (skill.metadata.mcp ?? {}) as { raw?: JsonObject };
-  const { execution, ...tool } = raw ?? {
+function toTool(name: string, skill: Skill, { era, tasks }: Caller): JsonObject {
+  const { raw } = mcpOf(skill);
+  const { execution: said, ...tool } = raw ?? {
     description: skill.description,
     inputSchema: (skill.input_schema ?? { type: 'object' }) as JsonObject,
   };
-  return { ...tool, ...(era === 'legacy' && execution !== undefined && { execution }), name } as JsonObject;
+  const execution = said ?? (tasks && executionOf(skill));
+  return { ...tool, ...(era === 'legacy' && execution && { execution }), name } as JsonObject;
+}
+
+function mcpOf({ metadata }: Skill): { readonly raw?: JsonObject; readonly tasks?: boolean } {
+  return (metadata.mcp ?? {}) as { raw?: JsonObject; tasks?: boolean };
+}
+
+/** How calls of it can be tasks, in the words of 2025-11-25. A server of the extension says it of itself, not of its tools. */
+function executionOf(skill: Skill): JsonObject | undefined {
+  const { raw, tasks } = mcpOf(skill);
+  if (tasks) return { taskSupport: 'optional' };
+  const { taskSupport } = isObject(raw?.execution) ? raw.execution : {};
+  return taskSupport === 'optional' || taskSupport === 'required' ? { taskSupport } : undefined;
 }
 
 /** By the name it has here. */

@@ -2,10 +2,10 @@
  * Tasks of servers at the common address. There a task's name says whose it is, as a resource's does, because two servers may give
  * the same name; everything that comes and goes about it is renamed on its way.
  */
-import { META } from '../../mappings/mcp.ts';
-import type { JsonObject } from '../../src/index.ts';
+import { CODES, META } from '../../mappings/mcp.ts';
+import type { Json, JsonObject } from '../../src/index.ts';
 import type { Caller } from './caller.ts';
-import { isObject, metaOf, type Notice, type Outcome, type Request } from './frames.ts';
+import { failed, isObject, metaOf, type Notice, type Outcome, type Request } from './frames.ts';
 import { exposedUri, uriOf } from './names.ts';
 
 /** The server whose task this request is about, and the request as that server may hear it. */
@@ -13,6 +13,45 @@ export function taskRequest(asked: Request): { readonly server: string; readonly
   const { method, params = {} } = asked;
   const task = method.startsWith('tasks/') ? uriOf(params.taskId) : undefined;
   return task && { server: task.server, there: { ...asked, params: { ...params, taskId: task.uri } } };
+}
+
+/** Somebody who has tasks; undefined when the place it was asked to go on from is none. */
+export interface TaskSource {
+  readonly name: string;
+  page(cursor: string | undefined): Promise<JsonObject | undefined>;
+}
+
+/** Tasks of everybody who has some, one after the other. Whoever has none to show is passed over. */
+export async function listTasks(cursor: Json | undefined, sources: readonly TaskSource[]): Promise<Outcome> {
+  const from = cursor === undefined ? { name: sources[0]?.name, within: undefined } : placeIn(cursor);
+  const first = sources.findIndex(({ name }) => name === from?.name);
+  const invalid = failed(CODES.invalidParams, 'Invalid cursor');
+  if (cursor !== undefined && (!from || first < 0)) return invalid;
+  for (let at = first, within = from?.within; at >= 0 && at < sources.length; at += 1, within = undefined) {
+    const source = sources[at] as TaskSource;
+    const page = await source.page(within);
+    if (!page && within !== undefined) return invalid;
+    const { tasks, nextCursor } = page ?? {};
+    if (!Array.isArray(tasks) || (tasks.length === 0 && nextCursor === undefined)) continue;
+    const more = sources[at + 1];
+    const next = typeof nextCursor === 'string' ? placeOf(source.name, nextCursor) : more && placeOf(more.name);
+    return { result: { tasks, ...(next !== undefined && { nextCursor: next }) } };
+  }
+  return { result: { tasks: [] } };
+}
+
+function placeOf(name: string, within?: string): string {
+  return Buffer.from(JSON.stringify(within === undefined ? [name] : [name, within])).toString('base64url');
+}
+
+function placeIn(cursor: Json): { readonly name: string; readonly within: string | undefined } | undefined {
+  try {
+    const [name, within] = JSON.parse(Buffer.from(String(cursor), 'base64url').toString('utf8')) as Json[];
+    if (typeof name !== 'string' || (within !== undefined && typeof within !== 'string')) return undefined;
+    return { name, within };
+  } catch {
+    return undefined;
+  }
 }
 
 /** The outcome of a call or of a request about a task, under the name the task has here. */

@@ -33,7 +33,8 @@ export function distinct(tools: readonly Json[]): {
   return { told, refused };
 }
 
-export function toSkill(server: string, { name, tool }: Told, now: string): Skill {
+/** `tasks`: its server makes tasks of calls, without saying so of any one tool. */
+export function toSkill(server: string, { name, tool }: Told, now: string, tasks = false): Skill {
   const { description, title, inputSchema, outputSchema, annotations } = tool;
   const hints = { ...(isObject(annotations) ? annotations : {}), ...(title !== undefined && { title }) };
   return {
@@ -41,7 +42,7 @@ export function toSkill(server: string, { name, tool }: Told, now: string): Skil
     object: 'skill',
     created_at: now,
     updated_at: now,
-    metadata: { annotations: hints, mcp: { server, tool: name, raw: tool } },
+    metadata: { annotations: hints, mcp: { server, tool: name, raw: tool, ...(tasks && { tasks }) } },
     name,
     description: typeof description === 'string' ? description : typeof title === 'string' ? title : name,
     input_schema: isObject(inputSchema) ? inputSchema : null,
