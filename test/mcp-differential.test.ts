@@ -10,14 +10,14 @@ import { playLegacy } from './support/mcp-script-legacy.ts';
 import { playModern } from './support/mcp-script-modern.ts';
 
 const ERAS = { legacy: playLegacy, modern: playModern };
-/** A server of both eras is spoken to in the modern one; the others know no other than the legacy one. */
+/** A server of both eras is spoken to in the modern one; the others know no other than the legacy one, and have its tasks. */
 const ROUTES = [
-  ['legacy', 'http'],
-  ['legacy', 'stdio'],
-  ['legacy', 'legacy-http'],
-  ['legacy', 'legacy-stdio'],
-  ['modern', 'http'],
-  ['modern', 'stdio'],
+  ['legacy', 'http', 'both'],
+  ['legacy', 'stdio', 'both'],
+  ['legacy', 'legacy-http', 'older'],
+  ['legacy', 'legacy-stdio', 'older'],
+  ['modern', 'http', 'both'],
+  ['modern', 'stdio', 'both'],
 ] as const;
 let fixture: Fixture;
 let older: Fixture;
@@ -26,16 +26,17 @@ const direct = new Map<string, readonly Said[]>();
 
 beforeAll(async () => {
   fixture = await serveFixture();
-  older = await serveFixture({ era: 'legacy' });
+  older = await serveFixture({ era: 'legacy', olderTasks: true });
   gateway = await openMcpGateway({
     upstreams: {
       http: { url: fixture.url },
       stdio: { command: [...fixtureCommand()] },
       'legacy-http': { url: older.url },
-      'legacy-stdio': { command: [...fixtureCommand('--era', 'legacy')] },
+      'legacy-stdio': { command: [...fixtureCommand('--era', 'legacy', '--older-tasks')] },
     },
   });
-  for (const [era, play] of Object.entries(ERAS)) direct.set(era, await play(fixture.url));
+  for (const [era, play] of Object.entries(ERAS)) direct.set(`${era} both`, await play(fixture.url));
+  direct.set('legacy older', await playLegacy(older.url, {}, true));
 });
 afterAll(async () => {
   await gateway.close();
@@ -43,10 +44,11 @@ afterAll(async () => {
   await older.close();
 });
 
-for (const [era, upstream] of ROUTES) {
+for (const [era, upstream, kind] of ROUTES) {
   test(`a ${era} client hears through the gateway what it hears directly: ${upstream}`, async () => {
-    const through = comparable(await ERAS[era](gateway.at(upstream)));
-    const wanted = comparable(direct.get(era)!);
+    const acrossEras = era === 'legacy' && kind === 'both';
+    const through = comparable(await ERAS[era](gateway.at(upstream), {}, kind === 'older'), acrossEras);
+    const wanted = comparable(direct.get(`${era} ${kind}`)!, acrossEras);
     expect(through.map(({ step }) => step)).toEqual(wanted.map(({ step }) => step));
     for (const [index, said] of through.entries()) expect.soft(said, said.step).toEqual(wanted[index]);
   });
@@ -55,7 +57,7 @@ for (const [era, upstream] of ROUTES) {
 test('two direct runs are equal by the same list, and not without it', async () => {
   for (const [era, play] of Object.entries(ERAS)) {
     const again = await play(fixture.url);
-    expect(comparable(again)).toEqual(comparable(direct.get(era)!));
+    expect(comparable(again, false)).toEqual(comparable(direct.get(`${era} both`)!, false));
   }
   expect(REWRITES.map(({ what }) => what)).toEqual([
     'an answer as one JSON body or as a stream',

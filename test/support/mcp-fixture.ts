@@ -1,7 +1,8 @@
 /**
  * A server that the official MCP suite finds nothing wrong with, in both eras, over HTTP and over standard input and output:
  * what stands behind the gateway when the suite looks at it through one, so that whatever fails then is the gateway's.
- * Also a program: `tsx test/support/mcp-fixture.ts --http <port> | --stdio [--era legacy|modern]`.
+ * Also a program: `tsx test/support/mcp-fixture.ts --http <port> | --stdio [--era legacy|modern]
+ * [--older-tasks]`.
  */
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
@@ -211,13 +212,13 @@ function sendChanged(server: Server, list: 'tools' | 'prompts'): void {
   sent.catch(() => {});
 }
 
-function serveLines(era: Era | undefined): void {
+function serveLines(era: Era | undefined, olderTasks: boolean): void {
   const live = new Set<Server>();
   const tell: Changed = (list) => {
     for (const server of live) sendChanged(server, list);
   };
   const factory = ({ era }: { era: Era }) => {
-    const server = build(era, tell);
+    const server = build(era, tell, olderTasks && era === 'legacy');
     live.add(server);
     return server;
   };
@@ -232,9 +233,14 @@ export function fixtureCommand(...more: readonly string[]): readonly string[] {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const { values } = parseArgs({
-    options: { http: { type: 'string' }, stdio: { type: 'boolean' }, era: { type: 'string' } },
+    options: {
+      http: { type: 'string' },
+      stdio: { type: 'boolean' },
+      era: { type: 'string' },
+      'older-tasks': { type: 'boolean', default: false },
+    },
   });
   const era = values.era as Era | undefined;
-  if (values.http === undefined) serveLines(era);
+  if (values.http === undefined) serveLines(era, values['older-tasks']);
   else console.log((await serveFixture({ port: Number(values.http), ...(era && { era }) })).url);
 }

@@ -5,9 +5,11 @@ import { type Exchange, exchange, type Heard } from './mcp-wire-client.ts';
 
 const REVISION = '2025-11-25';
 
+/** `withTasks`: of a server that has them, in the design of this era. */
 export async function playLegacy(
   url: string,
   headers: Readonly<Record<string, string>> = {},
+  withTasks = false,
 ): Promise<readonly Said[]> {
   const said: Said[] = [];
   let ids = 0;
@@ -53,6 +55,7 @@ export async function playLegacy(
   await ask('resources/subscribe', { uri: 'test://watched-resource' });
   await ask('resources/unsubscribe', { uri: 'test://watched-resource' });
   await ask('tasks/get', { taskId: 'nowhere' }, 'a task of 2025-11-25');
+  if (withTasks) await tasks(ask);
   for (const params of ASKING) await ask('tools/call', params, `${params.name} asks`);
 
   for (const [method, name] of [
@@ -74,6 +77,25 @@ export async function playLegacy(
   const after = await post({ id: ++ids, method: 'ping' });
   said.push({ step: 'after the end', status: after.status, type: '', frames: [] });
   return said;
+}
+
+/** Long work: one that ends, one that asks, one that is stopped, and one that cannot be a task. */
+async function tasks(ask: (method: string, params?: Loose, step?: string) => Promise<Heard>): Promise<void> {
+  const begin = async (name: string, args: Loose = {}): Promise<Loose> => {
+    const params = { name, arguments: args, task: { ttl: 60_000 } };
+    const { frames } = await ask('tools/call', params, `${name} as a task of 2025-11-25, begun`);
+    return { taskId: frames.at(-1)?.result.task?.taskId };
+  };
+  for (const name of ['slow_compute', 'failing_job', 'protocol_error_job', 'confirm_delete']) {
+    const task = await begin(name, { seconds: 0.1, filename: 'x' });
+    await ask('tasks/result', task, `${name} as a task of 2025-11-25, waited for`);
+    await ask('tasks/get', task, `${name} as a task of 2025-11-25, looked at`);
+  }
+  const slow = await begin('slow_compute', { seconds: 60 });
+  await ask('tasks/cancel', slow, 'a task of 2025-11-25, stopped');
+  await ask('tasks/cancel', slow, 'a task of 2025-11-25, stopped again');
+  await ask('tasks/list', {}, 'tasks of 2025-11-25, listed');
+  await ask('tools/call', { name: 'failing_job' }, 'a tool that is a task only, called as none');
 }
 
 /** Takes back a call and sees the server stop working on it. */

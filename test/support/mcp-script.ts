@@ -106,6 +106,8 @@ export async function until(came: () => boolean, again: () => Promise<unknown>):
 interface Rewrite {
   readonly what: string;
   readonly why: string;
+  /** Only where the server is spoken to in another era than the client speaks. */
+  readonly acrossEras?: true;
   rewrite(said: Said): Said;
 }
 
@@ -160,7 +162,8 @@ export const REWRITES: readonly Rewrite[] = [
   },
   {
     what: 'tasks of 2025-11-25',
-    why: 'a server that has tasks in its newer era only has them here for clients of the older one as well',
+    why: 'a server that has tasks in its newer era only has them here for clients of the older one as well; a server of the older one says of its tasks what it says',
+    acrossEras: true,
     rewrite(said) {
       if (said.step === 'a task of 2025-11-25') return inFrames(({ error: _, ...frame }) => frame)(said);
       return inFrames(({ result, ...frame }) => ({ ...frame, ...(result && { result: withoutTasks(result) }) }))(said);
@@ -182,6 +185,7 @@ function withoutTasks({ capabilities, tools, ...result }: Loose): Loose {
   };
 }
 
-export function comparable(transcript: readonly Said[]): readonly Said[] {
-  return transcript.map((said) => REWRITES.reduce((so, { rewrite }) => rewrite(so), said));
+export function comparable(transcript: readonly Said[], acrossEras = true): readonly Said[] {
+  const rewrites = REWRITES.filter((each) => acrossEras || !each.acrossEras);
+  return transcript.map((said) => rewrites.reduce((so, { rewrite }) => rewrite(so), said));
 }
