@@ -11,6 +11,7 @@ import { openLegacyClient, outcome } from './support/mcp.ts';
 import { fixtureCommand, serveFixture } from './support/mcp-fixture.ts';
 import type { Loose } from './support/mcp-fixture-asking.ts';
 import { type McpGateway, type McpGatewayOptions, openMcpGateway, VISITOR } from './support/mcp-gateway.ts';
+import { exchange } from './support/mcp-wire-client.ts';
 
 const RELATED = 'io.modelcontextprotocol/related-task';
 const people = async (token: string | undefined) => ({ ...VISITOR, id: token ?? 'ada' });
@@ -88,6 +89,29 @@ test('tasks are found again after a restart: those at the server, those that end
   }
 });
 
+test('a long list comes in pages, each task once, and goes on after a restart where it was', async () => {
+  const fixture = await openModern();
+  const open = await openLasting({ url: fixture.url }, { door: { receipt_calls: 40 } });
+  const before = await openClient(await open());
+  const begun: string[] = [];
+  for (let count = 0; count < 70; count += 1) {
+    begun.push((await before.begin('greet', { name: String(count) })).taskId);
+    begun.push((await before.begin('slow_compute', { seconds: 0 })).taskId);
+  }
+  const first = (await before.ask('tasks/list')).result;
+  const after = await openClient(await open());
+  const pages = [first];
+  while (pages.at(-1).nextCursor !== undefined) {
+    pages.push((await after.ask('tasks/list', { cursor: pages.at(-1).nextCursor })).result);
+  }
+  expect(pages.map(({ tasks }) => tasks.length)).toEqual([50, 70, 20]);
+  const listed = pages.flatMap(({ tasks }) => tasks.map(({ taskId }: Loose) => taskId));
+  expect(listed.toSorted()).toEqual(begun.toSorted());
+  for (const cursor of ['nowhere', '0.0', '99.0', 'tollbridge.kept.99.0', 'tollbridge.kept.x']) {
+    expect((await after.ask('tasks/list', { cursor })).error).toEqual({ code: -32602, message: 'Invalid cursor' });
+  }
+});
+
 test('a result that is too large for the log’s own lines outlives a restart as well', async () => {
   const fixture = await openModern();
   const open = await openLasting({ url: fixture.url });
@@ -148,6 +172,27 @@ for (const [era, options] of [
     expect({ ...plain.result, _meta: refusal._meta }).toEqual(refusal);
   });
 }
+
+test('by the extension a refusal is the result of the call, at once', async () => {
+  const fixture = await openModern();
+  const gateway = await (await openLasting({ url: fixture.url }, { rules: NO_GREETING }))();
+  const PREFIX = 'io.modelcontextprotocol/';
+  const headers = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': 'greet' };
+  const _meta = {
+    [`${PREFIX}protocolVersion`]: '2026-07-28',
+    [`${PREFIX}clientCapabilities`]: { extensions: { [`${PREFIX}tasks`]: {} } },
+  };
+  const params = { name: 'greet', arguments: { name: 'Ada' }, _meta };
+  const { frames } = await exchange(gateway.at('u'), {
+    headers,
+    body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params },
+  });
+  expect(frames.at(-1)?.result).toMatchObject({
+    resultType: 'complete',
+    isError: true,
+    content: [{ type: 'text', text: 'greetings are not for you' }],
+  });
+});
 
 test('the SDK’s first line hears of a refusal as the end of a task', async () => {
   const fixture = await openModern();

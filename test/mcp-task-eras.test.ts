@@ -1,11 +1,14 @@
 /** Tasks of a server of 2025-11-25, as a client of 2026-07-28 follows them: state with its result, questions and their answers. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { McpLine } from '../adapters/mcp/line.ts';
 import { createPatience } from '../adapters/mcp/patience.ts';
 import { createTaskEras } from '../adapters/mcp/task-eras.ts';
-import { serveFixture } from './support/mcp-fixture.ts';
+import { fixtureCommand, serveFixture } from './support/mcp-fixture.ts';
 import type { Loose } from './support/mcp-fixture-asking.ts';
-import { openMcpGateway } from './support/mcp-gateway.ts';
+import { type McpGateway, openMcpGateway } from './support/mcp-gateway.ts';
 import { exchange } from './support/mcp-wire-client.ts';
 
 const PREFIX = 'io.modelcontextprotocol/';
@@ -18,6 +21,10 @@ async function openOlder() {
     await gateway.close();
     await fixture.close();
   });
+  return asking(gateway);
+}
+
+function asking(gateway: McpGateway) {
   const ask = async (method: string, params: Loose = {}, capabilities: Loose = TASKS): Promise<Loose> => {
     const name = params.name ?? params.taskId;
     const { frames } = await exchange(gateway.at('u'), {
@@ -97,6 +104,31 @@ test('a tool that failed has a result; one that broke has an error; one that was
   const slow = (await ask('tools/call', { name: 'slow_compute', arguments: { seconds: 60 } })).result.taskId;
   await ask('tasks/cancel', { taskId: slow });
   expect(await task(slow, 'cancelled')).not.toHaveProperty('result');
+  expect((await ask('tasks/get', { taskId: 'never' })).error.code).toBe(-32602);
+});
+
+test('a task whose server is gone with us has failed, and says so', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'tb-mcp-eras-'));
+  const upstreams = { u: { command: [...fixtureCommand('--era', 'legacy', '--older-tasks')] } };
+  const before = await openMcpGateway({ upstreams, dir });
+  const call = { name: 'slow_compute', arguments: { seconds: 60 } };
+  const { taskId } = (await asking(before).ask('tools/call', call)).result;
+  await before.close();
+  const after = await openMcpGateway({ upstreams, dir });
+  onTestFinished(async () => {
+    await after.close();
+    await rm(dir, { recursive: true, force: true });
+  });
+  const { ask } = asking(after);
+  const message = 'the server no longer knows this task, and what came of it is not known';
+  expect((await ask('tasks/get', { taskId })).result).toMatchObject({
+    resultType: 'complete',
+    taskId,
+    status: 'failed',
+    error: { code: -32603, message },
+    ttlMs: 60_000,
+  });
+  expect((await ask('tasks/cancel', { taskId })).result).toEqual({ resultType: 'complete' });
   expect((await ask('tasks/get', { taskId: 'never' })).error.code).toBe(-32602);
 });
 

@@ -76,7 +76,7 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
     const line = { ...lineFor(request, caller, running), ...keptIn, ...tasks };
     if (method === 'subscriptions/listen') return await listen(request.id, asked.params, caller, line, running.signal);
     const outcome = asked.heard(await pass(method, asked.params, caller, line, running.signal));
-    if (method === 'tasks/list') return await records.listed(await owners.listed(outcome, caller), caller);
+    if (method === 'tasks/list') return await records.listed(await owners.listed(outcome, caller), params, caller);
     if (method === 'initialize') {
       changes.opened(outcome, caller);
       records.opened(outcome, caller);

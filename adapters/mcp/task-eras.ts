@@ -6,7 +6,7 @@
 import { CODES, TASKS_EXTENSION } from '../../mappings/mcp.ts';
 import type { Json, JsonObject } from '../../src/index.ts';
 import { offersTasks, toModernOutcome } from './eras.ts';
-import { failed, isObject, type Outcome } from './frames.ts';
+import { failed, isObject, type Outcome, type WireError } from './frames.ts';
 import type { LegacyPeers } from './legacy-peers.ts';
 import type { Inputs, Inputted, McpLine } from './line.ts';
 import { createPatience, type Patience } from './patience.ts';
@@ -61,9 +61,8 @@ export function createTaskEras(peers: Pick<LegacyPeers, 'call'>, support: (tool:
     const { taskId } = params;
     const outcome = await peers.call('tasks/get', { taskId: taskId ?? null }, line, patience);
     if ('error' in outcome) {
-      const known = outcome.error.code === CODES.invalidParams ? await line.tasks?.known(taskId ?? null) : undefined;
-      const { resultType: _, ...state } = known ?? {};
-      return known ? { result: { resultType: 'complete', ...lost(state) } } : outcome;
+      const known = await remembered(outcome.error, taskId, line);
+      return known ? { result: { ...lost(known), resultType: 'complete' } } : outcome;
     }
     const task = { resultType: 'complete', ...toExtensionState(outcome.result) };
     const { status } = outcome.result;
@@ -133,7 +132,7 @@ export function createTaskEras(peers: Pick<LegacyPeers, 'call'>, support: (tool:
 
   async function update(params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome> {
     const found = await peers.call('tasks/get', { taskId: params.taskId ?? null }, line, patience);
-    if ('error' in found) return found;
+    if ('error' in found) return (await remembered(found.error, params.taskId, line)) ? DONE : found;
     const open = followed.get(keyOf(String(params.taskId), line))?.open;
     const given = isObject(params.inputResponses) ? params.inputResponses : {};
     for (const [key, said] of Object.entries(given)) {
@@ -148,7 +147,7 @@ export function createTaskEras(peers: Pick<LegacyPeers, 'call'>, support: (tool:
   /** Whoever stops what has ended has stopped it all the same. */
   async function cancel(params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome> {
     const found = await peers.call('tasks/get', { taskId: params.taskId ?? null }, line, patience);
-    if ('error' in found) return found;
+    if ('error' in found) return (await remembered(found.error, params.taskId, line)) ? DONE : found;
     await peers.call('tasks/cancel', { taskId: params.taskId ?? null }, line, patience);
     return DONE;
   }
@@ -172,6 +171,11 @@ export function createTaskEras(peers: Pick<LegacyPeers, 'call'>, support: (tool:
       for (const stop of waits) stop.abort();
     },
   };
+}
+
+/** A task that should be there and that its server knows nothing of, as it was when it began. */
+async function remembered({ code }: WireError, taskId: Json | undefined, { tasks }: McpLine) {
+  return code === CODES.invalidParams ? await tasks?.known(taskId ?? null) : undefined;
 }
 
 /** Servers name tasks as they like, and two of our callers may each have a first one. */

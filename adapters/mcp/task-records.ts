@@ -24,8 +24,8 @@ export interface TaskRecords {
   asked(params: JsonObject, caller: Caller): AskedTask | undefined;
   /** What a request about tasks carries. */
   line(caller: Caller): LineTasks;
-  /** A server's list, with what is kept here at its end. */
-  listed(outcome: Outcome, caller: Caller): Promise<Outcome>;
+  /** A server's list that was asked for with this, with what is kept here at its end. */
+  listed(outcome: Outcome, params: JsonObject, caller: Caller): Promise<Outcome>;
 }
 
 export interface AskedTask {
@@ -102,8 +102,11 @@ export function createTaskRecords(server: string, { bridge, clock, made, hasSche
     return stateOf(taskId, kept, known);
   }
 
-  async function answer(method: string, { taskId }: JsonObject, caller: Caller): Promise<Outcome | undefined> {
-    const task = caller.era === 'legacy' ? await ended(taskId, caller) : undefined;
+  async function answer(method: string, params: JsonObject, caller: Caller): Promise<Outcome | undefined> {
+    if (caller.era !== 'legacy') return undefined;
+    if (method === 'tasks/list') return isOurs(params.cursor) ? await keptFrom(params.cursor, caller) : undefined;
+    const { taskId } = params;
+    const task = await ended(taskId, caller);
     if (!task) return undefined;
     const state = toLegacyState(task);
     if (method === 'tasks/get') return { result: state };
@@ -114,13 +117,14 @@ export function createTaskRecords(server: string, { bridge, clock, made, hasSche
   }
 
   /** From the newest task of ours back; in each, in the order they began. */
-  async function walk(caller: Caller, wanted: (taskId: string) => boolean, from?: { count: number; skip: number }) {
+  async function walk(caller: Caller, wanted: (taskId: string) => boolean, cursor?: string) {
     const scope = scopeOf(caller.actor);
     const { count: newest } = await latest(scope);
-    if (from && (from.count < 1 || from.count > newest)) return undefined;
+    const from = cursor === undefined ? { count: newest, skip: 0 } : placeIn(cursor);
+    if (!from || (cursor !== undefined && (from.count < 1 || from.count > newest))) return undefined;
     const oldest = Math.max(1, newest - LONGEST_LIST + 1);
     const ids: string[] = [];
-    let { count, skip } = from ?? { count: newest, skip: 0 };
+    let { count, skip } = from;
     for (; count >= oldest; count -= 1, skip = 0) {
       const place = await bridge.bound('mcp', scope, placeId(count));
       const begun = place ? await log.begun(place.id, scope, now()) : [];
@@ -133,14 +137,21 @@ export function createTaskRecords(server: string, { bridge, clock, made, hasSche
     return { ids };
   }
 
+  /** Of what is kept here, a page from where the last one ended. */
+  async function keptFrom(cursor: string | undefined, caller: Caller): Promise<Outcome> {
+    const page = await walk(caller, (taskId) => !isTheirs(taskId), cursor?.slice(OURS.length));
+    if (!page) return failed(CODES.invalidParams, 'Invalid cursor');
+    const kept = await Promise.all(page.ids.map((taskId) => ended(taskId, caller)));
+    const tasks = kept.flatMap((task) => (task ? [toLegacyState(task)] : []));
+    return { result: { tasks, ...(page.next !== undefined && { nextCursor: `${OURS}${page.next}` }) } };
+  }
+
   function line(caller: Caller, keep: LineTasks['keep'] = () => {}): LineTasks {
     return {
       keep,
       answer: (method, params) => answer(method, params, caller),
       async begun(cursor) {
-        if (cursor === undefined) return await walk(caller, isTheirs);
-        const [, count, skip] = (typeof cursor === 'string' && /^(\d{1,15})\.(\d{1,15})$/.exec(cursor)) || [];
-        return count && skip ? await walk(caller, isTheirs, { count: Number(count), skip: Number(skip) }) : undefined;
+        return await walk(caller, isTheirs, cursor === undefined ? undefined : String(cursor));
       },
       async known(taskId) {
         const state = await log.known(taskId, scopeOf(caller.actor));
@@ -191,16 +202,27 @@ export function createTaskRecords(server: string, { bridge, clock, made, hasSche
         },
       };
     },
-    async listed(outcome, caller) {
-      if (caller.era !== 'legacy' || 'error' in outcome || outcome.result.nextCursor !== undefined) return outcome;
-      const { tasks } = outcome.result;
-      const found = await walk(caller, (taskId) => !isTheirs(taskId));
-      if (!Array.isArray(tasks) || !found || found.ids.length === 0) return outcome;
-      const kept = await Promise.all(found.ids.map((taskId) => ended(taskId, caller)));
-      const states = kept.flatMap((task) => (task ? [toLegacyState(task)] : []));
-      return { result: { ...outcome.result, tasks: [...tasks, ...states] } };
+    async listed(outcome, { cursor }, caller) {
+      if (caller.era !== 'legacy' || isOurs(cursor) || 'error' in outcome) return outcome;
+      const { tasks, nextCursor } = outcome.result;
+      if (!Array.isArray(tasks) || nextCursor !== undefined) return outcome;
+      const kept = await keptFrom(undefined, caller);
+      if ('error' in kept || !Array.isArray(kept.result.tasks)) return outcome;
+      return { result: { ...outcome.result, ...kept.result, tasks: [...tasks, ...kept.result.tasks] } };
     },
   };
+}
+
+/** Where a list goes on among what is kept here, told from places a server gave. */
+const OURS = 'tollbridge.kept.';
+
+function isOurs(cursor: Json | undefined): cursor is string {
+  return typeof cursor === 'string' && cursor.startsWith(OURS);
+}
+
+function placeIn(cursor: string): { readonly count: number; readonly skip: number } | undefined {
+  const [, count, skip] = /^(\d{1,15})\.(\d{1,15})$/.exec(cursor) ?? [];
+  return count && skip ? { count: Number(count), skip: Number(skip) } : undefined;
 }
 
 function isTheirs(taskId: string): boolean {
