@@ -8,7 +8,7 @@ import { createAgentDesk } from './agent-desk.ts';
 import { artifactIn } from './agent-result.ts';
 import { answerTasks } from './agent-tasks.ts';
 import { createWork } from './agent-work.ts';
-import { type Caller, scopeOf } from './caller.ts';
+import { type Caller, type LegacyCaller, scopeOf } from './caller.ts';
 import { listenInCommon } from './common-listen.ts';
 import { createCommonLists, kept, renamed, SERVER_INFO } from './common-lists.ts';
 import { createCommonSessions } from './common-sessions.ts';
@@ -80,7 +80,7 @@ export function createCommonDesk(parts: CommonParts): Desk {
   }
 
   /** The agents' and the servers', each in turn. */
-  async function tasks({ cursor }: JsonObject, caller: Caller): Promise<Outcome> {
+  async function tasks({ cursor }: JsonObject, caller: LegacyCaller): Promise<Outcome> {
     const shown = (outcome: Outcome | undefined) => (outcome && 'result' in outcome ? outcome.result : undefined);
     const more = (within: string | undefined) => (within === undefined ? {} : { cursor: within });
     const listed = (server: string) => ({
@@ -156,7 +156,7 @@ export function createCommonDesk(parts: CommonParts): Desk {
         const skill = await lists.tool(String(params.name), caller);
         if (skill) return await at(skill.source ?? '', { ...asked, params: toCall(params, skill, caller) }, caller);
       }
-      if (method === 'tasks/list') return await tasks(params, caller);
+      if (method === 'tasks/list' && caller.era === 'legacy') return await tasks(params, caller);
       const there = await forward(asked, caller);
       if (there) return there;
       if (caller.era === 'legacy') return await serve(asked, caller, runningFor(caller));
