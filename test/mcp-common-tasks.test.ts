@@ -67,9 +67,12 @@ test('who knows tasks is told which tools can be called as one; nobody else is, 
 
   const older = await open('ada', '2025-06-18');
   expect(older.opened.result.capabilities.tasks).toBeUndefined();
-  expect(supports((await older.ask('tools/list')).result.tools, 'a__')).toEqual(new Set([undefined]));
+  const shown = (await older.ask('tools/list')).result.tools;
+  for (const prefix of ['a__', 'agent__']) expect(supports(shown, prefix)).toEqual(new Set([undefined]));
   const call = { name: 'a__greet', arguments: { name: 'Ada' }, task: {} };
   expect((await older.ask('tools/call', call)).result.content).toEqual([{ type: 'text', text: 'Hello, Ada!' }]);
+  const work = { name: 'agent__demo', arguments: { message: 'hello' }, task: {} };
+  expect((await older.ask('tools/call', work)).result.structuredContent.status).toBe('COMPLETED');
 });
 
 test('a call is a task at whichever server it is made, found by its name there and its result waited for', async () => {

@@ -18,7 +18,8 @@ export function createAgentDesk(bridge: Bridge, work: Work): AgentDesk {
     const { message, session_id: session } = args(params);
     if (typeof message !== 'string' || message === '') return failed(CODES.invalidParams, 'message must be a text');
     const task = await work.give(agent, message, typeof session === 'string' ? session : undefined, caller);
-    if (caller.era === 'legacy' && isObject(params.task)) return { result: { task: toLegacyTask(task) } };
+    if (caller.era === 'legacy' && caller.tasks && isObject(params.task))
+      return { result: { task: toLegacyTask(task) } };
     if (caller.era === 'modern' && knowsTasks(caller.capabilities)) {
       return { result: { resultType: 'task', ...toExtensionTask(task) } };
     }

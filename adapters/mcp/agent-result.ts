@@ -16,8 +16,8 @@ import { isTerminal, TASK_STATES, type TaskState } from '../../src/index.ts';
 export const AGENT_PREFIX = 'agent__';
 const TEXT = { type: 'string' } as const;
 
-/** What can be given to whom; told in the caller's era. */
-export function agentTools(agents: readonly AgentFace[], legacy: boolean): JsonObject[] {
+/** What can be given to whom. `tasks`: whoever hears it knows tasks as 2025-11-25 has them. */
+export function agentTools(agents: readonly AgentFace[], tasks: boolean): JsonObject[] {
   const given = agents.map(({ name, about }) => ({
     name: `${AGENT_PREFIX}${name}`,
     title: name,
@@ -31,7 +31,7 @@ export function agentTools(agents: readonly AgentFace[], legacy: boolean): JsonO
     ),
     outputSchema: object({ task_id: TEXT, session_id: TEXT, status: TEXT, summary: TEXT }, ['task_id', 'status']),
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
-    ...(legacy && { execution: { taskSupport: 'optional' } }),
+    ...(tasks && { execution: { taskSupport: 'optional' } }),
   }));
   return agents.length === 0 ? [] : [...given, ...FOLLOWING];
 }

@@ -10,8 +10,10 @@ export interface Book {
    * known to be.
    */
   heard(tools: readonly Json[], whole: boolean): boolean;
-  /** Whether calls of all of them can be tasks, as the extension has them; no tool says so of itself. */
-  mayBeTasks(yes: boolean): void;
+  /**
+   * Whether calls of all of them can be tasks, as the extension has them; no tool says so of itself. True when that is news.
+   */
+  mayBeTasks(yes: boolean): boolean;
   /** Undefined until it has been read to the end, and again once it is known to have changed. */
   readonly fresh: boolean;
   changed(): void;
@@ -43,10 +45,11 @@ export function createBook(server: string, { clock, log }: { clock: Clock; log: 
       fresh = false;
     },
     mayBeTasks(yes) {
-      if (tasks === yes) return;
+      if (tasks === yes) return false;
       tasks = yes;
       entries = new Map([...entries].map(([name, { text, tool }]) => [name, toEntry(text, tool, name)]));
       skills = [...entries.values()].map(({ skill }) => skill);
+      return true;
     },
     heard(tools, whole) {
       const { told, refused } = distinct(tools);

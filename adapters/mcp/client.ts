@@ -243,8 +243,8 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
       if (nextCursor === undefined || nextCursor === null) break;
       cursor = nextCursor;
     }
-    book.mayBeTasks(await makesTasks(line, signal));
-    if (book.heard(all, true)) watching.changed('tools');
+    const news = book.mayBeTasks(await makesTasks(line, signal));
+    if (book.heard(all, true) || news) watching.changed('tools');
   }
 
   /** Whether a server of the modern era makes tasks of calls. What cannot be found out is not so. */

@@ -76,7 +76,7 @@ export function createCommonLists({ bridge, stints, agents, at, ...parts }: List
       may.has(keyOf(skill)) ? [toTool(name, skill, caller)] : [],
     );
     const faces: readonly AgentFace[] = agents ? await bridge.agents(caller.actor) : [];
-    return kept({ tools: [...named, ...agentTools(faces, caller.era === 'legacy')] }, caller);
+    return kept({ tools: [...named, ...agentTools(faces, caller.era === 'legacy' && caller.tasks === true)] }, caller);
   }
 
   /** The same of every server; one that does not answer is left out. */
