@@ -122,16 +122,16 @@ async function openOurs(chunks: number): Promise<Side> {
       const work = async () => {
         const message_id = `${task.id}.m`;
         const payload = { message_id, role: 'assistant', text: PIECE };
-        // As many as are ready leave together, as an agent's own inbox lets them.
-        for (let left = chunks; left > 0; left -= AT_ONCE) {
-          const ready = Array.from({ length: Math.min(left, AT_ONCE) }, () =>
-            sink.emit({ event: 'vendor.tollbridge.message_delta', payload }),
-          );
-          await Promise.all(ready);
+        // The other side's agent waits for nothing it says; this one never for more than it may have on the way.
+        const told: Promise<void>[] = [];
+        for (let count = 0; count < chunks; count += 1) {
+          told.push(sink.emit({ event: 'vendor.tollbridge.message_delta', payload }));
+          if (told.length === AT_ONCE) await Promise.all(told.splice(0));
         }
         const text = PIECE.repeat(chunks);
         const message = { id: message_id, role: 'assistant', parts: [{ type: 'text', text, visibility: 'public' }] };
-        await sink.emit({ event: 'agent.message', payload: { message } });
+        told.push(sink.emit({ event: 'agent.message', payload: { message } }));
+        await Promise.all(told);
         return { state: 'COMPLETED' as const };
       };
       return { done: work() };

@@ -12,6 +12,7 @@ import {
   residentOf,
   type Started,
   startEcho,
+  startLeast,
   startLoad,
   startMcpProxy,
   startOurs,
@@ -46,6 +47,7 @@ async function measure(bench: Name): Promise<Measured> {
     const command = [...(await echoCommand()), '--stdio'];
     const echo = keep(await startEcho());
     const ours = keep(await startOurs({ http: { url: `http://127.0.0.1:${echo.port}/mcp` }, stdio: { command } }));
+    const least = keep(await startLeast(echo.port));
     const others = {
       'mcp-proxy': keep(await startMcpProxy(command)),
       supergateway: keep(await startSupergateway(command)),
@@ -54,11 +56,12 @@ async function measure(bench: Name): Promise<Measured> {
     const place = (name: string, { port, token }: Started, path = '/mcp') =>
       load.open({ name, port, path, connections, era: 'legacy', ...(token && { token }) });
     await place('direct', echo);
+    await place('least', least);
     await place('ours', ours, '/mcp/http');
     await place('ours-stdio', ours, '/mcp/stdio');
     for (const [other, started] of Object.entries(others)) await place(other, started);
 
-    const pids = { direct: echo.pid, ours: ours.pid, 'ours-stdio': ours.pid };
+    const pids = { direct: echo.pid, least: least.pid, ours: ours.pid, 'ours-stdio': ours.pid };
     const contenders = Object.entries<number>(pids).concat(
       Object.entries(others).map(([other, started]) => [other, started.pid]),
     );
@@ -123,6 +126,8 @@ function figureOf(
       ours_p50_ms: round(p50('ours')),
       ours_stdio_p50_ms: round(p50('ours-stdio')),
       direct_p50_ms: round(p50('direct')),
+      // Of a gateway that writes call and answer to disk and does nothing else: before the same server as ours.
+      least_added_p50_ms: round(p50('least') - p50('direct')),
       mcp_proxy_p50_ms: round(p50('mcp-proxy')),
       supergateway_p50_ms: round(p50('supergateway')),
       ...shared,
@@ -138,6 +143,7 @@ function figureOf(
     ours_per_second: Math.round(rate('ours')),
     ours_stdio_per_second: Math.round(rate('ours-stdio')),
     direct_per_second: Math.round(rate('direct')),
+    least_per_second: Math.round(rate('least')),
     mcp_proxy_per_second: Math.round(rate('mcp-proxy')),
     supergateway_per_second: Math.round(rate('supergateway')),
     ratio_to_direct: round(rate('ours') / rate('direct')),

@@ -42,6 +42,12 @@ export async function startEcho(): Promise<Started> {
   return await printed(spawn(node as string, [file as string, '--http'], { stdio: ['ignore', 'pipe', 'inherit'] }));
 }
 
+/** Before the server over HTTP: keeps a record and does nothing else. */
+export async function startLeast(echoPort: number): Promise<Started> {
+  const args = [fileURLToPath(new URL('./least.js', import.meta.url)), String(echoPort)];
+  return await printed(spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] }));
+}
+
 /** Ours, in a process of its own like all the others. */
 export async function startOurs(upstreams: object, execArgv: readonly string[] = []): Promise<Started> {
   const args = [...execArgv, fileURLToPath(new URL('./gateway.js', import.meta.url)), JSON.stringify(upstreams)];
