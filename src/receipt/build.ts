@@ -8,10 +8,12 @@ import type { Json, JsonObject, Open } from '../model/schema.ts';
 import { type OutcomeState, RECEIPT_SCHEMA, type ReplayMode, type TerminalState } from '../model/words.ts';
 import { unanswered } from './approvals.ts';
 import { consumed, cost, modelRoute, totals, usageGaps } from './build-usage.ts';
+import { toldCall, wasSpent } from './call-telling.ts';
+import { spellMany } from './canonical-json.ts';
 import type { Evidence } from './evidence.ts';
 import { listed } from './pile.ts';
 import { signable } from './reading.ts';
-import { callsInOrder, type SettledCall } from './tool-calls.ts';
+import { type CallEvidence, callsInOrder } from './tool-calls.ts';
 
 export type UnsealedReceipt = Omit<Receipt, 'chain' | 'signatures'>;
 
@@ -67,7 +69,7 @@ export function buildReceipt(input: ReceiptInput): UnsealedReceipt {
 
   if (!replay) receipt.approvals = approvalsOf(input, times.completed_at);
   receipt.autonomy_budget = {
-    consumed: replay ? NOTHING : consumed(total, calls.filter(({ spent }) => spent).length, elapsed(times)),
+    consumed: replay ? NOTHING : consumed(total, calls.filter(wasSpent).length, elapsed(times)),
     ...(input.budget_limit && { limit: input.budget_limit }),
   };
   receipt.cost = replay ? { currency: 'USD', provider_breakdown: [], total: 0 } : cost(evidence.usage, total);
@@ -98,7 +100,7 @@ export function buildReceipt(input: ReceiptInput): UnsealedReceipt {
         a2a_handoffs: [...evidence.handoffs.values()],
         fs_writes: listed(evidence.fs_writes),
         network_egress: listed(evidence.network),
-        tool_calls: calls.map(({ told }) => told),
+        tool_calls: spellMany(calls.map(toldCall)),
       };
   receipt.subject = input.subject
     ? { id: input.subject.id, object: input.subject.object }
@@ -169,7 +171,7 @@ function trustOf({ trust, evidence }: ReceiptInput): Receipt['trust'] {
   };
 }
 
-function metadataOf(input: ReceiptInput, calls: readonly SettledCall[], gaps: readonly string[]): JsonObject {
+function metadataOf(input: ReceiptInput, calls: readonly CallEvidence[], gaps: readonly string[]): JsonObject {
   const { evidence, end } = input;
   const words: Record<string, number> = { asked: 0, held: 0, observed: 0 };
   for (const { evidence: word } of calls) words[word] = (words[word] ?? 0) + 1;

@@ -1,12 +1,10 @@
 /** What the log says about each tool call, from request to end. Later facts never erase earlier ones that disagree. */
 import type { CoreEvent } from '../model/events.ts';
-import type { ReplayMaterial } from '../model/receipt.ts';
-import { callMaterial, doing, type ToldCall, toldCall, wasSpent } from './call-telling.ts';
-import { spellOnce } from './canonical-json.ts';
+import { doing } from './call-telling.ts';
 import { listed, onto, type Pile } from './pile.ts';
 import { hashIfPossible, type Members, membersOf, text } from './reading.ts';
 
-/** One call that has no answer yet. Belongs to the account it stands in, which writes down in it what it learns. */
+/** One call. Belongs to the account it stands in, which writes down in it what it learns until there is an answer. */
 export interface CallEvidence {
   /** Place among the task's calls, by first mention. */
   readonly order: number;
@@ -41,24 +39,13 @@ export interface CallEvidence {
   unhashable: boolean;
 }
 
-/** Calls with an answer are settled and never looked at again; denied ones stay open, for an agent may run them anyway. */
+/** Calls with an answer are settled and never changed again; denied ones stay open, for an agent may run them anyway. */
 export interface Calls {
   count: number;
   readonly open: Map<string, CallEvidence>;
-  settled: Pile<SettledCall> | undefined;
+  settled: Pile<CallEvidence> | undefined;
   /** Ids of those. */
   readonly over: Set<string>;
-}
-/** Told and spelled as soon as it is over, so that ending a task with many calls costs little; of the rest only what counts is kept. */
-export interface SettledCall {
-  readonly order: number;
-  readonly evidence: string;
-  /** It ran, or may have. */
-  readonly spent: boolean;
-  /** It ran through us, is over, and all of it can be hashed: a replay can answer as it did. */
-  readonly exact: boolean;
-  readonly told: ToldCall;
-  readonly material: ReplayMaterial | undefined;
 }
 
 export function createCalls(): Calls {
@@ -141,25 +128,12 @@ export function ended(calls: Calls, payload: Members, event: CoreEvent): void {
   call.code = text(payload.code) ?? call.code;
   calls.open.delete(id);
   calls.over.add(id);
-  calls.settled = onto(calls.settled, settle(call));
+  calls.settled = onto(calls.settled, call);
 }
 
-function settle(call: CallEvidence): SettledCall {
-  const material = callMaterial(call);
-  return accounted(call, spellOnce(toldCall(call)), material && spellOnce(material));
-}
-
-function accounted(call: CallEvidence, told: ToldCall, material: ReplayMaterial | undefined): SettledCall {
-  const over = call.denied === true || call.status !== undefined;
-  const exact = call.evidence === 'held' && over && !call.unhashable;
-  return { order: call.order, evidence: call.evidence, spent: wasSpent(call), exact, told, material };
-}
-
-/** All calls, in the order they were first mentioned. One without an answer is told as it stands now. */
-export function callsInOrder(calls: Calls): readonly SettledCall[] {
-  const all = listed(calls.settled);
-  for (const call of calls.open.values()) all.push(accounted(call, toldCall(call), undefined));
-  return all.sort((a, b) => a.order - b.order);
+/** All calls, in the order they were first mentioned. */
+export function callsInOrder(calls: Calls): readonly CallEvidence[] {
+  return [...listed(calls.settled), ...calls.open.values()].sort((a, b) => a.order - b.order);
 }
 
 function endedAs(call: CallEvidence, payload: Members, kind: string): NonNullable<CallEvidence['status']> {
