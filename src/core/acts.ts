@@ -4,7 +4,6 @@
  */
 import type { Action, Actor, Decision, ToolResult } from '../model/actions.ts';
 import type { ProposedAction } from '../model/commands.ts';
-import type { EventDraft } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
 import type { ToolEndedPayload, ToolRulingPayload } from '../model/payloads.ts';
 import type { Task } from '../model/resources.ts';
@@ -238,23 +237,21 @@ export function createActs(deps: ActsDeps): Acts {
     };
     const at = inTask(task);
     const tainted = result.taint && deps.taints?.marking(task.session_id, result.taint, at, call.id);
-    const events: EventDraft[] = [
-      ...artifactEvents([...output.artifacts, ...files], at),
-      ...(result.effects ?? []).map((effect) => ({
-        event: 'vendor.tollbridge.side_effect',
-        payload: { ...effect, tool_call_id: call.id, evidence: call.evidence } as unknown as JsonObject,
-        ...at,
-      })),
-      ...(result.usage
-        ? [{ event: 'vendor.tollbridge.usage', payload: { ...result.usage, call_id: call.id } as JsonObject, ...at }]
-        : []),
-      {
-        event: result.status === 'ok' ? 'tool.completed' : 'tool.failed',
-        payload: payload as unknown as JsonObject,
-        ...at,
-        ...(result.ext && { ext: result.ext }),
-      },
-    ];
+    const events = artifactEvents([...output.artifacts, ...files], at);
+    for (const effect of result.effects ?? []) {
+      const told = { ...effect, tool_call_id: call.id, evidence: call.evidence } as unknown as JsonObject;
+      events.push({ event: 'vendor.tollbridge.side_effect', payload: told, ...at });
+    }
+    if (result.usage) {
+      const told = { ...result.usage, call_id: call.id } as JsonObject;
+      events.push({ event: 'vendor.tollbridge.usage', payload: told, ...at });
+    }
+    events.push({
+      event: result.status === 'ok' ? 'tool.completed' : 'tool.failed',
+      payload: payload as unknown as JsonObject,
+      ...at,
+      ...(result.ext && { ext: result.ext }),
+    });
     await log.commit({
       reads: [{ object: 'task', id: task.id }, ...used.reads, ...(tainted?.reads ?? [])],
       decide(now) {

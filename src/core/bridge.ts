@@ -340,6 +340,7 @@ const DEEPEST_BODY = 500;
 function deeperThan(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (levels === 0) return true;
-  for (const member of Object.values(value)) if (deeperThan(member, levels - 1)) return true;
+  if (Array.isArray(value)) return value.some((item) => deeperThan(item, levels - 1));
+  for (const name in value) if (deeperThan((value as Record<string, unknown>)[name], levels - 1)) return true;
   return false;
 }

@@ -62,12 +62,12 @@ export function createLog({ store, redactor, ids, inlineLimit }: LogDeps): Log {
     };
   }
 
+  /** The draft itself where there was nothing to take out, which is nearly always. */
   function cleanDraft(draft: Draft): Draft {
-    return {
-      ...draft,
-      events: draft.events.map(cleanEvent),
-      ...(draft.result !== undefined && { result: redactor.redact(draft.result).value }),
-    };
+    const events = draft.events.map(cleanEvent);
+    const result = draft.result === undefined ? undefined : redactor.redact(draft.result).value;
+    if (result === draft.result && events.every((event, at) => event === draft.events[at])) return draft;
+    return { ...draft, events, ...(result !== undefined && { result }) };
   }
 
   /** Content kept apart. Cleaned here, because nobody looks into it again; what was taken out is told with it. */

@@ -83,12 +83,12 @@ function createAccount({ signer, issuer, source }: IssuerOptions): Account {
 function learnDraft(evidence: Evidence, draft: EventDraft, at: string): void {
   const { cursor, sequence } = evidence;
   const event: CoreEvent = {
-    ...draft,
     id: cursor ?? '',
     object: 'event',
     created_at: at,
     updated_at: at,
     sequence,
+    ...draft,
     metadata: draft.metadata ?? {},
   };
   evidence.cursor = undefined;
