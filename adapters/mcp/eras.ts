@@ -70,7 +70,8 @@ function withoutExtensions({ extensions: _, ...capabilities }: JsonObject): Json
 export function toLegacyOutcome(outcome: Outcome): Outcome {
   if ('error' in outcome) return outcome;
   const { resultType: _r, ttlMs: _t, cacheScope: _c, _meta, ...result } = outcome.result;
-  const { [META.server]: _s, ...meta } = isObject(_meta) ? _meta : {};
+  if (!isObject(_meta)) return { result };
+  const { [META.server]: _s, ...meta } = _meta;
   return { result: Object.keys(meta).length > 0 ? { ...result, _meta: meta } : result };
 }
 

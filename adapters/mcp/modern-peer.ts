@@ -53,7 +53,8 @@ export function createModernPeer(
     },
     async call(method, params, line, patience) {
       const envelope = line.era === 'modern' ? { [META.version]: MODERN } : kept(line, level(line));
-      let sent: JsonObject = { ...params, _meta: { ...metaOf(params), ...envelope } };
+      const said = isObject(params._meta) ? { ...params._meta, ...envelope } : envelope;
+      let sent: JsonObject = { ...params, _meta: said };
       for (;;) {
         const id = nextId();
         const token = withToken(sent, id);
