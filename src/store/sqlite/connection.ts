@@ -36,8 +36,8 @@ export interface Connection {
   version(): number;
   /** How many transactions the file has seen that we know of. Holds for `version` as just asked. */
   generation(): number;
-  /** Says that the transaction after this generation may be ours, made on another thread; `done` tells whether it is made. */
-  expect(after: number, done: () => boolean): void;
+  /** Says that the transaction after this generation may be made by another thread of ours; `isOurs` tells whether the next one is. */
+  expect(after: number, isOurs: () => boolean): void;
   /** What was expected was made, or will not be. */
   settled(made: boolean): void;
   /** For the connection of another thread of this process. */
@@ -130,11 +130,11 @@ function connect({ path, maxBytes, counterFd }: ConnectionOptions): Connection {
   /** Of the file, up to the last transaction that was ours or that somebody was told of. */
   let generation = 0;
   let version = 0;
-  let expected: { readonly after: number; readonly done: () => boolean } | undefined;
+  let expected: { readonly after: number; readonly isOurs: () => boolean } | undefined;
 
   function look(): number {
     const now = (counter ?? gone(path)).look();
-    if (now === generation || (expected && now === expected.after + 1 && expected.done())) return version;
+    if (now === generation || (expected && now === expected.after + 1 && expected.isOurs())) return version;
     generation = now;
     version++;
     return version;
@@ -170,8 +170,8 @@ function connect({ path, maxBytes, counterFd }: ConnectionOptions): Connection {
     get counterFd() {
       return counter!.fd;
     },
-    expect(after, done) {
-      expected = { after, done };
+    expect(after, isOurs) {
+      expected = { after, isOurs };
     },
     settled(made) {
       if (made && expected && generation === expected.after) generation++;

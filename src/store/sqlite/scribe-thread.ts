@@ -8,8 +8,11 @@ import { createSheetWriter } from './sheet.ts';
 /** Long enough for whoever is making or mending the file at this moment. */
 const PATIENCE_MS = 5_000;
 
+/** No generation: they count from 0. */
+const NOBODY = -1;
+
 const port = parentPort!;
-const { made, ...place } = workerData as ScribeData;
+const { claimed, ...place } = workerData as ScribeData;
 const connection = await openConnection({ ...place, patienceMs: PATIENCE_MS });
 const write = createSheetWriter(connection);
 
@@ -17,14 +20,17 @@ function attempt({ after, sheet }: Order): Said {
   try {
     connection.begin();
     if (connection.generation() === after) {
+      // Before it is to be seen: whoever looks at the file in between must not take it for somebody else's.
+      Atomics.store(claimed, 0, after + 1);
       write(unpack(sheet));
       connection.commit();
-      Atomics.store(made, 0, after + 1);
       return 'written';
     }
   } catch {
     // Locked, full, gone, or a value that cannot be kept: whoever asked finds out by writing it themselves.
   }
+  // While the lock is still held, so that what others write then is never taken for ours.
+  Atomics.store(claimed, 0, NOBODY);
   undo();
   return 'not written';
 }

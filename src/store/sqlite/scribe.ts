@@ -15,8 +15,8 @@ export interface ScribeData {
   readonly path: string;
   readonly maxBytes?: number;
   readonly counterFd: number;
-  /** One number: the generation after the last transaction the thread made. */
-  readonly made: Int32Array;
+  /** One number: the generation that nobody but the thread can make, or has made. Stands only while it has the lock, and once it has committed. */
+  readonly claimed: Int32Array;
 }
 /** What it is told. */
 export interface Order {
@@ -54,7 +54,7 @@ export interface ScribeDeps {
 }
 
 export function createScribe({ connection, log, crowd, maxBytes, logger }: ScribeDeps): Scribe {
-  const made = new Int32Array(new SharedArrayBuffer(4));
+  const claimed = new Int32Array(new SharedArrayBuffer(4));
   let crowds = 0;
   let worker: Worker | undefined;
   let ready = false;
@@ -66,7 +66,7 @@ export function createScribe({ connection, log, crowd, maxBytes, logger }: Scrib
 
   function start(): void {
     const { path, counterFd } = connection;
-    const data: ScribeData = { path, counterFd, made, ...(maxBytes !== undefined && { maxBytes }) };
+    const data: ScribeData = { path, counterFd, claimed, ...(maxBytes !== undefined && { maxBytes }) };
     // Not there while the source runs uncompiled; then it is written here.
     worker = new Worker(new URL('./scribe-thread.js', import.meta.url), { workerData: data });
     worker.unref();
@@ -90,10 +90,11 @@ export function createScribe({ connection, log, crowd, maxBytes, logger }: Scrib
     if (order) finish(isThere(order.sheet));
   }
   function isThere({ events }: Sheet): boolean {
-    return isMade() || (events.length > 0 && log.text(events.at(-5) as number) === events.at(-1));
+    return events.length > 0 ? log.text(events.at(-5) as number) === events.at(-1) : isOurs();
   }
-  function isMade(): boolean {
-    return order !== undefined && Atomics.load(made, 0) === ((order.after + 1) | 0);
+  /** Whether the generation after the one that was handed over is the thread's. */
+  function isOurs(): boolean {
+    return order !== undefined && Atomics.load(claimed, 0) === ((order.after + 1) | 0);
   }
 
   function finish(written: boolean): void {
@@ -120,7 +121,7 @@ export function createScribe({ connection, log, crowd, maxBytes, logger }: Scrib
     write(sheet, done) {
       order = { after: connection.generation(), sheet };
       answer = done;
-      connection.expect(order.after, isMade);
+      connection.expect(order.after, isOurs);
       // Somebody waits for this: the process must not end meanwhile.
       worker!.ref();
       worker!.postMessage({ after: order.after, sheet: pack(sheet) } satisfies Order);
