@@ -155,8 +155,9 @@ export function createParking(parkMs: number): Parking {
     async start(asking, run) {
       const call = begin(asking, run);
       const outcome = await next(call, asking);
-      // What else is asked for may go on after its answer, as a subscription or a task does.
-      if (call.outcome && asking.method === 'tools/call' && !cameToTask(outcome)) spare.giveBack(call.stop);
+      // What was parked, and what else is asked for, may go on after this answer, as a subscription or a task does.
+      const over = outcome === call.outcome && asking.method === 'tools/call' && !cameToTask(outcome);
+      if (over) spare.giveBack(call.stop);
       return outcome;
     },
     resume(asking) {
