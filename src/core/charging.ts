@@ -50,7 +50,7 @@ export function chargeEvents(
     if (Object.keys(amounts).length === 0) return [];
     const { usage, reset_at } = rules.charge(quota, amounts, at.now);
     const payload = { quota_id: id, amounts, usage: wholeMicros(usage), reset_at, ...about };
-    return [{ ...inTask(task), event: 'vendor.tollbridge.quota_used', payload: payload as unknown as JsonObject }];
+    return [{ event: 'vendor.tollbridge.quota_used', payload: payload as unknown as JsonObject, ...inTask(task) }];
   });
 }
 

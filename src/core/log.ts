@@ -202,9 +202,9 @@ export function artifactEvents(
   return artifacts.map((artifact) => {
     const { redactions, ...metadata } = artifact.metadata;
     return {
-      ...at,
       event: 'artifact.created',
       payload: { artifact: { ...artifact, metadata } as unknown as Json },
+      ...at,
       ...(artifact.metadata.spilled === true && redactions !== undefined && { metadata: { redactions } }),
     };
   });

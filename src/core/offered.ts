@@ -30,7 +30,6 @@ export async function isOffered(
   if (!found) return false;
   const attributes = found.attributes('');
   const { verdict } = await gate({
-    ...about,
     id: ids.next('action'),
     kind: 'tool',
     tool,
@@ -39,6 +38,7 @@ export async function isOffered(
     arguments: {},
     effect: found.effect,
     evidence: 'held',
+    ...about,
     ...(attributes && { attributes }),
   });
   return verdict !== 'block';

@@ -62,5 +62,5 @@ export function freshSession(id: string, { workspace_id, persona_id, metadata }:
 
 export function sessionEvent(event: string, session: Session, actor: string): EventDraft {
   const place = placeOf(session.id, session.workspace_id);
-  return { ...place, event, actor, payload: { session: session as unknown as Json } };
+  return { event, actor, payload: { session: session as unknown as Json }, ...place };
 }

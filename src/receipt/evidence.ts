@@ -77,7 +77,7 @@ export interface Evidence {
 }
 
 export function createEvidence(): Evidence {
-  return { ...EMPTY, calls: createCalls() };
+  return { calls: createCalls(), ...EMPTY };
 }
 
 export function copyOf(evidence: Evidence): Evidence {
