@@ -195,9 +195,9 @@ export function createEndings(deps: EndingsDeps): Endings {
     for (const call of account.open()) {
       const code = options.interrupted && call.cleared ? 'outcome_unknown' : 'canceled';
       before.push({
-        ...inTask(task),
         event: 'tool.failed',
         payload: { tool_call_id: call.tool_call_id, name: call.name, status: 'error', error: WORDS[code], code },
+        ...inTask(task),
       });
     }
     // A completed task has passed through WORKING, whatever it was waiting for when its agent said it was done.
@@ -220,13 +220,13 @@ export function createEndings(deps: EndingsDeps): Endings {
     }
     if (receiptId) {
       before.push({
-        ...inTask(task),
         event: 'receipt.issued',
         receipt_id: receiptId,
         payload: {
           receipt_id: receiptId,
           subject: { object: options.replay ? 'replay_segment' : 'task', id: task.id },
         },
+        ...inTask(task),
       });
     }
     const ended = move({ ...current, outcome_id: outcomeId, ...(receiptId && { receipt_id: receiptId }) }, end.state, {

@@ -81,11 +81,11 @@ export function move(task: Task, to: TaskState, { now, actor, reason, failure, m
   };
   const back = to === 'WORKING' && task.status !== 'SUBMITTED';
   const event: EventDraft = {
-    ...inTask(task),
     event: back ? 'task.status_changed' : EVENT_OF[to],
+    payload: { ...more, task: next as unknown as Json, from: task.status, to, ...(reason && { reason }) },
+    ...inTask(task),
     ...(actor && { actor }),
     ...(trace_id && { trace_id }),
-    payload: { ...more, task: next as unknown as Json, from: task.status, to, ...(reason && { reason }) },
   };
   return { task: next, events: [event] };
 }

@@ -279,8 +279,8 @@ export async function factEvents(
   const now = deps.clock.now();
   const place = { ...placeOf(task), now };
   const base: Omit<EventDraft, 'event' | 'payload'> = {
-    ...inTask(task),
     actor: actor.id,
+    ...inTask(task),
     ...(fact.ext && { ext: fact.ext }),
     ...(fact.span_id && { span_id: fact.span_id }),
     ...(fact.trace_id && { trace_id: fact.trace_id }),
@@ -298,13 +298,13 @@ export async function factEvents(
     };
     const whole = check(MessageShape, given, fact.event);
     const fitted = await deps.log.fitMessage(whole, place);
-    const told = { ...base, event: fact.event, payload: { ...fact.payload, message: fitted.value as unknown as Json } };
+    const told = { event: fact.event, payload: { ...fact.payload, message: fitted.value as unknown as Json }, ...base };
     const counted = { message_id: whole.id, role: whole.role };
     return {
       events: [
         ...artifactEvents(fitted.artifacts, inTask(task)),
         told,
-        { ...inTask(task), event: 'session.message_appended', payload: counted },
+        { event: 'session.message_appended', payload: counted, ...inTask(task) },
       ],
       told,
     };
@@ -312,7 +312,7 @@ export async function factEvents(
   // What is repeated claims what the record claims.
   const said = deps.repeats ? fact.payload : modest(fact, task, deps.ids, now);
   const { value: payload, artifacts } = await deps.log.fitMembers(said, place);
-  const told = { ...base, event: fact.event, payload };
+  const told = { event: fact.event, payload, ...base };
   return { events: [...artifactEvents(artifacts, inTask(task)), told], told };
 }
 

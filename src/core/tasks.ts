@@ -112,7 +112,7 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
       const { repeated } = await log.commit({
         ...once(deps, command, task.workspace_id, `${task.id}/report`),
         ...unit,
-        decide: (at) => ({ ...unit.decide(at), result: { id: task.id } }),
+        decide: (at) => ({ result: { id: task.id }, ...unit.decide(at) }),
       });
       if (body.end) {
         const end = {
