@@ -163,6 +163,7 @@ function counted(session: Session & Row, tally: Tally | undefined, last: Cursor 
 function opened(open: () => Promise<AsyncIterable<CoreEvent>>): AsyncIterableIterator<CoreEvent> {
   let opening: Promise<AsyncIterator<CoreEvent>> | undefined;
   let source: AsyncIterator<CoreEvent> | undefined;
+  let over = false;
   const begin = async () => {
     source = (await open())[Symbol.asyncIterator]();
     return source;
@@ -172,16 +173,21 @@ function opened(open: () => Promise<AsyncIterable<CoreEvent>>): AsyncIterableIte
       return this;
     },
     next() {
+      if (over) return Promise.resolve(OVER);
       if (source) return source.next().then(shown);
       opening ??= begin();
       return opening.then((events) => events.next()).then(shown);
     },
     async return() {
-      await source?.return?.();
-      return { value: undefined, done: true };
+      over = true;
+      // Whoever leaves while it is being opened must not leave it open.
+      const events = source ?? (await opening?.catch(() => undefined));
+      await events?.return?.();
+      return OVER;
     },
   };
 }
+const OVER: IteratorReturnResult<undefined> = { value: undefined, done: true };
 
 function shown(look: IteratorResult<CoreEvent>): IteratorResult<CoreEvent> {
   return look.done || !look.value.replay ? look : { value: withCursor(look.value), done: false };
