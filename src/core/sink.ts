@@ -220,7 +220,6 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
 
 const CUT = { metadata: { redactions: [{ field: '/payload/text', reason: 'known secret' }] } };
 
-/** Facts of a task that has ended are refused: its receipt is sealed. So are facts about what is someone else's. */
 /** What a unit that asks in a task looks at. */
 export function readsOf(taskId: string): Pointer[] {
   return [
@@ -236,6 +235,7 @@ export function openRun(at: Pick<At, 'get'>, taskId: string): { readonly now: Ta
   return { now, run };
 }
 
+/** Facts of a task that has ended are refused: its receipt is sealed. So are facts about what is someone else's. */
 export function whileOpen(task: Task, events: () => readonly EventDraft[], repeats = false) {
   const drafts = events();
   const named = repeats
