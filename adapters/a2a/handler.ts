@@ -95,20 +95,20 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
       kind: 'task.submit',
       actor,
       body: {
-        ...context.in,
         agent,
         // A no to the work is a task that says so; a no to the caller stays an error.
         refusal: 'task',
         input: input as unknown as Record<string, never>,
         metadata: {
           a2a: {
-            ...(context.contextId && { context_id: context.contextId }),
-            ...aboutMessage(message),
             version,
             binding: call.binding,
+            ...(context.contextId && { context_id: context.contextId }),
+            ...aboutMessage(message),
             ...(params.metadata && { metadata: params.metadata }),
           },
         },
+        ...context.in,
       },
       ...(key && { idempotency: { key, target: `a2a/${agent}` } }),
       ...(call.traceId && { trace_id: call.traceId }),

@@ -284,8 +284,8 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
       const egress = way.host === undefined ? undefined : { host: way.host, purpose: `mcp tools/call ${tool}` };
       try {
         const outcome = await exchange('tools/call', params, line, signal);
-        const taint = taints(told, settings) && { taint: { server: name, what: tool } };
-        return { ...toToolResult(outcome, egress), ...taint };
+        const result = toToolResult(outcome, egress);
+        return taints(told, settings) ? { taint: { server: name, what: tool }, ...result } : result;
       } catch (thrown) {
         const { kind, message } = asFault(thrown);
         if (thrown instanceof RpcError) return toToolResult(outcomeOf(thrown), egress);

@@ -53,8 +53,8 @@ export function createModernPeer(
     },
     async call(method, params, line, patience) {
       const envelope = line.era === 'modern' ? { [META.version]: MODERN } : kept(line, level(line));
-      const said = isObject(params._meta) ? { ...params._meta, ...envelope } : envelope;
-      let sent: JsonObject = { ...params, _meta: said };
+      const { _meta: theirs, ...asked } = params;
+      let sent: JsonObject = { _meta: isObject(theirs) ? { ...theirs, ...envelope } : envelope, ...asked };
       for (;;) {
         const id = nextId();
         const token = withToken(sent, id);

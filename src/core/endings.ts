@@ -262,7 +262,7 @@ export function createEndings(deps: EndingsDeps): Endings {
                   // The log cleans the events; what else the receipt repeats has to be as clean.
                   task: log.clean(ended.task),
                   final_state: outcomeState(end.state),
-                  times: { ...times, issued_at: options.replay ? times.completed_at : at.now },
+                  times: { issued_at: options.replay ? times.completed_at : at.now, ...times },
                   tiers,
                   ...(facts.budget && { budget_limit: facts.budget }),
                   last: before,

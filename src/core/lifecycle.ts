@@ -82,7 +82,7 @@ export function move(task: Task, to: TaskState, { now, actor, reason, failure, m
   const back = to === 'WORKING' && task.status !== 'SUBMITTED';
   const event: EventDraft = {
     event: back ? 'task.status_changed' : EVENT_OF[to],
-    payload: { ...more, task: next as unknown as Json, from: task.status, to, ...(reason && { reason }) },
+    payload: { task: next as unknown as Json, from: task.status, to, ...(reason && { reason }), ...more },
     ...inTask(task),
     ...(actor && { actor }),
     ...(trace_id && { trace_id }),

@@ -19,14 +19,16 @@ export interface Wanted {
 export function newTask(wanted: Wanted & { readonly input: Task['input']; readonly now: string }): Task {
   const { command, id, workspace_id, session_id, agent, personaId, tier, input, now } = wanted;
   const { actor, body, trace_id } = command;
+  // A name of ours that nobody else can write to.
+  const { tollbridge: _, ...theirs } = body.metadata ?? {};
   return {
     id,
     object: 'task',
     created_at: now,
     updated_at: now,
     metadata: {
-      ...body.metadata,
       tollbridge: { tier, ...(actor.tenant_id && { tenant_id: actor.tenant_id }), ...(trace_id && { trace_id }) },
+      ...theirs,
     },
     workspace_id,
     session_id,

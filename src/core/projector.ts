@@ -272,13 +272,13 @@ export function askKey(ask: Pick<AskRecord, 'tool_call_id' | 'metadata'>): strin
 function count(event: CoreEvent, get: Get, change: (tally: Tally) => Tally): Tally {
   const id = event.session_id ?? event.resource.id;
   const tally = get<Tally>('tally', id) ?? {
-    ...fresh('tally', id, event.created_at),
     messages: 0,
     tip_message_id: null,
     tip_at: null,
     open_tasks: 0,
     compacted_through: null,
     lane: null,
+    ...fresh('tally', id, event.created_at),
   };
   return { ...change(tally), updated_at: event.created_at };
 }

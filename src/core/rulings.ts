@@ -133,7 +133,6 @@ export function createRulings(deps: RulingDeps): Rulings {
     let decision = asked;
 
     const { repeated } = await log.commit({
-      ...claim,
       reads: [{ object: 'task', id: task.id }, { object: 'run', id: task.id }, ...quotasOf(action)],
       decide(at) {
         const now = at.get<Task & Row>('task', task.id);
@@ -174,6 +173,7 @@ export function createRulings(deps: RulingDeps): Rulings {
         }
         return { events };
       },
+      ...claim,
     });
     if (repeated) return 'taken';
     if (raised) return await answered(task, effective, asShown(decision, shown), raised, options, mounted ?? false);

@@ -277,7 +277,7 @@ export async function factEvents(
 ): Promise<{ events: EventDraft[]; told: EventDraft }> {
   refuseReserved(fact.event);
   const now = deps.clock.now();
-  const place = { ...placeOf(task), now };
+  const place = { now, ...placeOf(task) };
   const base: Omit<EventDraft, 'event' | 'payload'> = {
     actor: actor.id,
     ...inTask(task),
@@ -287,14 +287,15 @@ export async function factEvents(
   };
   const message = fact.payload.message;
   if ((fact.event === 'agent.message' || fact.event === 'user.message') && isMessage(message)) {
+    const { id, object: _, created_at, updated_at: __, metadata, ...said } = message;
     const given = {
-      ...message,
-      ...placeOf(task),
-      id: message.id ?? deps.ids.next('message'),
+      id: id ?? deps.ids.next('message'),
       object: 'message',
-      created_at: message.created_at ?? now,
+      created_at: created_at ?? now,
       updated_at: now,
-      metadata: message.metadata ?? {},
+      metadata: metadata ?? {},
+      ...said,
+      ...placeOf(task),
     };
     const whole = check(MessageShape, given, fact.event);
     const fitted = await deps.log.fitMessage(whole, place);

@@ -64,12 +64,12 @@ export function createSubmit(deps: SubmitDeps) {
       id: ids.next('action'),
       kind: 'prompt',
       actor,
-      ...home,
       tool: agent,
       arguments: { input: body.input },
       effect: 'none',
       evidence: 'held',
       cost: { tasks: 1 },
+      ...home,
       ...data,
     };
     const claim = once(deps, command, session.workspace_id, opens ? 'sessions/tasks' : `${session.id}/tasks`);
@@ -88,9 +88,8 @@ export function createSubmit(deps: SubmitDeps) {
     const given = (decision.verdict === 'modify' ? decision.arguments?.input : body.input) as JsonObject;
 
     const outside = agent === 'none';
-    const said = await opening(given, { ...home, task_id: id }, actor);
+    const said = await opening(given, { task_id: id, ...home }, actor);
     const accepting: Unit = {
-      ...claim,
       reads: [
         ...(opens ? [] : ['session', 'tally'].map((object) => ({ object, id: session.id }))),
         ...data.quotas.map((quota) => ({ object: 'quota', id: quota.id })),
@@ -106,13 +105,12 @@ export function createSubmit(deps: SubmitDeps) {
           const { usage, reset_at } = deps.quotas.charge(current, action.cost ?? {}, at.now);
           return [{ quota_id: quota.id, amounts: action.cost ?? {}, usage, reset_at, action_id: action.id }];
         });
-        const task = newTask({ ...wanted, input: said.input, now: at.now });
+        const task = newTask({ input: said.input, now: at.now, ...wanted });
         const place = inTask(task);
         const events: EventDraft[] = [
           ...(opens ? [sessionEvent('session.created', freshSession(session.id, opens, at.now), actor.id)] : []),
           ...said.events.map((event) => (place.trace_id ? { ...event, trace_id: place.trace_id } : event)),
           {
-            ...place,
             event: 'task.submitted',
             actor: actor.id,
             payload: {
@@ -122,16 +120,17 @@ export function createSubmit(deps: SubmitDeps) {
               agent,
               instance: outside ? null : deps.instance,
             },
+            ...place,
             ...(command.trace_id && { trace_id: command.trace_id }),
             ...(command.idempotency && { idempotency_key: command.idempotency.key }),
             ...(command.ext && { ext: command.ext }),
             ...(command.redactions && { metadata: { redactions: command.redactions as unknown as Json } }),
           },
-          { ...decidedEvent({ ...recorded, task_id: id }, decision), ...place },
+          { ...decidedEvent({ task_id: id, ...recorded }, decision), ...place },
           ...charges.map((payload) => ({
-            ...place,
             event: 'vendor.tollbridge.quota_used',
             payload: payload as unknown as JsonObject,
+            ...place,
           })),
         ];
         // A free session starts the work in the same commit: one fsync less, and nobody sees a task that only waits.
@@ -143,6 +142,7 @@ export function createSubmit(deps: SubmitDeps) {
         const born = [id, ...(opens ? [session.id] : []), ...said.born];
         return { events, born, result: { id, begun: free && !outside, outside } };
       },
+      ...claim,
     };
     let committed: Committed;
     try {

@@ -128,10 +128,11 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
       const { actor, body } = command;
       const task = await access.see<Task & Row>(actor, 'task', body.task_id);
       // Whoever proposes runs it: we were asked at best, whatever the proposal says.
-      const evidence = body.action.evidence === 'observed' ? 'observed' : 'asked';
+      const { evidence: claimed, ...proposal } = body.action;
+      const evidence = claimed === 'observed' ? 'observed' : 'asked';
       const ruling = await acts.rule(
         task,
-        { ...body.action, evidence },
+        { evidence, ...proposal },
         {
           actor,
           signal: NEVER,

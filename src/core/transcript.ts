@@ -55,15 +55,16 @@ export async function messageEvents(
 
 export function transcriptEvents(place: Place, message: Message, actor: string): EventDraft[] {
   const byAgent = message.role === 'assistant' || message.role === 'agent' || message.role === 'tool';
-  const row = { ...message, workspace_id: place.workspace_id ?? null };
+  const { workspace_id: _, ...said } = message as Message & { readonly workspace_id?: string | null };
+  const row = { workspace_id: place.workspace_id ?? null, ...said };
   return [
     {
-      ...place,
       event: byAgent ? 'agent.message' : 'user.message',
       actor,
       payload: { message: row as unknown as Json },
+      ...place,
     },
-    { ...place, event: 'session.message_appended', actor, payload: { message_id: message.id, role: message.role } },
+    { event: 'session.message_appended', actor, payload: { message_id: message.id, role: message.role }, ...place },
   ];
 }
 

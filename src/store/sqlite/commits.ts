@@ -78,10 +78,8 @@ export function createCommits(deps: CommitsDeps): Commits {
     scheduled = false;
     if (waiting.length === 0 || away) return;
     const taker = scribe?.takes(waiting.length) ? scribe : undefined;
-    // Whoever has to wait for the other half has something to do while it is written.
-    const most = taker ? Math.min(MOST_UNITS, Math.ceil(waiting.length / 2)) : MOST_UNITS;
-    const jobs = waiting.length <= most ? waiting : waiting.slice(0, most);
-    waiting = jobs === waiting ? [] : waiting.slice(most);
+    const jobs = waiting.length <= MOST_UNITS ? waiting : waiting.slice(0, MOST_UNITS);
+    waiting = jobs === waiting ? [] : waiting.slice(MOST_UNITS);
     goOn(taker ? handOver(jobs, taker) : write(jobs));
   }
 

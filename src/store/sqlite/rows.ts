@@ -91,7 +91,7 @@ export function createRows(connection: Connection): Rows {
       return { body, row };
     },
     learn(object, id, row) {
-      known.set(object, id, row ? { ...row, shown: undefined } : ABSENT);
+      known.set(object, id, row ? { body: row.body, row: row.row, shown: undefined } : ABSENT);
     },
     list({ object, where = {}, after, limit = 50, newestFirst = false }) {
       const terms = ['object = ?', 'body IS NOT NULL'];
