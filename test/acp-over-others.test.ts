@@ -3,12 +3,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { WebSocket } from 'ws';
 import { openApiKeys } from '../src/auth/api-keys.ts';
 import { readConfig } from '../src/config.ts';
 import { systemClock } from '../src/core/clock.ts';
 import { type Gateway, startGateway } from '../src/gateway.ts';
-import { type Editor, type Frame, speak } from './support/acp-client.ts';
+import { type Editor, type Frame, speakTo } from './support/acp-client.ts';
 
 async function gateway(yaml: object): Promise<Gateway & { readonly dir: string }> {
   const dir = await mkdtemp(join(tmpdir(), 'tb-over-'));
@@ -19,17 +18,6 @@ async function gateway(yaml: object): Promise<Gateway & { readonly dir: string }
     await rm(dir, { recursive: true, force: true });
   });
   return { ...open, dir };
-}
-
-async function editorAt({ url, token }: Gateway): Promise<Editor> {
-  const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/acp`, { headers: { authorization: `Bearer ${token}` } });
-  onTestFinished(() => socket.terminate());
-  await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject));
-  return await speak({
-    send: (text) => socket.send(text),
-    onText: (hear) => void socket.on('message', (data) => hear(String(data))),
-    close: async () => socket.close(),
-  });
 }
 
 const RULES = [{ id: 'mail', when: { tool: 'send_mail' }, then: 'ask', say: 'a person decides' }];
@@ -60,7 +48,7 @@ const dialog = ({ method }: Frame) => method === 'session/request_permission';
 describe.each(Object.keys(FAR))('%s', { timeout: 60_000 }, (who) => {
   test('a conversation: words, a question that is answered here, a stop, and all of it again for someone who loads it', async () => {
     const near = await inFrontOf(who);
-    const editor = await editorAt(near);
+    const editor = await speakTo(near);
     const sessionId = await editor.session(near.dir);
     expect((await editor.prompt(sessionId, 'hello')).stopReason).toBe('end_turn');
     expect(words(editor)).toContain('Hello! I am the demo agent');
@@ -89,7 +77,7 @@ describe.each(Object.keys(FAR))('%s', { timeout: 60_000 }, (who) => {
     editor.tell('session/cancel', { sessionId });
     expect((await long).stopReason).toBe('cancelled');
 
-    const second = await editorAt(near);
+    const second = await speakTo(near);
     const { sessions } = await second.call('session/list', {});
     expect(sessions.map((each: Frame) => each.sessionId)).toEqual([sessionId]);
     await second.call('session/load', { sessionId, cwd: near.dir, mcpServers: [] });

@@ -1,18 +1,14 @@
 /** Tasks at the common address, of servers of both designs at once, for clients of 2025-11-25. */
-import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
-import { StreamableHTTPClientTransport as HttpV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { expect, onTestFinished, test } from 'vitest';
 import { createDemoAgent } from '../src/demo/agent.ts';
 import { openLegacyClient, outcome } from './support/mcp.ts';
 import { serveFixture } from './support/mcp-fixture.ts';
 import type { Loose } from './support/mcp-fixture-asking.ts';
 import { type McpGatewayOptions, openMcpGateway, VISITOR } from './support/mcp-gateway.ts';
+import { FORMS, followedByV1, YES } from './support/mcp-task-v1.ts';
 import { openUpstream } from './support/mcp-upstream.ts';
 
 const RELATED = 'io.modelcontextprotocol/related-task';
-const FORMS = { elicitation: { form: {} } };
-const YES = { action: 'accept', content: { confirm: true } };
 
 /** Two servers of the newer design, one of the older, one without tasks, and an agent. */
 async function openAll(more: Partial<McpGatewayOptions> = {}) {
@@ -152,18 +148,7 @@ test('a call that rules refuse is a task that failed, here as well', async () =>
 
 test('the SDK’s first line follows a task of a newer server to its end through the common address', async () => {
   const { url } = await openAll();
-  const client = new ClientV1({ name: 'c', version: '1' }, { capabilities: FORMS });
-  client.setRequestHandler(ElicitRequestSchema, () => YES as never);
-  await client.connect(new HttpV1(new URL(url)) as never);
-  onTestFinished(() => client.close());
-  await client.listTools();
-  const kinds: string[] = [];
-  let text = '';
-  const call = { name: 'a__confirm_delete', arguments: { filename: 'x' } };
-  for await (const said of client.experimental.tasks.callToolStream(call, undefined, { task: {} })) {
-    if (kinds.at(-1) !== said.type) kinds.push(said.type);
-    if (said.type === 'result') text = String((said.result.content as Loose[])[0]?.text);
-  }
+  const { kinds, text } = await followedByV1(url, 'a__confirm_delete');
   expect(kinds).toEqual(['taskCreated', 'taskStatus', 'result']);
   expect(JSON.parse(text)).toEqual({ confirm: YES });
 });

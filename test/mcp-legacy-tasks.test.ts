@@ -1,16 +1,12 @@
 /** Tasks of a server of 2026-07-28, as a client of 2025-11-25 follows them: asked for, waited for, listed and stopped. */
-import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
-import { StreamableHTTPClientTransport as HttpV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { expect, onTestFinished, test } from 'vitest';
 import { openLegacyClient, outcome } from './support/mcp.ts';
 import { serveFixture } from './support/mcp-fixture.ts';
 import type { Loose } from './support/mcp-fixture-asking.ts';
 import { openMcpGateway, VISITOR } from './support/mcp-gateway.ts';
+import { FORMS, followedByV1, YES } from './support/mcp-task-v1.ts';
 
 const RELATED = 'io.modelcontextprotocol/related-task';
-const FORMS = { elicitation: { form: {} } };
-const YES = { action: 'accept', content: { confirm: true } };
 
 async function openNewer(authenticate?: (token: string | undefined) => Promise<typeof VISITOR>) {
   const fixture = await serveFixture({ era: 'modern' });
@@ -160,18 +156,7 @@ test('a tool that can only be a task is waited for on behalf of who wants none',
 
 test('the SDK’s first line, as it is deployed, follows such a task to its end', async () => {
   const { url } = await openNewer();
-  const client = new ClientV1({ name: 'c', version: '1' }, { capabilities: FORMS });
-  client.setRequestHandler(ElicitRequestSchema, () => YES as never);
-  await client.connect(new HttpV1(new URL(url)) as never);
-  onTestFinished(() => client.close());
-  await client.listTools();
-  const kinds: string[] = [];
-  let text = '';
-  const call = { name: 'confirm_delete', arguments: { filename: 'a' } };
-  for await (const said of client.experimental.tasks.callToolStream(call, undefined, { task: {} })) {
-    if (kinds.at(-1) !== said.type) kinds.push(said.type);
-    if (said.type === 'result') text = String((said.result.content as Loose[])[0]?.text);
-  }
+  const { kinds, text } = await followedByV1(url, 'confirm_delete');
   expect(kinds).toEqual(['taskCreated', 'taskStatus', 'result']);
   expect(JSON.parse(text)).toEqual({ confirm: YES });
 });

@@ -58,7 +58,8 @@ async function openServer() {
   };
 }
 
-test('a task is listened for by whoever began it, and by nobody else', async () => {
+/** The server, and a gateway before it that takes a token for its bearer's name. */
+async function openBoth() {
   const server = await openServer();
   const authenticate = async (token: string | undefined) => ({ ...VISITOR, id: token ?? 'nobody' });
   const gateway = await openMcpGateway({ upstreams: { u: { url: server.url } }, authenticate });
@@ -66,6 +67,11 @@ test('a task is listened for by whoever began it, and by nobody else', async () 
     await gateway.close();
     await server.close();
   });
+  return { server, gateway };
+}
+
+test('a task is listened for by whoever began it, and by nobody else', async () => {
+  const { server, gateway } = await openBoth();
   const ask = (url: string, who: string, method: string, params: Loose, frame?: (frame: Loose) => boolean) =>
     exchange(url, {
       headers: {
@@ -109,13 +115,7 @@ test('a task is listened for by whoever began it, and by nobody else', async () 
 });
 
 test('a client of 2025-11-25 is told of its tasks without asking, at both addresses, and of nobody else’s', async () => {
-  const server = await openServer();
-  const authenticate = async (token: string | undefined) => ({ ...VISITOR, id: token ?? 'nobody' });
-  const gateway = await openMcpGateway({ upstreams: { u: { url: server.url } }, authenticate });
-  onTestFinished(async () => {
-    await gateway.close();
-    await server.close();
-  });
+  const { gateway } = await openBoth();
   for (const [url, tool, taskId] of [
     [gateway.at('u'), 'job', 't1'],
     [`${gateway.url}/mcp`, 'u__job', 'mcp+u:t1'],

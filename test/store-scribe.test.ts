@@ -1,39 +1,22 @@
 /** With a thread of its own for writing, the store keeps every promise that it keeps without. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { eventId } from '../src/model/events.ts';
 import { createSqliteStore, type SqliteStore } from '../src/store/sqlite.ts';
 import { contractProjector } from './contracts/store/projector.ts';
-import { ALWAYS_ELSEWHERE, all, append, compiledStore, event, sqliteHome } from './contracts/store/sqlite-home.ts';
+import {
+  ALWAYS_ELSEWHERE,
+  all,
+  append,
+  compiledStore,
+  contractOpener,
+  event,
+  sqliteHome,
+} from './contracts/store/sqlite-home.ts';
 import { storeContract } from './contracts/store.ts';
 
 const open = await compiledStore();
 
-storeContract('SQLite with a scribe', async (deps) => {
-  const home = await mkdtemp(join(tmpdir(), 'store-'));
-  const opened: SqliteStore[] = [];
-  const another = async () => {
-    const store = await open({ path: join(home, 'log.db'), crowd: ALWAYS_ELSEWHERE, ...deps });
-    opened.push(store);
-    return store;
-  };
-  let current = await another();
-  return {
-    store: current,
-    async reopen() {
-      await current.close();
-      current = await another();
-      return current;
-    },
-    second: another,
-    async cleanup() {
-      await Promise.all(opened.map((store) => store.close()));
-      await rm(home, { recursive: true, force: true });
-    },
-  };
-});
+storeContract('SQLite with a scribe', contractOpener(open, { crowd: ALWAYS_ELSEWHERE }));
 
 const home = sqliteHome(open);
 const { start, other, run } = home;

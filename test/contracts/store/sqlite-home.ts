@@ -10,6 +10,7 @@ import { afterEach, beforeEach } from 'vitest';
 import type { CoreEvent, EventDraft } from '../../../src/model/events.ts';
 import type { Projector } from '../../../src/ports.ts';
 import { createSqliteStore, type SqliteOptions, type SqliteStore } from '../../../src/store/sqlite.ts';
+import type { ContractDeps, OpenedStore } from './scene.ts';
 
 const nothing: Projector = { touches: () => [], apply: () => [] };
 const clock = { now: () => '2026-11-16T09:00:00.000Z' };
@@ -34,6 +35,36 @@ export async function compiledStore(): Promise<typeof createSqliteStore> {
 
 /** Every batch, however small, and from the start. */
 export const ALWAYS_ELSEWHERE = { units: 1, times: 0 };
+
+/** For the contract: stores on one new file, all closed and the file removed at the end. */
+export function contractOpener(
+  open: (options: SqliteOptions) => Promise<SqliteStore>,
+  more: Partial<SqliteOptions> = {},
+) {
+  return async (deps: ContractDeps): Promise<OpenedStore> => {
+    const home = await mkdtemp(join(tmpdir(), 'store-'));
+    const all: SqliteStore[] = [];
+    const another = async () => {
+      const store = await open({ path: join(home, 'log.db'), ...deps, ...more });
+      all.push(store);
+      return store;
+    };
+    let current = await another();
+    return {
+      store: current,
+      async reopen() {
+        await current.close();
+        current = await another();
+        return current;
+      },
+      second: another,
+      async cleanup() {
+        await Promise.all(all.map((store) => store.close()));
+        await rm(home, { recursive: true, force: true });
+      },
+    };
+  };
+}
 
 export function sqliteHome(open = createSqliteStore): SqliteHome {
   let dir = '';
