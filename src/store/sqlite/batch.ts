@@ -1,6 +1,8 @@
 /**
  * One transaction's worth of units, worked out in memory and put down on one sheet. Each unit sees what the ones before it
- * did; a unit that fails leaves no trace in what the next one sees. Touches the file only to look.
+ * did; a unit that fails leaves no trace in what the next one sees. Touches the file only to look. A batch may be worked out
+ * while the one before it is still being written: it sees that one's rows, answers and receipts as if they were on disk, so
+ * it counts for nothing should they not get there.
  */
 import type { CoreEvent, EventDraft } from '../../model/events.ts';
 import type { Pointer } from '../../model/resources.ts';
@@ -10,15 +12,15 @@ import { buildEvent, createEncoder } from './event.ts';
 import { createHeads, type Head, type Place } from './heads.ts';
 import { answerAgain, createIdempotency, digestOf, type Remembered } from './idempotency.ts';
 import { SPAN, stretchOf, type Tip } from './log.ts';
-import { createOverlay } from './overlay.ts';
+import { createOverlay, type Overlay } from './overlay.ts';
 import type { Receipts } from './receipts.ts';
 import type { Rows } from './rows.ts';
-import { createSealer, type Sealing } from './sealing.ts';
+import { createSealer, type Sealer, type Sealing } from './sealing.ts';
 import { blankSheet, type Sheet } from './sheet.ts';
 
 export interface Batch {
-  /** The clock, or the time of the last event when that is later: time never goes backwards in the log. */
-  readonly now: string;
+  /** Time goes on: for units that come later than the batch began. Never backwards, whatever the clock says. */
+  later(clock: string): void;
   run(unit: Unit): Committed;
   /** All of it, to be written. Once: names and whereabouts count as put down from then on. */
   sheet(): Sheet;
@@ -32,13 +34,21 @@ export interface Batch {
   readonly firstPlace: number;
   /** Ids that were made for its units. */
   readonly born: ReadonlySet<string>;
+  /** What the batch after it has to know of it before it is on disk. */
+  readonly left: Left;
   /** Length of the events' texts. */
   readonly chars: number;
   readonly tip: Tip;
   readonly empty: boolean;
 }
+interface Left {
+  readonly rows: Overlay;
+  readonly receipts: Sealer;
+  readonly answers: ReadonlyMap<string, Remembered>;
+}
 export interface Batches {
-  begin(tip: Tip, clock: string): Batch;
+  /** `before` is the batch that is still being written, if there is one; then `tip` is where it ends. */
+  begin(tip: Tip, clock: string, before?: Batch): Batch;
   /** Drop everything remembered: the file changed behind our back, or a transaction came to nothing. */
   forget(): void;
 }
@@ -58,11 +68,11 @@ export function createBatches({ connection, rows, receipts, projector }: BatchDe
   /** Newest span written for a workspace. */
   const spans = new Map<string, number>();
 
-  function begin(tip: Tip, clock: string): Batch {
-    const now = clock > tip.at ? clock : tip.at;
+  function begin(tip: Tip, clock: string, before?: Batch): Batch {
+    let now = clock > tip.at ? clock : tip.at;
     const first = tip.position + 1;
     const firstPlace = heads.nextPlace();
-    const encoder = createEncoder(now);
+    let encoder = createEncoder(now);
     const events: CoreEvent[] = [];
     /** The head of each event's resource, and its place. */
     const owners: Head[] = [];
@@ -71,9 +81,10 @@ export function createBatches({ connection, rows, receipts, projector }: BatchDe
     const values = filled.events;
     /** Ids that were made for units of this batch. */
     const born = new Set<string>();
-    const seen = createOverlay(rows, born);
-    const sealer = createSealer(receipts);
+    const seen = createOverlay(rows, born, before?.left.rows);
+    const sealer = createSealer(receipts, before?.left.receipts);
     const answers = new Map<string, Remembered>();
+    let under = before?.left.answers;
 
     // What the unit in hand may look at. One set per batch: units run one at a time.
     let reads: readonly Pointer[] = [];
@@ -84,7 +95,9 @@ export function createBatches({ connection, rows, receipts, projector }: BatchDe
     if (spans.size > REMEMBERED) spans.clear();
 
     const at: At = {
-      now,
+      get now() {
+        return now;
+      },
       get<T extends Row>(object: string, id: string): T | undefined {
         mustBeNamed(reads, object, id, 'reads');
         return seen.get(object, id) as T | undefined;
@@ -133,8 +146,8 @@ export function createBatches({ connection, rows, receipts, projector }: BatchDe
       const key = unit.idempotency;
       const digest = key && digestOf(key.body);
       if (key && digest) {
-        const before = answers.get(key.scope) ?? idempotency.find(key.scope);
-        if (before) return { events: [], result: answerAgain(before, digest), receipt: undefined, repeated: true };
+        const first = answers.get(key.scope) ?? under?.get(key.scope) ?? idempotency.find(key.scope);
+        if (first) return { events: [], result: answerAgain(first, digest), receipt: undefined, repeated: true };
       }
       reads = unit.reads ?? [];
       const draft = unit.decide(at);
@@ -196,15 +209,24 @@ export function createBatches({ connection, rows, receipts, projector }: BatchDe
     }
 
     return {
-      now,
+      later(clock) {
+        if (clock <= now) return;
+        now = clock;
+        encoder = createEncoder(now);
+      },
       run,
       sheet,
-      learn: seen.learn,
+      learn() {
+        seen.learn();
+        sealer.learn();
+        under = undefined;
+      },
       release,
       events,
       first,
       firstPlace,
       born,
+      left: { rows: seen, receipts: sealer, answers },
       get chars() {
         let chars = 0;
         for (let at = 4; at < values.length; at += 5) chars += (values[at] as string).length;

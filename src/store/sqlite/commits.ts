@@ -1,15 +1,19 @@
 /**
  * Group commit. Units that arrive together share one transaction and one fsync; nobody is answered before it is on
  * disk. A file that cannot be written refuses everyone with the reason and is tried again with the next unit.
+ *
+ * A crowd is decided here and written elsewhere. Meanwhile the next batch is filled with who comes, decided on top of the one
+ * that is on its way, and handed over as soon as that one is on disk; should it not get there, both are decided again.
  */
 import { Fault } from '../../model/faults.ts';
 import type { Clock, Committed, Unit } from '../../ports.ts';
 import type { Batch, Batches } from './batch.ts';
 import type { Connection } from './connection.ts';
-import type { Log, Tip } from './log.ts';
+import type { Log } from './log.ts';
+import { createMemory } from './memory.ts';
 import { pauseMs } from './patience.ts';
 import type { Scribe } from './scribe.ts';
-import { createSheetWriter, type Sheet } from './sheet.ts';
+import { createSheetWriter } from './sheet.ts';
 import { environmentFault, isBusy } from './trouble.ts';
 import type { Writer } from './writer.ts';
 
@@ -46,6 +50,16 @@ interface Job {
   refusal: { readonly reason: unknown } | undefined;
 }
 
+/** Units that were decided without the lock. */
+interface Decided {
+  readonly batch: Batch;
+  readonly jobs: Job[];
+  /** They count only if nobody has written to the file since this generation of it, ... */
+  readonly after: number;
+  /** ... which is this version to us. */
+  readonly version: number | undefined;
+}
+
 /** A batch is closed at whichever comes first, so that the event loop breathes. */
 const MOST_UNITS = 512;
 const MOST_MS = 8;
@@ -57,16 +71,24 @@ export function createCommits(deps: CommitsDeps): Commits {
   const writeSheet = createSheetWriter(connection);
   let waiting: Job[] = [];
   let scheduled = false;
-  /** A batch is being written on another thread. */
-  let away = false;
+  /** Being written on another thread. */
+  let away: Decided | undefined;
+  /** Decided on top of it, and waiting for it. */
+  let next: Decided | undefined;
   let closed = false;
   let busySince: number | undefined;
   let commits = 0;
   let elsewhere = 0;
-  let tip: Tip | undefined;
-  let version: number | undefined;
-  let checked = false;
   const idle: (() => void)[] = [];
+
+  const memory = createMemory({
+    connection,
+    log,
+    forget() {
+      batches.forget();
+      takeBackNext();
+    },
+  });
 
   function schedule(delayMs = 0): void {
     scheduled = true;
@@ -76,11 +98,19 @@ export function createCommits(deps: CommitsDeps): Commits {
 
   function flush(): void {
     scheduled = false;
-    if (waiting.length === 0 || away) return;
+    if (away) {
+      goAhead(away);
+      return;
+    }
     const taker = scribe?.takes(waiting.length) ? scribe : undefined;
-    const jobs = waiting.length <= MOST_UNITS ? waiting : waiting.slice(0, MOST_UNITS);
-    waiting = jobs === waiting ? [] : waiting.slice(MOST_UNITS);
+    const jobs = take(MOST_UNITS);
     goOn(taker ? handOver(jobs, taker) : write(jobs));
+  }
+
+  function take(most: number): Job[] {
+    const jobs = waiting.length <= most ? waiting : waiting.slice(0, most);
+    waiting = jobs === waiting ? [] : waiting.slice(most);
+    return jobs;
   }
 
   function goOn(left: Job[]): void {
@@ -96,12 +126,12 @@ export function createCommits(deps: CommitsDeps): Commits {
 
   /** Writes and settles; returns what was not reached. */
   function write(jobs: Job[]): Job[] {
+    if (jobs.length === 0) return [];
     let reached = 0;
     try {
       connection.begin();
       busySince = undefined;
-      refresh();
-      const batch = batches.begin(tip!, clock.now());
+      const batch = batches.begin(memory.refresh(), clock.now());
       reached = decide(batch, jobs);
       finish(batch);
     } catch (thrown) {
@@ -120,7 +150,8 @@ export function createCommits(deps: CommitsDeps): Commits {
       // One of them cannot be written. Alone, each answers for itself.
       return jobs.flatMap((job) => write([job]));
     }
-    return settleReached(jobs, reached);
+    settle(jobs.slice(0, reached));
+    return jobs.slice(reached);
   }
 
   /**
@@ -128,58 +159,102 @@ export function createCommits(deps: CommitsDeps): Commits {
    * behind: then nothing is written, and all is decided again with the lock held.
    */
   function handOver(jobs: Job[], to: Scribe): Job[] {
-    let reached = 0;
-    let batch: Batch;
-    let sheet: Sheet | undefined;
     try {
-      refresh();
-      batch = batches.begin(tip!, clock.now());
-      reached = decide(batch, jobs);
-      sheet = batch.empty ? undefined : batch.sheet();
+      const batch = batches.begin(memory.refresh(), clock.now());
+      const at = { after: connection.generation(), version: memory.version() };
+      const reached = decide(batch, jobs);
+      if (send({ batch, jobs: jobs.slice(0, reached), ...at }, to)) return jobs.slice(reached);
     } catch {
       // Whatever it is, whoever holds the lock finds out.
-      forget();
-      return write(jobs);
     }
-    if (!sheet) {
+    memory.forget();
+    return write(jobs);
+  }
+
+  /** While a batch is away, whoever comes is decided on top of it: what they find there is what will be on disk. */
+  function goAhead(on: Decided): void {
+    // Somebody else has written. What is away comes back unwritten or no longer the last word: that is waited for.
+    if (waiting.length === 0 || connection.version() !== on.version) return;
+    try {
+      const now = clock.now();
+      next ??= {
+        batch: batches.begin(on.batch.tip, now, on.batch),
+        jobs: [],
+        after: on.after + 1,
+        version: on.version,
+      };
+      next.batch.later(now);
+    } catch {
+      return;
+    }
+    const jobs = take(MOST_UNITS - next.jobs.length);
+    const reached = decide(next.batch, jobs);
+    for (const job of jobs.slice(0, reached)) next.jobs.push(job);
+    waiting = jobs.slice(reached).concat(waiting);
+    if (reached > 0 && waiting.length > 0 && !scheduled) schedule();
+  }
+
+  /** Says whether what was decided is on its way, or answered where there is nothing to write. */
+  function send(decided: Decided, to: Scribe): boolean {
+    const { batch, jobs, after, version } = decided;
+    if (batch.empty) {
       batch.release();
       // Said without the lock, so it must still be true now.
-      return connection.version() === version ? settleReached(jobs, reached) : write(jobs);
+      if (connection.version() !== version) return false;
+      settle(jobs);
+      return true;
     }
-    const decided = version;
-    away = true;
-    to.write(sheet, (written) => {
-      away = false;
-      if (!written) {
-        forget();
-        goOn(write(jobs.slice(0, reached)));
-        return;
-      }
-      elsewhere++;
-      reachedDisk(batch);
-      // Others have written since: what we remember was true for a moment.
-      if (version !== decided || connection.version() !== decided) forget();
-      settleReached(jobs, reached);
-      goOn([]);
-    });
-    return jobs.slice(reached);
+    const sheet = batch.sheet();
+    if (!to.write(sheet, after, (written) => cameBack(decided, written, to))) return false;
+    away = decided;
+    return true;
+  }
+
+  function cameBack({ batch, jobs, version }: Decided, written: boolean, to: Scribe): void {
+    const following = next;
+    away = undefined;
+    next = undefined;
+    if (!written) {
+      memory.forget();
+      goOn(write(jobs).concat(following?.jobs ?? []));
+      return;
+    }
+    elsewhere++;
+    reachedDisk(batch);
+    settle(jobs);
+    // Others have written since: what we remember was true for a moment.
+    const holds = memory.version() === version && connection.version() === version;
+    const onItsWay = following === undefined || (holds && sent(following, to));
+    if (!holds || !onItsWay) memory.forget();
+    goOn(onItsWay ? [] : write(following.jobs));
+  }
+
+  function sent(decided: Decided, to: Scribe): boolean {
+    try {
+      return send(decided, to);
+    } catch {
+      // As above: found out by whoever holds the lock.
+      return false;
+    }
+  }
+
+  /** What it was decided by is forgotten: they are decided again, before those who came later. */
+  function takeBackNext(): void {
+    if (!next) return;
+    waiting = next.jobs.concat(waiting);
+    next = undefined;
   }
 
   /** Runs as many as there is time for; returns how many. */
   function decide(batch: Batch, jobs: readonly Job[]): number {
     const started = performance.now();
     let reached = 0;
-    holdsForThisTurn();
+    memory.holdsForThisTurn();
     for (const job of jobs) {
       attempt(batch, job);
       if (++reached % 16 === 0 && performance.now() - started > MOST_MS) break;
     }
     return reached;
-  }
-
-  function settleReached(jobs: Job[], reached: number): Job[] {
-    for (const job of reached === jobs.length ? jobs : jobs.slice(0, reached)) settle(job);
-    return reached === jobs.length ? [] : jobs.slice(reached);
   }
 
   function attempt(batch: Batch, job: Job): void {
@@ -191,40 +266,11 @@ export function createCommits(deps: CommitsDeps): Commits {
     }
   }
 
-  function settle(job: Job): void {
-    if (job.refusal) job.reject(job.refusal.reason);
-    else job.resolve(job.answer!);
-  }
-
-  /** What we remember of the file holds only as long as nobody else has written to it. */
-  function refresh(): void {
-    const current = connection.version();
-    if (tip && version === current) return;
-    batches.forget();
-    tip = log.tip();
-    version = current;
-  }
-
-  /**
-   * Once per turn is enough: whatever we were told to look at was told before the turn began. Ends with the turn's
-   * last microtask, so nothing that arrives later is answered from before it.
-   */
-  function check(): void {
-    if (checked) return;
-    const current = connection.version();
-    if (version !== current) {
-      forget();
-      version = current;
+  function settle(jobs: readonly Job[]): void {
+    for (const job of jobs) {
+      if (job.refusal) job.reject(job.refusal.reason);
+      else job.resolve(job.answer!);
     }
-    holdsForThisTurn();
-  }
-
-  function holdsForThisTurn(): void {
-    if (checked) return;
-    checked = true;
-    process.nextTick(() => {
-      checked = false;
-    });
   }
 
   function finish(batch: Batch): void {
@@ -241,7 +287,7 @@ export function createCommits(deps: CommitsDeps): Commits {
 
   function reachedDisk(batch: Batch): void {
     commits++;
-    tip = batch.tip;
+    memory.grew(batch.tip);
     batch.learn();
     writer.succeeded();
     if (batch.events.length > 0) deps.written(batch);
@@ -250,12 +296,7 @@ export function createCommits(deps: CommitsDeps): Commits {
 
   function undo(): void {
     writer.undo();
-    forget();
-  }
-
-  function forget(): void {
-    batches.forget();
-    tip = undefined;
+    memory.forget();
   }
 
   /** Another process holds the lock: come back shortly, for a while, without blocking this one. */
@@ -277,13 +318,13 @@ export function createCommits(deps: CommitsDeps): Commits {
           return reject(new Fault('unavailable', `${waiting.length} writes are waiting for the disk`));
         }
         waiting.push({ unit, resolve, reject, answer: undefined, refusal: undefined });
-        if (!scheduled && !away) schedule();
+        if (!scheduled) schedule();
       });
     },
     count: () => commits,
     countElsewhere: () => elsewhere,
-    check,
-    forget,
+    check: memory.check,
+    forget: memory.forget,
     async close() {
       closed = true;
       if (scheduled || away) await new Promise<void>((done) => idle.push(done));

@@ -1,4 +1,7 @@
-/** Rows as the units of a batch see them: what is on disk, what earlier units changed, what the unit in hand changed. */
+/**
+ * Rows as the units of a batch see them: what is on disk, what a batch that is still being written changed, what earlier
+ * units changed, what the unit in hand changed.
+ */
 import type { Change, Row } from '../../ports.ts';
 import type { Rows, Spelled } from './rows.ts';
 import type { Sheet } from './sheet.ts';
@@ -11,6 +14,10 @@ export interface Overlay {
   keep(): void;
   /** The unit in hand came to nothing. */
   drop(): void;
+  /** What its units left of a row, if they changed it; for the batch that follows. */
+  left(key: string): Changed | undefined;
+  /** True for what can be nowhere but here. */
+  isNew(id: string): boolean;
   fill(sheet: Sheet): void;
   /** What was put down is on disk: from now on everybody sees it. */
   learn(): void;
@@ -27,30 +34,36 @@ interface Changed {
 
 const keyOf = (object: string, id: string): string => `${object}\n${id}`;
 
-/** What is called by an id in `born` is nowhere but here. */
-export function createOverlay(rows: Rows, born: ReadonlySet<string>): Overlay {
+/** What is called by an id in `born` is nowhere but here. `before`: of the batch that is still being written. */
+export function createOverlay(rows: Rows, born: ReadonlySet<string>, before?: Overlay): Overlay {
+  let under = before;
   const kept = new Map<string, Changed>();
   let own: Map<string, Changed> | undefined;
   /** As it was put down. */
   const spelled: { readonly object: string; readonly id: string; readonly row: Spelled | undefined }[] = [];
 
+  const isNew = (id: string): boolean => born.has(id) || (under?.isNew(id) ?? false);
+  const onDisk = (object: string, id: string): Row | undefined => (isNew(id) ? undefined : rows.peek(object, id));
+
   return {
     get changed() {
       return kept.size > 0;
     },
+    isNew,
+    left: (key) => kept.get(key),
     get(object, id) {
-      if (kept.size > 0 || own) {
+      if (kept.size > 0 || own || under) {
         const key = keyOf(object, id);
-        const change = own?.get(key) ?? kept.get(key);
+        const change = own?.get(key) ?? kept.get(key) ?? under?.left(key);
         if (change) return change.row;
       }
-      return born.has(id) ? undefined : rows.peek(object, id);
+      return onDisk(object, id);
     },
     note(change) {
       const { object, id } = 'put' in change ? change.put : change.drop;
       const key = keyOf(object, id);
-      const before = own?.get(key) ?? kept.get(key);
-      const known = before?.born ?? (born.has(id) ? undefined : rows.peek(object, id)?.created_at);
+      const last = own?.get(key) ?? kept.get(key) ?? under?.left(key);
+      const known = last ? last.born : onDisk(object, id)?.created_at;
       own ??= new Map();
       if ('put' in change) own.set(key, { object, id, row: change.put, born: known ?? change.put.created_at });
       else if (known !== undefined) own.set(key, { object, id, row: undefined, born: known });
@@ -64,13 +77,17 @@ export function createOverlay(rows: Rows, born: ReadonlySet<string>): Overlay {
       own = undefined;
     },
     fill(sheet) {
-      for (const { object, id, row, born: place } of kept.values()) {
+      for (const [key, { object, id, row, born: place }] of kept) {
         if (!row) sheet.dropped.push(object, id, place);
-        spelled.push({ object, id, row: row && rows.fill(sheet, row, place, born.has(id)) });
+        const last = under?.left(key);
+        const now = last ? last.row : onDisk(object, id);
+        spelled.push({ object, id, row: row && rows.fill(sheet, row, place, now) });
       }
     },
     learn() {
       for (const { object, id, row } of spelled) rows.learn(object, id, row);
+      // Long on disk. Held any longer it would hold the one before it in turn.
+      under = undefined;
     },
   };
 }

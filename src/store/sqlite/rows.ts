@@ -14,8 +14,8 @@ export interface Rows {
   /** As the disk has it, frozen: everyone gets the same one. Only while what is remembered is known to hold. */
   get(object: string, id: string): Row | undefined;
   list(query: ListQuery): Row[];
-  /** Puts a row down as it will be. `born` places one that is new in the order; one that is known keeps the place it had. */
-  fill(sheet: Sheet, row: Row, born: string, isNew: boolean): Spelled;
+  /** Puts a row down as it will be, where `before` is now. `born` places one that is new in the order; one that is known keeps the place it had. */
+  fill(sheet: Sheet, row: Row, born: string, before: Row | undefined): Spelled;
   /** From now on the disk has it so; undefined: it was dropped. */
   learn(object: string, id: string, row: Spelled | undefined): void;
   forget(): void;
@@ -58,10 +58,6 @@ export function createRows(connection: Connection): Rows {
     return row;
   }
 
-  function peek(object: string, id: string): Row | undefined {
-    return find(object, id)?.row;
-  }
-
   function ageOf(object: string, id: string): string {
     const found = selectAge.get([object, id]) as [string] | undefined;
     if (!found) throw new Fault('invalid_request', `there is no ${object} ${id} to go on after`, { param: 'after' });
@@ -69,7 +65,7 @@ export function createRows(connection: Connection): Rows {
   }
 
   return {
-    peek,
+    peek: (object, id) => find(object, id)?.row,
     get(object, id) {
       const found = find(object, id);
       known.age();
@@ -77,9 +73,8 @@ export function createRows(connection: Connection): Rows {
       found.shown ??= frozen(JSON.parse(found.body) as Row);
       return found.shown;
     },
-    fill(sheet, row, born, isNew) {
+    fill(sheet, row, born, before) {
       const { object, id } = row;
-      const before = isNew ? undefined : peek(object, id);
       const body = JSON.stringify(row);
       if (before && FILTERS.every((name) => filterOf(before, name) === filterOf(row, name))) {
         sheet.bodies.push(body, object, id);

@@ -32,8 +32,11 @@ export interface Scribe {
   begin(): Promise<void>;
   /** Whether somebody is there for a sheet of so many units. Sends for them when that has been asked often enough. */
   takes(units: number): boolean;
-  /** One at a time. */
-  write(sheet: Sheet, done: (written: boolean) => void): void;
+  /**
+   * One at a time. Written only if the file has not been written to since the generation `after`. Says whether somebody is there
+   * to do it; if not, nothing comes of it.
+   */
+  write(sheet: Sheet, after: number, done: (written: boolean) => void): boolean;
   close(): Promise<void>;
 }
 
@@ -118,13 +121,16 @@ export function createScribe({ connection, log, crowd, maxBytes, logger }: Scrib
       if (!worker && !failed && ++crowds === crowd.times) start();
       return ready;
     },
-    write(sheet, done) {
-      order = { after: connection.generation(), sheet };
+    write(sheet, after, done) {
+      if (!worker || !ready) return false;
+      const packed = pack(sheet);
+      order = { after, sheet };
       answer = done;
-      connection.expect(order.after, isOurs);
+      connection.expect(after, isOurs);
       // Somebody waits for this: the process must not end meanwhile.
-      worker!.ref();
-      worker!.postMessage({ after: order.after, sheet: pack(sheet) } satisfies Order);
+      worker.ref();
+      worker.postMessage({ after, sheet: packed } satisfies Order);
+      return true;
     },
     async close() {
       if (!worker) return;

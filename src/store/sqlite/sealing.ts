@@ -1,4 +1,4 @@
-/** Receipts sealed in a batch: each is handed the head the one before it left, on disk or in this batch. */
+/** Receipts sealed in a batch: each is handed the head the one before it left, on disk, in a batch that is still being written, or in this one. */
 import type { ChainHead, Draft, SealedReceipt } from '../../ports.ts';
 import type { Receipts } from './receipts.ts';
 import type { Sheet } from './sheet.ts';
@@ -14,29 +14,48 @@ export interface Sealer {
   /** The next receipt follows this one. */
   keep(sealing: Sealing): void;
   fill(sheet: Sheet): void;
+  /** What was put down is on disk, and so is what came before it. */
+  learn(): void;
   readonly sealed: boolean;
+  /** Where its last receipt of a chain left it. */
+  end(chain: string): End | undefined;
+  /** Where its last receipt left the tree. */
+  readonly tree: ChainHead['tree'] | undefined;
 }
 
-export function createSealer(receipts: Receipts): Sealer {
+type End = Pick<ChainHead, 'previous' | 'index'>;
+
+/** `before`: of the batch that is still being written. */
+export function createSealer(receipts: Receipts, before?: Sealer): Sealer {
+  let under = before;
   const kept: Sealing[] = [];
-  const chains = new Map<string, { readonly previous: string; readonly index: number }>();
+  const chains = new Map<string, End>();
   let tree: ChainHead['tree'] | undefined;
 
   return {
     get sealed() {
       return kept.length > 0;
     },
+    end: (chain) => chains.get(chain),
+    get tree() {
+      return tree;
+    },
     seal(wanted) {
       const { chain } = wanted;
-      const stored = tree && chains.has(chain) ? undefined : receipts.head(chain);
-      const before = tree ?? stored!.tree;
-      const { previous, index } = chains.get(chain) ?? stored!;
-      return { chain, index, position: before.size, sealed: wanted.seal({ previous, index, tree: before }) };
+      const end = chains.get(chain) ?? under?.end(chain);
+      const grown = tree ?? under?.tree;
+      const stored = end && grown ? undefined : receipts.head(chain);
+      const { previous, index } = end ?? stored!;
+      const head = { previous, index, tree: grown ?? stored!.tree };
+      return { chain, index, position: head.tree.size, sealed: wanted.seal(head) };
     },
     keep(sealing) {
       kept.push(sealing);
       chains.set(sealing.chain, { previous: sealing.sealed.hash, index: sealing.index + 1 });
       tree = sealing.sealed.tree;
+    },
+    learn() {
+      under = undefined;
     },
     fill(sheet) {
       for (const { position, chain, index, sealed } of kept) {
