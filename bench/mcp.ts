@@ -8,9 +8,6 @@
 import type { Told } from './mcp/load.ts';
 import {
   echoCommand,
-  processorMsOf,
-  residentOf,
-  type Started,
   startEcho,
   startLeast,
   startLoad,
@@ -19,6 +16,7 @@ import {
   startSupergateway,
 } from './mcp/side.ts';
 import type { Measured } from './run.ts';
+import { processorMsOf, residentOf, type Started } from './sides/process.ts';
 
 export const name = 'mcp';
 export const names = ['mcp-1', 'mcp-32'] as const;

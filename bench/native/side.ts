@@ -1,4 +1,4 @@
-/** What both measurements of the native door share: a real house behind a real door, and the process that puts load on it. */
+/** What measurements of doors share: a real house behind a real door, and for the native one the process that puts load on it. */
 import { fork } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,13 +14,13 @@ import type { AgentBackend, Deps, Logger } from '../../src/ports.ts';
 import { createHttpHost } from '../../src/wire/http.ts';
 import type { Told, Wanted } from './load.ts';
 
-const TOKEN = 'token-of-the-measurement';
+export const TOKEN = 'token-of-the-measurement';
 export const HEADERS = `authorization: Bearer ${TOKEN}\r\nharn-agents-protocol-version: agents-protocol-2026-04-25\r\n`;
 export const ANA: Actor = { id: 'ana', kind: 'person', scopes: ['*'] };
 const quiet: Logger = { info() {}, warn() {}, error: (fields, message) => console.error(message, fields) };
 
 /** As the gateway puts it together: real log, real rules, real tokens; only the agent is the measurement's. */
-export async function openDoor(agent: AgentBackend) {
+export async function openHost(agent: AgentBackend) {
   const dir = await mkdtemp(join(tmpdir(), 'tb-bench-'));
   const ids = createIds();
   const policy = { load: async () => ({ rules: FIRST_RULES, rulesName: 'bench', files: [] }) };
@@ -33,7 +33,7 @@ export async function openDoor(agent: AgentBackend) {
     policy,
   });
   await house.start();
-  const http = createHttpHost({ requestId: () => ids.next('req'), log: quiet });
+  const http = createHttpHost({ requestId: () => ids.next('req'), log: quiet, graceMs: 100 });
   const deps: Deps = {
     log: quiet,
     clock: systemClock,
@@ -41,10 +41,28 @@ export async function openDoor(agent: AgentBackend) {
     http,
     authenticate: createAuthenticator({ clock: systemClock, localToken: TOKEN, localActor: ANA, dataDir: dir }),
     jwks: () => house.keyring.jwks(),
+    sign: (text) => house.keyring.signer().sign(text),
+    mac: (text) => house.keyring.signer().mac(text),
     secret: () => Promise.reject(new Error('there are no secrets here')),
   };
+  return {
+    house,
+    deps,
+    /** Once the doors are open; answers with the address. */
+    listen: async () => (await http.listen()).url,
+    async close() {
+      await http.close();
+      await house.idle();
+      await house.close();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+export async function openDoor(agent: AgentBackend) {
+  const { house, deps, listen, close } = await openHost(agent);
   const door = await harn.door!({}, deps).open(house.bridge);
-  const { url } = await http.listen();
+  const url = await listen();
   const workspace = await house.bridge.submit({
     kind: 'resource.create',
     actor: ANA,
@@ -60,10 +78,7 @@ export async function openDoor(agent: AgentBackend) {
     },
     async close() {
       await door.close();
-      await http.close();
-      await house.idle();
-      await house.close();
-      await rm(dir, { recursive: true, force: true });
+      await close();
     },
   };
 }

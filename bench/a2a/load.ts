@@ -4,6 +4,7 @@ import { Agent, request } from 'node:http';
 export interface A2aWanted {
   readonly port: number;
   readonly path: string;
+  readonly token: string;
   readonly body: string;
   readonly callers: number;
   readonly requests: number;
@@ -20,7 +21,7 @@ process.on('message', (wanted: A2aWanted) => {
   void load(wanted).then((told) => process.send?.(told));
 });
 
-async function load({ port, path, body, callers, requests }: A2aWanted): Promise<A2aTold> {
+async function load({ port, path, token, body, callers, requests }: A2aWanted): Promise<A2aTold> {
   const agent = new Agent({ keepAlive: true, maxSockets: callers });
   let left = requests;
   let bad = 0;
@@ -28,7 +29,7 @@ async function load({ port, path, body, callers, requests }: A2aWanted): Promise
   const headers = {
     'content-type': 'application/json',
     'a2a-version': '1.0',
-    authorization: 'Bearer token-of-the-measurement',
+    authorization: `Bearer ${token}`,
     'content-length': Buffer.byteLength(body),
   };
   const once = () =>
