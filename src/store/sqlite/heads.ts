@@ -118,11 +118,10 @@ export function createHeads(connection: Connection): Heads {
 }
 
 function placeOf(number: number, { workspace_id, session_id, task_id }: Ids): Place {
-  const ids = {
-    ...(workspace_id !== undefined && { workspace_id }),
-    ...(session_id !== undefined && { session_id }),
-    ...(task_id !== undefined && { task_id }),
-  };
+  const ids: { -readonly [K in keyof Ids]: Ids[K] } = {};
+  if (workspace_id !== undefined) ids.workspace_id = workspace_id;
+  if (session_id !== undefined) ids.session_id = session_id;
+  if (task_id !== undefined) ids.task_id = task_id;
   return { number, ids, text: idsText(ids), span: -1 };
 }
 

@@ -15,7 +15,7 @@ export interface Overlay {
   /** The unit in hand came to nothing. */
   drop(): void;
   /** What its units left of a row, if they changed it; for the batch that follows. */
-  left(key: string): Changed | undefined;
+  left(object: string, id: string): Changed | undefined;
   /** True for what can be nowhere but here. */
   isNew(id: string): boolean;
   fill(sheet: Sheet): void;
@@ -32,57 +32,65 @@ interface Changed {
   readonly born: string;
 }
 
-const keyOf = (object: string, id: string): string => `${object}\n${id}`;
+/** By kind, then by id: ids have been looked up before, and a key put together of both would have to be read to its end each time. */
+type Changes = Map<string, Map<string, Changed>>;
+
+function set(changes: Changes, change: Changed): void {
+  const ofKind = changes.get(change.object);
+  if (ofKind) ofKind.set(change.id, change);
+  else changes.set(change.object, new Map([[change.id, change]]));
+}
 
 /** What is called by an id in `born` is nowhere but here. `before`: of the batch that is still being written. */
 export function createOverlay(rows: Rows, born: ReadonlySet<string>, before?: Overlay): Overlay {
   let under = before;
-  const kept = new Map<string, Changed>();
-  let own: Map<string, Changed> | undefined;
+  const kept: Changes = new Map();
+  /** Few: searched from the newest. */
+  let own: Changed[] = [];
   /** As it was put down. */
   const spelled: { readonly object: string; readonly id: string; readonly row: Spelled | undefined }[] = [];
 
   const isNew = (id: string): boolean => born.has(id) || (under?.isNew(id) ?? false);
+  const left = (object: string, id: string): Changed | undefined => kept.get(object)?.get(id);
+  const changed = (object: string, id: string): Changed | undefined =>
+    own.findLast((change) => change.id === id && change.object === object) ??
+    left(object, id) ??
+    under?.left(object, id);
   const onDisk = (object: string, id: string): Row | undefined => (isNew(id) ? undefined : rows.peek(object, id));
+
+  function fillOne(sheet: Sheet, { object, id, row, born: place }: Changed): void {
+    if (!row) sheet.dropped.push(object, id, place);
+    const last = under?.left(object, id);
+    const now = last ? last.row : onDisk(object, id);
+    spelled.push({ object, id, row: row && rows.fill(sheet, row, place, now) });
+  }
 
   return {
     get changed() {
       return kept.size > 0;
     },
     isNew,
-    left: (key) => kept.get(key),
+    left,
     get(object, id) {
-      if (kept.size > 0 || own || under) {
-        const key = keyOf(object, id);
-        const change = own?.get(key) ?? kept.get(key) ?? under?.left(key);
-        if (change) return change.row;
-      }
-      return onDisk(object, id);
+      const change = changed(object, id);
+      return change ? change.row : onDisk(object, id);
     },
     note(change) {
       const { object, id } = 'put' in change ? change.put : change.drop;
-      const key = keyOf(object, id);
-      const last = own?.get(key) ?? kept.get(key) ?? under?.left(key);
+      const last = changed(object, id);
       const known = last ? last.born : onDisk(object, id)?.created_at;
-      own ??= new Map();
-      if ('put' in change) own.set(key, { object, id, row: change.put, born: known ?? change.put.created_at });
-      else if (known !== undefined) own.set(key, { object, id, row: undefined, born: known });
+      if ('put' in change) own.push({ object, id, row: change.put, born: known ?? change.put.created_at });
+      else if (known !== undefined) own.push({ object, id, row: undefined, born: known });
     },
     keep() {
-      if (!own) return;
-      for (const [key, change] of own) kept.set(key, change);
-      own = undefined;
+      for (const change of own) set(kept, change);
+      own = [];
     },
     drop() {
-      own = undefined;
+      own = [];
     },
     fill(sheet) {
-      for (const [key, { object, id, row, born: place }] of kept) {
-        if (!row) sheet.dropped.push(object, id, place);
-        const last = under?.left(key);
-        const now = last ? last.row : onDisk(object, id);
-        spelled.push({ object, id, row: row && rows.fill(sheet, row, place, now) });
-      }
+      for (const ofKind of kept.values()) for (const change of ofKind.values()) fillOne(sheet, change);
     },
     learn() {
       for (const { object, id, row } of spelled) rows.learn(object, id, row);
