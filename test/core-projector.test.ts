@@ -13,7 +13,7 @@ import { patient, scripted, text, toolbox } from './life/script.ts';
 /** Every row there is, in the order lists give them. */
 async function everything(life: Life): Promise<Record<string, readonly Row[]>> {
   const db = new Database(join(life.dir, 'log.db'));
-  const objects = db.prepare('SELECT DISTINCT object FROM rows ORDER BY object').all() as { object: string }[];
+  const objects = db.prepare('SELECT DISTINCT object FROM projections ORDER BY object').all() as { object: string }[];
   db.close();
   const rows: Record<string, readonly Row[]> = {};
   for (const { object } of objects) {

@@ -230,7 +230,7 @@ describe('the checker notices', () => {
   test('a projection that is not what the events say', async () => {
     const other = await spoiledCopy('rows', (path) => {
       const db = new Database(path);
-      db.exec(`UPDATE rows SET body = json_set(body, '$.status', 'FAILED') WHERE object = 'task'`);
+      db.exec(`UPDATE tasks SET body = json_set(body, '$.status', 'FAILED')`);
       db.close();
     });
     expect(await broken(look(other))).toBe('projections equal a rebuild');

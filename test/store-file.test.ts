@@ -28,7 +28,7 @@ describe('opening', () => {
     await start();
     const db = other();
     expect(db.prepare('PRAGMA journal_mode').raw().get()).toEqual(['wal']);
-    expect(db.prepare('PRAGMA user_version').raw().get()).toEqual([2]);
+    expect(db.prepare('PRAGMA user_version').raw().get()).toEqual([3]);
   });
 
   test('can be given room to grow, which holds nothing and does not stay', async () => {
@@ -204,6 +204,46 @@ describe('versions of the file', () => {
     INSERT INTO receipts VALUES (0, 'chain', 0, 'receipt_1', 'sha256:aa', 'task_a', '{"id":"receipt_1"}');
     INSERT INTO tree VALUES (1, 1, '["aa"]');
   `;
+  /** What version 2 made of that, and rows of every kind in it: as they are, changed, dropped. */
+  const VERSION_2 = `
+    DROP INDEX events_by_resource;
+    CREATE UNIQUE INDEX events_by_stretch ON events (position >> 12, resource, sequence);
+    CREATE TABLE stretches (
+      resource INTEGER NOT NULL, stretch INTEGER NOT NULL, first INTEGER NOT NULL, PRIMARY KEY (resource, stretch)
+    ) STRICT, WITHOUT ROWID;
+    INSERT INTO stretches SELECT resource, position >> 12, min(sequence) FROM events GROUP BY 1, 2;
+    CREATE TRIGGER stretches_go_on BEFORE INSERT ON stretches
+    WHEN EXISTS (
+      SELECT 1 FROM events WHERE resource = NEW.resource AND sequence >= NEW.first AND position >> 12 =
+        (SELECT max(stretch) FROM stretches WHERE resource = NEW.resource AND stretch < NEW.stretch)
+    )
+    BEGIN SELECT RAISE(ABORT, 'a sequence was given twice'); END;
+    ALTER TABLE places ADD COLUMN pruned INTEGER NOT NULL DEFAULT 0;
+    UPDATE places SET pruned = 1 WHERE resource IN (SELECT id FROM resources WHERE base > 0);
+    CREATE INDEX receipts_by_chain ON receipts (chain, position);
+    PRAGMA user_version = 2;
+
+    INSERT INTO rows (object, id, created_at, workspace_id, session_id, task_id, parent_task_id, state, owner_id, body) VALUES
+      ('session', 's1', '2026-11-01T00:00:01.000Z', 'w1', NULL, NULL, NULL, 'ACTIVE', NULL, '{"object":"session","id":"s1","workspace_id":"w1","state":"ACTIVE"}'),
+      ('session', 's2', '2026-11-01T00:00:01.000Z', 'w2', NULL, NULL, NULL, 'CLOSED', NULL, '{"object":"session","id":"s2","workspace_id":"w2","state":"CLOSED"}'),
+      ('tally', 's1', '2026-11-01T00:00:01.000Z', NULL, NULL, NULL, NULL, NULL, NULL, '{"object":"tally","id":"s1","messages":2}'),
+      ('task', 't2', '2026-11-01T00:00:02.000Z', 'w1', 's1', NULL, 't1', 'WORKING', NULL, '{"object":"task","id":"t2","workspace_id":"w1","session_id":"s1","parent_task_id":"t1","status":"WORKING"}'),
+      ('task', 't1', '2026-11-01T00:00:02.000Z', 'w1', 's1', NULL, NULL, 'COMPLETED', NULL, '{"object":"task","id":"t1","workspace_id":"w1","session_id":"s1","status":"COMPLETED"}'),
+      ('task', 't3', '2026-11-01T00:00:01.500Z', 'w2', 's2', NULL, NULL, 'COMPLETED', NULL, '{"object":"task","id":"t3","workspace_id":"w2","session_id":"s2","status":"COMPLETED"}'),
+      ('run', 't2', '2026-11-01T00:00:02.000Z', NULL, 's1', NULL, NULL, NULL, NULL, '{"object":"run","id":"t2","session_id":"s1"}'),
+      ('run', 't1', '2026-11-01T00:00:02.000Z', NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+      ('message', 'm2', '2026-11-01T00:00:03.000Z', 'w1', 's1', 't1', NULL, NULL, NULL, '{"object":"message","id":"m2","workspace_id":"w1","session_id":"s1","task_id":"t1"}'),
+      ('message', 'm1', '2026-11-01T00:00:02.000Z', 'w1', 's1', 't1', NULL, NULL, NULL, '{"object":"message","id":"m1","workspace_id":"w1","session_id":"s1","task_id":"t1"}'),
+      ('message', 'm0', '2026-11-01T00:00:01.000Z', NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+      ('outcome', 'o1', '2026-11-01T00:00:04.000Z', 'w1', 's1', 't1', NULL, 'SUCCEEDED', NULL, '{"object":"outcome","id":"o1","workspace_id":"w1","session_id":"s1","task_id":"t1","status":"SUCCEEDED"}'),
+      ('memory', 'y1', '2026-11-01T00:00:04.000Z', 'w1', NULL, NULL, NULL, NULL, 's1', '{"object":"memory","id":"y1","workspace_id":"w1","owner_id":"s1"}'),
+      ('memory', 'y0', '2026-11-01T00:00:03.000Z', NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+    INSERT INTO receipts VALUES
+      (1, 'other', 0, 'receipt_2', 'sha256:bb', 'task_b', '{"id":"receipt_2"}'),
+      (2, 'chain', 1, 'receipt_3', 'sha256:cc', 'task_b', '{"id":"receipt_3"}');
+    INSERT OR REPLACE INTO tree VALUES (1, 3, '["aabb","cc"]');
+    INSERT INTO tree_nodes VALUES (0, 0, 'aa'), (0, 1, 'bb'), (1, 0, 'aabb'), (0, 2, 'cc');
+  `;
   const makeVersion1 = async (then = '') => {
     await (await start()).close();
     for (const name of await readdir(join(home.dir, 'data')))
@@ -234,7 +274,44 @@ describe('versions of the file', () => {
     ]);
     const repeat = await store.commit({ idempotency: { scope: 'key-1', body: 'x' }, decide: () => ({ events: [] }) });
     expect(repeat).toMatchObject({ repeated: true, result: 'first' });
-    expect(other().prepare('PRAGMA user_version').raw().get()).toEqual([2]);
+    expect(other().prepare('PRAGMA user_version').raw().get()).toEqual([3]);
+  });
+
+  test('a file of version 2 gives the same lists, and goes on', async () => {
+    await makeVersion1(VERSION_2);
+    const store = await start();
+    const ids = async (object: string, where: object = {}, more: object = {}) =>
+      (await store.list({ object, where, ...more })).map(({ id }) => id);
+    expect(await ids('task')).toEqual(['task_a', 't3', 't1', 't2']);
+    expect(await ids('task', {}, { newestFirst: true, after: 't2' })).toEqual(['t1', 't3', 'task_a']);
+    expect(await ids('task', { session_id: 's1' })).toEqual(['t1', 't2']);
+    expect(await ids('task', { state: 'COMPLETED' })).toEqual(['task_a', 't3', 't1']);
+    expect(await ids('task', { workspace_id: 'w1', state: ['WORKING', 'FAILED'] })).toEqual(['t2']);
+    expect(await ids('task', { parent_task_id: 't1' })).toEqual(['t2']);
+    expect(await ids('session')).toEqual(['s1', 's2']);
+    expect(await ids('session', { workspace_id: 'w2' })).toEqual(['s2']);
+    expect(await ids('session', { state: 'ACTIVE' })).toEqual(['s1']);
+    expect(await ids('message', { session_id: 's1' })).toEqual(['m1', 'm2']);
+    expect(await ids('message', {}, { after: 'm0' })).toEqual(['m1', 'm2']);
+    expect(await ids('outcome', { task_id: 't1', state: 'SUCCEEDED' })).toEqual(['o1']);
+    expect(await ids('run')).toEqual(['t2']);
+    expect(await ids('run', {}, { after: 't1' })).toEqual(['t2']);
+    expect(await ids('run', { session_id: 's1' })).toEqual(['t2']);
+    expect(await ids('memory', { owner_id: 's1' })).toEqual(['y1']);
+    expect(await ids('memory', {}, { after: 'y0' })).toEqual(['y1']);
+    expect(await store.get('tally', 's1')).toEqual({ object: 'tally', id: 's1', messages: 2 });
+    expect(await store.get('run', 't1')).toBeUndefined();
+    expect((await store.receipts({ chain: 'chain' })).map(({ position }) => position)).toEqual([0, 2]);
+    const wanted = [0, 1, 2].map((index) => ({ level: 0, index }));
+    expect((await store.nodes([...wanted, { level: 1, index: 0 }])).map(({ hash }) => hash)).toEqual([
+      'aa',
+      'bb',
+      'cc',
+      'aabb',
+    ]);
+    expect(other().prepare('PRAGMA integrity_check').raw().all()).toEqual([['ok']]);
+    const { events } = await append(store, event('task_a'));
+    expect(events.map(({ id, sequence }) => [id, sequence])).toEqual([['evt_0000000000000006', 4]]);
   });
 
   test('an upgrade that fails leaves the old file as it was', async () => {

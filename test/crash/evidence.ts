@@ -106,7 +106,7 @@ type Rows = [key: string, row: Row | null][];
 function rowsOf(path: string): Rows {
   const db = new Database(path);
   try {
-    const all = db.prepare('SELECT object, id, body FROM rows ORDER BY object, id').raw().all() as [
+    const all = db.prepare('SELECT object, id, body FROM projections ORDER BY object, id').raw().all() as [
       string,
       string,
       string | null,

@@ -3,14 +3,21 @@ import type { Connection, Statement, Value } from './connection.ts';
 
 const SIZES = [64, 8, 4, 2, 1] as const;
 
+export interface InsertOptions {
+  readonly verb?: string;
+  /** What each row ends with, beyond the values. */
+  readonly more?: string;
+  readonly onConflict?: string;
+}
+
 /** A function that inserts a flat list of values, `width` per row. */
 export function insertMany(
   connection: Connection,
   into: string,
   width: number,
-  { verb = 'INSERT', onConflict }: { readonly verb?: string; readonly onConflict?: string } = {},
+  { verb = 'INSERT', more = '', onConflict }: InsertOptions = {},
 ): (values: readonly Value[]) => void {
-  const row = `(${Array(width).fill('?').join(',')})`;
+  const row = `(${Array(width).fill('?').join(',')}${more})`;
   const ending = onConflict ? ` ON CONFLICT ${onConflict}` : '';
   // Made when first needed: a program that writes one line should not wait for statements of 64 rows.
   const statements: (Statement | undefined)[] = [];

@@ -103,6 +103,58 @@ export const MIGRATIONS: readonly string[] = [
   -- For a page of a long chain in the order of the tree.
   CREATE INDEX receipts_by_chain ON receipts (chain, position);
   `,
+  `
+  -- What every task leaves behind has a table of its own: an index then holds nothing but what somebody lists, its keys need not say
+  -- what kind of thing they are, and what changes with every step of a task does not share pages with what never changes.
+  -- As in rows, a dropped one keeps its place in the order (body NULL). Of the same age they are sorted by id when they are read.
+  CREATE TABLE sessions (
+    id TEXT PRIMARY KEY, created_at TEXT NOT NULL, workspace_id TEXT, state TEXT, body TEXT
+  ) STRICT;
+  CREATE INDEX sessions_by_age ON sessions (created_at);
+  CREATE INDEX sessions_by_workspace ON sessions (workspace_id, created_at);
+  CREATE INDEX sessions_by_state ON sessions (state, created_at);
+
+  CREATE TABLE tasks (
+    id TEXT PRIMARY KEY, created_at TEXT NOT NULL, workspace_id TEXT, session_id TEXT, state TEXT, body TEXT
+  ) STRICT;
+  CREATE INDEX tasks_by_age ON tasks (created_at);
+  CREATE INDEX tasks_by_workspace ON tasks (workspace_id, created_at);
+  CREATE INDEX tasks_by_session ON tasks (session_id, created_at);
+  CREATE INDEX tasks_by_state ON tasks (state, created_at);
+
+  CREATE TABLE messages (id TEXT PRIMARY KEY, created_at TEXT NOT NULL, session_id TEXT, body TEXT) STRICT;
+  CREATE INDEX messages_by_session ON messages (session_id, created_at);
+
+  CREATE TABLE outcomes (id TEXT PRIMARY KEY, created_at TEXT NOT NULL, task_id TEXT, body TEXT) STRICT;
+  CREATE INDEX outcomes_by_age ON outcomes (created_at);
+  CREATE INDEX outcomes_by_task ON outcomes (task_id, created_at);
+
+  -- Nearly all of them are over, so their index leaves those out.
+  CREATE TABLE runs (id TEXT PRIMARY KEY, created_at TEXT NOT NULL, session_id TEXT, body TEXT) STRICT;
+  CREATE INDEX runs_by_session ON runs (session_id, created_at) WHERE body IS NOT NULL;
+
+  CREATE TABLE tallies (id TEXT PRIMARY KEY, created_at TEXT NOT NULL, body TEXT) STRICT;
+
+  INSERT INTO sessions SELECT id, created_at, workspace_id, state, body FROM rows WHERE object = 'session' ORDER BY rowid;
+  INSERT INTO tasks SELECT id, created_at, workspace_id, session_id, state, body FROM rows WHERE object = 'task' ORDER BY rowid;
+  INSERT INTO messages SELECT id, created_at, session_id, body FROM rows WHERE object = 'message' ORDER BY rowid;
+  INSERT INTO outcomes SELECT id, created_at, task_id, body FROM rows WHERE object = 'outcome' ORDER BY rowid;
+  INSERT INTO runs SELECT id, created_at, session_id, body FROM rows WHERE object = 'run' ORDER BY rowid;
+  INSERT INTO tallies SELECT id, created_at, body FROM rows WHERE object = 'tally' ORDER BY rowid;
+  DELETE FROM rows WHERE object IN ('session', 'task', 'message', 'outcome', 'run', 'tally');
+  -- Nobody lists by it.
+  DROP INDEX rows_by_parent;
+
+  -- All of them, for whoever looks into the file.
+  CREATE VIEW projections AS
+    SELECT object, id, created_at, body FROM rows
+    UNION ALL SELECT 'session', id, created_at, body FROM sessions
+    UNION ALL SELECT 'task', id, created_at, body FROM tasks
+    UNION ALL SELECT 'message', id, created_at, body FROM messages
+    UNION ALL SELECT 'outcome', id, created_at, body FROM outcomes
+    UNION ALL SELECT 'run', id, created_at, body FROM runs
+    UNION ALL SELECT 'tally', id, created_at, body FROM tallies;
+  `,
 ];
 
 /** Bring the file to the newest shape, each step in its own transaction. Several processes may try at once. */

@@ -8,21 +8,19 @@ import type { Projector } from '../../ports.ts';
 import type { Connection } from './connection.ts';
 import { createFold } from './fold.ts';
 import type { Log } from './log.ts';
+import { columnsOf, filterInBody, SHELVES } from './shelves.ts';
 import type { Writer } from './writer.ts';
 
 const STRETCH = 100;
 
-/** A filter column from a body: only text counts. */
-const text = (name: string): string => `CASE json_type(body, '$.${name}') WHEN 'text' THEN body ->> '$.${name}' END`;
-const EXCHANGE = `
-  DELETE FROM rows;
-  INSERT INTO rows (object, id, created_at, workspace_id, session_id, task_id, parent_task_id, state, owner_id, body)
-  SELECT object, id, created_at, ${text('workspace_id')}, ${text('session_id')}, ${text('task_id')},
-    ${text('parent_task_id')},
-    CASE WHEN coalesce(json_type(body, '$.status'), 'null') = 'null' THEN ${text('state')} ELSE ${text('status')} END,
-    ${text('owner_id')}, body
-  FROM temp.fresh;
-`;
+const EXCHANGE = SHELVES.map((shelf) => {
+  const values = [...shelf.key, 'created_at', ...shelf.filters.map(filterInBody), 'body'];
+  return `
+    DELETE FROM ${shelf.table};
+    INSERT INTO ${shelf.table} (${columnsOf(shelf).join(', ')})
+    SELECT ${values.join(', ')} FROM temp.fresh WHERE ${shelf.holds} ORDER BY rowid;
+  `;
+}).join('');
 
 export function createRebuild(connection: Connection, log: Log, projector: Projector, writer: Writer) {
   return async function rebuild(): Promise<void> {

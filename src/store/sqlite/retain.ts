@@ -28,13 +28,9 @@ export interface RetainDeps {
 
 export function createRetain({ connection, log, readers, projector, writer, clock }: RetainDeps) {
   const timeOf = connection.prepare(`SELECT body ->> '$.created_at' FROM events WHERE position = ?`);
-  const nextState = connection.prepare(
-    `SELECT min(state) FROM rows WHERE object = 'task' AND state > ? AND state IS NOT NULL`,
-  );
-  const tasksIn = connection.prepare(`SELECT id FROM rows WHERE object = 'task' AND state = ?`);
-  const tasksWithout = connection.prepare(
-    `SELECT id FROM rows WHERE object = 'task' AND state IS NULL AND body IS NOT NULL`,
-  );
+  const nextState = connection.prepare('SELECT min(state) FROM tasks WHERE state > ?');
+  const tasksIn = connection.prepare('SELECT id FROM tasks WHERE state = ?');
+  const tasksWithout = connection.prepare('SELECT id FROM tasks WHERE state IS NULL AND body IS NOT NULL');
   const range = connection.prepare(
     'SELECT position, body FROM events WHERE position > ? AND position <= ? ORDER BY position',
   );

@@ -1,5 +1,5 @@
 /**
- * Projections: resources as last written, with the members a list may be filtered by kept as columns. Knows nothing
+ * Projections: resources as last written, with the members they are listed by kept as columns. Knows nothing
  * of what a row means; the one thing it reads from a body is the filters.
  */
 import { Fault } from '../../model/faults.ts';
@@ -7,6 +7,7 @@ import type { FilterName, ListQuery, Row } from '../../ports.ts';
 import type { Connection, Value } from './connection.ts';
 import { createRecent } from './recent.ts';
 import type { Sheet } from './sheet.ts';
+import { filterInBody, filterOf, type Shelf, shelfOf } from './shelves.ts';
 
 export interface Rows {
   /** As the transaction sees it. The same object may be handed out again: do not change it. */
@@ -22,8 +23,15 @@ export interface Rows {
   age(): void;
 }
 
-/** Members that are columns too, in the order of the columns. */
-export const FILTERS = ['workspace_id', 'session_id', 'task_id', 'parent_task_id', 'state', 'owner_id'] as const;
+/** Filters by how little they leave. A state before a workspace: what is asked for by state is mostly what is still open. */
+const NARROW_FIRST: readonly FilterName[] = [
+  'task_id',
+  'session_id',
+  'parent_task_id',
+  'owner_id',
+  'state',
+  'workspace_id',
+];
 const REMEMBERED = 5_000;
 const ABSENT = Symbol('absent');
 
@@ -37,31 +45,30 @@ interface Known extends Spelled {
   shown: Row | undefined;
 }
 
-/** The value a list is filtered by; only text counts. */
-function filterOf(row: Row, name: FilterName): string | null {
-  const members = row as unknown as Record<string, unknown>;
-  const value = name === 'state' ? (members.status ?? members.state) : members[name];
-  return typeof value === 'string' ? value : null;
-}
-
 export function createRows(connection: Connection): Rows {
-  const select = connection.prepare('SELECT body FROM rows WHERE object = ? AND id = ? AND body IS NOT NULL');
-  const selectAge = connection.prepare('SELECT created_at FROM rows WHERE object = ? AND id = ?');
   const known = createRecent<Known | typeof ABSENT>(REMEMBERED);
+
+  /** Of one row, dropped or not; undefined when there never was one. */
+  function column(name: 'body' | 'created_at', object: string, id: string): string | null | undefined {
+    const { table, key } = shelfOf(object);
+    const select = connection.prepare(`SELECT ${name} FROM ${table} WHERE ${key.join(' = ? AND ')} = ?`);
+    return (select.get(keyValues(key, object, id)) as [string | null] | undefined)?.[0];
+  }
 
   function find(object: string, id: string): Known | undefined {
     const hit = known.get(object, id);
     if (hit !== undefined) return hit === ABSENT ? undefined : hit;
-    const found = select.get([object, id]) as [string] | undefined;
-    const row = found && { body: found[0], row: JSON.parse(found[0]) as Row, shown: undefined };
+    const body = column('body', object, id);
+    const row = body == null ? undefined : { body, row: JSON.parse(body) as Row, shown: undefined };
     known.set(object, id, row ?? ABSENT);
     return row;
   }
 
   function ageOf(object: string, id: string): string {
-    const found = selectAge.get([object, id]) as [string] | undefined;
-    if (!found) throw new Fault('invalid_request', `there is no ${object} ${id} to go on after`, { param: 'after' });
-    return found[0];
+    const age = column('created_at', object, id);
+    if (age == null)
+      throw new Fault('invalid_request', `there is no ${object} ${id} to go on after`, { param: 'after' });
+    return age;
   }
 
   return {
@@ -76,12 +83,17 @@ export function createRows(connection: Connection): Rows {
     fill(sheet, row, born, before) {
       const { object, id } = row;
       const body = JSON.stringify(row);
-      if (before && FILTERS.every((name) => filterOf(before, name) === filterOf(row, name))) {
-        sheet.bodies.push(body, object, id);
+      const { table, filters, key } = shelfOf(object);
+      const changed = before && filters.filter((name) => filterOf(before, name) !== filterOf(row, name));
+      if (changed?.length === 0) {
+        sheet.bodies.push(object, id, body);
+      } else if (changed?.length === 1 && changed[0] === 'state') {
+        sheet.states.push(object, id, filterOf(row, 'state'), body);
       } else {
-        sheet.rows.push(object, id, born);
-        for (const name of FILTERS) sheet.rows.push(filterOf(row, name));
-        sheet.rows.push(body);
+        const list = sheet[table];
+        list.push(...keyValues(key, object, id), born);
+        for (const name of filters) list.push(filterOf(row, name));
+        list.push(body);
       }
       return { body, row };
     },
@@ -89,14 +101,23 @@ export function createRows(connection: Connection): Rows {
       known.set(object, id, row ? { body: row.body, row: row.row, shown: undefined } : ABSENT);
     },
     list({ object, where = {}, after, limit = 50, newestFirst = false }) {
-      const terms = ['object = ?', 'body IS NOT NULL'];
-      const params: Value[] = [object];
-      for (const name of FILTERS) {
+      const { table, filters, key } = shelfOf(object);
+      const terms = ['body IS NOT NULL'];
+      const params: Value[] = [];
+      if (key.includes('object')) {
+        terms.push('object = ?');
+        params.push(object);
+      }
+      // The first that is one value and a column leads; without the plus SQLite may take a wider one.
+      let led = false;
+      for (const name of NARROW_FIRST) {
         const wanted = where[name];
         if (wanted === undefined) continue;
         // A list travels as one value, so that there are only so many different statements.
         const one = typeof wanted === 'string' ? wanted : wanted.length === 1 ? wanted[0] : undefined;
-        terms.push(one === undefined ? `${name} IN (SELECT value FROM json_each(?))` : `${name} = ?`);
+        const value = filters.includes(name) ? `${led ? '+' : ''}${name}` : filterInBody(name);
+        led ||= one !== undefined && filters.includes(name);
+        terms.push(one === undefined ? `${value} IN (SELECT value FROM json_each(?))` : `${value} = ?`);
         params.push(one ?? JSON.stringify(wanted));
       }
       if (after !== undefined) {
@@ -104,12 +125,16 @@ export function createRows(connection: Connection): Rows {
         params.push(ageOf(object, after), after);
       }
       const way = newestFirst ? 'DESC' : 'ASC';
-      const sql = `SELECT body FROM rows WHERE ${terms.join(' AND ')} ORDER BY created_at ${way}, id ${way} LIMIT ?`;
+      const sql = `SELECT body FROM ${table} WHERE ${terms.join(' AND ')} ORDER BY created_at ${way}, id ${way} LIMIT ?`;
       return (connection.prepare(sql).all([...params, limit]) as [string][]).map(([body]) => JSON.parse(body) as Row);
     },
     forget: known.clear,
     age: known.age,
   };
+}
+
+function keyValues(key: Shelf['key'], object: string, id: string): string[] {
+  return key.length === 1 ? [id] : [object, id];
 }
 
 /** All the way down, so that nobody can change what others are looking at. */

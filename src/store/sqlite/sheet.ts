@@ -4,7 +4,7 @@
  */
 import type { Connection } from './connection.ts';
 import { insertMany } from './insert.ts';
-import { FILTERS } from './rows.ts';
+import { columnsOf, SHELVES, type Shelf, shelfOf, type Table } from './shelves.ts';
 
 export type Column = string | number | null;
 
@@ -22,7 +22,16 @@ export interface Sheet {
   readonly spans: Column[];
   /** object, id, born, the filters, body: rows that are new, or filtered by something else than before */
   readonly rows: Column[];
-  /** body, object, id: rows of which nothing but the body changed */
+  /** The same without object, and with the filters that are columns there */
+  readonly sessions: Column[];
+  readonly tasks: Column[];
+  readonly messages: Column[];
+  readonly outcomes: Column[];
+  readonly runs: Column[];
+  readonly tallies: Column[];
+  /** object, id, state, body: rows filtered by another state than before, and by nothing else */
+  readonly states: Column[];
+  /** object, id, body: rows of which nothing but the body changed */
   readonly bodies: Column[];
   /** object, id, born */
   readonly dropped: Column[];
@@ -43,6 +52,13 @@ export const blankSheet = (): Sheet => ({
   stretches: [],
   spans: [],
   rows: [],
+  sessions: [],
+  tasks: [],
+  messages: [],
+  outcomes: [],
+  runs: [],
+  tallies: [],
+  states: [],
   bodies: [],
   dropped: [],
   receipts: [],
@@ -51,9 +67,6 @@ export const blankSheet = (): Sheet => ({
   answers: [],
 });
 
-const ROW_COLUMNS = ['object', 'id', 'created_at', ...FILTERS, 'body'];
-const each = (assignment: (name: string) => string): string => FILTERS.map(assignment).join(', ');
-
 /** A function that writes a sheet; the transaction is its caller's. */
 export function createSheetWriter(connection: Connection): (sheet: Sheet) => void {
   const resources = insertMany(connection, 'resources (id, object, name)', 3);
@@ -61,15 +74,7 @@ export function createSheetWriter(connection: Connection): (sheet: Sheet) => voi
   const events = insertMany(connection, 'events', 5);
   const stretches = insertMany(connection, 'stretches', 3);
   const spans = insertMany(connection, 'spans', 2, { verb: 'INSERT OR IGNORE' });
-  // A row keeps the place it was first given: its age is not among what a conflict changes.
-  const rows = insertMany(connection, `rows (${ROW_COLUMNS.join(', ')})`, ROW_COLUMNS.length, {
-    onConflict: `(object, id) DO UPDATE SET ${each((name) => `${name} = excluded.${name}`)}, body = excluded.body`,
-  });
-  // Naming a column in SET rewrites its indexes even when the value stays, so the usual change names none of them.
-  const body = connection.prepare('UPDATE rows SET body = ? WHERE object = ? AND id = ?');
-  const dropped = insertMany(connection, 'rows (object, id, created_at)', 3, {
-    onConflict: `(object, id) DO UPDATE SET ${each((name) => `${name} = NULL`)}, body = NULL`,
-  });
+  const shelves = SHELVES.map((shelf) => ({ table: shelf.table, ...createShelfWriter(connection, shelf) }));
   const receipts = insertMany(connection, 'receipts (position, chain, number, id, hash, task_id, body)', 7);
   const nodes = insertMany(connection, 'tree_nodes (level, number, hash)', 3);
   const tree = connection.prepare('INSERT OR REPLACE INTO tree (one, size, frontier) VALUES (1, ?, ?)');
@@ -81,12 +86,59 @@ export function createSheetWriter(connection: Connection): (sheet: Sheet) => voi
     events(sheet.events);
     stretches(sheet.stretches);
     spans(sheet.spans);
-    rows(sheet.rows);
-    for (let at = 0; at < sheet.bodies.length; at += 3) body.run(sheet.bodies.slice(at, at + 3));
-    dropped(sheet.dropped);
+    const states = byTable(sheet.states, 4);
+    const bodies = byTable(sheet.bodies, 3);
+    const dropped = byTable(sheet.dropped, 3);
+    for (const shelf of shelves) {
+      shelf.put(sheet[shelf.table]);
+      shelf.states(states.get(shelf.table) ?? NOTHING);
+      shelf.bodies(bodies.get(shelf.table) ?? NOTHING);
+      shelf.drop(dropped.get(shelf.table) ?? NOTHING);
+    }
     receipts(sheet.receipts);
     nodes(sheet.nodes);
     if (sheet.tree.length > 0) tree.run(sheet.tree);
     answers(sheet.answers);
   };
+}
+
+const NOTHING: readonly Column[] = [];
+
+/**
+ * Naming a column in SET rewrites its index even when the value stays, so each kind of change names what it changes. What is
+ * known to be there is changed by an INSERT that always meets it: many of those are one statement, and an UPDATE is one each.
+ */
+function createShelfWriter(connection: Connection, shelf: Shelf) {
+  const { table, key, filters } = shelf;
+  const meeting = (set: readonly string[]) => `(${key.join(', ')}) DO UPDATE SET ${set.join(', ')}`;
+  const fresh = (name: string) => `${name} = excluded.${name}`;
+  const columns = columnsOf(shelf);
+  const change = (...names: string[]) =>
+    insertMany(connection, `${table} (${[...key, ...names].join(', ')}, created_at)`, key.length + names.length, {
+      more: ", ''",
+      onConflict: meeting(names.map(fresh)),
+    });
+  return {
+    // A row keeps the place it was first given: its age is not among what a conflict changes.
+    put: insertMany(connection, `${table} (${columns.join(', ')})`, columns.length, {
+      onConflict: meeting([...filters, 'body'].map(fresh)),
+    }),
+    states: change('state', 'body'),
+    bodies: change('body'),
+    drop: insertMany(connection, `${table} (${[...key, 'created_at'].join(', ')})`, key.length + 1, {
+      onConflict: meeting([...filters, 'body'].map((name) => `${name} = NULL`)),
+    }),
+  };
+}
+
+/** What is about rows of any kind, apart by where they lie. */
+function byTable(values: readonly Column[], width: number): ReadonlyMap<Table, Column[]> {
+  const apart = new Map<Table, Column[]>();
+  for (let at = 0; at < values.length; at += width) {
+    const { table, key } = shelfOf(values[at] as string);
+    const list = apart.get(table) ?? [];
+    apart.set(table, list);
+    for (let next = at + 2 - key.length; next < at + width; next++) list.push(values[next] as Column);
+  }
+  return apart;
 }
