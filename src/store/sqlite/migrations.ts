@@ -154,6 +154,16 @@ export const MIGRATIONS: readonly string[] = [
     UNION ALL SELECT 'outcome', id, created_at, body FROM outcomes
     UNION ALL SELECT 'run', id, created_at, body FROM runs
     UNION ALL SELECT 'tally', id, created_at, body FROM tallies;
+
+  -- By level, every level of the tree has a page of its own that grows. In the order they are completed there is one: by the size of
+  -- the tree that completes a node, then by its level.
+  ALTER TABLE tree_nodes RENAME TO tree_nodes_by_level;
+  CREATE TABLE tree_nodes (place INTEGER PRIMARY KEY, hash TEXT NOT NULL) STRICT;
+  INSERT INTO tree_nodes SELECT ((number + 1) << level) * 64 + level, hash FROM tree_nodes_by_level ORDER BY 1;
+  DROP TABLE tree_nodes_by_level;
+
+  -- Numbers of a chain and positions grow together: the one index finds both.
+  DROP INDEX receipts_by_chain;
   `,
 ];
 

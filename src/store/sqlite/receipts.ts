@@ -11,6 +11,11 @@ export interface Receipts {
   nodes(wanted: readonly { level: number; index: number }[]): TreeNode[];
 }
 
+/** Where a node of the tree is kept: what is completed together lies together. */
+export function nodePlace(level: number, index: number): number {
+  return (index + 1) * 2 ** level * 64 + level;
+}
+
 type Columns = [number, string, number, string, string];
 
 export function createReceipts(connection: Connection): Receipts {
@@ -19,7 +24,11 @@ export function createReceipts(connection: Connection): Receipts {
     'SELECT number, hash FROM receipts WHERE chain = ? ORDER BY number DESC LIMIT 1',
   );
   const selectTree = connection.prepare('SELECT size, frontier FROM tree');
-  const selectNode = connection.prepare('SELECT hash FROM tree_nodes WHERE level = ? AND number = ?');
+  const selectNode = connection.prepare('SELECT hash FROM tree_nodes WHERE place = ?');
+  const selectPosition = connection.prepare('SELECT position FROM receipts WHERE chain = ? AND number = ?');
+  const selectChain = connection.prepare(
+    `SELECT ${columns} FROM receipts WHERE chain = ? AND number >= ? ORDER BY number LIMIT ?`,
+  );
   const select = connection.prepare(`SELECT ${columns} FROM receipts WHERE id = ?`);
 
   function tree(): ChainHead['tree'] {
@@ -27,10 +36,26 @@ export function createReceipts(connection: Connection): Receipts {
     return found ? { size: found[0], frontier: JSON.parse(found[1]) as string[] } : { size: 0, frontier: [] };
   }
 
+  /** The first number of a chain behind a position. Both grow together, so halve. */
+  function numberBehind(chain: string, position: number): number {
+    let low = 0;
+    let high = (lastOf(chain)?.[0] ?? -1) + 1;
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2);
+      if ((selectPosition.get([chain, middle]) as [number])[0] > position) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+
+  function lastOf(chain: string): [number, string] | undefined {
+    return selectHead.get([chain]) as [number, string] | undefined;
+  }
+
   return {
     tree,
     head(chain) {
-      const last = selectHead.get([chain]) as [number, string] | undefined;
+      const last = lastOf(chain);
       return last
         ? { previous: last[1], index: last[0] + 1, tree: tree() }
         : { previous: null, index: 0, tree: tree() };
@@ -40,6 +65,10 @@ export function createReceipts(connection: Connection): Receipts {
       return found && stored(found);
     },
     list({ chain, index, task, after, limit = 50 }) {
+      if (chain !== undefined && index === undefined && task === undefined) {
+        const from = after === undefined ? 0 : numberBehind(chain, after);
+        return (selectChain.all([chain, from, limit]) as Columns[]).map(stored);
+      }
       const terms = ['position > ?'];
       const params: Value[] = [after ?? -1];
       if (chain !== undefined) {
@@ -59,7 +88,7 @@ export function createReceipts(connection: Connection): Receipts {
     },
     nodes(wanted) {
       return wanted.flatMap(({ level, index }) => {
-        const found = selectNode.get([level, index]) as [string] | undefined;
+        const found = selectNode.get([nodePlace(level, index)]) as [string] | undefined;
         return found ? [{ level, index, hash: found[0] }] : [];
       });
     },

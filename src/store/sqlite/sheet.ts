@@ -4,6 +4,7 @@
  */
 import type { Connection } from './connection.ts';
 import { insertMany } from './insert.ts';
+import { nodePlace } from './receipts.ts';
 import { columnsOf, SHELVES, type Shelf, shelfOf, type Table } from './shelves.ts';
 
 export type Column = string | number | null;
@@ -76,7 +77,7 @@ export function createSheetWriter(connection: Connection): (sheet: Sheet) => voi
   const spans = insertMany(connection, 'spans', 2, { verb: 'INSERT OR IGNORE' });
   const shelves = SHELVES.map((shelf) => ({ table: shelf.table, ...createShelfWriter(connection, shelf) }));
   const receipts = insertMany(connection, 'receipts (position, chain, number, id, hash, task_id, body)', 7);
-  const nodes = insertMany(connection, 'tree_nodes (level, number, hash)', 3);
+  const nodes = insertMany(connection, 'tree_nodes', 2);
   const tree = connection.prepare('INSERT OR REPLACE INTO tree (one, size, frontier) VALUES (1, ?, ?)');
   const answers = insertMany(connection, 'idempotency (scope, digest, result, at)', 4);
 
@@ -96,10 +97,19 @@ export function createSheetWriter(connection: Connection): (sheet: Sheet) => voi
       shelf.drop(dropped.get(shelf.table) ?? NOTHING);
     }
     receipts(sheet.receipts);
-    nodes(sheet.nodes);
+    nodes(placed(sheet.nodes));
     if (sheet.tree.length > 0) tree.run(sheet.tree);
     answers(sheet.answers);
   };
+}
+
+/** Nodes of the tree, by where they are kept. */
+function placed(nodes: readonly Column[]): Column[] {
+  const values: Column[] = [];
+  for (let at = 0; at < nodes.length; at += 3) {
+    values.push(nodePlace(nodes[at] as number, nodes[at + 1] as number), nodes[at + 2] as Column);
+  }
+  return values;
 }
 
 const NOTHING: readonly Column[] = [];

@@ -57,6 +57,21 @@ export function receiptsPromises({ store, reopen }: Scene): void {
       expect(await ids({ after: 2 })).toEqual(['4']);
     });
 
+    test('a chain goes on from any position, its own or another', async () => {
+      for (let n = 0; n < 12; n++) await issue(n % 3 === 0 ? 'rare' : 'busy', `${n}`);
+      const behind = async (chain: string, position: number) =>
+        (await store.receipts({ chain, after: position, limit: 3 })).map(({ position }) => position);
+      expect(await behind('rare', -1)).toEqual([0, 3, 6]);
+      expect(await behind('rare', 0)).toEqual([3, 6, 9]);
+      expect(await behind('rare', 4)).toEqual([6, 9]);
+      expect(await behind('rare', 9)).toEqual([]);
+      expect(await behind('rare', 100)).toEqual([]);
+      expect(await behind('busy', 0)).toEqual([1, 2, 4]);
+      expect(await behind('busy', 7)).toEqual([8, 10, 11]);
+      expect(await behind('none', 0)).toEqual([]);
+      expect((await store.receipts({ chain: 'rare', index: 2 })).map(({ position }) => position)).toEqual([6]);
+    });
+
     test('tree nodes are kept and asked for by level and index', async () => {
       for (const id of ['1', '2', '3']) await issue('a', id);
       const nodes = await store.nodes([
