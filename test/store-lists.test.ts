@@ -132,6 +132,9 @@ describe('a row that changes', () => {
     await append(store, drop('task', 'task_1'));
     expect(await ids({ workspace_id: 'w1' })).toEqual([]);
     expect(await ids({ state: 'FAILED' })).toEqual([]);
+    // Its place in the order is all that is left: what looks for open tasks by state alone must not meet it.
+    const left = home.other().prepare('SELECT * FROM tasks').raw().all();
+    expect(left).toEqual([['task_1', AT, null, null, null, null]]);
   });
 });
 
