@@ -136,6 +136,24 @@ describe('the end', () => {
     expect(await outcomesOf(life, id)).toMatchObject([{ status: 'CANCELED', summary: 'canceled' }]);
   });
 
+  test('an agent that does not stop talking has its end all the same', async () => {
+    const refused: string[] = [];
+    const agent = scripted('chatty', async ({ sink }) => {
+      for (let n = 0; refused.length === 0; n += 1) {
+        await sink.emit(text(`line ${n}`)).catch((fault) => refused.push(fault.kind));
+      }
+    });
+    const life = await openLife({ backends: [agent], settings: { graceMs: 30 } });
+    const { id } = await life.submit(await life.session());
+    await life.seen(id, 'agent.message');
+    const { resource } = await life.do('task.cancel', { task_id: id });
+    expect(resource).toMatchObject({ status: 'CANCELED' });
+    await life.house.idle();
+    expect((await life.events(id)).at(-1)).toMatchObject({ event: 'task.canceled', payload: { still_running: true } });
+    await until(() => refused.length > 0);
+    expect(refused).toEqual(['conflict']);
+  });
+
   test('work that stops in time is not said to be running', async () => {
     const life = await openLife({ backends: [scripted('patient', patient)] });
     const { id } = await life.submit(await life.session());

@@ -68,6 +68,8 @@ interface Book {
   cursor: Cursor | undefined;
   /** Whether the task has made any file. */
   files: boolean;
+  /** Tells whoever wants to end the task that more has been written to it. */
+  heard: (() => void) | undefined;
 }
 
 export function createEndings(deps: EndingsDeps): Endings {
@@ -87,7 +89,7 @@ export function createEndings(deps: EndingsDeps): Endings {
 
   async function catchUp(taskId: string): Promise<Book> {
     readUp();
-    const book = books.get(taskId) ?? { account: issuer.account(), cursor: undefined, files: false };
+    const book = books.get(taskId) ?? blank();
     books.set(taskId, book);
     const range = { stream: { of: 'task', id: taskId } as const, ...(book.cursor && { after: book.cursor }) };
     for await (const event of store.read(range)) enter(book, event);
@@ -99,6 +101,25 @@ export function createEndings(deps: EndingsDeps): Endings {
     book.account.add(event);
     book.cursor = event.id;
     if (event.event.startsWith('artifact.')) book.files = true;
+  }
+
+  function blank(): Book {
+    return { account: issuer.account(), cursor: undefined, files: false, heard: undefined };
+  }
+
+  /**
+   * Someone who speaks again as soon as the last word is written is always ahead of an end that begins anew when it has been
+   * overtaken. What is written is entered here before its speaker hears of it: an end that begins then is ahead.
+   */
+  function nextWord(book: Book): Promise<void> {
+    return new Promise((resolve) => {
+      const silence = setTimeout(resolve, SILENCE_MS);
+      book.heard = () => {
+        book.heard = undefined;
+        clearTimeout(silence);
+        resolve();
+      };
+    });
   }
 
   async function finish(taskId: string, end: End, options: EndOptions): Promise<{ task: Task; won: boolean }> {
@@ -116,14 +137,14 @@ export function createEndings(deps: EndingsDeps): Endings {
     for (let tries = 0; ; tries += 1) {
       readUp();
       // What this process wrote it has seen; whatever else there is turns up as stale, and then it is read.
-      const book = (tries === 0 && books.get(taskId)) || (await catchUp(taskId));
+      const book = (tries % 2 === 0 && books.get(taskId)) || (await catchUp(taskId));
       try {
         const { files } = book;
         const facts = { persona, workspace, budget, files, artifacts: files ? await filesOf(taskId) : [] };
         return await tryFinish(taskId, end, options, book, facts, tries);
       } catch (cause) {
-        if (cause instanceof Stale && tries < MOST_TRIES) continue;
-        throw cause;
+        if (!(cause instanceof Stale && tries < MOST_TRIES)) throw cause;
+        if (tries % 2 === 1) await nextWord(book);
       }
     }
   }
@@ -283,15 +304,17 @@ export function createEndings(deps: EndingsDeps): Endings {
   return {
     observe(events) {
       for (const event of events) {
-        if (!event.task_id || !books.has(event.task_id)) continue;
+        const book = event.task_id ? books.get(event.task_id) : undefined;
+        if (!book) continue;
         if (unread.length === 0) setImmediate(readUp);
         unread.push(event);
+        book.heard?.();
       }
     },
     finish,
     async open(taskId, written) {
       if (!written || books.has(taskId)) return void (await catchUp(taskId));
-      const book: Book = { account: issuer.account(), cursor: undefined, files: false };
+      const book = blank();
       books.set(taskId, book);
       // Work outside may never end. An account that is let go is made again from the log when it is wanted.
       if (books.size > MOST_BOOKS) books.delete(books.keys().next().value as string);
@@ -318,6 +341,8 @@ class Stale extends Fault {
   }
 }
 const MOST_TRIES = 50;
+/** So long without a word, and nobody is speaking. */
+const SILENCE_MS = 20;
 const MOST_BOOKS = 4_096;
 
 const WORDS: Readonly<Record<string, string>> = {
