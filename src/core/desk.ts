@@ -218,14 +218,13 @@ export function createDesks(deps: DesksDeps, closing: AbortSignal): Desks {
 
 /** Whoever was let go while the work goes on with someone else has nothing more to say about it. */
 function whileAtWork(sink: Sink, desk: Pick<Desk, 'leaving'>): Sink {
+  const over = () => new Fault('conflict', 'this work has been taken up by someone else');
   const present = () => {
-    if (desk.leaving) throw new Fault('conflict', 'this work has been taken up by someone else');
+    if (desk.leaving) throw over();
   };
   return {
-    async emit(fact) {
-      present();
-      await sink.emit(fact);
-    },
+    // Waits for nothing itself: a text comes in many pieces, and each would wait once more.
+    emit: (fact) => (desk.leaving ? Promise.reject(over()) : sink.emit(fact)),
     async ask(question) {
       present();
       return await sink.ask(question);

@@ -29,8 +29,8 @@ export interface Log {
   /** The value as it may stand in an event, and the artifacts that hold what does not fit. At once where it fits. */
   fit(value: Json, place: Place): Fitted<Json> | Promise<Fitted<Json>>;
   /** The same member by member, longest first: what an event is about still stands in it. */
-  fitMembers(payload: JsonObject, place: Place): Promise<Fitted<JsonObject>>;
-  fitMessage(message: Message, place: Place): Promise<Fitted<Message>>;
+  fitMembers(payload: JsonObject, place: Place): Fitted<JsonObject> | Promise<Fitted<JsonObject>>;
+  fitMessage(message: Message, place: Place): Fitted<Message> | Promise<Fitted<Message>>;
   clean<T>(value: T): T;
   readonly beginnings: Beginnings;
 }
@@ -94,7 +94,7 @@ export function createLog({ store, redactor, ids, inlineLimit }: LogDeps): Log {
 
   function fit(value: Json, place: Place): Fitted<Json> | Promise<Fitted<Json>> {
     // What stays inline is cleaned by the commit, which also marks what it took out.
-    return fitsIn(value, inlineLimit) ? { value, artifacts: [] } : apart(value, place);
+    return fitsIn(value, inlineLimit) ? { value, artifacts: NONE } : apart(value, place);
   }
 
   async function apart(value: Json, place: Place): Promise<Fitted<Json>> {
@@ -102,8 +102,11 @@ export function createLog({ store, redactor, ids, inlineLimit }: LogDeps): Log {
     return { value: reference(artifact), artifacts: [artifact] };
   }
 
-  async function fitMembers(payload: JsonObject, place: Place): Promise<Fitted<JsonObject>> {
-    if (isShort(payload, inlineLimit)) return { value: payload, artifacts: [] };
+  function fitMembers(payload: JsonObject, place: Place): Fitted<JsonObject> | Promise<Fitted<JsonObject>> {
+    return isShort(payload, inlineLimit) ? { value: payload, artifacts: NONE } : membersApart(payload, place);
+  }
+
+  async function membersApart(payload: JsonObject, place: Place): Promise<Fitted<JsonObject>> {
     const sizes = Object.entries(payload).map(([name, value]) => ({ name, size: JSON.stringify(value)?.length ?? 0 }));
     let left = sizes.reduce((sum, { name, size }) => sum + name.length + size, 0);
     const artifacts: Artifact[] = [];
@@ -118,22 +121,29 @@ export function createLog({ store, redactor, ids, inlineLimit }: LogDeps): Log {
     return { value: slim, artifacts };
   }
 
-  async function fitMessage(message: Message, place: Place): Promise<Fitted<Message>> {
+  function staysInside(part: Part): boolean {
+    return !isForReceiptsOnly(part) && fitsIn(part as unknown as Json, inlineLimit);
+  }
+
+  function fitMessage(message: Message, place: Place): Fitted<Message> | Promise<Fitted<Message>> {
+    return message.parts.every(staysInside) ? { value: message, artifacts: NONE } : partsApart(message, place);
+  }
+
+  async function partsApart(message: Message, place: Place): Promise<Fitted<Message>> {
     const artifacts: Artifact[] = [];
     const parts: Part[] = [];
     for (const part of message.parts) {
-      const secret = part.visibility === 'receipt_only' && part.type !== 'artifact_ref';
-      if (!secret && fitsIn(part as unknown as Json, inlineLimit)) {
+      if (staysInside(part)) {
         parts.push(part);
         continue;
       }
       // Receipt-only content may be referred to, never shown; the artifact carries the same mark.
-      const visibility = secret ? 'receipt_only' : (part.visibility ?? 'internal');
+      const visibility = isForReceiptsOnly(part) ? 'receipt_only' : (part.visibility ?? 'internal');
       const artifact = await keep(part as unknown as Json, visibility, place);
       artifacts.push(artifact);
       parts.push(reference(artifact) as unknown as Part);
     }
-    return artifacts.length === 0 ? { value: message, artifacts } : { value: { ...message, parts }, artifacts };
+    return { value: { ...message, parts }, artifacts };
   }
 
   return {
@@ -144,6 +154,12 @@ export function createLog({ store, redactor, ids, inlineLimit }: LogDeps): Log {
     clean: (value) => redactor.redact(value).value,
     beginnings: redactor.beginnings,
   };
+}
+
+const NONE: readonly Artifact[] = [];
+
+function isForReceiptsOnly({ visibility, type }: Part): boolean {
+  return visibility === 'receipt_only' && type !== 'artifact_ref';
 }
 
 /** Whether its JSON is no longer than that. Most values are so short that nobody has to spell them to know. */

@@ -51,9 +51,9 @@ export function markingLog(log: Log, task: Task, source: Task, plan: Plan): Mark
   return {
     ...log,
     // What is repeated was made to fit when it was recorded.
-    fit: async (value) => ({ value, artifacts: [] }),
-    fitMembers: async (value) => ({ value, artifacts: [] }),
-    fitMessage: async (value) => ({ value, artifacts: [] }),
+    fit: (value) => ({ value, artifacts: [] }),
+    fitMembers: (value) => ({ value, artifacts: [] }),
+    fitMessage: (value) => ({ value, artifacts: [] }),
     async commit(unit) {
       // A commit may be decided more than once; only the one that was written has repeated anything.
       let taken: CoreEvent[] = [];

@@ -28,6 +28,7 @@ import { isReportable } from './reportable.ts';
 import type { Run } from './rows.ts';
 import { createStreamed, type Piece } from './streamed.ts';
 import { createTogether } from './together.ts';
+import { goOnWith } from './waiting.ts';
 
 export interface SinkDeps {
   readonly store: Store;
@@ -66,18 +67,25 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
     for (const piece of streamed.rest()) await write(piece);
   }
 
-  async function write({ fact, cut }: Piece): Promise<void> {
-    const made = await factEvents(deps, task, actor, fact);
-    const { told } = made;
-    const events = cut ? made.events.map((event) => (event === told ? { ...event, ...CUT } : event)) : made.events;
-    if (past.said(told.event, () => log.clean(told.payload), deps.canonical)) return;
-    const metered = fact.event === 'vendor.tollbridge.usage';
+  function write({ fact, cut }: Piece): unknown {
+    return goOnWith(factEvents(deps, task, actor, fact), (made) => writeDown(fact, cut, made));
+  }
+
+  /** Nothing to wait for when it was said before. */
+  function writeDown(fact: Fact, cut: boolean, { events: made, told }: FactEvents): unknown {
+    const events = cut ? made.map((event) => (event === told ? { ...event, ...CUT } : event)) : made;
+    if (past.said(told.event, () => log.clean(told.payload), deps.canonical)) return undefined;
+    if (fact.event === 'vendor.tollbridge.usage') return writeUsage(fact, events);
     // What names a message or a file may be refused, and is refused alone.
-    const plain = !metered && events.every(({ payload }) => !payload.message && !payload.artifact);
-    if (plain) return await together.write(events);
+    if (!events.some(({ payload }) => payload.message || payload.artifact)) return together.write(events);
+    together.leave();
+    return log.commit(whileOpen(task, () => events, deps.repeats));
+  }
+
+  async function writeUsage(fact: Fact, events: readonly EventDraft[]): Promise<void> {
     together.leave();
     const open = whileOpen(task, () => events, deps.repeats);
-    await log.commit(metered ? charging(open, await acts.metering(task, [fact.payload])) : open);
+    await log.commit(charging(open, await acts.metering(task, [fact.payload])));
   }
 
   async function act(...[proposed, effect, withdrawn]: Parameters<Sink['act']>): Promise<ActResult> {
@@ -238,9 +246,7 @@ export function openRun(at: Pick<At, 'get'>, taskId: string): { readonly now: Ta
 /** Facts of a task that has ended are refused: its receipt is sealed. So are facts about what is someone else's. */
 export function whileOpen(task: Task, events: () => readonly EventDraft[], repeats = false) {
   const drafts = events();
-  const named = repeats
-    ? []
-    : drafts.flatMap(({ payload }) => [...pointerTo(payload.message), ...pointerTo(payload.artifact)]);
+  const named = repeats ? [] : namedIn(drafts);
   return {
     reads: [{ object: 'task', id: task.id }, ...named],
     decide(at: { get: <T extends Row>(object: string, id: string) => T | undefined }) {
@@ -259,22 +265,36 @@ export function whileOpen(task: Task, events: () => readonly EventDraft[], repea
   };
 }
 
-/** The message or file a fact is about, as the projections know it. */
-function pointerTo(value: Json | undefined): { object: string; id: string; role: string | undefined }[] {
-  const { object, id, role } = (value ?? {}) as { object?: string; id?: string; role?: string };
-  return (object === 'message' || object === 'artifact') && id ? [{ object, id, role }] : [];
+interface Named extends Pointer {
+  readonly role: string | undefined;
+}
+
+/** The messages and files that facts are about, as the projections know them. */
+function namedIn(drafts: readonly EventDraft[]): readonly Named[] {
+  const named: Named[] = [];
+  for (const { payload } of drafts) {
+    if (payload.message) name(payload.message, named);
+    if (payload.artifact) name(payload.artifact, named);
+  }
+  return named;
+}
+
+function name(value: Json, named: Named[]): void {
+  const { object, id, role } = value as { object?: string; id?: string; role?: string };
+  if ((object === 'message' || object === 'artifact') && id) named.push({ object, id, role });
 }
 
 /**
  * A reported fact as events: messages also join the transcript, large content becomes artifacts. Whatever it says
- * about where it belongs and how firmly it is known, it belongs to this task and was only told.
+ * about where it belongs and how firmly it is known, it belongs to this task and was only told. At once where nothing is
+ * too large to stand in them.
  */
-export async function factEvents(
+export function factEvents(
   deps: Pick<SinkDeps, 'log' | 'clock' | 'ids' | 'repeats'>,
   task: Task,
   actor: Actor,
   fact: Fact,
-): Promise<{ events: EventDraft[]; told: EventDraft }> {
+): FactEvents | Promise<FactEvents> {
   refuseReserved(fact.event);
   const now = deps.clock.now();
   const place = { now, ...placeOf(task) };
@@ -298,23 +318,25 @@ export async function factEvents(
       ...placeOf(task),
     };
     const whole = check(MessageShape, given, fact.event);
-    const fitted = await deps.log.fitMessage(whole, place);
-    const told = { event: fact.event, payload: { ...fact.payload, message: fitted.value as unknown as Json }, ...base };
-    const counted = { message_id: whole.id, role: whole.role };
-    return {
-      events: [
-        ...artifactEvents(fitted.artifacts, inTask(task)),
-        told,
-        { event: 'session.message_appended', payload: counted, ...inTask(task) },
-      ],
-      told,
-    };
+    return goOnWith(deps.log.fitMessage(whole, place), ({ value, artifacts }) => {
+      const told = { event: fact.event, payload: { ...fact.payload, message: value as unknown as Json }, ...base };
+      const counted = { message_id: whole.id, role: whole.role };
+      const appended = { event: 'session.message_appended', payload: counted, ...inTask(task) };
+      return { events: [...artifactEvents(artifacts, inTask(task)), told, appended], told };
+    });
   }
   // What is repeated claims what the record claims.
   const said = deps.repeats ? fact.payload : modest(fact, task, deps.ids, now);
-  const { value: payload, artifacts } = await deps.log.fitMembers(said, place);
-  const told = { event: fact.event, payload, ...base };
-  return { events: [...artifactEvents(artifacts, inTask(task)), told], told };
+  return goOnWith(deps.log.fitMembers(said, place), ({ value: payload, artifacts }) => {
+    const told = { event: fact.event, payload, ...base };
+    return { events: artifacts.length === 0 ? [told] : [...artifactEvents(artifacts, inTask(task)), told], told };
+  });
+}
+
+export interface FactEvents {
+  readonly events: readonly EventDraft[];
+  /** The one of them that says what was reported. */
+  readonly told: EventDraft;
 }
 
 /** The payload without what it has no right to claim. */

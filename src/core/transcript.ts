@@ -7,6 +7,7 @@ import type { Json } from '../model/schema.ts';
 import type { At, Row } from '../ports.ts';
 import type { Context } from './context.ts';
 import { artifactEvents } from './log.ts';
+import { goOnWith } from './waiting.ts';
 
 type Place = Pick<EventDraft, 'resource' | 'workspace_id' | 'session_id'>;
 
@@ -26,13 +27,13 @@ export function closed(id: string): Fault {
   return new Fault('conflict', `session ${id} is closed`);
 }
 
-/** A message as it enters the transcript: said by someone, then counted. */
-export async function messageEvents(
+/** A message as it enters the transcript: said by someone, then counted. At once where all of it stays in the event. */
+export function messageEvents(
   { log, ids, clock }: Pick<Context, 'log' | 'ids' | 'clock'>,
   place: Place & { task_id?: string | null; workspace_id?: string | null },
   input: MessageInput & { readonly id?: string },
   actor: string,
-): Promise<EventDraft[]> {
+): EventDraft[] | Promise<EventDraft[]> {
   const now = clock.now();
   const message: Message = {
     id: input.id ?? ids.next('message'),
@@ -45,12 +46,11 @@ export async function messageEvents(
     session_id: place.session_id ?? null,
     task_id: place.task_id ?? null,
   };
-  const fitted = await log.fitMessage(message, {
-    workspace_id: place.workspace_id ?? '',
-    session_id: place.session_id ?? null,
-    now,
-  });
-  return [...artifactEvents(fitted.artifacts, place), ...transcriptEvents(place, fitted.value, actor)];
+  const home = { workspace_id: place.workspace_id ?? '', session_id: place.session_id ?? null, now };
+  return goOnWith(log.fitMessage(message, home), ({ value, artifacts }) => [
+    ...artifactEvents(artifacts, place),
+    ...transcriptEvents(place, value, actor),
+  ]);
 }
 
 export function transcriptEvents(place: Place, message: Message, actor: string): EventDraft[] {

@@ -17,6 +17,11 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
+/** Goes on at once with what is at hand, and later only with what is not: most of what core waits for is at hand. */
+export function goOnWith<T, U>(given: T | Promise<T>, next: (given: T) => U | Promise<U>): U | Promise<U> {
+  return given instanceof Promise ? given.then(next) : next(given);
+}
+
 /** A store that is down for a while must not cost a task its end; a restart would find it otherwise. */
 export async function untilWritten<T>(write: () => Promise<T>, closing: AbortSignal): Promise<T> {
   for (let wait = 100; ; wait = Math.min(wait * 2, 5000)) {
