@@ -82,11 +82,13 @@ export function createRunner(deps: RunnerDeps): Runner {
     const woken = new AbortController();
     queue.wake = () => woken.abort();
     const after = await store.tip(stream);
+    // Whoever comes while we look or take the lane is not in the lane that was looked at, and has not left it either.
+    const here = [...queue.tasks.keys()];
     const lane = (await store.get<Tally>('tally', sessionId))?.lane;
     const first = lane?.active ? undefined : queue.tasks.get(lane?.waiting[0] ?? '');
     const started = first && (await takeLane(first.task));
     // What is waiting no longer was started, here or elsewhere, or ended before it began.
-    for (const id of queue.tasks.keys()) if (id === started?.id || !lane?.waiting.includes(id)) queue.tasks.delete(id);
+    for (const id of here) if (id === started?.id || !lane?.waiting.includes(id)) queue.tasks.delete(id);
     if (first && started) return { task: started, live: first.live };
     if (queue.tasks.size === 0) return undefined;
     const over = AbortSignal.any([closing.signal, woken.signal]);
