@@ -16,7 +16,7 @@ import { ours } from './lifecycle.ts';
 import { createListening } from './listening.ts';
 import { NO_PAST, readPast } from './past.ts';
 import { PERMISSION_EVENTS, type Permission, type Permit, readPermission } from './permit.ts';
-import { endsTask } from './projector.ts';
+import { endsTask, sessionBegunIn } from './projector.ts';
 import { createSink, type SinkDeps } from './sink.ts';
 import { untilWritten } from './waiting.ts';
 
@@ -90,7 +90,8 @@ export function createDesks(deps: DesksDeps, closing: AbortSignal): Desks {
 
   async function work(desk: Desk, resumed: boolean, live: Live | undefined): Promise<void> {
     const { task, controller } = desk;
-    await endings.open(task.id, live?.written);
+    const opening = endings.open(task.id, live?.written);
+    if (opening) await opening;
     const inbox = listen(desk, live?.written?.at(-1)?.id);
     let end: End;
     let stillRunning = false;
@@ -112,6 +113,7 @@ export function createDesks(deps: DesksDeps, closing: AbortSignal): Desks {
       () =>
         endings.finish(task.id, stopping ? stopped(end, stopping.failure) : end, {
           by: stopping?.by ?? agentActor(task).id,
+          belongs: task,
           ...(stopping && { reason: stopping.reason }),
           ...(stillRunning && { stillRunning }),
           onlyIf: (run) => run?.instance === instance,
@@ -124,14 +126,17 @@ export function createDesks(deps: DesksDeps, closing: AbortSignal): Desks {
   async function perform(desk: Desk, resumed: boolean, live: Live | undefined): Promise<End> {
     const { task, controller } = desk;
     const actor = agentActor(task);
-    const refusal = await askFirst(task, live, controller.signal);
+    // Work that has just been accepted says itself whether there is anything to ask.
+    const refusal = live && !live.permit ? undefined : await askFirst(task, live, controller.signal);
     if (refusal) {
       const failure = { code: 'policy_violation', message: refusal, details: { begun: false } };
       return { state: 'FAILED', failure };
     }
     const backend = backends.get(task.assigned_agent_id ?? '');
     if (!backend) throw new Fault('upstream_unavailable', `no agent ${task.assigned_agent_id} is mounted`);
-    const session = await store.get<Session & Row>('session', task.session_id);
+    const session =
+      sessionBegunIn(live?.written ?? [], task.session_id) ??
+      (await store.get<Session & Row>('session', task.session_id));
     if (!session) throw new Fault('not_found', `no session ${task.session_id}`);
     const past = resumed ? await readPast(store.read({ stream: { of: 'task', id: task.id } }), actor.id) : NO_PAST;
     const own = createSink(deps, task, actor, past, controller.signal);

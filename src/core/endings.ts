@@ -49,6 +49,8 @@ export interface EndOptions {
     readonly times: { created_at: string; started_at: string; completed_at: string };
     readonly tiers: { start: string; end: string };
   };
+  /** What the task belongs to, where that is at hand: it stays as long as the task does. */
+  readonly belongs?: Pick<Task, 'persona_id' | 'workspace_id' | 'quota_id'>;
   /** Only if the run still belongs to this process. Another may have taken it over. */
   readonly onlyIf?: (run: Run | undefined) => boolean;
 }
@@ -59,7 +61,7 @@ export interface Endings {
   /** The task as it stands afterwards, and whether this call ended it. */
   finish(taskId: string, end: End, options: EndOptions): Promise<{ task: Task; won: boolean }>;
   /** Starts keeping an account from what the log already holds: all of it is read, unless it is at hand. */
-  open(taskId: string, written?: readonly CoreEvent[]): Promise<void>;
+  open(taskId: string, written?: readonly CoreEvent[]): undefined | Promise<unknown>;
   openCalls(taskId: string): Promise<ReturnType<Account['open']>>;
 }
 
@@ -123,16 +125,13 @@ export function createEndings(deps: EndingsDeps): Endings {
   }
 
   async function finish(taskId: string, end: End, options: EndOptions): Promise<{ task: Task; won: boolean }> {
-    const known = await store.get<Task & Row>('task', taskId);
+    const known = options.belongs ?? (await store.get<Task & Row>('task', taskId));
     if (!known) throw new Fault('not_found', `no task ${taskId}`);
-    const [persona, workspace] = await Promise.all([
-      known.persona_id ? store.get<Persona & Row>('persona', known.persona_id) : undefined,
-      store.get<Workspace & Row>('workspace', known.workspace_id),
-    ]);
+    const persona = known.persona_id ? await store.get<Persona & Row>('persona', known.persona_id) : undefined;
+    const workspace = await store.get<Workspace & Row>('workspace', known.workspace_id);
+    const quotas = [persona?.quota_id, workspace?.quota_id, known.quota_id].filter((id) => typeof id === 'string');
     // A replay spends nothing, so nothing limits it.
-    const budget = options.replay
-      ? undefined
-      : await budgetFor([persona?.quota_id, workspace?.quota_id, known.quota_id]);
+    const budget = options.replay || quotas.length === 0 ? undefined : await budgetFor(new Set(quotas));
 
     for (let tries = 0; ; tries += 1) {
       readUp();
@@ -149,9 +148,7 @@ export function createEndings(deps: EndingsDeps): Endings {
     }
   }
 
-  async function budgetFor(ids: readonly (string | null | undefined)[]): Promise<Known['budget']> {
-    const named = new Set(ids.filter((id) => typeof id === 'string'));
-    if (named.size === 0) return undefined;
+  async function budgetFor(named: ReadonlySet<string>): Promise<Known['budget']> {
     const found = await Promise.all([...named].map((id) => store.get<Quota & Row>('quota', id)));
     return deps.quotas.budget(found.filter((quota) => quota !== undefined));
   }
@@ -281,7 +278,7 @@ export function createEndings(deps: EndingsDeps): Endings {
                 {
                   receipt_id: receiptId,
                   // The log cleans the events; what else the receipt repeats has to be as clean.
-                  task: log.clean(ended.task),
+                  task: log.clean(repeatedOf(ended.task)),
                   final_state: outcomeState(end.state),
                   times: { issued_at: options.replay ? times.completed_at : at.now, ...times },
                   tiers,
@@ -312,17 +309,32 @@ export function createEndings(deps: EndingsDeps): Endings {
       }
     },
     finish,
-    async open(taskId, written) {
-      if (!written || books.has(taskId)) return void (await catchUp(taskId));
+    open(taskId, written) {
+      if (!written || books.has(taskId)) return catchUp(taskId);
       const book = blank();
       books.set(taskId, book);
       // Work outside may never end. An account that is let go is made again from the log when it is wanted.
       if (books.size > MOST_BOOKS) books.delete(books.keys().next().value as string);
       for (const event of written) if (event.task_id === taskId) enter(book, event);
+      return undefined;
     },
     async openCalls(taskId) {
       return (await catchUp(taskId)).account.open();
     },
+  };
+}
+
+function repeatedOf(task: Task): ReceiptClaim['task'] {
+  return {
+    id: task.id,
+    session_id: task.session_id,
+    workspace_id: task.workspace_id,
+    created_at: task.created_at,
+    started_at: task.started_at ?? null,
+    branch_id: task.branch_id ?? null,
+    persona_id: task.persona_id ?? null,
+    parent_task_id: task.parent_task_id ?? null,
+    failure: task.failure ?? null,
   };
 }
 

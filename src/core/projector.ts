@@ -13,7 +13,7 @@ import type {
   SessionPayload,
   TransitionPayload,
 } from '../model/payloads.ts';
-import type { Message, Pointer, Quota, Task } from '../model/resources.ts';
+import type { Message, Pointer, Quota, Session, Task } from '../model/resources.ts';
 import { isTerminal } from '../model/words.ts';
 import type { Change, Projector, Row } from '../ports.ts';
 import type { Binding, Lane, Run, Taint, Tally } from './rows.ts';
@@ -24,37 +24,34 @@ export const projector: Projector = { touches, apply };
 
 function touches(event: EventDraft): readonly Pointer[] {
   const { task_id: task, session_id: session, payload } = event;
-  const run = (): Pointer[] => (task ? [{ object: 'run', id: task }] : []);
-  const tally = (): Pointer[] => (session ? [{ object: 'tally', id: session }] : []);
-
   switch (event.event) {
     case 'vendor.tollbridge.message_delta': // by far the most frequent, and it changes nothing
       return NOTHING;
     case 'session.truncated':
     case 'session.compacted':
-      return tally();
+      return one('tally', session);
     case 'user.message':
     case 'agent.message': {
       const message = spoken(event);
-      return message ? [...tally(), { object: 'message', id: message.id }] : NOTHING;
+      return message ? [...one('tally', session), { object: 'message', id: message.id }] : NOTHING;
     }
     case 'task.submitted':
-      return tally();
+      return one('tally', session);
     case 'task.started':
-      return [...run(), ...tally()];
+      return [...one('run', task), ...one('tally', session)];
     case 'user.cancel_requested':
     case 'vendor.tollbridge.recovered':
     case 'vendor.tollbridge.ask_opened':
-      return run();
+      return one('run', task);
     case 'vendor.tollbridge.ask_closed':
     case 'vendor.tollbridge.ask_used':
-      return [...run(), { object: 'ask', id: String(payload.ask_id) }];
+      return [...one('run', task), { object: 'ask', id: String(payload.ask_id) }];
     case 'task.completed':
     case 'task.failed':
     case 'task.canceled':
-      return tally();
+      return one('tally', session);
     case 'vendor.tollbridge.plan':
-      return task ? [{ object: 'task', id: task }] : [];
+      return one('task', task);
     case 'vendor.tollbridge.quota_used':
       return [{ object: 'quota', id: String(payload.quota_id) }];
     case 'session.created': {
@@ -66,6 +63,11 @@ function touches(event: EventDraft): readonly Pointer[] {
   }
 }
 const NOTHING: readonly Pointer[] = [];
+
+function one(object: string, id: string | null | undefined): readonly Pointer[] {
+  return id ? [{ object, id }] : NOTHING;
+}
+
 const NO_CHANGE: readonly Change[] = [];
 
 /** A replay lives through its own task and questions; what it only repeats makes nothing anew. */
@@ -80,7 +82,7 @@ function apply(event: CoreEvent, get: Get): readonly Change[] {
       // It begins with what the other had read.
       const inherited = session.parent_session_id && get<Taint>('taint', session.parent_session_id);
       const taint = inherited && { ...inherited, id: session.id, created_at: at, updated_at: at };
-      return [put({ ...session, updated_at: at }), ...(taint ? [put(taint)] : [])];
+      return taint ? [put(begunSession(event)), put(taint)] : [put(begunSession(event))];
     }
     case 'session.closed': {
       const { session } = event.payload as unknown as SessionPayload;
@@ -158,6 +160,20 @@ function apply(event: CoreEvent, get: Get): readonly Change[] {
 function snapshot(event: CoreEvent): Task {
   const { task } = event.payload as unknown as TransitionPayload;
   return { ...task, updated_at: event.created_at };
+}
+
+/** The task as a commit that is at hand has left it: the row that was made of its events. */
+export function taskAfter(events: readonly CoreEvent[], id: string): Task | undefined {
+  const last = events.findLast(
+    ({ task_id, event, payload }) => task_id === id && event.startsWith('task.') && payload.task,
+  );
+  return last && snapshot(last);
+}
+
+/** The same for a session that began in it. */
+export function sessionBegunIn(events: readonly CoreEvent[], id: string): Session | undefined {
+  const begun = events.find(({ event, resource }) => event === 'session.created' && resource.id === id);
+  return begun && begunSession(begun);
 }
 
 function submitted(event: CoreEvent, get: Get): readonly Change[] {
@@ -269,6 +285,11 @@ export function askKey(ask: Pick<AskRecord, 'tool_call_id' | 'metadata'>): strin
 
 // ---- Sessions ----
 
+function begunSession(event: CoreEvent): Session {
+  const { session } = event.payload as unknown as SessionPayload;
+  return { ...session, updated_at: event.created_at };
+}
+
 function count(event: CoreEvent, get: Get, change: (tally: Tally) => Tally): Tally {
   const id = event.session_id ?? event.resource.id;
   const tally = get<Tally>('tally', id) ?? {
@@ -307,10 +328,23 @@ function appended(event: CoreEvent, get: Get): readonly Change[] {
 
 /** When it says it was said, as long as that is not in the future and comes after the message before it. */
 function saidAt(message: Message, event: CoreEvent, after: string | null): string {
-  const now = Date.parse(event.created_at);
-  const claimed = Date.parse(message.created_at);
+  const now = readTime(event.created_at);
+  const claimed = readClaim(message.created_at);
   const at = Number.isNaN(claimed) ? now : Math.min(claimed, now);
-  return new Date(after === null ? at : Math.max(at, Date.parse(after) + 1)).toISOString();
+  return spellTime(after === null ? at : Math.max(at, Date.parse(after) + 1));
+}
+
+const readTime = rememberingLast(Date.parse);
+const readClaim = rememberingLast(Date.parse);
+const spellTime = rememberingLast((ms: number) => new Date(ms).toISOString());
+
+/** Many messages are written in one commit, at one time: that is read and spelled once. */
+function rememberingLast<A, B>(work: (given: A) => B): (given: A) => B {
+  let last: { readonly given: A; readonly made: B } | undefined;
+  return (given) => {
+    if (last?.given !== given) last = { given, made: work(given) };
+    return last.made;
+  };
 }
 
 function truncated(event: CoreEvent, get: Get): readonly Change[] {

@@ -22,10 +22,12 @@ import { inTask, move } from './lifecycle.ts';
 import { newTask, type Wanted } from './new-task.ts';
 import { type Admit, admitted, freshSession, mayUse, sessionEvent } from './opening.ts';
 import { permitFor } from './permit.ts';
+import { taskAfter } from './projector.ts';
 import { createRefused } from './refused.ts';
 import type { Tally } from './rows.ts';
 import type { Runner } from './runner.ts';
 import { messageEvents, openSession } from './transcript.ts';
+import { goOnWith } from './waiting.ts';
 
 export interface SubmitDeps extends Context {
   readonly gate: Gate;
@@ -50,12 +52,8 @@ export function createSubmit(deps: SubmitDeps) {
     const { session, opens } = await sessionFor(command);
     const personaId = body.persona_id ?? session.persona_id ?? null;
     const persona = personaId ? await access.see<Persona & Row>(actor, 'persona', personaId) : undefined;
-    for (const [object, id] of [
-      ['branch', body.branch_id],
-      ['task', body.parent_task_id],
-    ] as const) {
-      if (id) await access.see(actor, object, id);
-    }
+    if (body.branch_id) await access.see(actor, 'branch', body.branch_id);
+    if (body.parent_task_id) await access.see(actor, 'task', body.parent_task_id);
     const agent = agentFor(body.agent, persona);
     const id = ids.next('task');
     const home = { workspace_id: session.workspace_id, session_id: session.id };
@@ -88,7 +86,8 @@ export function createSubmit(deps: SubmitDeps) {
     const given = (decision.verdict === 'modify' ? decision.arguments?.input : body.input) as JsonObject;
 
     const outside = agent === 'none';
-    const said = await opening(given, { task_id: id, ...home }, actor);
+    const opened = opening(given, { task_id: id, ...home }, actor);
+    const said = opened instanceof Promise ? await opened : opened;
     const accepting: Unit = {
       reads: [
         ...(opens ? [] : ['session', 'tally'].map((object) => ({ object, id: session.id }))),
@@ -154,7 +153,8 @@ export function createSubmit(deps: SubmitDeps) {
     const { result, repeated } = committed as Committed & { result: { id: string; begun: boolean; outside: boolean } };
     // Its account is kept from the beginning: what is done outside is told to us, and need not be read again at its end.
     if (!repeated && result.outside) await deps.endings.open(result.id, committed.events);
-    const task = await access.see<Task & Row>(actor, 'task', result.id);
+    // Whoever gave the work sees it; what a commit that is at hand has made of it need not be looked up.
+    const task = taskAfter(committed.events, result.id) ?? (await access.see<Task & Row>(actor, 'task', result.id));
     if (!repeated && !result.outside) {
       const permit = permitFor(recorded, decision);
       const live = {
@@ -218,29 +218,36 @@ export function createSubmit(deps: SubmitDeps) {
   }
 
   /** A task that opens with a message puts it in the transcript; any other input stays with the task. */
-  async function opening(
+  function opening(
     input: JsonObject,
     place: { workspace_id: string; session_id: string; task_id: string },
     actor: Actor,
-  ) {
+  ): Opened | Promise<Opened> {
+    const at = inTask({ id: place.task_id, ...place });
     if (!isMessageInput(input)) {
-      const fitted = await log.fit(input, { ...place, now: deps.clock.now() });
-      const events = fitted.artifacts.map(
-        (artifact): EventDraft => ({
-          ...inTask({ id: place.task_id, ...place }),
+      return goOnWith(log.fit(input, { ...place, now: deps.clock.now() }), ({ value, artifacts }) => {
+        const events = artifacts.map((artifact) => ({
           event: 'artifact.created',
           payload: { artifact: artifact as unknown as Json },
-        }),
-      );
-      return { input: fitted.value as JsonObject, events, born: [] };
+          ...at,
+        }));
+        return { input: value as JsonObject, events, born: [] };
+      });
     }
-    const at = { ...inTask({ id: place.task_id, ...place }) };
-    const events = await messageEvents(deps, at, input as MessageInput, actor.id);
-    const spoken = events.find(({ event }) => event === 'user.message' || event === 'agent.message')?.payload.message;
-    const message = spoken as JsonObject & { id: string };
-    // A name the caller gave may have been given before.
-    return { input: message, events, born: 'id' in input ? [] : [message.id] };
+    return goOnWith(messageEvents(deps, at, input as MessageInput, actor.id), (events) => {
+      const spoken = events.find(({ event }) => event === 'user.message' || event === 'agent.message')?.payload.message;
+      const message = spoken as JsonObject & { id: string };
+      // A name the caller gave may have been given before.
+      return { input: message, events, born: 'id' in input ? [] : [message.id] };
+    });
   }
+}
+
+/** What a task begins with, as it stands in it and in the log. */
+interface Opened {
+  readonly input: JsonObject;
+  readonly events: readonly EventDraft[];
+  readonly born: readonly string[];
 }
 
 type No = Decision & { readonly verdict: 'block' | 'defer' };

@@ -25,7 +25,19 @@ export interface Account {
 /** What the account cannot know from the events alone. */
 export interface ReceiptClaim {
   readonly receipt_id: string;
-  readonly task: Task;
+  /** As much of the task as a receipt repeats. What it was given and what it is marked with stays in the log. */
+  readonly task: Pick<
+    Task,
+    | 'id'
+    | 'session_id'
+    | 'workspace_id'
+    | 'created_at'
+    | 'started_at'
+    | 'branch_id'
+    | 'persona_id'
+    | 'parent_task_id'
+    | 'failure'
+  >;
   readonly final_state: 'SUCCEEDED' | 'FAILED' | 'CANCELED';
   readonly times: {
     readonly created_at: string;
