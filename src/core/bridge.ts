@@ -12,6 +12,7 @@ import type {
   AgentBackend,
   Bridge,
   Clock,
+  Committed,
   Ids,
   Logger,
   PolicyEngine,
@@ -125,19 +126,13 @@ export function createCore(deps: CoreDeps): Core {
   const offers = createOffers(toolBackends, store, logger);
   let endings: Endings | undefined;
   const plain = createLog({ store, redactor: deps.redactor, ids, inlineLimit: settings.inlineLimit });
-  const log: Log = {
-    ...plain,
-    async commit(unit) {
-      const committed = await plain.commit(unit);
-      if (!committed.repeated) {
-        endings?.observe(committed.events);
-        for (const { event, resource } of committed.events) {
-          if (event === 'session.closed') release(resource.id);
-        }
-      }
-      return committed;
-    },
-  };
+  const log: Log = { ...plain, commit: (unit) => plain.commit(unit).then(observed) };
+  function observed(committed: Committed): Committed {
+    if (committed.repeated) return committed;
+    endings?.observe(committed.events);
+    for (const { event, resource } of committed.events) if (event === 'session.closed') release(resource.id);
+    return committed;
+  }
   function release(sessionId: string): void {
     for (const backend of backends.values()) {
       backend
@@ -282,7 +277,7 @@ export function createCore(deps: CoreDeps): Core {
       watch: (heard, servers) => offers.watch(heard, servers),
       async agents(actor) {
         requireReadScope(actor, 'skill');
-        return [...backends.values()].map(({ name, abilities, about = {} }) => ({
+        return [...backends.values()].map(({ name, abilities, about = NOTHING_SAID }) => ({
           name,
           default: name === defaultAgent(),
           abilities,
@@ -333,6 +328,9 @@ export function createCore(deps: CoreDeps): Core {
     },
   };
 }
+
+/** The same each time: doors look whether an agent still says of itself what it said. */
+const NOTHING_SAID = {};
 
 /** Deeper than anyone writes by hand or by program, and shallow enough for everything that walks it. */
 const DEEPEST_BODY = 500;

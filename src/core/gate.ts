@@ -14,7 +14,8 @@ export interface GateDeps {
   readonly timeoutMs: number;
   readonly log: Logger;
 }
-export type Gate = (action: Action) => Promise<Decision>;
+/** At once where the rules alone decide. */
+export type Gate = (action: Action) => Decision | Promise<Decision>;
 
 export function createGate({ policy, timeoutMs, log }: GateDeps): Gate {
   function failed(action: Action, cause: unknown): Decision {
@@ -27,7 +28,7 @@ export function createGate({ policy, timeoutMs, log }: GateDeps): Gate {
     throw new Error(`${policy.name} answered with something that is not a decision`);
   }
 
-  return async (action) => {
+  return (action) => {
     try {
       // Rules alone need no waiting, and so no clock that watches over it.
       const atOnce = policy.judge?.(action);
@@ -35,7 +36,7 @@ export function createGate({ policy, timeoutMs, log }: GateDeps): Gate {
     } catch (cause) {
       return failed(action, cause);
     }
-    return await waited(action);
+    return waited(action);
   };
 
   async function waited(action: Action): Promise<Decision> {

@@ -38,6 +38,8 @@ export async function admitted(
     await deps.admit(actor, workspace_id, { persona_id: persona_id ?? null, about: metadata ?? {} });
     return undefined;
   };
+  // Without a claim nothing can have come before.
+  if (!claim.idempotency) return await ask();
   return await orEarlier<Json | undefined>(deps, claim, ask, async (result) => result);
 }
 

@@ -50,8 +50,7 @@ export function createPins({ store, log, hash, tools }: Context & { readonly too
     return pin;
   }
 
-  async function refusal({ tool, server, definition, evidence }: Action): Promise<Decision | undefined> {
-    if (!tool || !server || !definition || evidence !== 'held') return undefined;
+  async function refusal({ tool, server, definition }: DefinedAction): Promise<Decision | undefined> {
     const found = await tools.find(tool, server);
     if (!found?.pinned || found.definition !== definition) return undefined;
     const pin = await pinOf(nameOf(found), found);
@@ -61,14 +60,23 @@ export function createPins({ store, log, hash, tools }: Context & { readonly too
   }
 
   return {
-    guard: (gate) => async (action) => {
-      try {
-        return (await refusal(action)) ?? (await gate(action));
-      } catch {
-        return blocked('definition_unknown', 'whether the tool is still what it was could not be told');
-      }
+    guard: (gate) => {
+      const guarded = async (action: DefinedAction): Promise<Decision> => {
+        try {
+          return (await refusal(action)) ?? (await gate(action));
+        } catch {
+          return blocked('definition_unknown', 'whether the tool is still what it was could not be told');
+        }
+      };
+      return (action) => (usesDefinition(action) ? guarded(action) : gate(action));
     },
   };
+}
+
+/** Only what runs through us uses a tool as it was defined to us. */
+type DefinedAction = Action & { readonly tool: string; readonly server: string; readonly definition: string };
+function usesDefinition(action: Action): action is DefinedAction {
+  return Boolean(action.tool && action.server && action.definition) && action.evidence === 'held';
 }
 
 export function pinId(hash: Context['hash'], server: string, tool: string): string {
