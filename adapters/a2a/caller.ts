@@ -37,10 +37,12 @@ export function callOf(context: ServerCallContext): CallOptions {
 }
 
 const KNOWN: readonly string[] = Object.values(EXTENSIONS);
+const NONE: ReadonlySet<string> = new Set();
 
 /** Which of our extensions this call asked for; it is told so in return. Others are ignored, as the protocol says. */
 export function activated(context: ServerCallContext): ReadonlySet<string> {
-  const wanted = (context.requestedExtensions ?? []).filter((uri) => KNOWN.includes(uri));
+  if (!context.requestedExtensions?.length) return NONE;
+  const wanted = context.requestedExtensions.filter((uri) => KNOWN.includes(uri));
   for (const uri of wanted) if (!context.activatedExtensions?.includes(uri)) context.addActivatedExtension(uri);
   return new Set(wanted);
 }

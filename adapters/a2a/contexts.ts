@@ -29,14 +29,17 @@ type Marked = Session & Row & { readonly metadata: { readonly a2a?: { owner?: st
 export function createContexts(bridge: Bridge, named: string | undefined): Contexts {
   const homes = new Map<string, string>();
 
+  /** Where this caller has worked before. */
+  function home(actor: Actor): string | undefined {
+    return named ?? homes.get(homeKey(actor));
+  }
+
   async function workspace(actor: Actor): Promise<string> {
-    if (named) return named;
-    const key = `${actor.tenant_id ?? ''} ${actor.workspaces?.join() ?? ''}`;
-    const known = homes.get(key);
+    const known = home(actor);
     if (known) return known;
     const [first] = (await bridge.list<Workspace & Row>(actor, { object: 'workspace', limit: 1 })).data;
     if (!first) throw new Refusal('PERMISSION_DENIED', `there is no workspace for ${actor.id} to work in`);
-    homes.set(key, first.id);
+    homes.set(homeKey(actor), first.id);
     return first.id;
   }
 
@@ -61,7 +64,7 @@ export function createContexts(bridge: Bridge, named: string | undefined): Conte
     workspace,
     find,
     async open(actor, contextId) {
-      const workspace_id = await workspace(actor);
+      const workspace_id = home(actor) ?? (await workspace(actor));
       if (!contextId) return { in: { session: { workspace_id, metadata: markOf(actor) } }, contextId: undefined };
       const known = await find(actor, contextId);
       if (known) return { in: { session_id: known }, contextId };
@@ -78,6 +81,10 @@ export function createContexts(bridge: Bridge, named: string | undefined): Conte
       return { in: { session_id: resource.id }, contextId };
     },
   };
+}
+
+function homeKey({ tenant_id = '', workspaces }: Actor): string {
+  return `${tenant_id} ${workspaces?.join() ?? ''}`;
 }
 
 function markOf({ id: owner }: Actor, context_id?: string): JsonObject {

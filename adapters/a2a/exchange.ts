@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ServerCallContext } from '@a2a-js/sdk/server';
 import { PROTOCOL } from '../../mappings/a2a.ts';
 import { PROTOCOL as LEGACY } from '../../mappings/a2a-0.3.ts';
-import type { Authenticate, Json, Logger } from '../../src/index.ts';
+import type { Actor, Authenticate, Json, Logger } from '../../src/index.ts';
 import { bearerOf } from '../../src/wire/bearer.ts';
 import { JSON_LIMITS, readJson } from '../../src/wire/body.ts';
 import { requestIdOf } from '../../src/wire/http.ts';
@@ -42,11 +42,13 @@ const NONE: readonly string[] = [];
 
 /** Major and minor only: patch numbers decide nothing. */
 export function plainVersion(given: string): string {
+  if (given === PROTOCOL) return given;
   const text = given.trim();
   return /^\d+\.\d+(\.\d+)*$/.test(text) ? text.split('.').slice(0, 2).join('.') : text;
 }
 
 export function requireVersion(version: string, settings: A2aSettings): void {
+  if (version === PROTOCOL) return;
   const served = settings.legacy ? [PROTOCOL, LEGACY] : [PROTOCOL];
   if (served.includes(version)) return;
   const shown = JSON.stringify(version.slice(0, 40));
@@ -67,7 +69,7 @@ export async function contextOf(
   version: string,
   authenticate: Authenticate,
 ): Promise<ServerCallContext> {
-  const actor = { ...(await authenticate(bearerOf(request))), door: 'a2a' };
+  const actor = atThisDoor(await authenticate(bearerOf(request)));
   const gone = new AbortController();
   // Whoever has the whole answer is not gone before it; nobody waits for a signal then.
   response.once('close', () => {
@@ -91,7 +93,18 @@ export async function contextOf(
   });
 }
 
+/** Whoever was recognised, as rules see them here. Most come again, and adding a member costs more than remembering. */
+function atThisDoor(actor: Actor): Actor {
+  const known = HERE.get(actor);
+  if (known) return known;
+  const here = { ...actor, door: 'a2a' };
+  HERE.set(actor, here);
+  return here;
+}
+const HERE = new WeakMap<Actor, Actor>();
+
 function listOf(header: string | string[] | undefined): string[] {
+  if (header === undefined) return [];
   const text = Array.isArray(header) ? header.join(',') : (header ?? '');
   return [...new Set(text.split(',').map((uri) => uri.trim()))].filter((uri) => uri !== '').slice(0, 50);
 }

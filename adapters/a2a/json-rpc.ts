@@ -42,12 +42,12 @@ export function createJsonRpc(deps: BindingDeps): (incoming: Incoming) => Promis
     if (!operation) throw new Refusal('METHOD_NOT_FOUND', `there is no method ${JSON.stringify(method.slice(0, 80))}`);
     if (operation !== 'card' && !isObject(params)) throw new Refusal('INVALID_PARAMS', 'params has to be an object');
     const outcome = await PERFORM[operation](deps.handler, (params ?? {}) as JsonObject, context);
-    const wrap = (result: Json): Json => ({ jsonrpc: '2.0', id, result });
     if ('result' in outcome) {
       showExtensions(incoming.response, context);
-      answer(incoming.response, 200, JSON_TYPE, wrap(outcome.result));
+      answer(incoming.response, 200, JSON_TYPE, { jsonrpc: '2.0', id, result: outcome.result });
       return;
     }
+    const wrap = (result: Json): Json => ({ jsonrpc: '2.0', id, result });
     const failed = (thrown: unknown): Json => ({ jsonrpc: '2.0', id, error: toRpcError(thrown) });
     await sendStream(incoming, outcome.stream, { settings, context, log, wrap, failed });
   }

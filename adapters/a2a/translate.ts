@@ -101,7 +101,10 @@ export type Keep = (file: { bytes: Uint8Array; mime_type: string; name: string }
 /** A message of a peer as ours. What we have no member for is `aboutMessage`'s to keep. */
 export async function toCoreMessage(message: Message, keep: Keep): Promise<MessageInput> {
   const parts: OurPart[] = [];
-  for (const part of message.parts) parts.push(await toCorePart(part, keep));
+  for (const part of message.parts) {
+    const made = toCorePart(part, keep);
+    parts.push(made instanceof Promise ? await made : made);
+  }
   return { role: 'user', parts };
 }
 
@@ -120,7 +123,8 @@ export function aboutMessage({ messageId, extensions, referenceTaskIds, metadata
   };
 }
 
-async function toCorePart({ content, mediaType, filename }: Part, keep: Keep): Promise<OurPart> {
+/** Only bytes have to be kept first. */
+function toCorePart({ content, mediaType, filename }: Part, keep: Keep): OurPart | Promise<OurPart> {
   const visibility = 'public' as const;
   switch (content?.$case) {
     case 'text':
@@ -129,18 +133,21 @@ async function toCorePart({ content, mediaType, filename }: Part, keep: Keep): P
       return { type: 'json', value: content.value ?? null, visibility };
     case 'url':
       return { type: 'file_ref', uri: content.value, mime_type: mediaType || OCTETS, visibility };
-    case 'raw': {
-      const mime_type = mediaType || OCTETS;
-      const artifact_id = await keep({ bytes: content.value, mime_type, name: filename });
-      return mime_type.startsWith('image/')
-        ? { type: 'image_ref', artifact_id, mime_type, visibility }
-        : { type: 'artifact_ref', artifact_id, visibility };
-    }
+    case 'raw':
+      return keptPart({ bytes: content.value, mime_type: mediaType || OCTETS, name: filename }, keep);
     default:
       throw new Refusal('INVALID_PARAMS', 'a part has to hold text, raw, url or data');
   }
 }
 const OCTETS = 'application/octet-stream';
+
+async function keptPart(file: Parameters<Keep>[0], keep: Keep): Promise<OurPart> {
+  const { mime_type } = file;
+  const artifact_id = await keep(file);
+  return mime_type.startsWith('image/')
+    ? { type: 'image_ref', artifact_id, mime_type, visibility: 'public' }
+    : { type: 'artifact_ref', artifact_id, visibility: 'public' };
+}
 
 /** What kind of file this is, for receipts and lists. */
 export function artifactKind(mimeType: string): string {
