@@ -137,7 +137,7 @@ export function createRedactor({ keys = [], patterns = [] }: RedactorOptions = {
       knownIn(whole) {
         const spans: Span[] = [];
         known.find(whole, spans);
-        return merge(spans);
+        return spans.length === 0 ? spans : merge(spans);
       },
     },
     // Looked at twice: a secret may span lines, and may be whole only once what is invisible in it has gone.

@@ -39,16 +39,15 @@ export function createStreamed({ brokenOff, knownIn }: Beginnings): Streamed {
   function rest(): readonly Piece[] {
     const left = open;
     open = undefined;
-    return left?.kept ? [{ fact: withText(left.fact, left.kept), cut: false }] : [];
+    return left?.kept ? [{ fact: withText(left.fact, left.kept), cut: false }] : NOTHING;
   }
 
   function take(fact: Fact): readonly Piece[] {
     const { text, message_id: id = null } = fact.payload;
     if (fact.event !== DELTA || typeof text !== 'string') {
-      const piece = { fact, cut: false };
-      return WHOLE.has(fact.event) ? [...rest(), piece] : [piece];
+      return followedBy(WHOLE.has(fact.event) ? rest() : NOTHING, { fact, cut: false });
     }
-    const before = open && open.id === id ? [] : rest();
+    const before = open && open.id === id ? NOTHING : rest();
     const { shown, kept } = open ?? { shown: '', kept: '' };
     const whole = shown + kept + text;
     const broken = brokenOff(whole);
@@ -58,12 +57,18 @@ export function createStreamed({ brokenOff, knownIn }: Beginnings): Streamed {
     // One that stands here whole is the log's to take out.
     const across = found.filter(({ start, end }) => start < shown.length && end > shown.length);
     const said = without(whole, shown.length, from, across);
-    open = { id, shown: whole.slice(0, from).slice(-GIVEN_AWAY), kept: whole.slice(from), fact };
-    if (said === text) return [...before, { fact, cut: false }];
-    return said === '' ? before : [...before, { fact: withText(fact, said), cut: across.length > 0 }];
+    open = { id, shown: whole.slice(Math.max(0, from - GIVEN_AWAY), from), kept: whole.slice(from), fact };
+    if (said === text) return followedBy(before, { fact, cut: false });
+    return said === '' ? before : followedBy(before, { fact: withText(fact, said), cut: across.length > 0 });
   }
 
   return { take, rest };
+}
+
+const NOTHING: readonly Piece[] = [];
+
+function followedBy(before: readonly Piece[], piece: Piece): readonly Piece[] {
+  return before.length === 0 ? [piece] : [...before, piece];
 }
 
 function without(text: string, from: number, to: number, spans: ReturnType<Beginnings['knownIn']>): string {

@@ -55,8 +55,7 @@ export function messageEvents(
 
 export function transcriptEvents(place: Place, message: Message, actor: string): EventDraft[] {
   const byAgent = message.role === 'assistant' || message.role === 'agent' || message.role === 'tool';
-  const { workspace_id: _, ...said } = message as Message & { readonly workspace_id?: string | null };
-  const row = { workspace_id: place.workspace_id ?? null, ...said };
+  const row = { workspace_id: place.workspace_id ?? null, ...withoutHome(message) };
   return [
     {
       event: byAgent ? 'agent.message' : 'user.message',
@@ -66,6 +65,13 @@ export function transcriptEvents(place: Place, message: Message, actor: string):
     },
     { event: 'session.message_appended', actor, payload: { message_id: message.id, role: message.role }, ...place },
   ];
+}
+
+/** A message from another transcript says where that was; one that is new says nothing, and need not be copied. */
+function withoutHome(message: Message & { readonly workspace_id?: string | null }): Message {
+  if (!('workspace_id' in message)) return message;
+  const { workspace_id: _, ...said } = message;
+  return said;
 }
 
 /** The transcript as it was right after an event, read from the log itself. */
