@@ -67,9 +67,7 @@ export function createProjection(options: ProjectionOptions): Projection {
   const { contextId, activity = false, quiet = false, link } = options;
   let task: OurTask | undefined;
   let status: TaskStatus | undefined;
-  let cursor: string | undefined;
   let answered = false;
-  let reply: Message | undefined;
   const asks = new Map<string, AskRecord>();
   const history: Message[] = [];
   const artifacts = new Map<string, Artifact>();
@@ -141,7 +139,9 @@ export function createProjection(options: ProjectionOptions): Projection {
     writing.clear();
     if (ended.receipt_id) record.receiptId = ended.receipt_id;
     if (ended.outcome_id) record.outcomeId = ended.outcome_id;
-    if (outcome?.metrics?.reply === 'message') reply = history.findLast(({ role }) => role === Role.ROLE_AGENT);
+    if (outcome?.metrics?.reply === 'message') {
+      projection.reply = history.findLast(({ role }) => role === Role.ROLE_AGENT);
+    }
     const words = ended.failure?.message || outcome?.summary;
     const about = ended.failure ? { [EXTENSIONS.record]: { code: ended.failure.code } } : undefined;
     const message = words
@@ -174,7 +174,7 @@ export function createProjection(options: ProjectionOptions): Projection {
     const theirs = said.role === 'user';
     const { a2a } = said.metadata as { a2a?: { message_id?: string; message_metadata?: JsonObject } };
     const ids = { messageId: a2a?.message_id ?? said.id, metadata: a2a?.message_metadata, ...place() };
-    history.push(wireMessage({ ...ids, taskId: said.task_id ?? ids.taskId, parts }, theirs ? 'user' : 'agent'));
+    history.push(wireMessage({ parts, ...ids, taskId: said.task_id ?? ids.taskId }, theirs ? 'user' : 'agent'));
     return theirs ? NONE : whole(said.id, parts);
   }
 
@@ -221,7 +221,6 @@ export function createProjection(options: ProjectionOptions): Projection {
   }
 
   function take(event: CoreEvent, content: Content): readonly Update[] {
-    cursor = event.id;
     const { payload } = event;
     switch (event.event) {
       case 'user.message':
@@ -278,7 +277,13 @@ export function createProjection(options: ProjectionOptions): Projection {
     };
   }
 
-  return {
+  // Kept up to date with each event: members that are worked out when they are read cost every send several microseconds.
+  const projection: Writable<Projection> = {
+    status: undefined,
+    ended: false,
+    waiting: false,
+    cursor: undefined,
+    reply: undefined,
     wants({ event, payload }) {
       if (event !== 'artifact.created') return undefined;
       const { artifact } = payload as unknown as ArtifactPayload;
@@ -286,28 +291,22 @@ export function createProjection(options: ProjectionOptions): Projection {
       const shown = artifact.visibility === 'public' || (activity && isInside(artifact));
       return shown && small ? artifact.id : undefined;
     },
-    take: (event, content) => {
+    take(event, content) {
       const { artifact } = event.payload as { artifact?: { id?: string } };
-      return take(event, content ?? (artifact?.id ? { url: link(artifact.id) } : {}));
+      const told = take(event, content ?? (artifact?.id ? { url: link(artifact.id) } : {}));
+      const { status } = task ?? {};
+      projection.status = status;
+      projection.ended = status !== undefined && isTerminal(status);
+      projection.waiting = (status === 'AUTH_REQUIRED' || status === 'INPUT_REQUIRED') && asks.size > 0;
+      projection.cursor = event.id;
+      return told;
     },
     snapshot,
-    get status() {
-      return task?.status;
-    },
-    get ended() {
-      return task !== undefined && isTerminal(task.status);
-    },
-    get waiting() {
-      return (task?.status === 'AUTH_REQUIRED' || task?.status === 'INPUT_REQUIRED') && asks.size > 0;
-    },
-    get cursor() {
-      return cursor;
-    },
-    get reply() {
-      return reply;
-    },
   };
+  return projection;
 }
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** What an agent made and did not mean to hand over. What was only too long for an event is no file of anyone's. */
 function isInside({ visibility, metadata }: ArtifactPayload['artifact']): boolean {

@@ -77,14 +77,15 @@ export interface Evidence {
 }
 
 export function createEvidence(): Evidence {
-  return { calls: createCalls(), ...EMPTY };
+  return copyOf(EMPTY);
 }
 
 export function copyOf(evidence: Evidence): Evidence {
   return { ...evidence, calls: copyOfCalls(evidence.calls) };
 }
 
-const EMPTY: Omit<Evidence, 'calls'> = {
+const EMPTY: Evidence = {
+  calls: createCalls(),
   cursor: undefined,
   sequence: 0,
   created_at: undefined,

@@ -22,10 +22,21 @@ export interface IssuerOptions {
 }
 
 export function createIssuer(options: IssuerOptions): ReceiptIssuer {
-  return { hash: hashOf, account: () => createAccount(options) };
+  const speaker = createSpeaker(options);
+  return { hash: hashOf, account: () => createAccount(options, speaker) };
 }
 
-function createAccount({ signer, issuer, source }: IssuerOptions): Account {
+/** Who speaks, with the key in use now: the same for every receipt until the key is another one. */
+function createSpeaker({ signer, issuer }: IssuerOptions): () => Receipt['issuer'] {
+  let known: Receipt['issuer'] = issuer;
+  return () => {
+    const public_key_id = signer.keyId;
+    if (known.public_key_id !== public_key_id) known = { ...issuer, public_key_id };
+    return known;
+  };
+}
+
+function createAccount({ signer, issuer, source }: IssuerOptions, speaker: () => Receipt['issuer']): Account {
   const evidence = createEvidence();
 
   function seal(claim: ReceiptClaim, head: ChainHead): SealedReceipt {
@@ -46,7 +57,7 @@ function createAccount({ signer, issuer, source }: IssuerOptions): Account {
       },
       times,
       // A replay must come out the same under any key, so it names none; its signature does.
-      issuer: replay ? issuer : { ...issuer, public_key_id: signer.keyId },
+      issuer: replay ? issuer : speaker(),
       ...(claim.tenant_id && { identifiers: { tenant_id: claim.tenant_id } }),
       trust: trustOf(claim, full),
       ...(claim.budget_limit && { budget_limit: claim.budget_limit }),
@@ -59,14 +70,14 @@ function createAccount({ signer, issuer, source }: IssuerOptions): Account {
     return sealReceipt(unsealed, head, signer);
   }
 
-  return {
-    get sequence() {
-      return evidence.sequence;
-    },
+  // Set with each event: a member that is worked out when it is read costs a microsecond for every account that is opened.
+  const account: Writable<Account> = {
+    sequence: evidence.sequence,
     add(event: CoreEvent) {
       // Only the task's own sequence can show a gap; what else belongs to it is taken as it comes.
       if (event.resource.object === 'task' && event.sequence !== evidence.sequence + 1) return;
       learn(evidence, event);
+      account.sequence = evidence.sequence;
     },
     open() {
       const calls = [...evidence.calls.open.values()].sort((a, b) => a.order - b.order);
@@ -77,7 +88,10 @@ function createAccount({ signer, issuer, source }: IssuerOptions): Account {
     },
     seal,
   };
+  return account;
 }
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** An event of the commit that ends the task: it has no id or place yet, but it counts. */
 function learnDraft(evidence: Evidence, draft: EventDraft, at: string): void {
@@ -99,7 +113,11 @@ function learnDraft(evidence: Evidence, draft: EventDraft, at: string): void {
 function trustOf({ tiers }: ReceiptClaim, evidence: Evidence): Partial<Receipt['trust']> {
   const tier = (word: string): AutonomyTier | undefined => AUTONOMY_TIERS.find((known) => known === word);
   const [start_tier, end_tier, policy_ref] = [tier(tiers.start), tier(tiers.end), evidence.policy_versions.at(-1)];
-  return { ...(end_tier && { end_tier }), ...(policy_ref && { policy_ref }), ...(start_tier && { start_tier }) };
+  const trust: Writable<Partial<Receipt['trust']>> = {};
+  if (end_tier) trust.end_tier = end_tier;
+  if (policy_ref) trust.policy_ref = policy_ref;
+  if (start_tier) trust.start_tier = start_tier;
+  return trust;
 }
 
 function replayed(replay: ReplayClaim): Receipt['replay_input'] {

@@ -182,7 +182,8 @@ function learnArtifact(evidence: Evidence, payload: Members): void {
 }
 
 function counted(counts: Readonly<Record<string, number>>, word: string): Readonly<Record<string, number>> {
-  return { ...counts, [word]: (counts[word] ?? 0) + 1 };
+  // Not by spreading: Node 20 takes a microsecond for a word that is new.
+  return Object.assign({}, counts, { [word]: (counts[word] ?? 0) + 1 });
 }
 
 /** Each word once, in the order first met. */
