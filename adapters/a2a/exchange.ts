@@ -3,6 +3,7 @@
  * and refusals. A stream waits for its reader and ends when the reader is gone; the task does not.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { ServerCallContext } from '@a2a-js/sdk/server';
 import { PROTOCOL } from '../../mappings/a2a.ts';
 import { PROTOCOL as LEGACY } from '../../mappings/a2a-0.3.ts';
@@ -64,22 +65,17 @@ export function keyOf(given: readonly string[]): string | undefined {
 }
 
 export async function contextOf(
-  { request, response }: Incoming,
+  { request }: Incoming,
   binding: 'JSONRPC' | 'HTTP+JSON',
   version: string,
   authenticate: Authenticate,
 ): Promise<ServerCallContext> {
   const actor = atThisDoor(await authenticate(bearerOf(request)));
-  const gone = new AbortController();
-  // Whoever has the whole answer is not gone before it; nobody waits for a signal then.
-  response.once('close', () => {
-    if (!response.writableFinished) gone.abort();
-  });
   const { headers } = request;
   const trace = traceParentOf(request);
   const user = new Caller({
     actor,
-    signal: gone.signal,
+    signal: goneSignal(request.socket),
     binding,
     idempotencyKey: keyOf(headersOf(request, 'idempotency-key')),
     lastEventId: headersOf(request, 'last-event-id')[0],
@@ -92,6 +88,20 @@ export async function contextOf(
     requestedExtensions: listOf(wanted),
   });
 }
+
+/**
+ * Fires when the connection ends. One for all its requests: they come one after the other, and whoever has the whole answer
+ * waits for no signal any more.
+ */
+function goneSignal(socket: Socket): AbortSignal {
+  const known = GONE.get(socket);
+  if (known) return known;
+  const gone = new AbortController();
+  socket.once('close', () => gone.abort());
+  GONE.set(socket, gone.signal);
+  return gone.signal;
+}
+const GONE = new WeakMap<Socket, AbortSignal>();
 
 /** Whoever was recognised, as rules see them here. Most come again, and adding a member costs more than remembering. */
 function atThisDoor(actor: Actor): Actor {
