@@ -53,7 +53,7 @@ async function measure(bench: (typeof names)[number]): Promise<Measured> {
     const { ms, bad, events } = await ask({
       ...{ port, path, token, body, callers: shape.callers, requests: shape.requests },
     });
-    if (bad > 0) throw new Error(`${bad} requests were refused`);
+    if (bad > 0) throw new Error(`${bad} requests were refused, or their work failed`);
     const count = bench === 'a2a-send' ? shape.requests : events;
     return { perSecond: (count * 1000) / ms, cpuMs: (processorMsOf(pid) - before) / count };
   };

@@ -141,6 +141,29 @@ describe('while a batch is being written', () => {
     ]);
   });
 
+  test('what was new two batches ago is found where it is by now', async () => {
+    const store = await startAhead();
+    const said: string[] = [];
+    const commit = noting(store, said);
+    const first = commit('first', () => ({ events: [event('task_1', { text: LONG })], born: ['task_1'] }));
+    await turn();
+    // About something else, and long enough that the third meets it on its way.
+    const second = commit('second', () => ({ events: [event('task_2', { text: LONG })], born: ['task_2'] }));
+    await first;
+    const found: unknown[] = [];
+    const third = commit('third', (at) => {
+      found.push(countOf(at), at.sequence(TASK.object, TASK.id));
+      return { events: [event('task_1', { status: 'COMPLETED' })] };
+    });
+    await Promise.all([second, third]);
+    expect(found).toEqual([1, 1]);
+    expect(said.indexOf('third decided')).toBeLessThan(said.indexOf('second answered'));
+    expect((await store.list({ object: 'task', where: { state: 'COMPLETED' } })).map(({ id }) => id)).toEqual([
+      'task_1',
+    ]);
+    expect(await store.get('task', 'task_1')).toMatchObject({ count: 2 });
+  });
+
   test('a refusal that rests on it is told after it, and leaves no trace', async () => {
     const store = await startAhead();
     const said: string[] = [];
@@ -232,17 +255,24 @@ describe('while a batch is being written', () => {
       seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648;
       return Math.floor((seed / 2_147_483_648) * below);
     };
-    for (let n = 0; n < 600; n++) {
-      const id = `task_${random(5)}`;
-      const refuse = random(10) === 0;
-      const store = stores[random(12) === 0 ? 1 : 0]!;
+    let made = 0;
+    for (let n = 0; n < 900; n++) {
+      const isNew = random(4) === 0;
+      if (isNew) made += 1;
+      // What is new is new to everybody: whoever made it is the first to speak of it, and others do so in the same place.
+      const number = made - (isNew ? 0 : random(6));
+      const own = isNew || (number > 0 && random(3) > 0);
+      const id = own ? `task_new_${number}` : `task_${random(5)}`;
+      const store = stores[(own ? number % 12 : random(12)) === 0 ? 1 : 0]!;
+      const refuse = !isNew && random(10) === 0;
       const unit: Unit = {
         reads: [{ object: 'task', id }],
-        ...(random(6) === 0 && { idempotency: { scope: `key_${random(40)}`, body: 'the same' } }),
+        ...(!isNew && random(6) === 0 && { idempotency: { scope: `key_${random(40)}`, body: 'the same' } }),
         decide(at) {
           const before = (at.get('task', id) as { count?: number } | undefined)?.count ?? 0;
           if (refuse) throw new Fault('conflict', 'no');
           return {
+            ...(isNew && { born: [id] }),
             events: [event(id, { before, sequence: at.sequence('task', id), status: `S${random(3)}` })],
             receipt: { chain: id, seal: (head) => sealFor(`${n}`, head) },
           };
@@ -268,10 +298,11 @@ describe('while a batch is being written', () => {
         expect(receipt).toMatchObject({ previous: at === 0 ? null : chain[at - 1]!.hash });
       });
     }
-    const rows = await stores[0]!.list({ object: 'task' });
+    const rows = await stores[0]!.list({ object: 'task', limit: 1_000 });
+    expect(rows).toHaveLength(seen.size);
     expect(rows.map((row) => (row as unknown as { count: number }).count)).toEqual(rows.map(({ id }) => seen.get(id)));
     await stores[0]!.rebuild();
-    expect(await stores[0]!.list({ object: 'task' })).toEqual(rows);
+    expect(await stores[0]!.list({ object: 'task', limit: 1_000 })).toEqual(rows);
     expect(stores[0]!.commitsElsewhere()).toBeGreaterThan(0);
   });
 });

@@ -11,7 +11,7 @@ export interface A2aWanted {
 }
 export interface A2aTold {
   readonly ms: number;
-  /** Answers that were not 200. */
+  /** Answers that were not 200, or not of work that was completed. */
   readonly bad: number;
   /** Events on streams, all together. */
   readonly events: number;
@@ -35,16 +35,20 @@ async function load({ port, path, token, body, callers, requests }: A2aWanted): 
   const once = () =>
     new Promise<void>((resolve, reject) => {
       const sent = request({ host: '127.0.0.1', port, path, method: 'POST', agent, headers }, (answer) => {
-        if (answer.statusCode !== 200) bad += 1;
         let rest = '';
+        let last = '';
         answer.setEncoding('latin1');
         answer.on('data', (chunk: string) => {
           rest += chunk;
           const parts = rest.split('\n\n');
           rest = parts.pop() ?? '';
+          last = parts.at(-1) ?? last;
           events += parts.length;
         });
-        answer.on('end', () => resolve());
+        answer.on('end', () => {
+          if (answer.statusCode !== 200 || !`${last}${rest}`.includes('TASK_STATE_COMPLETED')) bad += 1;
+          resolve();
+        });
         answer.on('error', reject);
       });
       sent.on('error', reject);

@@ -22,6 +22,8 @@ export interface Batch {
   /** Time goes on: for units that come later than the batch began. Never backwards, whatever the clock says. */
   later(clock: string): void;
   run(unit: Unit): Committed;
+  /** The batch before it is on disk. To be said before it is written itself: what it keeps of the other would keep the one before that. */
+  standAlone(): void;
   /** All of it, to be written. Once: names and whereabouts count as put down from then on. */
   sheet(): Sheet;
   /** It is on disk: from now on everybody sees the rows. */
@@ -216,11 +218,12 @@ export function createBatches({ connection, rows, receipts, projector }: BatchDe
       },
       run,
       sheet,
-      learn() {
-        seen.learn();
-        sealer.learn();
+      standAlone() {
+        seen.standAlone();
+        sealer.standAlone();
         under = undefined;
       },
+      learn: seen.learn,
       release,
       events,
       first,

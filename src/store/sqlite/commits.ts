@@ -221,6 +221,7 @@ export function createCommits(deps: CommitsDeps): Commits {
     }
     elsewhere++;
     reachedDisk(batch);
+    following?.batch.standAlone();
     settle(jobs);
     // Others have written since: what we remember was true for a moment.
     const holds = memory.version() === version && connection.version() === version;

@@ -16,8 +16,10 @@ export interface Overlay {
   drop(): void;
   /** What its units left of a row, if they changed it; for the batch that follows. */
   left(object: string, id: string): Changed | undefined;
-  /** True for what can be nowhere but here. */
+  /** True for what was made for its units: it cannot be on disk before they are. */
   isNew(id: string): boolean;
+  /** The batch before it is on disk: what that one left is found there. */
+  standAlone(): void;
   fill(sheet: Sheet): void;
   /** What was put down is on disk: from now on everybody sees it. */
   learn(): void;
@@ -60,9 +62,7 @@ export function createOverlay(rows: Rows, born: ReadonlySet<string>, before?: Ov
 
   function fillOne(sheet: Sheet, { object, id, row, born: place }: Changed): void {
     if (!row) sheet.dropped.push(object, id, place);
-    const last = under?.left(object, id);
-    const now = last ? last.row : onDisk(object, id);
-    spelled.push({ object, id, row: row && rows.fill(sheet, row, place, now) });
+    spelled.push({ object, id, row: row && rows.fill(sheet, row, place, onDisk(object, id)) });
   }
 
   return {
@@ -92,10 +92,11 @@ export function createOverlay(rows: Rows, born: ReadonlySet<string>, before?: Ov
     fill(sheet) {
       for (const ofKind of kept.values()) for (const change of ofKind.values()) fillOne(sheet, change);
     },
+    standAlone() {
+      under = undefined;
+    },
     learn() {
       for (const { object, id, row } of spelled) rows.learn(object, id, row);
-      // Long on disk. Held any longer it would hold the one before it in turn.
-      under = undefined;
     },
   };
 }

@@ -14,8 +14,8 @@ export interface Sealer {
   /** The next receipt follows this one. */
   keep(sealing: Sealing): void;
   fill(sheet: Sheet): void;
-  /** What was put down is on disk, and so is what came before it. */
-  learn(): void;
+  /** The batch before it is on disk: what that one left is found there. */
+  standAlone(): void;
   readonly sealed: boolean;
   /** Where its last receipt of a chain left it. */
   end(chain: string): End | undefined;
@@ -54,7 +54,7 @@ export function createSealer(receipts: Receipts, before?: Sealer): Sealer {
       chains.set(sealing.chain, { previous: sealing.sealed.hash, index: sealing.index + 1 });
       tree = sealing.sealed.tree;
     },
-    learn() {
+    standAlone() {
       under = undefined;
     },
     fill(sheet) {
