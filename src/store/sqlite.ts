@@ -161,11 +161,18 @@ export async function createSqliteStore(options: SqliteOptions): Promise<SqliteS
         const tip = readers.tip(stream);
         return tip === undefined ? undefined : eventId(tip);
       }),
-    get: <T extends Row>(object: string, id: string) =>
-      look(() => {
+    get<T extends Row>(object: string, id: string) {
+      const get = () => {
         commits.check();
         return rows.get(object, id) as T | undefined;
-      }),
+      };
+      try {
+        // Mostly it is remembered, and then there is nothing to wait for.
+        return Promise.resolve(get());
+      } catch {
+        return look(get);
+      }
+    },
     list: <T extends Row>(query: Parameters<Store['list']>[0]) =>
       look(() => rows.list(query) as unknown as readonly T[]),
     receipt: (id) => look(() => receipts.get(id)),

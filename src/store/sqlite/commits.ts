@@ -63,6 +63,8 @@ interface Decided {
 /** A batch is closed at whichever comes first, so that the event loop breathes. */
 const MOST_UNITS = 512;
 const MOST_MS = 8;
+/** One that is written elsewhere is shorter: with everybody in it there would be nobody to decide for meanwhile. */
+const MOST_ELSEWHERE = 64;
 /** Beyond this many waiting units the disk is not keeping up and saying so is kinder than growing. */
 const MOST_WAITING = 100_000;
 
@@ -103,8 +105,7 @@ export function createCommits(deps: CommitsDeps): Commits {
       return;
     }
     const taker = scribe?.takes(waiting.length) ? scribe : undefined;
-    const jobs = take(MOST_UNITS);
-    goOn(taker ? handOver(jobs, taker) : write(jobs));
+    goOn(taker ? handOver(take(MOST_ELSEWHERE), taker) : write(take(MOST_UNITS)));
   }
 
   function take(most: number): Job[] {
@@ -115,11 +116,9 @@ export function createCommits(deps: CommitsDeps): Commits {
 
   function goOn(left: Job[]): void {
     if (left.length > 0) waiting = left.concat(waiting);
-    // Whoever is away comes back here.
-    if (away) return;
     if (waiting.length > 0) {
       if (!scheduled) schedule();
-    } else {
+    } else if (!away) {
       for (const done of idle.splice(0)) done();
     }
   }
@@ -187,7 +186,7 @@ export function createCommits(deps: CommitsDeps): Commits {
     } catch {
       return;
     }
-    const jobs = take(MOST_UNITS - next.jobs.length);
+    const jobs = take(MOST_ELSEWHERE - next.jobs.length);
     const reached = decide(next.batch, jobs);
     for (const job of jobs.slice(0, reached)) next.jobs.push(job);
     waiting = jobs.slice(reached).concat(waiting);

@@ -42,6 +42,8 @@ export interface Connection {
   settled(made: boolean): void;
   /** For the connection of another thread of this process. */
   readonly counterFd: number;
+  /** Copies what the write-ahead log holds into the file, when it is long enough. For a connection that does not by itself. */
+  checkpoint(): void;
   close(): void;
 }
 
@@ -54,6 +56,8 @@ export interface ConnectionOptions {
   readonly maxBytes?: number;
   /** From the connection of the thread that opened the file first. */
   readonly counterFd?: number;
+  /** The write-ahead log is copied into the file when that is asked for, and not by whoever happens to commit. */
+  readonly checkpointsOnDemand?: boolean;
 }
 
 export async function openConnection(options: ConnectionOptions): Promise<Connection> {
@@ -107,7 +111,7 @@ function chmodOwn(path: string): void {
   }
 }
 
-function connect({ path, maxBytes, counterFd }: ConnectionOptions): Connection {
+function connect({ path, maxBytes, counterFd, checkpointsOnDemand }: ConnectionOptions): Connection {
   const db = new Database(path, { timeout: BLOCK_MS });
   const home = statSync(path);
   const prepared = new Map<string, Statement>();
@@ -177,6 +181,9 @@ function connect({ path, maxBytes, counterFd }: ConnectionOptions): Connection {
       if (made && expected && generation === expected.after) generation++;
       expected = undefined;
     },
+    checkpoint() {
+      if ((counter ?? gone(path)).frames() >= CHECKPOINT_PAGES) db.exec('PRAGMA wal_checkpoint(PASSIVE)');
+    },
     close() {
       try {
         // So that the one file is the whole log, for whoever copies it.
@@ -192,7 +199,7 @@ function connect({ path, maxBytes, counterFd }: ConnectionOptions): Connection {
     },
   };
   try {
-    configure(connection);
+    configure(connection, checkpointsOnDemand ? 0 : CHECKPOINT_PAGES);
     migrate(connection);
     counter = counterFd === undefined ? openGeneration(path) : generationAt(counterFd);
     generation = counter.look();
@@ -212,6 +219,9 @@ function gone(path: string): never {
   throw new Fault('unavailable', `${path} is closed`);
 }
 
+/** A page that is written in every commit is copied to the file a quarter as often as by default; the price is 16 MB beside it. */
+const CHECKPOINT_PAGES = 4_000;
+
 /** Name, what we ask for, what the file must answer. */
 const SETTINGS = [
   ['journal_mode', 'WAL', 'wal'],
@@ -219,13 +229,14 @@ const SETTINGS = [
   ['busy_timeout', BLOCK_MS, BLOCK_MS],
   ['foreign_keys', 'OFF', 0],
   ['cache_size', -32_000, -32_000],
-  // A page that is written in every commit is copied to the file a quarter as often; the price is 16 MB beside it.
-  ['wal_autocheckpoint', 4_000, 4_000],
   ['journal_size_limit', 67_108_864, 67_108_864],
 ] as const;
 
-function configure(connection: Connection): void {
-  for (const [name, wanted, expected] of SETTINGS) {
+function configure(connection: Connection, autocheckpoint: number): void {
+  for (const [name, wanted, expected] of [
+    ...SETTINGS,
+    ['wal_autocheckpoint', autocheckpoint, autocheckpoint] as const,
+  ]) {
     connection.exec(`PRAGMA ${name} = ${wanted}`);
     const actual = connection.pragma(name);
     if (actual !== expected) {

@@ -1,11 +1,13 @@
 /**
- * How many transactions the file has seen, from the number SQLite keeps for its connections in the first bytes of the
- * `-shm` beside it (https://sqlite.org/walformat.html: iChange). Asking SQLite costs a read transaction; this is one small read.
+ * How many transactions the file has seen and how long its log is, from the numbers SQLite keeps for its connections in the first
+ * bytes of the `-shm` beside it (https://sqlite.org/walformat.html: iChange, mxFrame). Asking SQLite costs a read transaction; this
+ * is one small read.
  */
 import { closeSync, openSync, readSync, type Stats, statSync } from 'node:fs';
 
-/** Where the number stands, and how long it is. */
-const OFFSET = 8;
+/** Where the numbers stand, and how long each is. */
+const CHANGES = 8;
+const FRAMES = 16;
 const BYTES = 4;
 
 export interface Generation {
@@ -13,6 +15,8 @@ export interface Generation {
   readonly fd: number;
   /** Grows by one with every transaction that changed something, whoever's it was. Begins anew when the file is recovered. */
   look(): number;
+  /** Pages in the write-ahead log, whether or not they are in the file by now. */
+  frames(): number;
   /** The connection is closed. */
   release(): void;
 }
@@ -45,12 +49,14 @@ export function openGeneration(path: string): Generation {
 export function generationAt(fd: number): Generation {
   const number = new Uint32Array(1);
   const bytes = new Uint8Array(number.buffer);
+  const read = (offset: number): number => {
+    readSync(fd, bytes, 0, BYTES, offset);
+    return number[0]!;
+  };
   return {
     fd,
-    look() {
-      readSync(fd, bytes, 0, BYTES, OFFSET);
-      return number[0]!;
-    },
+    look: () => read(CHANGES),
+    frames: () => read(FRAMES),
     release() {},
   };
 }

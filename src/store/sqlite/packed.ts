@@ -1,11 +1,12 @@
 /**
  * A sheet as three things that cross to another thread at once. Left to itself, the crossing looks at each value alone, and
- * there are hundreds; so the texts travel as one, with their lengths beside them.
+ * there are hundreds; so the texts travel joined, with their lengths beside them.
  */
 import { blankSheet, type Column, type Sheet } from './sheet.ts';
 
 export interface Packed {
-  readonly text: string;
+  /** One after the other; none is cut. */
+  readonly texts: readonly string[];
   /** One per value: the length of its text, or what else it is. */
   readonly kinds: Int32Array;
   readonly numbers: Float64Array;
@@ -15,10 +16,14 @@ export interface Packed {
 
 const NULL = -1;
 const NUMBER = -2;
+/** Longer ones get a piece of memory of their own, fresh from the system each time, and that costs more than joining them. */
+const JOINED = 65_536;
 const LISTS = Object.keys(blankSheet()) as (keyof Sheet)[];
 
 export function pack(sheet: Sheet): Packed {
   const texts: string[] = [];
+  let joining: string[] = [];
+  let length = 0;
   const kinds: number[] = [];
   const numbers: number[] = [];
   const counts: number[] = [];
@@ -27,7 +32,13 @@ export function pack(sheet: Sheet): Packed {
     counts.push(values.length);
     for (const value of values) {
       if (typeof value === 'string') {
-        texts.push(value);
+        if (length > 0 && length + value.length > JOINED) {
+          texts.push(joining.join(''));
+          joining = [];
+          length = 0;
+        }
+        joining.push(value);
+        length += value.length;
         kinds.push(value.length);
       } else if (typeof value === 'number') {
         numbers.push(value);
@@ -37,20 +48,26 @@ export function pack(sheet: Sheet): Packed {
       }
     }
   }
-  return { text: texts.join(''), kinds: Int32Array.from(kinds), numbers: Float64Array.from(numbers), counts };
+  texts.push(joining.join(''));
+  return { texts, kinds: Int32Array.from(kinds), numbers: Float64Array.from(numbers), counts };
 }
 
-export function unpack({ text, kinds, numbers, counts }: Packed): Sheet {
+export function unpack({ texts, kinds, numbers, counts }: Packed): Sheet {
   const sheet = blankSheet();
   let value = 0;
   let number = 0;
+  let piece = 0;
   let at = 0;
   const next = (): Column => {
     const kind = kinds[value++]!;
     if (kind === NULL) return null;
     if (kind === NUMBER) return numbers[number++]!;
+    if (kind > 0 && at === texts[piece]!.length) {
+      piece++;
+      at = 0;
+    }
     at += kind;
-    return text.slice(at - kind, at);
+    return texts[piece]!.slice(at - kind, at);
   };
   LISTS.forEach((list, index) => {
     const values = sheet[list];

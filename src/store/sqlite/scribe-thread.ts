@@ -13,7 +13,7 @@ const NOBODY = -1;
 
 const port = parentPort!;
 const { claimed, ...place } = workerData as ScribeData;
-const connection = await openConnection({ ...place, patienceMs: PATIENCE_MS });
+const connection = await openConnection({ ...place, patienceMs: PATIENCE_MS, checkpointsOnDemand: true });
 const write = createSheetWriter(connection);
 
 function attempt({ after, sheet }: Order): Said {
@@ -43,12 +43,22 @@ function undo(): void {
   }
 }
 
+/** Once they have heard, so that nobody waits for it who need not. */
+function tidy(): void {
+  try {
+    connection.checkpoint();
+  } catch {
+    // Whatever it is, the next transaction meets it too, and somebody is there to be told.
+  }
+}
+
 port.on('message', (order: Order | 'end') => {
   if (order === 'end') {
     connection.close();
     port.close();
   } else {
     port.postMessage(attempt(order));
+    tidy();
   }
 });
 port.postMessage('ready' satisfies Said);
