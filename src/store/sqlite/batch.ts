@@ -205,7 +205,10 @@ export function createBatches({ connection, rows, receipts, projector }: BatchDe
       events.length = 0;
       owners.length = 0;
       places.length = 0;
-      values.length = 0;
+      for (const list of Object.values(filled)) list.length = 0;
+      seen.release();
+      sealer.release();
+      answers.clear();
       reads = [];
       touched = [];
     }

@@ -23,6 +23,8 @@ export interface Overlay {
   fill(sheet: Sheet): void;
   /** What was put down is on disk: from now on everybody sees it. */
   learn(): void;
+  /** Let go of everything. */
+  release(): void;
   readonly changed: boolean;
 }
 
@@ -97,6 +99,10 @@ export function createOverlay(rows: Rows, born: ReadonlySet<string>, before?: Ov
     },
     learn() {
       for (const { object, id, row } of spelled) rows.learn(object, id, row);
+    },
+    release() {
+      kept.clear();
+      spelled.length = 0;
     },
   };
 }

@@ -21,35 +21,36 @@ const JOINED = 65_536;
 const LISTS = Object.keys(blankSheet()) as (keyof Sheet)[];
 
 export function pack(sheet: Sheet): Packed {
+  const counts = LISTS.map((list) => sheet[list].length);
+  const size = counts.reduce((sum, count) => sum + count, 0);
+  const kinds = new Int32Array(size);
+  const numbers = new Float64Array(size);
   const texts: string[] = [];
   let joining: string[] = [];
   let length = 0;
-  const kinds: number[] = [];
-  const numbers: number[] = [];
-  const counts: number[] = [];
+  let value = 0;
+  let number = 0;
   for (const list of LISTS) {
-    const values = sheet[list];
-    counts.push(values.length);
-    for (const value of values) {
-      if (typeof value === 'string') {
-        if (length > 0 && length + value.length > JOINED) {
+    for (const column of sheet[list]) {
+      if (typeof column === 'string') {
+        if (length > 0 && length + column.length > JOINED) {
           texts.push(joining.join(''));
           joining = [];
           length = 0;
         }
-        joining.push(value);
-        length += value.length;
-        kinds.push(value.length);
-      } else if (typeof value === 'number') {
-        numbers.push(value);
-        kinds.push(NUMBER);
+        joining.push(column);
+        length += column.length;
+        kinds[value++] = column.length;
+      } else if (typeof column === 'number') {
+        numbers[number++] = column;
+        kinds[value++] = NUMBER;
       } else {
-        kinds.push(NULL);
+        kinds[value++] = NULL;
       }
     }
   }
   texts.push(joining.join(''));
-  return { texts, kinds: Int32Array.from(kinds), numbers: Float64Array.from(numbers), counts };
+  return { texts, kinds, numbers: numbers.slice(0, number), counts };
 }
 
 export function unpack({ texts, kinds, numbers, counts }: Packed): Sheet {

@@ -16,6 +16,8 @@ export interface Sealer {
   fill(sheet: Sheet): void;
   /** The batch before it is on disk: what that one left is found there. */
   standAlone(): void;
+  /** Let go of everything. */
+  release(): void;
   readonly sealed: boolean;
   /** Where its last receipt of a chain left it. */
   end(chain: string): End | undefined;
@@ -56,6 +58,10 @@ export function createSealer(receipts: Receipts, before?: Sealer): Sealer {
     },
     standAlone() {
       under = undefined;
+    },
+    release() {
+      kept.length = 0;
+      chains.clear();
     },
     fill(sheet) {
       for (const { position, chain, index, sealed } of kept) {
