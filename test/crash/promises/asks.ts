@@ -13,7 +13,10 @@ export function questionsKeep(evidence: Evidence, ledger: Ledger): void {
   const answers = new Set(ledger.writes.filter(({ kind }) => kind === 'answer').map(({ nonce }) => nonce));
   const closed = new Map<string, { state: string; at: string }>();
   const used = new Set<string>();
-  for (const { id: event, event: kind, payload, created_at } of evidence.events) {
+  /** Tasks that were told to stop: their questions are taken back with the same commit, their end comes with a later one. */
+  const stopped = new Set<string | null | undefined>();
+  for (const { id: event, event: kind, payload, created_at, task_id } of evidence.events) {
+    if (kind === 'user.cancel_requested') stopped.add(task_id);
     const id = String(payload.ask_id);
     const ask = evidence.asks.get(id);
     if (kind === 'vendor.tollbridge.ask_closed') {
@@ -26,7 +29,7 @@ export function questionsKeep(evidence: Evidence, ledger: Ledger): void {
       if (state === 'expired' && created_at < (ask?.expires_at ?? ''))
         throw new Broken('open questions stay open', `${id} expired before its time`, { ask, created_at });
       const task = evidence.tasks.get(ask?.task_id ?? '');
-      if (state === 'canceled' && !isTerminal(task?.status ?? ''))
+      if (state === 'canceled' && !isTerminal(task?.status ?? '') && !stopped.has(task_id))
         throw new Broken('open questions stay open', `${id} was withdrawn and its task goes on`);
     }
     if (kind === 'vendor.tollbridge.ask_used') {
