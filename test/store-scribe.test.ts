@@ -1,4 +1,5 @@
 /** With a thread of its own for writing, the store keeps every promise that it keeps without. */
+import { statSync } from 'node:fs';
 import { describe, expect, test, vi } from 'vitest';
 import { eventId } from '../src/model/events.ts';
 import { createSqliteStore, type SqliteStore } from '../src/store/sqlite.ts';
@@ -81,6 +82,20 @@ describe('a thread of its own', () => {
     const { events } = await append(store, event('task_1', { text }));
     expect(events[0]).toMatchObject({ id: eventId(before + 1), sequence: before + 1 });
     expect(store.trouble()).toBeUndefined();
+  });
+
+  test('what it writes does not pile up beside the file', async () => {
+    const store = await start({ crowd: ALWAYS_ELSEWHERE });
+    const text = 'x'.repeat(1_000_000);
+    let longest = 0;
+    for (let n = 0; n < 60; n++) {
+      await Promise.all([append(store, event('task_1', { text })), append(store, event('task_2', { n }))]);
+      longest = Math.max(longest, statSync(`${home.path}-wal`).size);
+    }
+    expect(store.commitsElsewhere()).toBeGreaterThanOrEqual(60);
+    // 60 MB went through it; it is copied into the file when it has 16.
+    expect(longest).toBeLessThan(24_000_000);
+    expect(statSync(home.path).size).toBeGreaterThan(40_000_000);
   });
 
   test('waits for a lock that somebody else holds', async () => {
