@@ -306,7 +306,7 @@ export function createCommits(deps: CommitsDeps): Commits {
       busySince = undefined;
       return false;
     }
-    schedule(pauseMs());
+    if (!scheduled) schedule(pauseMs());
     return true;
   }
 
