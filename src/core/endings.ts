@@ -1,10 +1,10 @@
 /**
  * How tasks end: one terminal event, its outcome and its receipt in a single commit, and never a second end.
- * The account behind the receipt is kept as events are committed, so that ending a long task costs no reading.
+ * The account behind the receipt is in the books.
  */
 
 import type { End } from '../model/commands.ts';
-import type { CoreEvent, Cursor, EventDraft } from '../model/events.ts';
+import type { CoreEvent, EventDraft } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
 import type { Artifact, Failure, Outcome, Persona, Quota, Task, Workspace } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
@@ -23,6 +23,7 @@ import type {
   Store,
 } from '../ports.ts';
 import type { Asks } from './asks.ts';
+import { type Book, createBooks, nextWord } from './books.ts';
 import { inTask, move, ours, outcomeState } from './lifecycle.ts';
 import type { Log } from './log.ts';
 import { tierOf } from './policy-data.ts';
@@ -65,64 +66,9 @@ export interface Endings {
   openCalls(taskId: string): Promise<ReturnType<Account['open']>>;
 }
 
-interface Book {
-  readonly account: Account;
-  cursor: Cursor | undefined;
-  /** Whether the task has made any file. */
-  files: boolean;
-  /** Tells whoever wants to end the task that more has been written to it. */
-  heard: (() => void) | undefined;
-}
-
 export function createEndings(deps: EndingsDeps): Endings {
   const { store, log, asks, issuer, ids } = deps;
-  const books = new Map<string, Book>();
-  /** Written and not yet entered. Whoever waits for a commit is answered first; the books are for later. */
-  let unread: CoreEvent[] = [];
-
-  function readUp(): void {
-    const events = unread;
-    unread = [];
-    for (const event of events) {
-      const book = books.get(event.task_id as string);
-      if (book) enter(book, event);
-    }
-  }
-
-  async function catchUp(taskId: string): Promise<Book> {
-    readUp();
-    const book = books.get(taskId) ?? blank();
-    books.set(taskId, book);
-    const range = { stream: { of: 'task', id: taskId } as const, ...(book.cursor && { after: book.cursor }) };
-    for await (const event of store.read(range)) enter(book, event);
-    return book;
-  }
-
-  function enter(book: Book, event: CoreEvent): void {
-    if (event.sequence !== book.account.sequence + 1) return; // someone else wrote in between; catch-up reads it
-    book.account.add(event);
-    book.cursor = event.id;
-    if (event.event.startsWith('artifact.')) book.files = true;
-  }
-
-  function blank(): Book {
-    return { account: issuer.account(), cursor: undefined, files: false, heard: undefined };
-  }
-
-  /**
-   * Someone who speaks again as soon as the last word is written is always ahead of an end that begins anew when it has been
-   * overtaken. What is written is entered here before its speaker hears of it: an end that begins then is ahead.
-   */
-  function nextWord(book: Book): Promise<void> {
-    return new Promise((resolve) => {
-      const silence = setTimeout(resolve, SILENCE_MS);
-      book.heard = () => {
-        book.heard = undefined;
-        clearTimeout(silence);
-        resolve();
-      };
-    });
-  }
+  const books = createBooks(store, issuer);
 
   async function finish(taskId: string, end: End, options: EndOptions): Promise<{ task: Task; won: boolean }> {
     const known = options.belongs ?? (await store.get<Task & Row>('task', taskId));
@@ -134,9 +80,9 @@ export function createEndings(deps: EndingsDeps): Endings {
     const budget = options.replay || quotas.length === 0 ? undefined : await budgetFor(new Set(quotas));
 
     for (let tries = 0; ; tries += 1) {
-      readUp();
+      books.readUp();
       // What this process wrote it has seen; whatever else there is turns up as stale, and then it is read.
-      const book = (tries % 2 === 0 && books.get(taskId)) || (await catchUp(taskId));
+      const book = (tries % 2 === 0 && books.get(taskId)) || (await books.catchUp(taskId));
       try {
         const { files } = book;
         const facts = { persona, workspace, budget, files, artifacts: files ? await filesOf(taskId) : [] };
@@ -175,7 +121,7 @@ export function createEndings(deps: EndingsDeps): Endings {
             result = { task, won: false };
             return { events: [] };
           }
-          readUp();
+          books.readUp();
           // A receipt over events it has not read would claim what it does not know.
           if (at.sequence('task', taskId) !== book.account.sequence || book.files !== facts.files)
             throw new Stale(tries);
@@ -193,7 +139,7 @@ export function createEndings(deps: EndingsDeps): Endings {
       deps.logger.error({ err: cause, task: taskId }, 'receipt could not be issued');
       await commit('unavailable', facts.persona?.receipt_policy === 'required' ? withoutReceipt(end) : end);
     }
-    if (result.won || (result.task && isTerminal(result.task.status))) books.delete(taskId);
+    if (result.won || (result.task && isTerminal(result.task.status))) books.close(taskId);
     return { task: result.task as Task, won: result.won };
   }
 
@@ -299,27 +245,11 @@ export function createEndings(deps: EndingsDeps): Endings {
   }
 
   return {
-    observe(events) {
-      for (const event of events) {
-        const book = event.task_id ? books.get(event.task_id) : undefined;
-        if (!book) continue;
-        if (unread.length === 0) setImmediate(readUp);
-        unread.push(event);
-        book.heard?.();
-      }
-    },
+    observe: books.observe,
     finish,
-    open(taskId, written) {
-      if (!written || books.has(taskId)) return catchUp(taskId);
-      const book = blank();
-      books.set(taskId, book);
-      // Work outside may never end. An account that is let go is made again from the log when it is wanted.
-      if (books.size > MOST_BOOKS) books.delete(books.keys().next().value as string);
-      for (const event of written) if (event.task_id === taskId) enter(book, event);
-      return undefined;
-    },
+    open: books.open,
     async openCalls(taskId) {
-      return (await catchUp(taskId)).account.open();
+      return (await books.catchUp(taskId)).account.open();
     },
   };
 }
@@ -353,9 +283,6 @@ class Stale extends Fault {
   }
 }
 const MOST_TRIES = 50;
-/** So long without a word, and nobody is speaking. */
-const SILENCE_MS = 20;
-const MOST_BOOKS = 4_096;
 
 const WORDS: Readonly<Record<string, string>> = {
   outcome_unknown: 'it may have happened: the process that ran it ended first, and it will not be tried again',
