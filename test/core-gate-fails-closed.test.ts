@@ -89,7 +89,7 @@ describe('the gate takes nothing for a decision that one could not act on', () =
     ['a wait that is no number', { verdict: 'defer', reason: 'r', engine: 'x', retry_after_ms: Number.NaN }],
   ])('%s', async (_what, answer) => {
     const policy: PolicyEngine = { name: 'outside', decide: async () => answer as Decision };
-    const decision = await createGate({ policy, timeoutMs: 1000, log: logger })(action);
+    const decision = await createGate({ policy, timeoutMs: 1000, log: logger, digest: () => 'digest' })(action);
     expect(decision).toEqual({
       verdict: 'block',
       code: 'policy_failed',
@@ -105,7 +105,7 @@ describe('the gate takes nothing for a decision that one could not act on', () =
         throw new Error('at once');
       },
     };
-    const decision = await createGate({ policy, timeoutMs: 1000, log: logger })(action);
+    const decision = await createGate({ policy, timeoutMs: 1000, log: logger, digest: () => 'digest' })(action);
     expect(decision).toMatchObject({ verdict: 'block', code: 'policy_failed' });
   });
 });

@@ -15,7 +15,12 @@ describe('an answer at once', () => {
   const about = { id: 'a', kind: 'tool', actor: ana, workspace_id: 'w', arguments: {} } as unknown as Action;
   const never = () => Promise.reject(new Error('was waited for'));
   const asked = (judge: () => unknown) =>
-    createGate({ policy: { name: 'p', decide: never, judge } as PolicyEngine, timeoutMs: 100, log: quiet })(about);
+    createGate({
+      policy: { name: 'p', decide: never, judge } as PolicyEngine,
+      timeoutMs: 100,
+      log: quiet,
+      digest: () => 'digest',
+    })(about);
 
   test('is taken without waiting for anyone', async () => {
     expect(await asked(() => ({ verdict: 'allow', reason: 'fine', engine: 'p' }))).toMatchObject({ verdict: 'allow' });

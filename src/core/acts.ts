@@ -27,6 +27,8 @@ export interface ActsDeps extends RulingDeps {
   readonly hash: (value: Json) => string;
   readonly logger: Logger;
   readonly defaultTier: AutonomyTier;
+  /** The digest by which a decision names the arguments it covers. Absent in a replay, which runs nothing. */
+  readonly digest?: (args: JsonObject) => string;
   /** Where personas and quotas come from; a replay has neither, its decisions are on record. */
   readonly policyData?: ReadPolicyData;
   /** Which sessions have read what others wrote. Absent in a replay, as above. */
@@ -150,6 +152,13 @@ export function createActs(deps: ActsDeps): Acts {
     if (ruling.kind !== 'go') {
       const reason = ruling.kind === 'no' ? ruling.reason : `waiting for an answer to ${ruling.ask_id}`;
       return { kind: 'refused', reason, decision: ruling.decision };
+    }
+    // The last look before anything happens: what runs is what was decided, whatever became of the object on the way.
+
+    if (deps.digest && ruling.decision.arguments_digest !== deps.digest(ruling.action.arguments)) {
+      const result: ToolResult = { status: 'error', output: null, error: NOT_WHAT_WAS_DECIDED, code: 'not_decided' };
+      await record(task, { id: callId, tool: action.tool ?? action.kind, evidence: 'held' }, result, 'not_decided');
+      throw new Fault('internal', NOT_WHAT_WAS_DECIDED);
     }
     const run = () =>
       found
@@ -285,6 +294,7 @@ function costOf({ kind, cost }: ProposedAction): NonNullable<Action['cost']> {
   return cost ? { ...cost, tool_calls } : { tool_calls };
 }
 const COUNTED = new Set(['tool', 'fs.write', 'terminal', 'handoff']);
+const NOT_WHAT_WAS_DECIDED = 'the arguments are not those that were decided on; nothing was run';
 const UNMETERED: Metering = { reads: [], events: () => [] };
 /** How long a second asker waits for the first one's call. */
 const RETRY_WAIT_MS = 60_000;

@@ -4,7 +4,7 @@
  */
 import { COMMANDS, type Command, type CommandKind } from '../model/commands.ts';
 import { asFault, Fault } from '../model/faults.ts';
-import type { Json } from '../model/schema.ts';
+import type { Json, JsonObject } from '../model/schema.ts';
 import { check } from '../model/validate.ts';
 import type { AutonomyTier } from '../model/words.ts';
 import type {
@@ -145,7 +145,10 @@ export function createCore(deps: CoreDeps): Core {
   const context: Context = { store, log, access, clock, ids, hash };
   const tools = createTools(toolBackends, hash);
   const pins = createPins({ ...context, tools });
-  const gate = pins.guard(createGate({ policy: deps.policy, timeoutMs: settings.policyTimeoutMs, log: logger }));
+  const digest = (args: JsonObject) => deps.signer.mac(deps.canonical(args));
+  const gate = pins.guard(
+    createGate({ policy: deps.policy, timeoutMs: settings.policyTimeoutMs, log: logger, digest }),
+  );
   const asks = createAsks({
     ...context,
     signer: deps.signer,
@@ -160,6 +163,7 @@ export function createCore(deps: CoreDeps): Core {
     asks,
     tools,
     taints,
+    digest,
     quotas: deps.quotas,
     logger,
     servedBy: () => (held ? instance : undefined),

@@ -13,18 +13,24 @@ export interface GateDeps {
   readonly policy: PolicyEngine;
   readonly timeoutMs: number;
   readonly log: Logger;
+  /** Keyed, so that the log holds proof of the arguments and not the arguments. */
+  readonly digest: (args: JsonObject) => string;
 }
 /** At once where the rules alone decide. */
 export type Gate = (action: Action) => Decision | Promise<Decision>;
 
-export function createGate({ policy, timeoutMs, log }: GateDeps): Gate {
+export function createGate({ policy, timeoutMs, log, digest }: GateDeps): Gate {
   function failed(action: Action, cause: unknown): Decision {
     log.error({ err: cause, action: action.id }, 'policy did not decide; the action is blocked');
     return blocked('policy_failed', 'policy could not be evaluated', policy.name);
   }
 
-  function sound(decision: unknown): Decision {
-    if (isDecision(decision)) return decision;
+  /** What may run is fixed here: a decision that is not a no names the arguments it covers. */
+  function sound(decision: unknown, action: Action): Decision {
+    if (isDecision(decision)) {
+      if (decision.verdict === 'block' || decision.verdict === 'defer') return decision;
+      return { ...decision, arguments_digest: digest(decision.arguments ?? action.arguments) };
+    }
     throw new Error(`${policy.name} answered with something that is not a decision`);
   }
 
@@ -32,7 +38,7 @@ export function createGate({ policy, timeoutMs, log }: GateDeps): Gate {
     try {
       // Rules alone need no waiting, and so no clock that watches over it.
       const atOnce = policy.judge?.(action);
-      if (atOnce !== undefined) return sound(atOnce);
+      if (atOnce !== undefined) return sound(atOnce, action);
     } catch (cause) {
       return failed(action, cause);
     }
@@ -51,7 +57,7 @@ export function createGate({ policy, timeoutMs, log }: GateDeps): Gate {
       }, waitMs);
     });
     try {
-      return sound(await Promise.race([policy.decide(action, deadline.signal), late]));
+      return sound(await Promise.race([policy.decide(action, deadline.signal), late]), action);
     } catch (cause) {
       const refused = failed(action, cause);
       return deadline.signal.aborted

@@ -309,7 +309,7 @@ export function createRulings(deps: RulingDeps): Rulings {
       const quota = at.get<Quota & Row>('quota', id);
       const refusal = quota && quotaRules.refuse(quota, action.cost ?? {}, at.now);
       // Asking people about the quota does not undo what the rules made of the arguments.
-      if (refusal?.verdict === 'escalate' && asked.arguments) return { ...refusal, arguments: asked.arguments };
+      if (refusal?.verdict === 'escalate') return coveringSame(refusal, asked);
       if (refusal) return refusal;
     }
     return asked;
@@ -322,6 +322,11 @@ export function createRulings(deps: RulingDeps): Rulings {
   }
 
   return { rule };
+}
+
+/** A question about a quota covers the arguments that the rules covered, rewritten ones included. */
+function coveringSame(refusal: Decision, { arguments: args, arguments_digest }: Decision): Decision {
+  return { ...refusal, ...(args && { arguments: args }), ...(arguments_digest && { arguments_digest }) };
 }
 
 function decidedIn(task: Task, action: Action, decision: Decision): EventDraft {

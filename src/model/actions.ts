@@ -63,6 +63,10 @@ export interface Action {
   readonly arguments: JsonObject;
   readonly effect: Effect;
   readonly evidence: Evidence;
+  /** What the agent says of its own act. Shown as the agent's words; it may raise the effect and never lowers it. */
+  readonly claims?: Claims;
+  /** The directory relative paths of this act are meant from. */
+  readonly cwd?: string;
   /** What it is expected to use up, checked against quotas before it runs. */
   readonly cost?: Readonly<Record<string, number>>;
   /** Facts rules may name: annotations, taint, claimed modes. Flat and small. */
@@ -71,6 +75,14 @@ export interface Action {
   readonly persona?: Persona;
   readonly tier?: AutonomyTier;
   readonly quotas?: readonly Quota[];
+}
+
+/** An agent's own words about an act, kept apart from what its method and arguments show. */
+export interface Claims {
+  /** The program, as it names itself: selects the profile that reads its arguments. */
+  readonly agent?: string;
+  readonly title?: string;
+  readonly kind?: string;
 }
 
 export interface Decision {
@@ -88,6 +100,8 @@ export interface Decision {
   readonly retry_after_ms?: number;
   /** For `escalate`: who should be asked, and for how long. */
   readonly ask?: { readonly to?: readonly string[]; readonly expires_ms?: number };
+  /** Keyed digest of the arguments this decision covers: exactly these may run. Stamped by the gate unless the answer is no. */
+  readonly arguments_digest?: string;
   /** In the shadow tier: what would have been decided had anything been allowed to act. */
   readonly would_be?: Verdict;
 }

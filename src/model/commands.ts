@@ -43,6 +43,10 @@ export const ProposedAction = Type.Object({
   arguments: Optional(OpenObject),
   effect: Optional(ClosedWord(EFFECTS)),
   evidence: Optional(ClosedWord(EVIDENCE)),
+  claims: Optional(
+    Type.Object({ agent: Optional(NonEmpty), title: Optional(Type.String()), kind: Optional(NonEmpty) }),
+  ),
+  cwd: Optional(NonEmpty),
   cost: Optional(Type.Record(Type.String(), Type.Number({ minimum: 0 }))),
   attributes: Optional(
     Type.Unsafe<Record<string, string | number | boolean | readonly string[]>>({

@@ -21,9 +21,11 @@ export function essentialLog(log: readonly CoreEvent[]): Json[] {
 }
 
 /** Metadata is where doors keep what their wire said beside the point; the door itself is named for the record only. */
-function essentialPayload({ task, action, message, ...payload }: JsonObject): JsonObject {
+function essentialPayload({ task, action, decision, message, ...payload }: JsonObject): JsonObject {
   return {
     ...payload,
+    // Keyed, and of arguments that hold a door's own words: what it covers is checked where acts are counted.
+    ...(decision !== undefined && { decision: without(decision, ['arguments_digest']) }),
     ...(task !== undefined && { task: without(task, ['metadata', 'input']) }),
     ...(message !== undefined && { message: without(message, ['metadata']) }),
     ...(action !== undefined && { action: { ...without(action, ['id']), actor: actorOf(action) } }),
