@@ -8,9 +8,10 @@ import { dirname, isAbsolute, join, resolve } from 'node:path';
 import type { OAuthOptions } from './auth/oauth.ts';
 import type { VaultPlace } from './auth/vaults.ts';
 import { checkDocument, readDocument, type Where, wrong } from './config-document.ts';
+import { type Environment, withoutEnvironment } from './config-environment.ts';
 import type { ConfigFile } from './config-shape.ts';
 import { type StorePlace, storeOf } from './config-store.ts';
-import { Fault } from './model/faults.ts';
+import { asFault, Fault } from './model/faults.ts';
 import type { JsonObject } from './model/schema.ts';
 import { durationMs } from './policy/duration.ts';
 import type { Sources } from './policy/load.ts';
@@ -52,6 +53,8 @@ export interface Config {
   readonly written: ConfigFile;
   /** Reads the same file again. */
   readonly again: () => Promise<Config>;
+  /** Variables it used. Their values may be secrets, so no message about it may show them. */
+  readonly environment: Environment;
   /** For whoever finds something wrong with a member later. */
   readonly where: Where;
 }
@@ -78,6 +81,18 @@ export const FIRST_RULES = `
 `;
 
 export async function readConfig(given: Given): Promise<Config> {
+  const environment = new Map<string, string>();
+  try {
+    return await readWith(given, environment);
+  } catch (thrown) {
+    const fault = asFault(thrown);
+    const message = withoutEnvironment(fault.message, environment);
+    if (message === fault.message) throw thrown;
+    throw new Fault(fault.kind, message, { ...(fault.param && { param: fault.param }) });
+  }
+}
+
+async function readWith(given: Given, environment: Map<string, string>): Promise<Config> {
   const wanted = given.file ?? given.env.TOLLBRIDGE_CONFIG;
   const file = resolve(given.cwd, wanted ?? 'tollbridge.yaml');
   const text = await readFile(file, 'utf8').catch((cause: NodeJS.ErrnoException) => {
@@ -89,7 +104,7 @@ export async function readConfig(given: Given): Promise<Config> {
         : `cannot read ${file}: ${cause.code}`,
     );
   });
-  const document = text === undefined ? undefined : readDocument(text, file, given.env);
+  const document = text === undefined ? undefined : readDocument(text, file, given.env, environment);
   const config = document ? checkDocument(document) : {};
   const base = document ? dirname(file) : given.cwd;
   const at = (path: string) =>
@@ -138,12 +153,23 @@ export async function readConfig(given: Given): Promise<Config> {
     },
     written: config,
     again: () => readConfig(given),
+    environment,
     where,
   };
 }
 
 /** Sections that can change while work goes on. `rules` can too, and have their own way. */
-export const WITHOUT_RESTART = ['agents', 'tools', 'harnesses', 'personas', 'quotas', 'retention', 'relays'] as const;
+export const WITHOUT_RESTART = [
+  'agents',
+  'tools',
+  'harnesses',
+  'personas',
+  'quotas',
+  'retention',
+  'relays',
+  'policies',
+  'autonomy',
+] as const;
 
 function personasOf({ personas = {}, quotas = {} }: ConfigFile, where: Where): Config['personas'] {
   for (const [name, { quota }] of Object.entries(personas)) {

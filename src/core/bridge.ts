@@ -36,6 +36,7 @@ import { isOffered, offeredTools } from './offered.ts';
 import { createOffers } from './offers.ts';
 import type { Admit } from './opening.ts';
 import { createPins } from './pins.ts';
+import { createPolicyData, type ReadPolicyData } from './policy-data.ts';
 import { type RecordDeps, recordHandlers } from './records.ts';
 import { type Recovered, recover } from './recovery.ts';
 import { createReplayer } from './replay.ts';
@@ -63,6 +64,8 @@ export interface CoreDeps {
   readonly ids: Ids;
   readonly logger: Logger;
   readonly settings?: Partial<Settings>;
+  /** Rules or declarations that changed outside and do not hold here yet: resolves when they do. Asked before each decision. */
+  readonly upToDate?: () => Promise<void> | undefined;
 }
 
 export interface Settings {
@@ -102,8 +105,8 @@ export interface Core {
   readonly bridge: Bridge;
   /** Takes up what an earlier process left behind. Doors open after this. */
   start(): Promise<Recovered>;
-  /** From now on these are the agents and tools. Work that has begun goes on with whoever began it. */
-  remount(parts: { readonly backends: readonly AgentBackend[]; readonly tools: readonly ToolBackend[] }): void;
+  /** From now on these are the agents and tools. Work that has begun goes on with the agent that began it. */
+  remount(parts: Remounted): void;
   /** Other rules hold: whoever watches what is offered looks again. */
   reconsider(): void;
   /** Resolves when no task of this process is running. */
@@ -112,18 +115,26 @@ export interface Core {
   close(): Promise<void>;
 }
 
+export interface Remounted {
+  readonly backends: readonly AgentBackend[];
+  readonly tools: readonly ToolBackend[];
+  /** For work without a persona; as it was when absent. */
+  readonly defaultTier?: AutonomyTier;
+}
+
 export function createCore(deps: CoreDeps): Core {
   const { store, clock, ids, issuer, logger } = deps;
   const settings: Settings = { ...DEFAULTS, ...deps.settings };
   const backends = new Map(deps.backends.map((backend) => [backend.name, backend]));
-  const toolBackends = [...deps.tools];
+  /** What may change while work goes on. Written by `remount` and `reconsider` only; everyone else reads it each time. */
+  const mounted = { tools: deps.tools, defaultTier: settings.defaultTier, revision: 0 };
   const defaultAgent = () => settings.defaultAgent ?? backends.keys().next().value;
   const instance = ids.next('instance');
   const closing = new AbortController();
   let held: { close(): Promise<void> } | undefined;
   let sweep: NodeJS.Timeout | undefined;
 
-  const offers = createOffers(toolBackends, store, logger);
+  const offers = createOffers(() => mounted.tools, store, logger);
   let endings: Endings | undefined;
   const plain = createLog({ store, redactor: deps.redactor, ids, inlineLimit: settings.inlineLimit });
   const log: Log = { ...plain, commit: (unit) => plain.commit(unit).then(observed) };
@@ -143,7 +154,7 @@ export function createCore(deps: CoreDeps): Core {
   const access = createAccess(store);
   const hash = (value: Json) => issuer.hash(value);
   const context: Context = { store, log, access, clock, ids, hash };
-  const tools = createTools(toolBackends, hash);
+  const tools = createTools(() => mounted.tools, hash);
   const pins = createPins({ ...context, tools });
   const digest = (args: JsonObject) => deps.signer.mac(deps.canonical(args));
   const gate = pins.guard(
@@ -156,9 +167,16 @@ export function createCore(deps: CoreDeps): Core {
     expiresMs: settings.askExpiresMs,
   });
   const taints = createTaints({ store, log });
+  const readData = createPolicyData(store, () => mounted.defaultTier);
+  const policyData: ReadPolicyData = (about) => {
+    const pending = deps.upToDate?.();
+    return pending ? pending.then(() => readData(about)) : readData(about);
+  };
   const acts = createActs({
     ...context,
     ...settings,
+    policyData,
+    revision: () => mounted.revision,
     gate,
     asks,
     tools,
@@ -168,7 +186,14 @@ export function createCore(deps: CoreDeps): Core {
     logger,
     servedBy: () => (held ? instance : undefined),
   });
-  endings = createEndings({ ...context, asks, issuer, logger, quotas: deps.quotas, defaultTier: settings.defaultTier });
+  endings = createEndings({
+    ...context,
+    asks,
+    issuer,
+    logger,
+    quotas: deps.quotas,
+    defaultTier: () => mounted.defaultTier,
+  });
   const shared = {
     ...context,
     acts,
@@ -223,6 +248,7 @@ export function createCore(deps: CoreDeps): Core {
       effect: 'none' as const,
       evidence: 'held' as const,
     };
+    await deps.upToDate?.();
     const decision = await gate(action);
     if (decision.verdict === 'allow') return;
     const place = { resource: { object: 'workspace', id: workspaceId }, session_id: null };
@@ -276,7 +302,7 @@ export function createCore(deps: CoreDeps): Core {
       },
       async servers(actor) {
         requireReadScope(actor, 'skill');
-        return toolBackends.flatMap(({ name, pass }) => (pass ? [name] : []));
+        return mounted.tools.flatMap(({ name, pass }) => (pass ? [name] : []));
       },
       watch: (heard, servers) => offers.watch(heard, servers),
       async agents(actor) {
@@ -312,10 +338,15 @@ export function createCore(deps: CoreDeps): Core {
     remount(parts) {
       backends.clear();
       for (const backend of parts.backends) backends.set(backend.name, backend);
-      toolBackends.splice(0, toolBackends.length, ...parts.tools);
+      mounted.tools = parts.tools;
+      mounted.defaultTier = parts.defaultTier ?? mounted.defaultTier;
+      mounted.revision += 1;
       offers.changed();
     },
-    reconsider: () => offers.changed(),
+    reconsider() {
+      mounted.revision += 1;
+      offers.changed();
+    },
 
     async idle() {
       await runner.idle();
