@@ -30,7 +30,7 @@ import type { Context, Handlers } from './context.ts';
 import { declaredHandlers } from './declared.ts';
 import { createDeliveries } from './deliveries.ts';
 import { createEndings, type Endings } from './endings.ts';
-import { createGate, decidedEvent } from './gate.ts';
+import { createGate, decidedEvent, type Gate } from './gate.ts';
 import { createLog, type Log, type Redactor } from './log.ts';
 import { isOffered, offeredTools } from './offered.ts';
 import { createOffers } from './offers.ts';
@@ -157,9 +157,13 @@ export function createCore(deps: CoreDeps): Core {
   const tools = createTools(() => mounted.tools, hash);
   const pins = createPins({ ...context, tools });
   const digest = (args: JsonObject) => deps.signer.mac(deps.canonical(args));
-  const gate = pins.guard(
+  const decide = pins.guard(
     createGate({ policy: deps.policy, timeoutMs: settings.policyTimeoutMs, log: logger, digest }),
   );
+  const gate: Gate = (action) => {
+    const pending = deps.upToDate?.();
+    return pending ? pending.then(() => decide(action)) : decide(action);
+  };
   const asks = createAsks({
     ...context,
     signer: deps.signer,
@@ -248,7 +252,6 @@ export function createCore(deps: CoreDeps): Core {
       effect: 'none' as const,
       evidence: 'held' as const,
     };
-    await deps.upToDate?.();
     const decision = await gate(action);
     if (decision.verdict === 'allow') return;
     const place = { resource: { object: 'workspace', id: workspaceId }, session_id: null };

@@ -94,10 +94,11 @@ export function createRulings(deps: RulingDeps): Rulings {
   async function rule(...[task, action, options, held = {}]: Parameters<Rulings['rule']>): Promise<Ruling | 'taken'> {
     if (options.signal.aborted) throw new Fault('client_closed', 'the work was told to stop');
     let first: Held = held;
+    let current = action;
     let requested = options.requested ?? false;
     let waited = 0;
     for (let tries = 0; ; tries += 1) {
-      const ruled = await ruleOnce(task, action, requested, options, first);
+      const ruled = await ruleOnce(task, current, requested, options, first);
       if (ruled === 'taken' || ruled.decision.verdict !== 'defer' || ruled.kind !== 'no') return ruled;
       const retryMs = Math.min(ruled.decision.retry_after_ms ?? 1000, deps.deferCapMs);
       // Whoever holds the line only so long is told to come back, rather than kept until it hangs up.
@@ -118,7 +119,13 @@ export function createRulings(deps: RulingDeps): Rulings {
       first = held.mounted ? { mounted: true } : {};
       waited += retryMs;
       await pause(retryMs, options.signal);
+      current = await asOfNow(task, current);
     }
+  }
+
+  /** The act with persona, tier and quotas as they are by now. */
+  async function asOfNow(task: Task, { persona: _before, ...action }: Action): Promise<Action> {
+    return { ...action, ...(await deps.policyData(task)) };
   }
 
   /** One question to the gate, written down with everything that follows from the answer. */

@@ -32,6 +32,7 @@ import { requireRules } from '../rules-on-record.ts';
 import { createHttpHost } from '../wire/http.ts';
 import { closeAll } from './close.ts';
 import { createLiveConfig } from './live-config.ts';
+import { createNameCheck } from './name-check.ts';
 import { haveWorkspace } from './workspace.ts';
 
 /** Made by the command, because it needs them before there is a runtime and after it is gone. */
@@ -171,6 +172,9 @@ async function open<P extends Prepared>(config: Config, options: RuntimeOptions<
     await haveWorkspace(bridge(), actor);
     // Before anything is taken up again: interrupted work goes on under the personas and quotas of today.
     await declare(bridge(), actor, config, systemClock);
+    const names = createNameCheck({ bridge: bridge(), actor, policy: made.policy, logger, doors: mounting.doors });
+    if (options.mounts === 'everything') await names.requireDoors(config);
+    await names.warn(config);
     const recovered = options.recovers === false ? NOTHING_RECOVERED : await made.start();
     const listening = new WeakSet<PolicyEngine>();
     const listen = (engines: readonly PolicyEngine[]) => {
@@ -180,7 +184,10 @@ async function open<P extends Prepared>(config: Config, options: RuntimeOptions<
     listen(first.engines);
     live.follow({
       log: made.log,
-      reloadRules: () => made.policy.reload(),
+      async reloadRules() {
+        await made.policy.reload();
+        await names.warn(live.current());
+      },
       async take(next) {
         learnSecrets(next, redactor);
         const now = parts.take(await mounting.of(next), own);
@@ -203,7 +210,10 @@ async function open<P extends Prepared>(config: Config, options: RuntimeOptions<
       house: house(),
       actor,
       recovered,
-      section: (door) => mounting.section(config, door),
+      async section(door) {
+        await names.requireDoors(config, door);
+        return await mounting.section(config, door);
+      },
       config: () => live.current(),
       close: () => {
         closed ??= closeAll(closing, logger);
@@ -239,6 +249,8 @@ function createMounting({ adapters: given, mounts }: Pick<RuntimeOptions, 'adapt
       if (Object.keys(config.harnesses).length === 0) return NOTHING;
       return { ...NOTHING, harnesses: mountsOf(config, await adapters()).harnesses };
     },
+    /** Names of doors there can be; undefined while the adapters are not loaded. */
+    doors: () => given?.map(({ name }) => name),
     async section(config: Config, door: string): Promise<object> {
       if (!config.doors[door]) return {};
       const { doors } = mountsOf(config, await adapters());
