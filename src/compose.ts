@@ -171,7 +171,21 @@ export async function openHouse(options: HouseOptions): Promise<House> {
     store,
     log,
     keyring,
-    policy: rules,
+    policy: {
+      ...rules,
+      get version() {
+        return rules.version;
+      },
+      get mentions() {
+        return rules.mentions;
+      },
+      /** Resolves when the change is on record, too. */
+      async reload() {
+        const change = await rules.reload();
+        await noted;
+        return change;
+      },
+    },
     redactor,
     remount(parts) {
       // The engines first: nothing that is mounted now may be decided by those that no longer are.

@@ -4,6 +4,7 @@
  * are kept as they were written.
  */
 import { isScalar, visit, type Document as YamlDocument } from 'yaml';
+import { asFault, Fault } from './model/faults.ts';
 
 const REFERENCE = /\$(\$?)\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g;
 
@@ -43,6 +44,13 @@ export function fillIn(
 export function asWord(text: unknown): number | boolean | undefined {
   if (text === 'true' || text === 'false') return text === 'true';
   return typeof text === 'string' && /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : undefined;
+}
+
+/** The same error, with a message that shows no value of a variable. */
+export function hidingEnvironment(thrown: unknown, environment: Environment): unknown {
+  const fault = asFault(thrown);
+  const message = withoutEnvironment(fault.message, environment);
+  return message === fault.message ? thrown : new Fault(fault.kind, message, fault.param ? { param: fault.param } : {});
 }
 
 /** An error message without the values of variables, however the message spells them. */

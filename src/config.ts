@@ -8,10 +8,10 @@ import { dirname, isAbsolute, join, resolve } from 'node:path';
 import type { OAuthOptions } from './auth/oauth.ts';
 import type { VaultPlace } from './auth/vaults.ts';
 import { checkDocument, readDocument, type Where, wrong } from './config-document.ts';
-import { type Environment, withoutEnvironment } from './config-environment.ts';
+import { type Environment, hidingEnvironment } from './config-environment.ts';
 import type { ConfigFile } from './config-shape.ts';
 import { type StorePlace, storeOf } from './config-store.ts';
-import { asFault, Fault } from './model/faults.ts';
+import { Fault } from './model/faults.ts';
 import type { JsonObject } from './model/schema.ts';
 import { durationMs } from './policy/duration.ts';
 import type { Sources } from './policy/load.ts';
@@ -86,10 +86,7 @@ export async function readConfig(given: Given): Promise<Config> {
   try {
     return await readWith(given, environment);
   } catch (thrown) {
-    const fault = asFault(thrown);
-    const message = withoutEnvironment(fault.message, environment);
-    if (message === fault.message) throw thrown;
-    throw new Fault(fault.kind, message, { ...(fault.param && { param: fault.param }) });
+    throw hidingEnvironment(thrown, environment);
   }
 }
 

@@ -5,6 +5,7 @@
 
 import type { Config } from './config.ts';
 import { checkSection, openAt, wrong } from './config-document.ts';
+import { hidingEnvironment } from './config-environment.ts';
 import { Fault } from './model/faults.ts';
 import type { JsonObject } from './model/schema.ts';
 import type { TSchema } from './model/type.ts';
@@ -38,6 +39,14 @@ export interface Mounts {
 type Adapters = readonly Adapter<never>[];
 
 export function mountsOf(config: Config, adapters: Adapters): Mounts {
+  try {
+    return checkedMounts(config, adapters);
+  } catch (thrown) {
+    throw hidingEnvironment(thrown, config.environment);
+  }
+}
+
+function checkedMounts(config: Config, adapters: Adapters): Mounts {
   const { where } = config;
   requireRelays(config, adapters);
   requireAgents(config);

@@ -6,7 +6,7 @@
 import { createKeeper, createSecrets } from '../auth/vaults.ts';
 import { type House, openHouse, type Parts } from '../compose.ts';
 import type { Config } from '../config.ts';
-import { withoutEnvironment } from '../config-environment.ts';
+import { hidingEnvironment } from '../config-environment.ts';
 import type { Settings } from '../core/bridge.ts';
 import { createIds, systemClock } from '../core/clock.ts';
 import type { Recovered } from '../core/recovery.ts';
@@ -14,7 +14,7 @@ import { createRedactor, type Redactor } from '../core/redact.ts';
 import { createSecretNames } from '../core/secret-names.ts';
 import { declare } from '../declare.ts';
 import type { Actor } from '../model/actions.ts';
-import { asFault, Fault } from '../model/faults.ts';
+import { Fault } from '../model/faults.ts';
 import { type Mounts, mountsOf } from '../mounts.ts';
 import { createParts } from '../parts.ts';
 import type {
@@ -108,9 +108,7 @@ export async function createRuntime<P extends Prepared>(
   try {
     return await open(config, options);
   } catch (thrown) {
-    const fault = asFault(thrown);
-    const message = withoutEnvironment(fault.message, config.environment);
-    throw message === fault.message ? thrown : new Fault(fault.kind, message);
+    throw hidingEnvironment(thrown, config.environment);
   }
 }
 

@@ -43,8 +43,6 @@ export interface LiveConfig extends Closable {
   reload(): Promise<ConfigChange | undefined>;
 }
 
-/** A file system is asked at most this often. */
-const LOOK_EVERY_MS = 5;
 /** A decision waits this long for a change of the files to be read. After that the rules in force decide. */
 const WAIT_MS = 1_500;
 const DEBOUNCE_MS = 50;
@@ -54,7 +52,8 @@ export function createLiveConfig(first: Config, logger: Logger): LiveConfig {
   let deps: FollowDeps | undefined;
   let watched: { readonly paths: string; readonly files: WatchedPaths } | undefined;
   let last: Promise<unknown> = Promise.resolve();
-  let looked = Number.NEGATIVE_INFINITY;
+  /** In this turn of the event loop; decisions that are taken together look once. */
+  let looked = false;
   let refused: string | undefined;
   let reading: Promise<void> | undefined;
   let closed = false;
@@ -144,14 +143,15 @@ export function createLiveConfig(first: Config, logger: Logger): LiveConfig {
       void reload().catch(() => {});
     },
     upToDate() {
-      const now = performance.now();
-      if (!watched || closed || now - looked < LOOK_EVERY_MS) return undefined;
-      looked = now;
+      if (!watched || closed || looked) return undefined;
       const pending = watched.files.changed() ?? reading;
-      if (!pending) return undefined;
       // While a change is on its way every decision waits for it, and not only the first to look.
-      looked = Number.NEGATIVE_INFINITY;
-      return atMost(WAIT_MS, pending);
+      if (pending) return atMost(WAIT_MS, pending);
+      looked = true;
+      setImmediate(() => {
+        looked = false;
+      });
+      return undefined;
     },
     reload,
     async close() {
