@@ -81,3 +81,20 @@ test('a persona whose tier was lowered while people were asked no longer acts', 
   expect(tools.calls).toEqual([]);
   expect(results).toMatchObject([{ kind: 'refused', decision: { verdict: 'block', code: 'tier_shadow' } }]);
 });
+
+test('an agent that acts by itself and only asks hears the refusal, and not the approval', async () => {
+  const sources = { rules: ASK };
+  const heard: unknown[] = [];
+  const { t, task } = await asking({
+    load: async () => ({ rules: sources.rules, files: [] }),
+    script: async (sink) => {
+      heard.push(await sink.ask({ kind: 'approval', action: { ...SEND, effect: 'send' } }));
+    },
+  });
+  const [ask] = await t.asks(task.id);
+  sources.rules = '- { id: no-mail, when: { tool: send, kind: tool }, then: block, say: no mail today }';
+  await t.house.policy.reload();
+  await t.answer(ask!.id);
+  await t.until(task.id);
+  expect(heard).toMatchObject([{ kind: 'denied', reason: 'no mail today' }]);
+});
