@@ -7,11 +7,13 @@ import type { StorePlace } from './config-store.ts';
 import { type Core, type CoreDeps, createCore, type Settings } from './core/bridge.ts';
 import { cleanLogger } from './core/clean-logger.ts';
 import { createIds, systemClock } from './core/clock.ts';
+import { createLog, type Log } from './core/log.ts';
 import { projector } from './core/projector.ts';
 import { createRedactor, type Redactor } from './core/redact.ts';
 import { createLargeValues } from './large-values.ts';
 import type { Action } from './model/actions.ts';
 import type { JsonObject } from './model/schema.ts';
+import type { AutonomyTier } from './model/words.ts';
 import { createPolicyChain } from './policy/chain.ts';
 import type { Sources } from './policy/load.ts';
 import { createPersonaEngine } from './policy/persona.ts';
@@ -41,6 +43,8 @@ export interface Parts {
   readonly backends: readonly AgentBackend[];
   readonly tools: readonly ToolBackend[];
   readonly engines: readonly PolicyEngine[];
+  /** For work without a persona; as it was when absent. */
+  readonly defaultTier?: AutonomyTier;
 }
 
 export interface HouseOptions {
@@ -57,6 +61,8 @@ export interface HouseOptions {
   readonly backends?: readonly AgentBackend[];
   readonly tools?: readonly ToolBackend[];
   readonly settings?: Partial<Settings>;
+  /** Resolves when what changed in the configuration's files holds here; undefined when nothing did. */
+  readonly upToDate?: () => Promise<void> | undefined;
   readonly logger?: Logger;
   readonly clock?: Clock;
   readonly ids?: Ids;
@@ -73,6 +79,8 @@ export interface House extends Omit<Core, 'remount'> {
   /** From now on these agents, tools and outside engines. What has begun goes on with whoever began it. */
   remount(parts: Parts): void;
   readonly store: Store;
+  /** Writes events of the process itself, without secrets; nothing else may commit to the store. */
+  readonly log: Pick<Log, 'commit'>;
   readonly keyring: Keyring;
   readonly policy: ReloadablePolicy;
   readonly redactor: Redactor;
@@ -100,6 +108,7 @@ export async function openHouse(options: HouseOptions): Promise<House> {
     ...(options.roomBytes !== undefined && { roomBytes: options.roomBytes, crowd: SERVING_CROWD }),
   });
   const store = options.replace?.store?.(opened) ?? opened;
+  const log = createLog({ store, redactor, ids, inlineLimit: INLINE_LIMIT });
   let noted: Promise<void> = Promise.resolve();
   const given = options.policy;
   const visiting = given === 'on record';
@@ -119,7 +128,7 @@ export async function openHouse(options: HouseOptions): Promise<House> {
       if (visiting) return;
       const read = latest;
       noted = noted
-        .then(() => noteChange(options.dataDir, store, change, read))
+        .then(() => noteChange(options.dataDir, store, log, change, read))
         .catch((cause) => logger.error({ err: cause }, 'a policy change could not be written down'));
     },
     ...(!visiting && given?.watch && { watch: given.watch }),
@@ -129,7 +138,8 @@ export async function openHouse(options: HouseOptions): Promise<House> {
   await noted;
 
   const own: readonly PolicyEngine[] = [createPersonaEngine(), createQuotaEngine({ clock }), rules];
-  const engines = [...own, ...(options.engines ?? [])];
+  /** Written by `remount` only; the chain reads it for each decision. */
+  const mounted = { engines: [...own, ...(options.engines ?? [])] };
   const issuer =
     options.replace?.issuer ??
     createIssuer({
@@ -140,7 +150,7 @@ export async function openHouse(options: HouseOptions): Promise<House> {
   const verifier = createStoredVerifier({ store, keys: () => keyring.jwks() });
   const made = createCore({
     store,
-    policy: createPolicyChain({ engines }),
+    policy: createPolicyChain({ engines: () => mounted.engines }),
     quotas: quotaRules,
     // What callers send may have no canonical spelling; telling it apart must work all the same.
     issuer: { ...issuer, hash: (value) => hashBytes(comparableText(value)) },
@@ -155,18 +165,35 @@ export async function openHouse(options: HouseOptions): Promise<House> {
     ids,
     logger,
     ...(options.settings && { settings: options.settings }),
+    ...(options.upToDate && { upToDate: options.upToDate }),
   });
 
   core = made;
   return {
     ...made,
     store,
+    log,
     keyring,
-    policy: rules,
+    policy: {
+      ...rules,
+      get version() {
+        return rules.version;
+      },
+      get mentions() {
+        return rules.mentions;
+      },
+      /** Resolves when the change is on record, too. */
+      async reload() {
+        const change = await rules.reload();
+        await noted;
+        return change;
+      },
+    },
     redactor,
     remount(parts) {
+      // The engines first: nothing that is mounted now may be decided by those that no longer are.
+      mounted.engines = [...own, ...parts.engines];
       made.remount(parts);
-      engines.splice(0, engines.length, ...own, ...parts.engines);
     },
     async close() {
       await made.close();
@@ -194,7 +221,13 @@ const quotaRules: QuotaRules = {
 };
 
 /** Every change leaves a trace: what is in force now, or what was refused and why. Opening the house again is no change. */
-async function noteChange(dataDir: string, store: Store, change: PolicyChange, read: Sources): Promise<void> {
+async function noteChange(
+  dataDir: string,
+  store: Store,
+  log: Pick<Log, 'commit'>,
+  change: PolicyChange,
+  read: Sources,
+): Promise<void> {
   if (change.outcome === 'loaded') await keepRules(dataDir, read);
   const last = await lastChange(store);
   if (change.outcome === 'loaded' && last?.outcome === 'loaded' && last.version === change.version) return;
@@ -203,7 +236,10 @@ async function noteChange(dataDir: string, store: Store, change: PolicyChange, r
     resource: RULES,
     payload: change as unknown as JsonObject,
   };
-  await store.commit({ decide: () => ({ events: [event] }) });
+  await log.commit({ decide: () => ({ events: [event] }) });
 }
+
+/** Longer events of the process itself are kept apart; none is. */
+const INLINE_LIMIT = 64 * 1024;
 
 const SILENT: Logger = { info() {}, warn() {}, error() {} };

@@ -24,7 +24,7 @@ export interface Document {
   readonly where: Where;
 }
 
-export function readDocument(text: string, name: string, env: NodeJS.ProcessEnv): Document {
+export function readDocument(text: string, name: string, env: NodeJS.ProcessEnv, used?: Map<string, string>): Document {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
   const place = (offset: number) => {
@@ -37,12 +37,12 @@ export function readDocument(text: string, name: string, env: NodeJS.ProcessEnv)
     const quotes = line.includes('${') ? `; what stands in braces needs quotes: "\${NAME}"` : '';
     throw wrong(place(syntax.pos[0]), `${yamlWords(syntax)}${quotes}`);
   }
-  const filled = fillIn(document, env, (name, offset) =>
+  const missing = (name: string, offset: number) =>
     wrong(
       place(offset),
       `${name} is not set in the environment; set it, or write \${${name}:-...} with what to use instead`,
-    ),
-  );
+    );
+  const filled = fillIn(document, env, missing, used);
   const where = (path: readonly string[], atKey?: boolean) => {
     const key = atKey ? keyAt(document, path) : undefined;
     if (key) return place(key[0]);

@@ -4,14 +4,22 @@
  * are kept as they were written.
  */
 import { isScalar, visit, type Document as YamlDocument } from 'yaml';
+import { asFault, Fault } from './model/faults.ts';
 
 const REFERENCE = /\$(\$?)\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g;
 
-/** The nodes that say something else now. `missing` is called for a name that is not there, with where it was wanted. */
+/** Variables a configuration has used, by name. Their values may be secrets. */
+export type Environment = ReadonlyMap<string, string>;
+
+/**
+ * The nodes that say something else now. `missing` is called for a name that is not there, with where it was wanted; `used` gets
+ * every variable that was filled in.
+ */
 export function fillIn(
   document: YamlDocument,
   env: NodeJS.ProcessEnv,
   missing: (name: string, offset: number) => Error,
+  used?: Map<string, string>,
 ): ReadonlySet<unknown> {
   const filled = new Set<unknown>();
   visit(document, {
@@ -24,6 +32,7 @@ export function fillIn(
         const value = env[name] ?? otherwise;
         if (value === undefined) throw missing(name, node.range?.[0] ?? 0);
         filled.add(node);
+        if (env[name] !== undefined) used?.set(name, value);
         return value;
       });
     },
@@ -36,3 +45,24 @@ export function asWord(text: unknown): number | boolean | undefined {
   if (text === 'true' || text === 'false') return text === 'true';
   return typeof text === 'string' && /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : undefined;
 }
+
+/** The same error, with a message that shows no value of a variable. */
+export function hidingEnvironment(thrown: unknown, environment: Environment): unknown {
+  const fault = asFault(thrown);
+  const message = withoutEnvironment(fault.message, environment);
+  return message === fault.message ? thrown : new Fault(fault.kind, message, fault.param ? { param: fault.param } : {});
+}
+
+/** An error message without the values of variables, however the message spells them. */
+export function withoutEnvironment(text: string, environment: Environment): string {
+  const spellings = [...environment].flatMap(([name, value]) =>
+    // A shorter value is a word or a number; to take those out would make the message unreadable and hide nothing.
+    value.length < SHORTEST_HIDDEN
+      ? []
+      : [value, JSON.stringify(value).slice(1, -1), encodeURIComponent(value)].map((said) => ({ name, said })),
+  );
+  return spellings
+    .toSorted((a, b) => b.said.length - a.said.length)
+    .reduce((left, { name, said }) => left.replaceAll(said, `[value of ${name}]`), text);
+}
+const SHORTEST_HIDDEN = 4;

@@ -2,12 +2,13 @@
  * `tollbridge.yaml`: read and checked once, at the edge, and handed on as a typed value. Works with no file at all.
  * A mistake is answered with its line and column and what is wrong there.
  */
-import { access, constants, readFile } from 'node:fs/promises';
+import { access, constants } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import type { OAuthOptions } from './auth/oauth.ts';
 import type { VaultPlace } from './auth/vaults.ts';
 import { checkDocument, readDocument, type Where, wrong } from './config-document.ts';
+import { type Environment, hidingEnvironment } from './config-environment.ts';
 import { type Limits, limitsOf } from './config-limits.ts';
 import type { ConfigFile } from './config-shape.ts';
 import { type StorePlace, storeOf } from './config-store.ts';
@@ -15,6 +16,7 @@ import { Fault } from './model/faults.ts';
 import type { JsonObject } from './model/schema.ts';
 import { durationMs } from './policy/duration.ts';
 import type { Sources } from './policy/load.ts';
+import { readText } from './policy/read-text.ts';
 
 export interface Config {
   /** The file it came from; undefined when there is none. */
@@ -54,6 +56,8 @@ export interface Config {
   readonly written: ConfigFile;
   /** Reads the same file again. */
   readonly again: () => Promise<Config>;
+  /** Variables it used. Their values may be secrets, so no message about it may show them. */
+  readonly environment: Environment;
   /** For whoever finds something wrong with a member later. */
   readonly where: Where;
 }
@@ -80,9 +84,19 @@ export const FIRST_RULES = `
 `;
 
 export async function readConfig(given: Given): Promise<Config> {
+  const environment = new Map<string, string>();
+  try {
+    return await readWith(given, environment);
+  } catch (thrown) {
+    throw hidingEnvironment(thrown, environment);
+  }
+}
+
+async function readWith(given: Given, environment: Map<string, string>): Promise<Config> {
   const wanted = given.file ?? given.env.TOLLBRIDGE_CONFIG;
   const file = resolve(given.cwd, wanted ?? 'tollbridge.yaml');
-  const text = await readFile(file, 'utf8').catch((cause: NodeJS.ErrnoException) => {
+  const text = await readText(file).catch((cause: NodeJS.ErrnoException) => {
+    if (cause instanceof Fault) throw cause;
     if (cause.code === 'ENOENT' && !wanted) return undefined;
     throw new Fault(
       'invalid_request',
@@ -91,7 +105,7 @@ export async function readConfig(given: Given): Promise<Config> {
         : `cannot read ${file}: ${cause.code}`,
     );
   });
-  const document = text === undefined ? undefined : readDocument(text, file, given.env);
+  const document = text === undefined ? undefined : readDocument(text, file, given.env, environment);
   const config = document ? checkDocument(document) : {};
   const base = document ? dirname(file) : given.cwd;
   const at = (path: string) =>
@@ -141,12 +155,23 @@ export async function readConfig(given: Given): Promise<Config> {
     },
     written: config,
     again: () => readConfig(given),
+    environment,
     where,
   };
 }
 
 /** Sections that can change while work goes on. `rules` can too, and have their own way. */
-export const WITHOUT_RESTART = ['agents', 'tools', 'harnesses', 'personas', 'quotas', 'retention', 'relays'] as const;
+export const WITHOUT_RESTART = [
+  'agents',
+  'tools',
+  'harnesses',
+  'personas',
+  'quotas',
+  'retention',
+  'relays',
+  'policies',
+  'autonomy',
+] as const;
 
 function personasOf({ personas = {}, quotas = {} }: ConfigFile, where: Where): Config['personas'] {
   for (const [name, { quota }] of Object.entries(personas)) {
@@ -226,15 +251,27 @@ function vaultsOf(vaults: ConfigFile['vaults'], { at, dataDir, where }: Places):
  */
 function sourcesOf(file: string | undefined, policies: readonly string[], env: NodeJS.ProcessEnv) {
   let last: ConfigFile | undefined;
+  let where: Where | undefined;
   return async (): Promise<Sources> => {
     try {
-      last = file ? checkDocument(readDocument(await readFile(file, 'utf8'), file, env)) : {};
+      const document = file ? readDocument(await readText(file), file, env) : undefined;
+      last = document ? checkDocument(document) : {};
+      where = document?.where;
     } catch (thrown) {
       if (!last) throw thrown;
     }
-    const files = await Promise.all(policies.map(async (name) => ({ name, text: await readFile(name, 'utf8') })));
+    const files = await Promise.all(policies.map(async (name) => ({ name, text: await readText(name) })));
     const rules = last.rules ?? (files.length > 0 ? undefined : FIRST_RULES);
-    return { ...(rules && { rules, rulesName: file ?? 'built-in rules' }), files };
+    const locate = last.rules && where && locateRules(where);
+    return { ...(rules && { rules, rulesName: file ?? 'built-in rules' }), ...(locate && { locate }), files };
+  };
+}
+
+/** Where a rule of the configuration stands in its file. */
+function locateRules(where: Where): NonNullable<Sources['locate']> {
+  return (path, atKey) => {
+    const [, line, column] = /:(\d+):(\d+)$/.exec(where(['rules', ...path.map(String)], atKey)) ?? [];
+    return line && column ? { line: Number(line), column: Number(column) } : undefined;
   };
 }
 

@@ -1,10 +1,12 @@
 /**
- * Personas and quotas that stand in the configuration, as resources of the house. What is counted stays counted when a limit
- * changes; what no longer stands there is withdrawn; what others declared is left alone.
+ * Personas and quotas that stand in the configuration, as resources in the log. What is counted stays counted when a limit
+ * changes; what no longer stands there is withdrawn; what an API client or another configuration file declared is left alone.
+ * Several processes may declare the same file at the same moment.
  */
+import { createHash } from 'node:crypto';
 import type { Config } from './config.ts';
 import type { Actor } from './model/actions.ts';
-import { asFault } from './model/faults.ts';
+import { asFault, type FaultKind } from './model/faults.ts';
 import type { Persona, Quota } from './model/resources.ts';
 import type { JsonObject } from './model/schema.ts';
 import { durationMs } from './policy/duration.ts';
@@ -18,33 +20,60 @@ interface Declared {
 }
 type Found = (Persona | Quota) & Row;
 
-/** Marks what came from here. */
+/** Marks what a configuration declared, and which one: only that file withdraws it. */
 const OURS = 'configured';
+const BY = 'configured_by';
 
-/** Brings the house in line with the configuration; comes back with what had to change. */
+/** Brings the log in line with the configuration; returns what had to change. Without a file nothing is declared or withdrawn. */
 export async function declare(bridge: Bridge, actor: Actor, config: Config, clock: Clock): Promise<readonly string[]> {
-  const wanted = [...quotasOf(config), ...personasOf(config)];
+  if (!config.file) return [];
+  const mark = { [OURS]: true, [BY]: createHash('sha256').update(config.file).digest('hex').slice(0, 16) };
+  const wanted = [...quotasOf(config, mark), ...personasOf(config, mark)];
   const changed: string[] = [];
-  for (const { object, id, body } of wanted) {
-    const before = await find(bridge, actor, object, id);
-    if (before && saysTheSame(before, body)) continue;
-    const command = before ? 'resource.update' : 'resource.create';
-    const first = before ? {} : firstWindow(body, clock);
-    await bridge.submit({ kind: command, actor, body: { object, id, body: { ...body, ...first } } });
-    changed.push(`${object}s.${nameOf(id)}`);
+  for (const each of wanted) {
+    if (await declared(bridge, actor, each, clock)) changed.push(`${each.object}s.${nameOf(each.id)}`);
   }
   // Personas name quotas, so they go first.
   for (const object of ['persona', 'quota'] as const) {
-    for (const id of await oursOf(bridge, actor, object)) {
+    for (const id of await declaredBy(bridge, actor, object, mark[BY] as string)) {
       if (wanted.some((each) => each.id === id)) continue;
-      await bridge.submit({ kind: 'resource.delete', actor, body: { object, id } });
-      changed.push(`${object}s.${nameOf(id)}`);
+      const gone = await bridge
+        .submit({ kind: 'resource.delete', actor, body: { object, id } })
+        .catch(unless('not_found'));
+      if (gone) changed.push(`${object}s.${nameOf(id)}`);
     }
   }
   return changed;
 }
 
-function quotasOf({ quotas }: Config): readonly Declared[] {
+/** True when it had to be written. Another process that reads the same file may write it first; then there is nothing to do. */
+async function declared(bridge: Bridge, actor: Actor, wanted: Declared, clock: Clock): Promise<boolean> {
+  const { object, id, body } = wanted;
+  for (let tries = 1; ; tries += 1) {
+    const before = await find(bridge, actor, object, id);
+    if (before && saysTheSame(before, body)) return false;
+    const command = before ? 'resource.update' : 'resource.create';
+    const first = before ? {} : firstWindow(body, clock);
+    const written = await bridge
+      .submit({ kind: command, actor, body: { object, id, body: { ...body, ...first } } })
+      .catch(tries < TRIES ? unless('conflict', 'not_found') : rethrow);
+    if (written) return true;
+  }
+}
+const TRIES = 5;
+
+function unless(...kinds: readonly FaultKind[]): (thrown: unknown) => undefined {
+  return (thrown) => {
+    if (!kinds.includes(asFault(thrown).kind)) throw thrown;
+    return undefined;
+  };
+}
+
+function rethrow(thrown: unknown): never {
+  throw thrown;
+}
+
+function quotasOf({ quotas }: Config, mark: JsonObject): readonly Declared[] {
   return Object.entries(quotas).map(([name, { limits, soft, per }]) => ({
     object: 'quota',
     id: `quota_${name}`,
@@ -53,12 +82,12 @@ function quotasOf({ quotas }: Config): readonly Declared[] {
       limits,
       hard_limit: !soft,
       soft_limit: soft ?? false,
-      metadata: { [OURS]: true, ...(per && { window_ms: durationMs(per) ?? null }) },
+      metadata: { ...mark, ...(per && { window_ms: durationMs(per) ?? null }) },
     },
   }));
 }
 
-function personasOf({ personas }: Config): readonly Declared[] {
+function personasOf({ personas }: Config, mark: JsonObject): readonly Declared[] {
   return Object.entries(personas).map(([name, { agent, description, autonomy, tools, handoffs, quota }]) => ({
     object: 'persona',
     id: `persona_${name}`,
@@ -72,7 +101,7 @@ function personasOf({ personas }: Config): readonly Declared[] {
       tools: [...(tools ?? [])],
       handoffs: [...(handoffs ?? [])],
       quota_id: quota ? `quota_${quota}` : null,
-      metadata: { [OURS]: true },
+      metadata: mark,
     },
   }));
 }
@@ -86,12 +115,14 @@ async function find(bridge: Bridge, actor: Actor, object: Kind, id: string): Pro
   }
 }
 
-async function oursOf(bridge: Bridge, actor: Actor, object: Kind): Promise<readonly string[]> {
+/** By this file, or by an earlier version of this program that did not say which. */
+async function declaredBy(bridge: Bridge, actor: Actor, object: Kind, file: string): Promise<readonly string[]> {
   const ids: string[] = [];
   let after: string | undefined;
   do {
     const page = await bridge.list<Found>(actor, { object, limit: 200, ...(after && { after }) });
-    ids.push(...page.data.flatMap(({ id, metadata }) => (metadata[OURS] === true ? [id] : [])));
+    const ours = page.data.filter(({ metadata }) => metadata[OURS] === true && (metadata[BY] ?? file) === file);
+    ids.push(...ours.map(({ id }) => id));
     after = page.next;
   } while (after);
   return ids;

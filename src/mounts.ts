@@ -5,9 +5,11 @@
 
 import type { Config } from './config.ts';
 import { checkSection, openAt, wrong } from './config-document.ts';
+import { hidingEnvironment } from './config-environment.ts';
 import { Fault } from './model/faults.ts';
 import type { JsonObject } from './model/schema.ts';
 import type { TSchema } from './model/type.ts';
+import { noSuch } from './policy/mentions.ts';
 import type { Adapter, AgentBackend, Deps, Part, PolicyEngine, ToolBackend } from './ports.ts';
 
 export interface Door {
@@ -37,6 +39,14 @@ export interface Mounts {
 type Adapters = readonly Adapter<never>[];
 
 export function mountsOf(config: Config, adapters: Adapters): Mounts {
+  try {
+    return checkedMounts(config, adapters);
+  } catch (thrown) {
+    throw hidingEnvironment(thrown, config.environment);
+  }
+}
+
+function checkedMounts(config: Config, adapters: Adapters): Mounts {
   const { where } = config;
   requireRelays(config, adapters);
   requireAgents(config);
@@ -49,19 +59,22 @@ export function mountsOf(config: Config, adapters: Adapters): Mounts {
 }
 
 /** The built-in agents, by the names work can be given to them under. */
-const BUILT_IN = ['demo', 'second'];
+export const BUILT_IN = ['demo', 'second'];
 
 /** Work that names an agent which is not there would fail one task at a time. */
-function requireAgents({ agents, demo, defaultAgent, personas, where }: Config): void {
+function requireAgents({ agents, demo, defaultAgent, doors, personas, where }: Config): void {
   const known = [...Object.keys(agents), ...(demo ? BUILT_IN : [])];
   const wanted = [
     ...(defaultAgent === undefined ? [] : [{ name: defaultAgent, at: ['default_agent'] }]),
     ...Object.entries(personas).flatMap(([persona, { agent }]) =>
       agent === undefined ? [] : [{ name: agent, at: ['personas', persona, 'agent'] }],
     ),
+    ...Object.entries(doors).flatMap(([door, section]) =>
+      section && typeof section.agent === 'string' ? [{ name: section.agent, at: ['doors', door, 'agent'] }] : [],
+    ),
   ];
   const odd = wanted.find(({ name }) => !known.includes(name));
-  if (odd) throw wrong(where(odd.at), `there is no agent ${odd.name}; there are: ${known.join(', ') || 'none'}`);
+  if (odd) throw wrong(where(odd.at), noSuch('agent', odd.name, known));
 }
 
 function doorsOf({ doors, where }: Config, adapters: Adapters): readonly Door[] {

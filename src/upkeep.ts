@@ -6,8 +6,12 @@ import { createCheckpoints } from './receipt/checkpoints.ts';
 
 const UPKEEP_MS = 10_000;
 
-export function upkeep({ store, keyring }: House, keepEventsMs: () => number | undefined, logger: Logger): Closable {
-  const checkpoints = createCheckpoints({ store, signer: keyring.signer(), clock: systemClock });
+export function upkeep(
+  { store, log, keyring }: House,
+  keepEventsMs: () => number | undefined,
+  logger: Logger,
+): Closable {
+  const checkpoints = createCheckpoints({ store, log, signer: keyring.signer(), clock: systemClock });
   const round = async () => {
     try {
       await checkpoints.take();

@@ -191,3 +191,75 @@ test('a bar is drawn where somebody sees it, and wiped when it is done', () => {
   silent.end();
   expect(drawn).toHaveLength(2);
 });
+
+test.each([
+  [
+    'a persona in a rule of the configuration',
+    'personas: { careful: {} }\nrules:\n  - { id: one, then: allow }\n  - { id: two, when: { persona: carefull }, then: block }\n',
+    /tollbridge\.yaml:4:5: rule two: there is no persona carefull; did you mean careful\?/,
+  ],
+  [
+    'a persona in an exception',
+    'rules:\n  - id: one\n    unless: { persona: [ops, dev] }\n    then: block\n',
+    /tollbridge\.yaml:2:5: rule one: there is no persona ops; there are: none/,
+  ],
+  [
+    'a persona by its id',
+    'personas: { ops: {} }\nrules: [{ id: one, when: { persona_id: ops }, then: block }]\n',
+    /rule one: there is no persona with the id ops; there are: persona_ops/,
+  ],
+  ['a door', 'rules: [{ id: one, when: { door: acpp }, then: block }]\n', /there is no door acpp; did you mean acp\?/],
+  [
+    'a server that is nearly one there is',
+    'tools: { github: { mcp: { command: [x] } } }\nrules: [{ id: one, when: { server: githib }, then: block }]\n',
+    /there is no server githib; did you mean github\?/,
+  ],
+  [
+    'an agent in a rule about giving it work',
+    'agents: { coder: { acp: { command: [x] } } }\nrules: [{ id: one, when: { kind: prompt, tool: codr }, then: block }]\n',
+    /there is no agent codr; did you mean coder\?/,
+  ],
+  [
+    'the persona of a door',
+    'personas: { careful: {} }\ndoors:\n  ahp:\n    persona: careful\n',
+    /tollbridge\.yaml:4:14: there is no persona with the id careful; did you mean persona_careful\?/,
+  ],
+  [
+    'the agent of a door',
+    'agents: { coder: { acp: { command: [x] } } }\ndoors: { acp: { agent: codar } }\n',
+    /tollbridge\.yaml:2:24: there is no agent codar; did you mean coder\?/,
+  ],
+  [
+    'the agent of a persona',
+    'agents: { coder: { acp: { command: [x] } } }\npersonas: { one: { agent: other } }\n',
+    /tollbridge\.yaml:2:27: there is no agent other; there are: coder/,
+  ],
+])('check finds %s that does not exist', async (_what, text, wrong) => {
+  const { config, dir } = await written({ 'tollbridge.yaml': text });
+  const found = await typed(() => policyCheck({ config, data: dir }));
+  expect(found).toMatchObject({ code: 2, out: '' });
+  expect(found.err).toMatch(wrong);
+});
+
+test('check finds such a name in rule files of both kinds, and patterns and other names are left alone', async () => {
+  const cedar =
+    '@id("c")\nforbid(principal, action, resource) when { context has persona && context.persona == "opps" };';
+  const { config, dir, path } = await written({
+    'tollbridge.yaml': 'personas: { ops: {}, ops-night: {} }\npolicies: [a.yaml, b.cedar]\n',
+    'a.yaml':
+      '- { id: a, when: { persona: "ops*", server: anything }, then: allow }\n- { id: b, when: { persona: nobody }, then: ask }',
+    'b.cedar': `\n${cedar}`,
+  });
+  const { code, out } = await typed(() => policyCheck({ config, data: dir, json: true }));
+  expect(code).toBe(2);
+  expect(JSON.parse(out).problems).toEqual([
+    {
+      file: path('a.yaml'),
+      rule: 'b',
+      line: 2,
+      column: 3,
+      message: 'there is no persona nobody; there are: ops, ops-night',
+    },
+    { file: path('b.cedar'), rule: 'c', line: 2, column: 1, message: 'there is no persona opps; did you mean ops?' },
+  ]);
+});

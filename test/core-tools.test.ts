@@ -30,7 +30,10 @@ test('the list stays the same until a server has another, or another server is t
   const [a, b] = [serverOf('a', [skill('one')]), serverOf('b', [skill('two')])];
   const nothing: ToolBackend = { ...serverOf('nothing', []), list: async () => [] };
   const backends = [a, b, nothing];
-  const tools = createTools(backends, () => 'hash');
+  const tools = createTools(
+    () => backends,
+    () => 'hash',
+  );
   const first = await tools.list();
   expect(first.map(({ name, source }) => [name, source])).toEqual([
     ['one', 'a'],
@@ -48,7 +51,10 @@ test('the list stays the same until a server has another, or another server is t
 
 test('a tool is found as it is now, and the first of one name is the one', async () => {
   const a = serverOf('a', [skill('one', 'first'), skill('one', 'second')]);
-  const tools = createTools([a], () => 'hash');
+  const tools = createTools(
+    () => [a],
+    () => 'hash',
+  );
   expect((await tools.find('one'))?.skill.description).toBe('first');
   expect(await tools.find('two')).toBeUndefined();
   a.skills = [skill('two')];
@@ -58,7 +64,10 @@ test('a tool is found as it is now, and the first of one name is the one', async
 
 test('a server that is away is left out of the list for as long as it is', async () => {
   const a = serverOf('a', [skill('one')]);
-  const tools = createTools([a], () => 'hash');
+  const tools = createTools(
+    () => [a],
+    () => 'hash',
+  );
   expect(await tools.list()).toHaveLength(1);
   const { list } = a;
   a.list = () => Promise.reject(new Error('away'));

@@ -9,7 +9,7 @@ import type { Actor } from '../src/model/actions.ts';
 import { mountsOf } from '../src/mounts.ts';
 import { createParts } from '../src/parts.ts';
 import type { Adapter, AgentBackend, Deps, Row } from '../src/ports.ts';
-import type { ConfigChange } from '../src/reload.ts';
+import type { ConfigChange } from '../src/runtime/live-config.ts';
 import { latch } from './support/agents.ts';
 
 const OWNER: Actor = { id: 'owner', kind: 'person', scopes: ['*'] };
@@ -92,8 +92,8 @@ test('what cannot be read changes nothing and says where it is wrong; what needs
   expect(await namesOf(gateway)).toEqual(['far']);
   expect(await nextChange(gateway, () => write(`${FAR}\nlisten: { port: 1 }\nautonomy: suggest`))).toEqual({
     outcome: 'loaded',
-    changed: [],
-    waits_for_restart: ['autonomy', 'listen'],
+    changed: ['autonomy'],
+    waits_for_restart: ['listen'],
     error: null,
   });
 });

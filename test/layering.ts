@@ -95,6 +95,12 @@ export const ROOMS: readonly Room[] = [
     imports: ['model', 'ports', 'wire'],
     rule: 'src/telemetry imports src/model, src/ports.ts and src/wire',
   },
+  {
+    name: 'runtime',
+    at: /^src\/runtime\//,
+    imports: '*',
+    rule: 'src/runtime puts a process together: it imports everything below the command line',
+  },
   { name: 'cli', at: /^src\/cli\//, imports: '*', rule: 'src/cli imports everything' },
   { name: 'surface', at: /^src\/index\.ts$/, imports: '*', rule: 'src/index.ts names the public surface' },
   {

@@ -28,7 +28,7 @@ export async function acp(command: readonly string[], options: AcpOptions): Prom
   const child = await startChild({ command, onStderr: (line) => process.stderr.write(`${line}\n`) });
   const link = openLink({ editor: { input: process.stdin, output: process.stdout }, agent: child });
   const ended = whenOver(link, child);
-  const opening = import('./acp-house.ts').then(({ openRelay }) => openRelay(command, options, link));
+  const opening = import('./acp-runtime.ts').then(({ openRelay }) => openRelay(command, options, link));
   opening.catch(() => {});
   try {
     const { relay, close } = await opening;

@@ -9,49 +9,37 @@ import { createHarness, type Harness } from '../../adapters/ahp/harness.ts';
 import { LOCAL_AGENT, serveUnix } from '../../adapters/ahp/server.ts';
 import { serveLines } from '../../adapters/ahp/streams.ts';
 import { SERVING_ROOM } from '../compose.ts';
-import { createIds, systemClock } from '../core/clock.ts';
-import { createRedactor } from '../core/redact.ts';
-import type { Actor } from '../model/actions.ts';
+import { systemClock } from '../core/clock.ts';
 import { Fault } from '../model/faults.ts';
 import type { Logger } from '../ports.ts';
-import { type CommonOptions, configFrom, open } from './context.ts';
-import { openHarnesses } from './harnesses.ts';
+import { createRuntime, createSurroundings } from '../runtime/create.ts';
+import { type CommonOptions, configFrom, requireUsable } from './context.ts';
 import { createLogger } from './logger.ts';
 import { stopRequested, untilInputEnds } from './stopping.ts';
-import { haveWorkspace } from './workspace.ts';
 
 export interface AhpOptions extends CommonOptions {
   readonly stdio?: boolean;
   readonly socket?: string;
 }
 
-const KEEPER: Actor = { id: 'system:ahp', kind: 'system', scopes: ['*'] };
-
 export async function ahp(options: AhpOptions): Promise<void> {
   if (Boolean(options.stdio) === Boolean(options.socket)) {
     throw new Fault('invalid_request', 'say where the agent is: either --stdio or --socket <path>');
   }
   const config = await configFrom(options);
-  const redactor = createRedactor();
-  const log = createLogger(redactor);
-  const ids = createIds();
-  const harnesses = await openHarnesses(config, 'ahp', { log, ids, redactor });
-  const house = await open(config, {
-    logger: log,
-    engines: harnesses.engines,
-    redactor,
-    ids,
+  await requireUsable(config.dataDir);
+  const runtime = await createRuntime(config, {
+    ...createSurroundings(createLogger),
+    name: 'ahp',
+    mounts: 'harnesses',
     roomBytes: SERVING_ROOM,
-    settings: {
-      ...(config.autonomy && { defaultTier: config.autonomy }),
-      ...(config.askExpiresMs && { askExpiresMs: config.askExpiresMs }),
-    },
+    recovers: false,
+    prepare: () => ({}),
   });
-  const settings = settingsOf(harnesses.section);
-  const harness = createHarness(house.bridge, settings, { log, ids, clock: systemClock });
+  const { logger: log, ids } = runtime;
+  const settings = settingsOf(await runtime.section('ahp'));
+  const harness = createHarness(runtime.bridge, settings, { log, ids, clock: systemClock });
   try {
-    await haveWorkspace(house.bridge, KEEPER);
-    harnesses.listen(house.bridge, KEEPER);
     if (options.socket) await untilStopped(options.socket, harness, settings, log);
     else {
       const actor = LOCAL_AGENT;
@@ -63,8 +51,7 @@ export async function ahp(options: AhpOptions): Promise<void> {
     }
   } finally {
     await harness.close();
-    await harnesses.close();
-    await house.close();
+    await runtime.close();
   }
 }
 

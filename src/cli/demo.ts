@@ -14,13 +14,13 @@ import type { AskRecord } from '../model/asks.ts';
 import type { Closable, Row } from '../ports.ts';
 import { writeReceipts } from './archive.ts';
 import { trouble } from './complaint.ts';
-import { type CommonOptions, localActor, open, requireUsable } from './context.ts';
+import { type CommonOptions, localActor, requireUsable } from './context.ts';
 import { createTelling } from './demo-telling.ts';
 import { type AnswerOptions, watch } from './demo-watch.ts';
 import { EXIT } from './exit-codes.ts';
+import { createLogger } from './logger.ts';
 import { ownName } from './own-name.ts';
 import { portOf } from './port.ts';
-import { haveWorkspace } from './workspace.ts';
 
 export interface DemoOptions extends CommonOptions, AnswerOptions {
   readonly json?: boolean;
@@ -89,20 +89,20 @@ async function openStage(config: Config, withPort: boolean): Promise<Stage> {
     const { startGateway } = await import('../gateway.ts');
     return await startGateway(config);
   }
-  const [{ createDemoAgent }, { createDemoTools }, { setTimeout: sleep }] = await Promise.all([
-    import('../demo/agent.ts'),
-    import('../demo/tools.ts'),
-    import('node:timers/promises'),
-  ]);
+  const [{ createRuntime, createSurroundings }, { createDemoAgent }, { createDemoTools }, { setTimeout: sleep }] =
+    await Promise.all([
+      import('../runtime/create.ts'),
+      import('../demo/agent.ts'),
+      import('../demo/tools.ts'),
+      import('node:timers/promises'),
+    ]);
   const pause = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal });
-  const house = await open(config, { backends: [createDemoAgent({ pause })], tools: [createDemoTools()] });
-  try {
-    await house.start();
-  } catch (cause) {
-    await house.close();
-    throw cause;
-  }
-  return { house, close: () => house.close() };
+  return await createRuntime(config, {
+    ...createSurroundings(createLogger),
+    name: 'demo',
+    mounts: 'harnesses',
+    prepare: () => ({ backends: [createDemoAgent({ pause })], tools: [createDemoTools()] }),
+  });
 }
 
 /** The task that was left waiting in this directory, or a new one. */
@@ -110,7 +110,6 @@ async function taskOf({ bridge }: House, actor: Actor): Promise<string> {
   const waiting = await bridge.list<AskRecord & Row>(actor, { object: 'ask', where: { state: 'open' }, limit: 1 });
   const [left] = waiting.data;
   if (left) return left.task_id;
-  await haveWorkspace(bridge, actor);
   const body = { workspace_id: 'workspace_default' };
   const session = await bridge.submit({ kind: 'session.create', actor, body });
   const { resource } = await bridge.submit({

@@ -1,6 +1,8 @@
 /** `tollbridge keys rotate`: a new key for receipts. What the old one signed can be checked for good. */
 import { join } from 'node:path';
-import { systemClock } from '../core/clock.ts';
+import { createIds, systemClock } from '../core/clock.ts';
+import { createLog } from '../core/log.ts';
+import { createRedactor } from '../core/redact.ts';
 import type { Store } from '../ports.ts';
 import { openKeyring } from '../receipt/keys.ts';
 import { type CommonOptions, configFrom, hasLog, localActor, lookInto, requireUsable } from './context.ts';
@@ -30,5 +32,6 @@ async function note(store: Store, retired: string, current: string): Promise<voi
     actor: localActor().id,
     payload: { text, retired, current },
   };
-  await store.commit({ decide: () => ({ events: [event] }) });
+  const log = createLog({ store, redactor: createRedactor(), ids: createIds(), inlineLimit: 64 * 1024 });
+  await log.commit({ decide: () => ({ events: [event] }) });
 }

@@ -8,25 +8,21 @@ import { settingsOf, type UpstreamConfig, upstreamSchema } from '../../adapters/
 import { createDesk } from '../../adapters/mcp/desk.ts';
 import { serveStdio } from '../../adapters/mcp/north-stdio.ts';
 import { createStints } from '../../adapters/mcp/stints.ts';
-import { createKeeper, createSecrets } from '../auth/vaults.ts';
 import type { House } from '../compose.ts';
 import type { Config } from '../config.ts';
-import { createIds, systemClock } from '../core/clock.ts';
-import { createRedactor } from '../core/redact.ts';
 import type { Actor } from '../model/actions.ts';
 import { Fault } from '../model/faults.ts';
 import type { Skill } from '../model/resources.ts';
 import type { JsonObject } from '../model/schema.ts';
 import { check } from '../model/validate.ts';
 import type { Row } from '../ports.ts';
+import { createRuntime, createSurroundings } from '../runtime/create.ts';
 import { SESSION_VARIABLE } from '../wire/session-home.ts';
 import { commandName } from './command-name.ts';
-import { type CommonOptions, configFrom, localActor, open, visit } from './context.ts';
-import { openHarnesses } from './harnesses.ts';
+import { type CommonOptions, configFrom, localActor, requireUsable, visit } from './context.ts';
 import { createLogger } from './logger.ts';
 import { requireProgram } from './programs.ts';
 import { untilInputEnds } from './stopping.ts';
-import { haveWorkspace } from './workspace.ts';
 
 export interface McpOptions extends CommonOptions {
   readonly name?: string;
@@ -34,7 +30,6 @@ export interface McpOptions extends CommonOptions {
   readonly server?: string;
 }
 
-const KEEPER: Actor = { id: 'system:mcp', kind: 'system', scopes: ['*'] };
 /** Whoever started us is an agent of this machine's owner; what a person says at its client is the owner's word. */
 const LOCAL_AGENT: Actor = { id: 'agent:local', kind: 'agent', scopes: ['*'], door: 'mcp' };
 const LINE_LIMIT = 16 * 1024 * 1024;
@@ -43,32 +38,20 @@ export async function mcp(command: readonly string[], options: McpOptions): Prom
   const config = await configFrom(options);
   const { name, upstream } = upstreamFor(config, command, options);
   if (upstream.command) await requireProgram(upstream.command, upstream.cwd);
-  const redactor = createRedactor();
-  const log = createLogger(redactor);
-  const ids = createIds();
-  const places = { vaults: config.vaults, env: process.env, learn: redactor.learn };
-  const keeper = createKeeper({ ...places, clock: systemClock });
-  const deps = { log, ids, clock: systemClock, secret: createSecrets(places), ...keeper };
-  const tools = createUpstream(name, upstream, deps);
-  const harnesses = await openHarnesses(config, 'mcp', { log, ids, redactor });
-  const house = await open(config, {
-    logger: log,
-    redactor,
-    ids,
-    engines: harnesses.engines,
-    tools: [tools],
-    settings: {
-      ...(config.autonomy && { defaultTier: config.autonomy }),
-      ...(config.askExpiresMs && { askExpiresMs: config.askExpiresMs }),
-    },
+  await requireUsable(config.dataDir);
+  const runtime = await createRuntime(config, {
+    ...createSurroundings(createLogger),
+    name: 'mcp',
+    mounts: 'harnesses',
+    recovers: false,
+    prepare: ({ deps }) => ({ tools: [createUpstream(name, upstream, deps)] }),
   });
-  const settings = settingsOf(harnesses.section);
-  const stints = createStints(house.bridge, settings, deps);
-  const desk = createDesk(name, { bridge: house.bridge, stints, settings, deps });
+  const { bridge, prepared, deps, logger: log } = runtime;
+  const settings = settingsOf(await runtime.section('mcp'));
+  const stints = createStints(bridge, settings, deps);
+  const desk = createDesk(name, { bridge, stints, settings, deps });
   const streams = { input: process.stdin, output: process.stdout };
   try {
-    await haveWorkspace(house.bridge, KEEPER);
-    harnesses.listen(house.bridge, KEEPER);
     const home = process.env[SESSION_VARIABLE];
     // Started by an agent that works in a session of ours: nobody sits in front of it, and its questions are shown there.
     const person = home ? {} : { person: { ...localActor(), door: 'mcp' } };
@@ -77,9 +60,8 @@ export async function mcp(command: readonly string[], options: McpOptions): Prom
   } finally {
     desk.close();
     await stints.close();
-    await tools.close?.();
-    await harnesses.close();
-    await house.close();
+    await Promise.all(prepared.tools.map((tools) => tools.close?.()));
+    await runtime.close();
   }
 }
 

@@ -4,10 +4,14 @@ import { resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { readConfig } from '../config.ts';
 import { asFault } from '../model/faults.ts';
+import type { Persona } from '../model/resources.ts';
 import type { CompiledPolicies } from '../policy/compiled.ts';
 import { loadPolicies } from '../policy/load.ts';
+import { unknownNames } from '../policy/mentions.ts';
+import { problemsFault } from '../policy/problems.ts';
+import type { Row, Store } from '../ports.ts';
 import { trouble } from './complaint.ts';
-import { type CommonOptions, configFrom } from './context.ts';
+import { type CommonOptions, configFrom, hasLog, lookInto } from './context.ts';
 import { EXIT } from './exit-codes.ts';
 import { counted } from './plain.ts';
 
@@ -24,10 +28,16 @@ export async function policyShow(options: PolicyOptions): Promise<void> {
   );
 }
 
-/** Exit code 0 and one line when the rules can be loaded; otherwise every problem with its place. */
+/**
+ * Exit code 0 and one line when the rules can be loaded and every persona, agent and door that rules and configuration name is
+ * there; otherwise every problem with its place.
+ */
 export async function policyCheck(options: PolicyOptions): Promise<number> {
   try {
-    const { ruleCount: rules, version } = await inForce(await configFrom(options));
+    const config = await configFrom(options);
+    const policies = await inForce(config);
+    await requireNames(config, policies, options);
+    const { ruleCount: rules, version } = policies;
     process.stdout.write(
       options.json
         ? `${JSON.stringify({ ok: true, rules, version, problems: [] })}\n`
@@ -40,6 +50,32 @@ export async function policyCheck(options: PolicyOptions): Promise<number> {
     const problems = details?.problems ?? [{ message }];
     process.stdout.write(`${JSON.stringify({ ok: false, rules: null, version: null, problems })}\n`);
     return EXIT.misunderstood;
+  }
+}
+
+async function requireNames(config: Config, { mentions }: CompiledPolicies, options: PolicyOptions): Promise<void> {
+  const [{ adapters }, { mountsOf }, { knownNames, unknownInDoors }] = await Promise.all([
+    import('../../adapters/index.ts'),
+    import('../mounts.ts'),
+    import('../runtime/known-names.ts'),
+  ]);
+  mountsOf(config, adapters);
+  const personas = hasLog(config) ? await lookInto(options, ({ store }) => personasIn(store)) : [];
+  const known = knownNames(config, { personas, doors: adapters.map(({ name }) => name) });
+  const [fault] = unknownInDoors(config, known);
+  const problems = unknownNames(mentions, known);
+  if (problems.length > 0) throw problemsFault(problems);
+  if (fault) throw fault;
+}
+
+/** Personas that were made through the API, besides those of the configuration. */
+async function personasIn(store: Pick<Store, 'list'>): Promise<readonly (Persona & Row)[]> {
+  const found: (Persona & Row)[] = [];
+  for (;;) {
+    const after = found.at(-1)?.id;
+    const page = await store.list<Persona & Row>({ object: 'persona', limit: 200, ...(after && { after }) });
+    found.push(...page);
+    if (page.length < 200) return found;
   }
 }
 

@@ -8,7 +8,7 @@ import { Fault } from '../model/faults.ts';
 import type { ToolEndedPayload, ToolRulingPayload } from '../model/payloads.ts';
 import type { Task } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
-import { type AutonomyTier, isTerminal } from '../model/words.ts';
+import { isTerminal } from '../model/words.ts';
 import type { ActResult, HeldEffect, Ids, Logger, Row, Store, Unit } from '../ports.ts';
 import { afterEnd } from './act-events.ts';
 import { newArtifact } from './artifacts.ts';
@@ -17,7 +17,7 @@ import { earlier } from './context.ts';
 import { decidedEvent } from './gate.ts';
 import { inTask, placeOf } from './lifecycle.ts';
 import { artifactEvents } from './log.ts';
-import { createPolicyData, type ReadPolicyData } from './policy-data.ts';
+import type { ReadPolicyData } from './policy-data.ts';
 import { boundedResult, type ResultLimits } from './result-size.ts';
 import { createRulings, ended, type RuleOptions, type Ruling, type RulingDeps } from './rulings.ts';
 import type { Taints } from './taints.ts';
@@ -27,13 +27,10 @@ export interface ActsDeps extends RulingDeps {
   readonly ids: Ids;
   readonly hash: (value: Json) => string;
   readonly logger: Logger;
-  readonly defaultTier: AutonomyTier;
   /** Absent in a replay: what it repeats was within them. */
   readonly resultLimits?: ResultLimits;
   /** The digest by which a decision names the arguments it covers. Absent in a replay, which runs nothing. */
   readonly digest?: (args: JsonObject) => string;
-  /** Where personas and quotas come from; a replay has neither, its decisions are on record. */
-  readonly policyData?: ReadPolicyData;
   /** Which sessions have read what others wrote. Absent in a replay, as above. */
   readonly taints?: Taints;
 }
@@ -59,9 +56,8 @@ export interface Acts {
   metering(task: Task, reports: readonly JsonObject[]): Promise<Metering>;
 }
 export function createActs(deps: ActsDeps): Acts {
-  const { store, log, tools, clock, ids } = deps;
+  const { store, log, tools, clock, ids, policyData } = deps;
   const rulings = createRulings(deps);
-  const policyData = deps.policyData ?? createPolicyData(store, deps.defaultTier);
 
   async function describe(task: Task, proposed: ProposedAction, actor: Actor): Promise<Action> {
     return await completed(task, owned(proposed), actor);

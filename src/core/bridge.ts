@@ -30,12 +30,13 @@ import type { Context, Handlers } from './context.ts';
 import { declaredHandlers } from './declared.ts';
 import { createDeliveries } from './deliveries.ts';
 import { createEndings, type Endings } from './endings.ts';
-import { createGate, decidedEvent } from './gate.ts';
+import { createGate, decidedEvent, type Gate } from './gate.ts';
 import { type CleanLarge, createLog, type Log, type Redactor } from './log.ts';
 import { isOffered, offeredTools } from './offered.ts';
 import { createOffers } from './offers.ts';
 import type { Admit } from './opening.ts';
 import { createPins } from './pins.ts';
+import { createPolicyData, type ReadPolicyData } from './policy-data.ts';
 import { type RecordDeps, recordHandlers } from './records.ts';
 import { type Recovered, recover } from './recovery.ts';
 import { createReplayer } from './replay.ts';
@@ -66,6 +67,8 @@ export interface CoreDeps {
   readonly logger: Logger;
   readonly cleanLarge?: CleanLarge;
   readonly settings?: Partial<Settings>;
+  /** Rules or declarations that changed outside and do not hold here yet: resolves when they do. Asked before each decision. */
+  readonly upToDate?: () => Promise<void> | undefined;
 }
 
 export interface Settings {
@@ -107,8 +110,8 @@ export interface Core {
   readonly bridge: Bridge;
   /** Takes up what an earlier process left behind. Doors open after this. */
   start(): Promise<Recovered>;
-  /** From now on these are the agents and tools. Work that has begun goes on with whoever began it. */
-  remount(parts: { readonly backends: readonly AgentBackend[]; readonly tools: readonly ToolBackend[] }): void;
+  /** From now on these are the agents and tools. Work that has begun goes on with the agent that began it. */
+  remount(parts: Remounted): void;
   /** Other rules hold: whoever watches what is offered looks again. */
   reconsider(): void;
   /** Resolves when no task of this process is running. */
@@ -117,18 +120,26 @@ export interface Core {
   close(): Promise<void>;
 }
 
+export interface Remounted {
+  readonly backends: readonly AgentBackend[];
+  readonly tools: readonly ToolBackend[];
+  /** For work without a persona; as it was when absent. */
+  readonly defaultTier?: AutonomyTier;
+}
+
 export function createCore(deps: CoreDeps): Core {
   const { store, clock, ids, issuer, logger } = deps;
   const settings: Settings = { ...DEFAULTS, ...deps.settings };
   const backends = new Map(deps.backends.map((backend) => [backend.name, backend]));
-  const toolBackends = [...deps.tools];
+  /** What may change while work goes on. Written by `remount` and `reconsider` only; everyone else reads it each time. */
+  const mounted = { tools: deps.tools, defaultTier: settings.defaultTier, revision: 0 };
   const defaultAgent = () => settings.defaultAgent ?? backends.keys().next().value;
   const instance = ids.next('instance');
   const closing = new AbortController();
   let held: { close(): Promise<void> } | undefined;
   let sweep: NodeJS.Timeout | undefined;
 
-  const offers = createOffers(toolBackends, store, logger);
+  const offers = createOffers(() => mounted.tools, store, logger);
   let endings: Endings | undefined;
   const plain = createLog({
     store,
@@ -154,13 +165,17 @@ export function createCore(deps: CoreDeps): Core {
   const access = createAccess(store);
   const hash = (value: Json) => issuer.hash(value);
   const context: Context = { store, log, access, clock, ids, hash };
-  const tools = createTools(toolBackends, hash);
+  const tools = createTools(() => mounted.tools, hash);
   const pins = createPins({ ...context, tools });
   const digest = (args: JsonObject) => deps.signer.mac(deps.canonical(args));
   const judge = pins.guard(
     createGate({ policy: deps.policy, timeoutMs: settings.policyTimeoutMs, log: logger, digest }),
   );
-  const gate = requireRoom(judge, store, settings.resultLimits);
+  const decide = requireRoom(judge, store, settings.resultLimits);
+  const gate: Gate = (action) => {
+    const pending = deps.upToDate?.();
+    return pending ? pending.then(() => decide(action)) : decide(action);
+  };
   const asks = createAsks({
     ...context,
     signer: deps.signer,
@@ -168,9 +183,16 @@ export function createCore(deps: CoreDeps): Core {
     expiresMs: settings.askExpiresMs,
   });
   const taints = createTaints({ store, log });
+  const readData = createPolicyData(store, () => mounted.defaultTier);
+  const policyData: ReadPolicyData = (about) => {
+    const pending = deps.upToDate?.();
+    return pending ? pending.then(() => readData(about)) : readData(about);
+  };
   const acts = createActs({
     ...context,
     ...settings,
+    policyData,
+    revision: () => mounted.revision,
     gate,
     asks,
     tools,
@@ -180,7 +202,14 @@ export function createCore(deps: CoreDeps): Core {
     logger,
     servedBy: () => (held ? instance : undefined),
   });
-  endings = createEndings({ ...context, asks, issuer, logger, quotas: deps.quotas, defaultTier: settings.defaultTier });
+  endings = createEndings({
+    ...context,
+    asks,
+    issuer,
+    logger,
+    quotas: deps.quotas,
+    defaultTier: () => mounted.defaultTier,
+  });
   const shared = {
     ...context,
     acts,
@@ -295,7 +324,7 @@ export function createCore(deps: CoreDeps): Core {
       },
       async servers(actor) {
         requireReadScope(actor, 'skill');
-        return toolBackends.flatMap(({ name, pass }) => (pass ? [name] : []));
+        return mounted.tools.flatMap(({ name, pass }) => (pass ? [name] : []));
       },
       watch: (heard, servers) => offers.watch(heard, servers),
       async agents(actor) {
@@ -331,10 +360,15 @@ export function createCore(deps: CoreDeps): Core {
     remount(parts) {
       backends.clear();
       for (const backend of parts.backends) backends.set(backend.name, backend);
-      toolBackends.splice(0, toolBackends.length, ...parts.tools);
+      mounted.tools = parts.tools;
+      mounted.defaultTier = parts.defaultTier ?? mounted.defaultTier;
+      mounted.revision += 1;
       offers.changed();
     },
-    reconsider: () => offers.changed(),
+    reconsider() {
+      mounted.revision += 1;
+      offers.changed();
+    },
 
     async idle() {
       await runner.idle();

@@ -111,8 +111,10 @@ export function declaredHandlers(context: Context): Pick<Handlers, Kinds> {
         ...once(context, command, body.object === 'workspace' ? null : home, body.object),
         reads: [{ object: body.object, id }],
         decide(at) {
-          // Not even after it was withdrawn: what happened under the name is still in the log, and is not the new one's.
-          if (at.get(body.object, id) || at.sequence(body.object, id) > 0) {
+          // Not even after it was withdrawn: what happened under the name is still in the log, and is not the new one's. A name
+          // that went out of the configuration and comes back is the same one, and the process itself declares it again.
+          const again = actor.kind === 'system' && actor.door === undefined;
+          if (at.get(body.object, id) || (!again && at.sequence(body.object, id) > 0)) {
             throw new Fault('conflict', `${body.object} ${id} exists already`);
           }
           const row = whole(body.object, {

@@ -37,7 +37,7 @@ export interface EndingsDeps {
   readonly ids: Ids;
   readonly logger: Logger;
   readonly quotas: Pick<QuotaRules, 'budget'>;
-  readonly defaultTier: AutonomyTier;
+  readonly defaultTier: () => AutonomyTier;
 }
 
 export interface EndOptions {
@@ -204,7 +204,7 @@ export function createEndings(deps: EndingsDeps): Endings {
         ...(options.stillRunning && { still_running: true }),
       } as JsonObject,
     });
-    const tier = tierOf(facts.persona, deps.defaultTier);
+    const tier = tierOf(facts.persona, deps.defaultTier());
     const tiers = options.replay?.tiers ?? { start: ours(task).tier ?? tier, end: tier };
     const times = options.replay?.times ?? {
       created_at: task.created_at,

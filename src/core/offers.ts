@@ -16,7 +16,11 @@ export interface Offers {
 
 const AGAIN_MS = 250;
 
-export function createOffers(backends: readonly ToolBackend[], store: Pick<Store, 'follow'>, logger: Logger): Offers {
+export function createOffers(
+  backends: () => readonly ToolBackend[],
+  store: Pick<Store, 'follow'>,
+  logger: Logger,
+): Offers {
   const listeners = new Map<(change: OfferChange) => void, { readonly servers: boolean }>();
   const watched = new Map<ToolBackend, () => void>();
 
@@ -53,7 +57,7 @@ export function createOffers(backends: readonly ToolBackend[], store: Pick<Store
       following = new AbortController();
       void follow(following.signal);
     }
-    const wanted = [...listeners.values()].some(({ servers }) => servers) ? backends : [];
+    const wanted = [...listeners.values()].some(({ servers }) => servers) ? backends() : [];
     for (const [backend, stop] of watched) {
       if (wanted.includes(backend)) continue;
       watched.delete(backend);

@@ -10,7 +10,7 @@ export interface PolicyData {
 }
 export type ReadPolicyData = (about: Pick<Task, 'workspace_id' | 'persona_id' | 'quota_id'>) => Promise<PolicyData>;
 
-export function createPolicyData(store: Pick<Store, 'get'>, defaultTier: AutonomyTier): ReadPolicyData {
+export function createPolicyData(store: Pick<Store, 'get'>, defaultTier: () => AutonomyTier): ReadPolicyData {
   async function quotasNamed(ids: ReadonlySet<string>): Promise<readonly (Quota | undefined)[]> {
     return await Promise.all([...ids].map((id) => store.get<Quota & Row>('quota', id)));
   }
@@ -28,7 +28,7 @@ export function createPolicyData(store: Pick<Store, 'get'>, defaultTier: Autonom
     // Withdrawn while its work goes on: nobody can say any more how far it may go, so it asks.
     const gone = !workspace || (persona_id && !persona) || found.includes(undefined);
     return {
-      tier: gone ? 'suggest' : tierOf(persona, defaultTier),
+      tier: gone ? 'suggest' : tierOf(persona, defaultTier()),
       quotas: found === NONE ? NONE : found.filter((quota) => quota !== undefined),
       ...(persona && { persona }),
     };

@@ -41,7 +41,6 @@ export async function liveThrough(deps: WalkDeps, task: Task, plan: Plan, marked
     asks,
     gate: ({ tool_call_id = '' }) => record.ruling(tool_call_id),
     tools: {
-      backends: [],
       list: async () => [],
       find: async () => undefined,
       pass: async () => ({}),
@@ -49,7 +48,6 @@ export async function liveThrough(deps: WalkDeps, task: Task, plan: Plan, marked
       requirePassing() {},
     },
     quotas: { refuse: () => undefined, charge: ({ usage, reset_at }) => ({ usage, reset_at: reset_at ?? null }) },
-    defaultTier: 'act_auto',
     deferTries: Number.MAX_SAFE_INTEGER,
     deferCapMs: 0,
     policyData: async () => ({ tier: (ours(task).tier as AutonomyTier) ?? 'act_auto', quotas: [] }),

@@ -27,6 +27,7 @@ import { chargeEvents } from './charging.ts';
 import { blocked, decidedEvent, type Gate } from './gate.ts';
 import { inTask, placeOf } from './lifecycle.ts';
 import { artifactEvents, type Log } from './log.ts';
+import type { ReadPolicyData } from './policy-data.ts';
 import type { Run } from './rows.ts';
 import type { Tools } from './tools.ts';
 import { pause } from './waiting.ts';
@@ -40,6 +41,10 @@ export interface RulingDeps {
   readonly clock: Clock;
   /** This process, by the name others can see it alive under; absent while it has none, and in a replay. */
   readonly servedBy?: () => string | undefined;
+  /** Personas, tiers and quotas as they are now; a replay has none, its decisions are on record. */
+  readonly policyData: ReadPolicyData;
+  /** Another number whenever other rules, harnesses or tiers hold. Absent in a replay, whose rules do not change. */
+  readonly revision?: () => number;
   /** How often a deferred act is asked about again before it is refused. */
   readonly deferTries: number;
   readonly deferCapMs: number;
@@ -89,10 +94,11 @@ export function createRulings(deps: RulingDeps): Rulings {
   async function rule(...[task, action, options, held = {}]: Parameters<Rulings['rule']>): Promise<Ruling | 'taken'> {
     if (options.signal.aborted) throw new Fault('client_closed', 'the work was told to stop');
     let first: Held = held;
+    let current = action;
     let requested = options.requested ?? false;
     let waited = 0;
     for (let tries = 0; ; tries += 1) {
-      const ruled = await ruleOnce(task, action, requested, options, first);
+      const ruled = await ruleOnce(task, current, requested, options, first);
       if (ruled === 'taken' || ruled.decision.verdict !== 'defer' || ruled.kind !== 'no') return ruled;
       const retryMs = Math.min(ruled.decision.retry_after_ms ?? 1000, deps.deferCapMs);
       // Whoever holds the line only so long is told to come back, rather than kept until it hangs up.
@@ -113,7 +119,13 @@ export function createRulings(deps: RulingDeps): Rulings {
       first = held.mounted ? { mounted: true } : {};
       waited += retryMs;
       await pause(retryMs, options.signal);
+      current = await asOfNow(task, current);
     }
+  }
+
+  /** The act with persona, tier and quotas as they are by now. */
+  async function asOfNow(task: Task, { persona: _before, ...action }: Action): Promise<Action> {
+    return { ...action, ...(await deps.policyData(task)) };
   }
 
   /** One question to the gate, written down with everything that follows from the answer. */
@@ -124,6 +136,7 @@ export function createRulings(deps: RulingDeps): Rulings {
     options: RuleOptions,
     { claim, mounted }: Held,
   ): Promise<Ruling | 'taken'> {
+    const revision = deps.revision?.();
     const asked = asExecutable(await gate(action), options);
     // What people are asked about, and what may run, is the act as the rules rewrote it.
     const effective: Action = asked.arguments ? { ...action, arguments: asked.arguments } : action;
@@ -176,7 +189,10 @@ export function createRulings(deps: RulingDeps): Rulings {
       ...claim,
     });
     if (repeated) return 'taken';
-    if (raised) return await answered(task, effective, asShown(decision, shown), raised, options, mounted ?? false);
+    if (raised) {
+      const stated = asShown(decision, shown);
+      return await answered(task, effective, stated, raised, options, { mounted: mounted ?? false, revision });
+    }
     if (decision.verdict === 'allow') return { kind: 'go', action, decision };
     if (decision.verdict === 'modify') return { kind: 'go', action: effective, decision };
     return { kind: 'no', reason: decision.reason, decision };
@@ -208,7 +224,7 @@ export function createRulings(deps: RulingDeps): Rulings {
     decision: Decision,
     raised: Raised,
     options: RuleOptions,
-    mounted: boolean,
+    { mounted, revision }: { readonly mounted: boolean; readonly revision: number | undefined },
   ): Promise<Ruling> {
     options.asked?.(raised.ask_id);
     const answer = await waitFor(raised.ask_id, task.id, options);
@@ -225,10 +241,53 @@ export function createRulings(deps: RulingDeps): Rulings {
       await spend(task, raised.ask_id, [decidedIn(task, action, refused), denied(task, action, refused)]);
       return { kind: 'no', reason: drift, decision: refused, answer };
     }
+    const now = await decidedAgain(task, action, decision, revision, options);
+    if (now?.verdict === 'defer') return { kind: 'no', reason: now.reason, decision: now };
+    if (now) {
+      await spend(task, raised.ask_id, [decidedIn(task, action, now), denied(task, action, now)]);
+      return { kind: 'no', reason: now.reason, decision: now, answer };
+    }
     const over = await takeUp(task, action, decision, raised.ask_id, options.signal);
     if (over) return { kind: 'no', reason: over.reason, decision: over, answer };
     const approved = decision.arguments ? { ...answer, arguments: action.arguments } : answer;
     return { kind: 'go', action, decision, answer: approved };
+  }
+
+  /**
+   * People answered a question that the rules of that moment had raised. When other rules, another persona or another tier hold by
+   * now, these decide on the act as well: an approval does not cover what they refuse, rewrite, or leave to other approvers.
+   * Undefined: the approval holds.
+   */
+  async function decidedAgain(
+    task: Task,
+    action: Action,
+    approved: Decision,
+    revision: number | undefined,
+    options: RuleOptions,
+  ): Promise<Decision | undefined> {
+    if (revision === undefined) return undefined;
+    const data = await deps.policyData(task);
+    if (deps.revision?.() === revision && data.tier === action.tier && sameValue(data.persona, action.persona)) {
+      return undefined;
+    }
+    const { persona: _before, ...rest } = action;
+    const now = asExecutable(await gate({ ...rest, ...data }), options);
+    switch (now.verdict) {
+      case 'block':
+      case 'defer':
+        return now;
+      case 'escalate':
+        if (!sameValue(now.ask?.to, approved.ask?.to))
+          return blocked(
+            'approval_void',
+            'the rules changed after it was approved and name other approvers; ask again',
+          );
+        break;
+      default:
+        break;
+    }
+    if (now.arguments === undefined || now.arguments_digest === approved.arguments_digest) return undefined;
+    return blocked('approval_void', 'the rules changed after it was approved and rewrite its arguments; ask again');
   }
 
   /** Spends an approval and charges the act, or refuses it when a quota ran out while people were asked. */
@@ -322,6 +381,10 @@ export function createRulings(deps: RulingDeps): Rulings {
   }
 
   return { rule };
+}
+
+function sameValue(a: unknown, b: unknown): boolean {
+  return a === b || JSON.stringify(a) === JSON.stringify(b);
 }
 
 /** A question about a quota covers the arguments that the rules covered, rewritten ones included. */

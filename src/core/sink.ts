@@ -158,7 +158,9 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
         return ruling.answer ?? { kind: 'approved', by, reason: ruling.decision.reason, ...rewritten };
       }
       if (ruling.kind === 'open') return { kind: 'canceled', ask_id: ruling.ask_id, reason: 'still waiting' };
-      return ruling.answer ?? { kind: 'denied', by: ruling.decision.engine, reason: ruling.reason };
+      // Approved, and refused all the same: the rules changed meanwhile, a quota ran out. The agent hears the refusal.
+      if (ruling.answer && ruling.answer.kind !== 'approved') return ruling.answer;
+      return { kind: 'denied', by: ruling.decision.engine, reason: ruling.reason };
     }
     return await askForInput(question);
   }

@@ -16,7 +16,6 @@ export interface FoundTool {
   call(action: Action, signal: AbortSignal, line?: Line): Promise<ToolResult>;
 }
 export interface Tools {
-  readonly backends: readonly ToolBackend[];
   /** Everything on offer; a server that cannot be asked is left out. The same list for as long as nobody says anything else. */
   list(): Promise<readonly Skill[]>;
   /** By name, and by server when two serve the same name. Undefined when nobody does, in this session at least. */
@@ -29,7 +28,8 @@ export interface Tools {
   requirePassing(server: string): void;
 }
 
-export function createTools(backends: readonly ToolBackend[], hash: (value: Json) => string): Tools {
+/** `backends` is asked anew each time: what is mounted may change. */
+export function createTools(backends: () => readonly ToolBackend[], hash: (value: Json) => string): Tools {
   const hashes = new WeakMap<Skill, string>();
   let listed: (Told & { readonly all: readonly Skill[] }) | undefined;
   /** Of a list a server keeps to, by name: every call looks for one of them. */
@@ -58,15 +58,14 @@ export function createTools(backends: readonly ToolBackend[], hash: (value: Json
   }
 
   function passing(server: string): NonNullable<ToolBackend['pass']> {
-    const backend = backends.find(({ name }) => name === server);
+    const backend = backends().find(({ name }) => name === server);
     if (!backend?.pass) throw new Fault('not_found', `no server ${server} takes such requests`);
     return backend.pass.bind(backend);
   }
 
   return {
-    backends,
     async list() {
-      const servers = [...backends];
+      const servers = [...backends()];
       const told = await Promise.all(servers.map((backend) => backend.list().catch(() => NONE)));
       if (listed && saysTheSame(listed, { servers, told })) return listed.all;
       const all = servers.flatMap(({ name: source }, at) => (told[at] ?? NONE).map((skill) => ({ ...skill, source })));
@@ -76,12 +75,15 @@ export function createTools(backends: readonly ToolBackend[], hash: (value: Json
     async pass(server, request, signal, line) {
       return await passing(server)(request, signal, line);
     },
-    taints: (server, request) => backends.find(({ name }) => name === server)?.taints?.(request) ?? false,
+    taints: (server, request) =>
+      backends()
+        .find(({ name }) => name === server)
+        ?.taints?.(request) ?? false,
     requirePassing: (server) => void passing(server),
     async find(tool, server, sessionId) {
       const found: { backend: ToolBackend; skill: Skill }[] = [];
       let silent: Fault | undefined;
-      for (const backend of backends) {
+      for (const backend of backends()) {
         if (server && backend.name !== server) continue;
         let skills = NONE;
         try {

@@ -19,8 +19,8 @@ const DEFAULT_TIMEOUT_MS = 5_000;
 const REWRITES: readonly Verdict[] = ['modify', 'escalate'];
 
 export interface ChainDeps {
-  /** In the order they are asked: persona, quotas, rules, then whoever decides outside. Read anew for each decision. */
-  readonly engines: readonly PolicyEngine[];
+  /** In the order they are asked: persona, quotas, rules, then harnesses outside. A function is called for each decision. */
+  readonly engines: readonly PolicyEngine[] | (() => readonly PolicyEngine[]);
   /** For all engines together. */
   readonly timeoutMs?: number;
 }
@@ -31,21 +31,24 @@ export interface PolicyChain extends PolicyEngine {
   inputs(action: Action): readonly NamedValue[];
 }
 
-export function createPolicyChain({ engines, timeoutMs = DEFAULT_TIMEOUT_MS }: ChainDeps): PolicyChain {
+export function createPolicyChain({ engines: given, timeoutMs = DEFAULT_TIMEOUT_MS }: ChainDeps): PolicyChain {
+  const current = typeof given === 'function' ? given : () => given;
   /** Engines are asked one after the other; those that say they take long may. */
-  const patience = () => engines.reduce((sum, { patienceMs = 0 }) => sum + patienceMs, 0);
+  const patience = () => current().reduce((sum, { patienceMs = 0 }) => sum + patienceMs, 0);
   return {
     name: NAME,
     get patienceMs() {
       return patience();
     },
     judge(action) {
+      const engines = current();
       if (!engines.every(isPure)) return undefined;
       const hearing = openHearing(action);
       for (const engine of engines) if (!hearing.hear(engine, askPure(engine, hearing.current()))) break;
       return hearing.answer(engines);
     },
     async decide(action, signal) {
+      const engines = current();
       const deadline = performance.now() + Math.max(timeoutMs, patience());
       const hearing = openHearing(action);
       for (const engine of engines) {
@@ -54,7 +57,7 @@ export function createPolicyChain({ engines, timeoutMs = DEFAULT_TIMEOUT_MS }: C
       }
       return hearing.answer(engines);
     },
-    inputs: (action) => engines.flatMap((engine) => (engine as Partial<PureEngine>).inputs?.(action) ?? []),
+    inputs: (action) => current().flatMap((engine) => (engine as Partial<PureEngine>).inputs?.(action) ?? []),
   };
 }
 

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { ACTION_KINDS } from '../model/actions.ts';
 import type { Rule } from './cedar-rule.ts';
 import { mergeNames, type Names, NO_NAMES } from './context.ts';
+import type { Mention } from './mentions.ts';
 
 export interface CompiledPolicies {
   /** `sha256:<hex>` of the sources: the same sources are the same policy, anywhere. */
@@ -13,6 +14,8 @@ export interface CompiledPolicies {
   readonly rules: readonly Rule[];
   /** Rules that can matter for a kind of action, in order. */
   readonly byAction: ReadonlyMap<string, readonly Rule[]>;
+  /** Names of personas, doors and the like that the rules mention. */
+  readonly mentions: readonly Mention[];
 }
 
 /** Rules that are evaluated together, and what they look at. */
@@ -26,11 +29,16 @@ export interface Slice {
   text(): string;
 }
 
-export function compiledPolicies(version: string, text: string, rules: readonly Rule[]): CompiledPolicies {
+export function compiledPolicies(
+  version: string,
+  text: string,
+  rules: readonly Rule[],
+  mentions: readonly Mention[] = [],
+): CompiledPolicies {
   const byAction = new Map(
     ACTION_KINDS.map((kind) => [kind, rules.filter(({ guards }) => guards.kinds?.includes(kind) ?? true)] as const),
   );
-  return { version, ruleCount: rules.length, text, rules, byAction };
+  return { version, ruleCount: rules.length, text, rules, byAction, mentions };
 }
 
 export function sliceOf(version: string, kind: string, rules: readonly Rule[]): Slice {

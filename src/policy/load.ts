@@ -3,22 +3,25 @@
  * source that cannot be read in full is not in force in part.
  */
 import { createHash } from 'node:crypto';
-import { setImmediate } from 'node:timers/promises';
 import type { DetailedError } from '@cedar-policy/cedar-wasm/nodejs';
 import { type Rule, readRule } from './cedar-rule.ts';
 import { type CedarRuntime, cedarRuntime } from './cedar-runtime.ts';
 import { type PolicySource, placeOfByte, splitPolicies } from './cedar-source.ts';
 import { type CompiledPolicies, compiledPolicies } from './compiled.ts';
+import { type Mention, mentionsIn } from './mentions.ts';
 import { type Problem, problemsFault } from './problems.ts';
+import { MAX_TEXT_CHARS } from './read-text.ts';
 import { toCedarPolicy } from './rules.ts';
 import { type Path, readRules } from './rules-read.ts';
 import type { Locate } from './rules-yaml.ts';
+import { createTimeSlices, type GiveWay } from './time-slices.ts';
 
-/** Evaluating costs a few microseconds per rule and decision; past these limits a set is a mistake or an attack. */
-const MAX_RULES = 10_000;
-const MAX_SOURCE_CHARS = 8 * 1_024 * 1_024;
-/** Parsing yields to everyone else this often. */
-const BATCH = 50;
+/**
+ * What one decision can take when every rule matches, and one call of a parser when the text is as long as it may be: both
+ * stay well under 100 ms, during which nothing else in the process runs. A longer set is a mistake or an attack.
+ */
+const MAX_RULES = 1_000;
+const MAX_SOURCE_CHARS = MAX_TEXT_CHARS;
 
 export interface PolicyFile {
   /** `.yaml` and `.yml` hold short rules; anything else is Cedar, taken as it is. */
@@ -44,12 +47,14 @@ export async function loadPolicies(sources: Sources, runtime?: CedarRuntime): Pr
   const refuse = (message: string) => problemsFault([{ file: everywhere, message }]);
   if (size > MAX_SOURCE_CHARS) throw refuse(`the policy is ${size} characters long; the limit is ${MAX_SOURCE_CHARS}`);
   const problems: Problem[] = [];
-  const parts = await partsOf(sources, problems);
+  const giveWay = createTimeSlices();
+  const parts = await partsOf(sources, problems, giveWay);
   if (parts.length > MAX_RULES) throw refuse(`there are ${parts.length} rules; the limit is ${MAX_RULES}`);
-  const rules = await readAll(parts, problems, runtime);
+  const mentions: Mention[] = [];
+  const rules = await readAll(parts, { problems, mentions }, giveWay, runtime);
   problems.push(...duplicates(rules));
   if (problems.length > 0) throw problemsFault(problems);
-  return compiledPolicies(versionOf(sources), parts.map(({ text }) => text).join('\n\n'), rules);
+  return compiledPolicies(versionOf(sources), parts.map(({ text }) => text).join('\n\n'), rules, mentions);
 }
 
 function sizeOf({ rules, files }: Sources): number {
@@ -61,20 +66,30 @@ function rulesName({ rules, rulesName: given }: Sources): string {
   return given ?? (typeof rules === 'string' ? 'rules.yaml' : 'rules');
 }
 
-async function partsOf(sources: Sources, problems: Problem[]): Promise<readonly PolicySource[]> {
+async function partsOf(sources: Sources, problems: Problem[], giveWay: GiveWay): Promise<readonly PolicySource[]> {
   const { rules, files, locate } = sources;
   const name = rulesName(sources);
   const parts = [
-    ...(typeof rules === 'string' ? await yamlParts(name, rules, problems) : ruleParts(name, rules, locate, problems)),
+    ...(typeof rules === 'string'
+      ? await yamlParts(name, rules, problems, giveWay)
+      : await ruleParts(name, rules, locate, problems, giveWay)),
   ];
   for (const file of files) {
     const yaml = /\.ya?ml$/i.test(file.name);
-    parts.push(...(yaml ? await yamlParts(file.name, file.text, problems) : splitPolicies(file.name, file.text)));
+    await giveWay();
+    parts.push(
+      ...(yaml ? await yamlParts(file.name, file.text, problems, giveWay) : splitPolicies(file.name, file.text)),
+    );
   }
   return parts;
 }
 
-async function yamlParts(file: string, text: string, problems: Problem[]): Promise<readonly PolicySource[]> {
+async function yamlParts(
+  file: string,
+  text: string,
+  problems: Problem[],
+  giveWay: GiveWay,
+): Promise<readonly PolicySource[]> {
   // Imported here, because a house without YAML need not load a parser for it.
   const { countItems, parseYamlRules } = await import('./rules-yaml.ts');
   // Counted before they are parsed: a hundred thousand of them would take the parser seconds.
@@ -84,16 +99,18 @@ async function yamlParts(file: string, text: string, problems: Problem[]): Promi
     return [];
   }
   const yaml = parseYamlRules(file, text);
+  await giveWay();
   problems.push(...yaml.problems);
-  return yaml.problems.length > 0 ? [] : ruleParts(file, yaml.value, yaml.locate, problems);
+  return yaml.problems.length > 0 ? [] : await ruleParts(file, yaml.value, yaml.locate, problems, giveWay);
 }
 
-function ruleParts(
+async function ruleParts(
   file: string,
   value: unknown,
   locate: Locate | undefined,
   problems: Problem[],
-): readonly PolicySource[] {
+  giveWay: GiveWay,
+): Promise<readonly PolicySource[]> {
   if (Array.isArray(value) && value.length > MAX_RULES) {
     problems.push({ file, message: `there are ${value.length} rules; the limit is ${MAX_RULES}` });
     return [];
@@ -109,12 +126,13 @@ function ruleParts(
       message: inside && !atKey ? `${inside}: ${message}` : message,
     });
   }
-  return rules.map((rule, index) => ({
-    file,
-    text: toCedarPolicy(rule),
-    ...(locate?.([index]) ?? { line: index + 1, column: 1 }),
-    effectAt: undefined,
-  }));
+  const parts: PolicySource[] = [];
+  for (const [index, rule] of rules.entries()) {
+    await giveWay();
+    const place = locate?.([index]) ?? { line: index + 1, column: 1 };
+    parts.push({ file, text: toCedarPolicy(rule), ...place, effectAt: undefined });
+  }
+  return parts;
 }
 
 /** How a complaint names its rule: by its id, or by its place when that is what is missing. */
@@ -126,12 +144,13 @@ function ruleNameAt(value: unknown, [index]: Path): string | undefined {
 
 async function readAll(
   parts: readonly PolicySource[],
-  problems: Problem[],
+  { problems, mentions }: { readonly problems: Problem[]; readonly mentions: Mention[] },
+  giveWay: GiveWay,
   given: CedarRuntime | undefined,
 ): Promise<readonly Rule[]> {
   const rules: Rule[] = [];
   for (const [index, part] of parts.entries()) {
-    if (index % BATCH === BATCH - 1) await setImmediate();
+    await giveWay();
     const { file, line, column } = part;
     const answer = (given ?? cedarRuntime()).call((cedar) => cedar.policyToJson(part.text));
     if (!answer) {
@@ -140,8 +159,11 @@ async function readAll(
       problems.push(...answer.errors.map((error) => syntaxProblem(part, error)));
     } else {
       const read = readRule(answer.json, part, index);
-      if ('rule' in read) rules.push(read.rule);
-      else problems.push(...read.problems.map((message) => ({ file, rule: read.id, line, column, message })));
+      if ('rule' in read) {
+        const { id: rule, ask } = read.rule;
+        rules.push(read.rule);
+        mentions.push(...mentionsIn(answer.json, { rule, approvers: ask?.to ?? [] }, { file, line, column }));
+      } else problems.push(...read.problems.map((message) => ({ file, rule: read.id, line, column, message })));
     }
   }
   return rules;

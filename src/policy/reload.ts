@@ -6,8 +6,10 @@ import type { Action } from '../model/actions.ts';
 import { asFault, type Fault } from '../model/faults.ts';
 import { createCedarEngine } from './cedar.ts';
 import { CEDAR } from './cedar-verdict.ts';
+import type { CompiledPolicies } from './compiled.ts';
 import { block, type PureEngine } from './engine.ts';
 import { loadPolicies, type Sources, versionOf } from './load.ts';
+import type { Mention } from './mentions.ts';
 import type { Problem } from './problems.ts';
 import { type WatchedPaths, watchPaths } from './watch.ts';
 
@@ -38,6 +40,8 @@ export interface ReloadDeps {
 export interface ReloadablePolicy extends PureEngine {
   /** Reads now. The first call puts the first policy in force. Never rejects: what went wrong is in the answer. */
   reload(): Promise<PolicyChange>;
+  /** Names of personas, doors and the like that the rules in force mention. */
+  readonly mentions: readonly Mention[];
   close(): Promise<void>;
 }
 
@@ -51,6 +55,7 @@ export function createReloadablePolicy({
   memoEntries,
 }: ReloadDeps): ReloadablePolicy {
   let current: PureEngine | undefined;
+  let mentions: readonly Mention[] = [];
   let state = NOTHING_YET;
   let running: Promise<PolicyChange> | undefined;
   let queued: Promise<PolicyChange> | undefined;
@@ -60,8 +65,9 @@ export function createReloadablePolicy({
     const change = await attempt(
       load,
       state,
-      (engine) => {
+      (engine, policies) => {
         current = engine;
+        mentions = policies.mentions;
       },
       memoEntries,
     );
@@ -100,6 +106,9 @@ export function createReloadablePolicy({
     get version() {
       return current?.version;
     },
+    get mentions() {
+      return mentions;
+    },
     judge,
     decide: async (action) => judge(action),
     inputs: (action) => current?.inputs?.(action) ?? [],
@@ -115,7 +124,7 @@ export function createReloadablePolicy({
 async function attempt(
   load: () => Promise<Sources>,
   before: PolicyChange,
-  swap: (engine: PureEngine) => void,
+  swap: (engine: PureEngine, policies: CompiledPolicies) => void,
   memoEntries: number | undefined,
 ): Promise<PolicyChange> {
   let version: string | undefined;
@@ -133,7 +142,7 @@ async function attempt(
       }
       if (result === undefined) return { outcome: 'loaded', version, rules: before.rules, errors: [] };
       if (result instanceof Error) throw result;
-      swap(createCedarEngine({ policies: result, ...(memoEntries !== undefined && { memoEntries }) }));
+      swap(createCedarEngine({ policies: result, ...(memoEntries !== undefined && { memoEntries }) }), result);
       return { outcome: 'loaded', version, rules: result.ruleCount, errors: [] };
     }
     throw new Error('the policy keeps changing while it is being read');
@@ -148,8 +157,18 @@ async function attempt(
   }
 }
 
+/** What is wrong, as it is reported and written down: so much of it that its author sees the rest after mending this. */
+const MAX_REPORTED = 100;
+
 function problemsIn(thrown: unknown): readonly Problem[] {
   const listed = (thrown as Partial<Fault>).details?.problems;
-  if (Array.isArray(listed)) return listed as readonly Problem[];
+  if (Array.isArray(listed)) {
+    const problems = listed as readonly Problem[];
+    if (problems.length <= MAX_REPORTED) return problems;
+    return [
+      ...problems.slice(0, MAX_REPORTED),
+      { file: 'policy', message: `and ${problems.length - MAX_REPORTED} more` },
+    ];
+  }
   return [{ file: 'policy', message: thrown instanceof Error ? thrown.message : 'could not be read' }];
 }

@@ -1,12 +1,23 @@
-/** Tells when one of some files or directories may have changed. May tell too often; must not keep a process alive. */
+/**
+ * Reports when one of some files or directories may have changed. May report too often; must not keep a process alive.
+ * Events of the file system come first; because they miss some changes (a link swapped further up the path, network file
+ * systems, no watches left), the files are also looked at now and then, and whenever `changed` is called.
+ */
 import { type FSWatcher, statSync, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
 
 const RETRY_MS = 1_000;
-/** How long a file may be empty before it is taken for meant: many programs empty a file and then write it. */
-const EMPTY_MS = 1_000;
+/** How often the files are looked at when no event arrives. */
+const POLL_MS = 1_000;
+/** How long a file may be empty or missing before that is taken as meant: many programs empty or remove a file and then write it. */
+const INCOMPLETE_MS = 1_000;
 
 export interface WatchedPaths {
+  /**
+   * Looks now. Undefined when the files are as they were when they were last reported; otherwise resolves when `onEvent` has
+   * dealt with them as they are now.
+   */
+  changed(): Promise<void> | undefined;
   close(): void;
 }
 
@@ -17,11 +28,17 @@ export function watchPaths({
 }: {
   readonly paths: readonly string[];
   readonly debounceMs: number;
-  readonly onEvent: () => void;
+  readonly onEvent: () => unknown;
 }): WatchedPaths {
   const watchers = new Map<string, FSWatcher>();
   const timers = new Set<NodeJS.Timeout>();
-  let pending = false;
+  let reported = paths.map(signatureOf);
+  /** From the first event of a burst until `onEvent` is called. */
+  let pending: Promise<void> | undefined;
+  /** While `onEvent` is at work. */
+  let working: Promise<void> | undefined;
+  /** Ends the wait of those who asked, when there will be no report any more. */
+  let abandon = () => {};
   let closed = false;
 
   const later = (ms: number, run: () => void) => {
@@ -33,15 +50,27 @@ export function watchPaths({
     timers.add(timer);
   };
   /** From the first event of a burst, so that a busy directory cannot put it off for ever. */
-  const notice = () => {
-    if (pending || closed) return;
-    pending = true;
-    later(debounceMs, () => settle(performance.now() + EMPTY_MS));
+  const notice = (): Promise<void> | undefined => {
+    if (closed) return undefined;
+    pending ??= new Promise<void>((resolve) => {
+      abandon = resolve;
+      later(debounceMs, () => settle(performance.now() + INCOMPLETE_MS, resolve));
+    });
+    return pending;
   };
-  const settle = (until: number) => {
-    if (paths.some(isEmptyFile) && performance.now() < until) return later(debounceMs, () => settle(until));
-    pending = false;
-    onEvent();
+  const settle = (until: number, done: () => void) => {
+    if (paths.some(isIncomplete) && performance.now() < until) return later(debounceMs, () => settle(until, done));
+    pending = undefined;
+    reported = paths.map(signatureOf);
+    const work = Promise.resolve(onEvent()).then(done, done);
+    working = work;
+    work.then(() => {
+      if (working === work) working = undefined;
+    });
+  };
+  const changed = () => {
+    if (pending) return pending;
+    return paths.some((path, index) => signatureOf(path) !== reported[index]) ? notice() : working;
   };
   const lost = (path: string) => {
     watchers.get(path)?.close();
@@ -69,19 +98,37 @@ export function watchPaths({
     }
   };
   for (const path of paths) start(path);
+  const poll = setInterval(changed, POLL_MS).unref();
 
   return {
+    changed,
     close() {
       closed = true;
+      clearInterval(poll);
       for (const timer of timers) clearTimeout(timer);
       for (const watcher of watchers.values()) watcher.close();
+      abandon();
     },
   };
 }
 
-function isEmptyFile(path: string): boolean {
-  const found = statSync(path, { throwIfNoEntry: false });
-  return found?.isFile() === true && found.size === 0;
+/** Differs when the file, or what a link on the way to it points at, is another one or was written to. */
+function signatureOf(path: string): string {
+  try {
+    const { dev, ino, size, mtimeMs, ctimeMs } = statSync(path);
+    return `${dev} ${ino} ${size} ${mtimeMs} ${ctimeMs}`;
+  } catch (cause) {
+    return (cause as NodeJS.ErrnoException).code ?? 'unreadable';
+  }
+}
+
+function isIncomplete(path: string): boolean {
+  try {
+    const found = statSync(path);
+    return found.isFile() && found.size === 0;
+  } catch {
+    return true;
+  }
 }
 
 function isDirectory(path: string): boolean {

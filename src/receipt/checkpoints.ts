@@ -12,11 +12,13 @@ export interface Checkpoints {
 }
 
 export function createCheckpoints(deps: {
-  readonly store: Store;
+  readonly store: Pick<Store, 'tip' | 'event' | 'tree'>;
+  /** The way into the log, which takes secrets out. */
+  readonly log: Pick<Store, 'commit'>;
   readonly signer: Signer;
   readonly clock: Clock;
 }): Checkpoints {
-  const { store, signer, clock } = deps;
+  const { store, log, signer, clock } = deps;
   let signed: number | undefined;
 
   async function lastSigned(): Promise<number> {
@@ -36,7 +38,7 @@ export function createCheckpoints(deps: {
         resource: { object: 'receipt_tree', id: 'receipts' },
         payload: { head: head as unknown as JsonObject },
       };
-      await store.commit({ decide: () => ({ events: [event] }) });
+      await log.commit({ decide: () => ({ events: [event] }) });
       signed = tree.size;
       return head;
     },

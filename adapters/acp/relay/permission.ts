@@ -40,9 +40,11 @@ export function createPermissions({ wires, questions, approvals, standingGrants 
     await begun.scribe.settled();
     const options = optionsOf(params.options);
     let lasting = false;
+    let saidYes = false;
     const read = (response: Response): Read => {
       const choice = readChoice(response, options);
       lasting = choice.lasting;
+      saidYes = choice.body.approved === true;
       return choice;
     };
     const { line, hidden } = asShown(request, params, standingGrants);
@@ -72,7 +74,9 @@ export function createPermissions({ wires, questions, approvals, standingGrants 
           payload: { tool_call_id: call.id, kinds: [STANDING_GRANT] },
         });
       await settle(answer, call, turn, begun, lasting);
-      wires.agent.send(words ?? encodeResult(idOf(request), toWireOutcome(options, answer)));
+      // The editor's yes is not the last word: rules that changed meanwhile, or a quota that ran out, may have refused the act.
+      const line = words && (answer.kind === 'approved' || !saidYes) ? words : undefined;
+      wires.agent.send(line ?? encodeResult(idOf(request), toWireOutcome(options, answer)));
     } finally {
       expectation.done();
     }

@@ -1,0 +1,63 @@
+/** Holds the names that rules and doors of the configuration use against those there are, in a running process. */
+import type { Config } from '../config.ts';
+import type { Actor } from '../model/actions.ts';
+import type { Persona } from '../model/resources.ts';
+import { type KnownNames, unknownNames } from '../policy/mentions.ts';
+import { problemLine } from '../policy/problems.ts';
+import type { ReloadablePolicy } from '../policy/reload.ts';
+import type { Bridge, Logger, Row } from '../ports.ts';
+import { knownNames, unknownInDoors } from './known-names.ts';
+
+export interface NameCheckDeps {
+  readonly bridge: Bridge;
+  readonly actor: Actor;
+  readonly policy: Pick<ReloadablePolicy, 'mentions'>;
+  readonly logger: Logger;
+  readonly doors: () => readonly string[] | undefined;
+}
+
+export interface NameCheck {
+  /** Refuses to open doors whose persona is not there; only the one, when it is named. */
+  requireDoors(config: Config, door?: string): Promise<void>;
+  /** Reports what is wrong, each mistake once for as long as it stands. */
+  warn(config: Config): Promise<void>;
+}
+
+export function createNameCheck({ bridge, actor, policy, logger, doors }: NameCheckDeps): NameCheck {
+  let reported = new Set<string>();
+
+  async function known(config: Config): Promise<KnownNames> {
+    const there = doors();
+    return knownNames(config, { personas: await personas(bridge, actor), ...(there && { doors: there }) });
+  }
+
+  return {
+    async requireDoors(config, door) {
+      const section = door === undefined ? undefined : config.doors[door];
+      const wanted = door === undefined ? config.doors : section ? { [door]: section } : {};
+      if (Object.keys(wanted).length === 0) return;
+      const [fault] = unknownInDoors({ ...config, doors: wanted }, await known(config));
+      if (fault) throw fault;
+    },
+    async warn(config) {
+      if (policy.mentions.length === 0 && Object.keys(config.doors).length === 0) return;
+      const names = await known(config);
+      const found = [
+        ...unknownNames(policy.mentions, names).map(problemLine),
+        ...unknownInDoors(config, names).map(({ message }) => message),
+      ];
+      for (const line of found) if (!reported.has(line)) logger.warn({}, line);
+      reported = new Set(found);
+    },
+  };
+}
+
+async function personas(bridge: Bridge, actor: Actor): Promise<readonly (Persona & Row)[]> {
+  const found: (Persona & Row)[] = [];
+  for (let after: string | undefined; ; ) {
+    const page = await bridge.list<Persona & Row>(actor, { object: 'persona', limit: 200, ...(after && { after }) });
+    found.push(...page.data);
+    if (!page.next) return found;
+    after = page.next;
+  }
+}
