@@ -1,16 +1,19 @@
 /**
- * `tollbridge init <editor>`: shows what would change in an editor's settings so that what it starts goes through the bridge, writes
+ * `tollbridge init`: makes the person's own configuration when there is none. `tollbridge init <editor>`: also shows what would change in an editor's settings so that what it starts goes through the bridge, writes
  * it when asked to, and says how to undo it. Shows first; writes only with --write; undoes entry by entry, so that whatever else was changed
  * since stays changed.
  */
+import { resolve } from 'node:path';
 import { Fault } from '../model/faults.ts';
+import type { CommonOptions } from './context.ts';
 import { EDITORS, type Editor, here } from './editors.ts';
 import { initNeovim } from './neovim.ts';
 import { nameOf, ourCommand, typed, us } from './our-command.ts';
+import { haveOwnConfig, type OwnConfig } from './own-config.ts';
 import { add, type Edit, remove, unwrap, wrap } from './settings-edit.ts';
 import { putSettings, readSettings, tilde } from './settings-file.ts';
 
-export interface InitOptions {
+export interface InitOptions extends CommonOptions {
   readonly write?: boolean;
   readonly undo?: boolean;
   /** Settings elsewhere than usual. */
@@ -20,7 +23,8 @@ export interface InitOptions {
   readonly json?: boolean;
 }
 
-export async function init(where: string, command: readonly string[], options: InitOptions): Promise<void> {
+export async function init(where: string | undefined, command: readonly string[], options: InitOptions): Promise<void> {
+  if (where === undefined) return await initConfig(options);
   if (where === 'neovim') return initNeovim(command, options);
   const editor = EDITORS.find(({ name }) => name === where);
   if (!editor) {
@@ -32,18 +36,45 @@ export async function init(where: string, command: readonly string[], options: I
   const edit = await editFor(editor, text, command, options, file);
   if (edit.changes.length > 0 && options.write) await putSettings(file, edit.text);
   const written = edit.changes.length > 0 && options.write === true;
+  const own = await ownConfigFor(options, written);
   process.stdout.write(
     options.json
-      ? `${JSON.stringify({ editor: editor.name, file, written, changes: edit.changes, left: edit.left })}\n`
-      : report(editor, file, edit, { written, command, options }),
+      ? `${JSON.stringify({ editor: editor.name, file, written, changes: edit.changes, left: edit.left, config: own ?? null })}\n`
+      : report(editor, file, edit, { written, command, options }) + aboutConfig(own),
   );
+}
+
+async function initConfig({ json }: InitOptions): Promise<void> {
+  const own = await haveOwnConfig();
+  const says = own.created ? 'Your configuration was made' : 'Your configuration is there already';
+  process.stdout.write(
+    json
+      ? `${JSON.stringify({ config: own })}\n`
+      : `${says}: ${tilde(own.file)}\nTo put an editor's agents behind tollbridge: ${us()} init EDITOR\n`,
+  );
+}
+
+/** What is put behind the bridge is governed by the person's own file, unless another was named. */
+export async function ownConfigFor({ config, undo }: InitOptions, written: boolean): Promise<OwnConfig | undefined> {
+  return written && !undo && !config ? await haveOwnConfig() : undefined;
+}
+
+export function aboutConfig(own: OwnConfig | undefined): string {
+  return own?.created
+    ? `Your rules, and whatever else you configure, go into ${tilde(own.file)}, which was made.\n`
+    : '';
+}
+
+/** The options that say which configuration and which log are meant, for an editor that starts us somewhere else. */
+export function optionsKept({ config, data }: CommonOptions): readonly string[] {
+  return [...(config ? ['--config', resolve(config)] : []), ...(data ? ['--data', resolve(data)] : [])];
 }
 
 async function editFor(editor: Editor, text: string, command: readonly string[], options: InitOptions, file: string) {
   try {
     const name = options.name ?? nameOf(command);
     if (options.undo) return command.length > 0 ? remove(text, editor, name, command) : unwrap(text, editor);
-    const ours = await ourCommand();
+    const ours = [...(await ourCommand()), ...optionsKept(options)];
     if (command.length > 0) return add(text, editor, name, command, ours);
     const edit = wrap(text, editor, ours);
     if (edit.changes.length + edit.left.length > 0) return edit;
@@ -76,7 +107,7 @@ function report(editor: Editor, file: string, edit: Edit, { written, command, op
   for (const { entry, why } of edit.left) lines.push(`  ${editor.member} > ${entry}: left as it is, ${why}`, '');
   const { undo, name, settings } = options;
   const again = (...how: readonly string[]) =>
-    `${us()} ${typed(['init', editor.name, ...(settings ? ['--settings', settings] : []), ...how])}`;
+    `${us()} ${typed(['init', editor.name, ...optionsKept(options), ...(settings ? ['--settings', settings] : []), ...how])}`;
   const added = command.length > 0 ? [...(name ? ['--name', name] : []), '--', ...command] : [];
   if (edit.changes.length === 0) lines.push('Nothing to change.');
   else if (!written)

@@ -9,7 +9,7 @@ import { loadPolicies } from '../policy/load.ts';
 import { trouble } from './complaint.ts';
 import { type CommonOptions, configFrom } from './context.ts';
 import { EXIT } from './exit-codes.ts';
-import { counted } from './plain.ts';
+import { counted, plain } from './plain.ts';
 
 interface PolicyOptions extends CommonOptions {
   readonly json?: boolean;
@@ -27,11 +27,13 @@ export async function policyShow(options: PolicyOptions): Promise<void> {
 /** Exit code 0 and one line when the rules can be loaded; otherwise every problem with its place. */
 export async function policyCheck(options: PolicyOptions): Promise<number> {
   try {
-    const { ruleCount: rules, version } = await inForce(await configFrom(options));
+    const config = await configFrom(options);
+    const { ruleCount: rules, version, rules: all } = await inForce(config);
+    const files = filesThatCount(all);
     process.stdout.write(
       options.json
-        ? `${JSON.stringify({ ok: true, rules, version, problems: [] })}\n`
-        : `ok: ${counted(rules, 'rule')}, version ${version}\n`,
+        ? `${JSON.stringify({ ok: true, rules, version, files, problems: [] })}\n`
+        : `ok: ${counted(rules, 'rule')}, version ${version}\n${files.map(({ file, rules }) => `  ${plain(file)}: ${counted(rules, 'rule')}\n`).join('')}`,
     );
     return EXIT.done;
   } catch (thrown) {
@@ -41,6 +43,15 @@ export async function policyCheck(options: PolicyOptions): Promise<number> {
     process.stdout.write(`${JSON.stringify({ ok: false, rules: null, version: null, problems })}\n`);
     return EXIT.misunderstood;
   }
+}
+
+/** Where the rules in force stand, in the order they were read. */
+function filesThatCount(
+  rules: CompiledPolicies['rules'],
+): readonly { readonly file: string; readonly rules: number }[] {
+  const counts = new Map<string, number>();
+  for (const { file } of rules) counts.set(file, (counts.get(file) ?? 0) + 1);
+  return [...counts].map(([file, count]) => ({ file, rules: count }));
 }
 
 export async function inForce(config: Config): Promise<CompiledPolicies> {
