@@ -86,7 +86,9 @@ export async function examineProject(path: string): Promise<readonly TrustedFile
   for (const name of policies) files.push(await included(dirname(path), path, name));
   const size = files.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
   if (size > MOST_BYTES) throw refused(path, `with the files it names it has more than ${MOST_BYTES} bytes`);
-  await loadPolicies({ files: rulesIn(files) });
+  await loadPolicies({ files: rulesIn(files) }).catch((thrown: Error) => {
+    throw refused(path, thrown.message);
+  });
   return files;
 }
 

@@ -3,13 +3,12 @@
  * it when asked to, and says how to undo it. Shows first; writes only with --write; undoes entry by entry, so that whatever else was changed
  * since stays changed.
  */
-import { resolve } from 'node:path';
 import { Fault } from '../model/faults.ts';
 import type { CommonOptions } from './context.ts';
 import { EDITORS, type Editor, here } from './editors.ts';
 import { initNeovim } from './neovim.ts';
 import { nameOf, ourCommand, typed, us } from './our-command.ts';
-import { haveOwnConfig, type OwnConfig } from './own-config.ts';
+import { aboutConfig, haveOwnConfig, optionsKept, ownConfigFor } from './own-config.ts';
 import { add, type Edit, remove, unwrap, wrap } from './settings-edit.ts';
 import { putSettings, readSettings, tilde } from './settings-file.ts';
 
@@ -34,13 +33,13 @@ export async function init(where: string | undefined, command: readonly string[]
   const file = options.settings ?? editor.settings(here());
   const text = await readSettings(file);
   const edit = await editFor(editor, text, command, options, file);
-  if (edit.changes.length > 0 && options.write) await putSettings(file, edit.text);
   const written = edit.changes.length > 0 && options.write === true;
   const own = await ownConfigFor(options, written);
+  if (written) await putSettings(file, edit.text);
   process.stdout.write(
     options.json
-      ? `${JSON.stringify({ editor: editor.name, file, written, changes: edit.changes, left: edit.left, config: own ?? null })}\n`
-      : report(editor, file, edit, { written, command, options }) + aboutConfig(own),
+      ? `${JSON.stringify({ editor: editor.name, file, written, changes: edit.changes, left: edit.left, ...(own && { config: own }) })}\n`
+      : aboutConfig(own) + report(editor, file, edit, { written, command, options }),
   );
 }
 
@@ -52,22 +51,6 @@ async function initConfig({ json }: InitOptions): Promise<void> {
       ? `${JSON.stringify({ config: own })}\n`
       : `${says}: ${tilde(own.file)}\nTo put an editor's agents behind tollbridge: ${us()} init EDITOR\n`,
   );
-}
-
-/** What is put behind the bridge is governed by the person's own file, unless another was named. */
-export async function ownConfigFor({ config, undo }: InitOptions, written: boolean): Promise<OwnConfig | undefined> {
-  return written && !undo && !config ? await haveOwnConfig() : undefined;
-}
-
-export function aboutConfig(own: OwnConfig | undefined): string {
-  return own?.created
-    ? `Your rules, and whatever else you configure, go into ${tilde(own.file)}, which was made.\n`
-    : '';
-}
-
-/** The options that say which configuration and which log are meant, for an editor that starts us somewhere else. */
-export function optionsKept({ config, data }: CommonOptions): readonly string[] {
-  return [...(config ? ['--config', resolve(config)] : []), ...(data ? ['--data', resolve(data)] : [])];
 }
 
 async function editFor(editor: Editor, text: string, command: readonly string[], options: InitOptions, file: string) {

@@ -6,9 +6,10 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Fault } from '../model/faults.ts';
 import { here, type Place } from './editors.ts';
-import { aboutConfig, type InitOptions, optionsKept, ownConfigFor } from './init.ts';
+import type { InitOptions } from './init.ts';
 import { luaFor, type NeovimPlan, readLua } from './neovim-lua.ts';
 import { nameOf, ourCommand, typed, us } from './our-command.ts';
+import { aboutConfig, optionsKept, ownConfigFor } from './own-config.ts';
 import { putSettings, readSettings, tilde } from './settings-file.ts';
 
 const NOTHING: NeovimPlan = { every: false, agents: {} };
@@ -24,12 +25,12 @@ export async function initNeovim(command: readonly string[], options: InitOption
   const after = next.every || Object.keys(next.agents).length > 0 ? luaFor(next, ours) : '';
   const changed = after !== before;
   const written = changed && options.write === true;
-  if (written) await (after === '' ? rm(file) : putSettings(file, after));
   const own = await ownConfigFor(options, written);
+  if (written) await (after === '' ? rm(file) : putSettings(file, after));
   process.stdout.write(
     options.json
-      ? `${JSON.stringify({ editor: 'neovim', file, written, changes: changesOf(plan, next, ours), left: [], config: own ?? null })}\n`
-      : report(file, before, after, { written, command, options }) + aboutConfig(own),
+      ? `${JSON.stringify({ editor: 'neovim', file, written, changes: changesOf(plan, next, ours), left: [], ...(own && { config: own }) })}\n`
+      : aboutConfig(own) + report(file, before, after, { written, command, options }),
   );
 }
 

@@ -3,8 +3,10 @@
  * it is without a file, and shows where each thing would be said.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { userPlaces } from '../config-places.ts';
+import type { CommonOptions } from './context.ts';
+import { tilde } from './settings-file.ts';
 
 const FIRST = `# Your own configuration of tollbridge. It holds wherever a command is started; a tollbridge.yaml in a working
 # directory can only add rules that block, ask or defer, once you have seen it with: tollbridge trust
@@ -44,4 +46,21 @@ export async function haveOwnConfig(): Promise<OwnConfig> {
     if ((cause as NodeJS.ErrnoException).code === 'EEXIST') return { file, created: false };
     throw cause;
   }
+}
+
+/** What is put behind the bridge is governed by the person's own file, unless another was named. */
+export async function ownConfigFor(
+  { config, undo }: CommonOptions & { readonly undo?: boolean },
+  written: boolean,
+): Promise<OwnConfig | undefined> {
+  return written && !undo && !config ? await haveOwnConfig() : undefined;
+}
+
+export function aboutConfig(own: OwnConfig | undefined): string {
+  return own?.created ? `Your own configuration was made: ${tilde(own.file)}\n\n` : '';
+}
+
+/** The options that say which configuration and which log are meant, for an editor that starts us somewhere else. */
+export function optionsKept({ config, data }: CommonOptions): readonly string[] {
+  return [...(config ? ['--config', resolve(config)] : []), ...(data ? ['--data', resolve(data)] : [])];
 }

@@ -4,9 +4,10 @@
  */
 import type { Rule } from './cedar-rule.ts';
 
+const PERMITS = 'it is written as a permit; in this file write forbid, whatever its verdict';
+
 /** Undefined for a rule that can only tighten. */
 export function whyItLoosens({ verdict, ask }: Rule, effect: 'permit' | 'forbid'): string | undefined {
-  if (effect === 'permit') return 'it permits, and rules of this file may only block, ask or defer; write forbid';
   switch (verdict) {
     case 'allow':
       return 'it allows, and rules of this file may only block, ask or defer';
@@ -14,13 +15,14 @@ export function whyItLoosens({ verdict, ask }: Rule, effect: 'permit' | 'forbid'
       // Where no other rule speaks, a rewritten call runs; without the rewrite a person would have been asked.
       return 'it rewrites arguments, which lets a call run that would have asked; rules of this file may only block, ask or defer';
     case 'escalate':
+      if (effect === 'permit') return PERMITS;
       if (ask?.to) return 'it says who may answer; in this file a question goes to those who answer all others';
       if (ask?.expires_ms !== undefined)
         return 'it says how long a question waits; in this file that is left to your own';
       return undefined;
     case 'block':
     case 'defer':
-      return undefined;
+      return effect === 'permit' ? PERMITS : undefined;
   }
 }
 
