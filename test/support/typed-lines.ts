@@ -54,7 +54,9 @@ export async function aPlace() {
     await mkdir(join(cwd, dirname(file)), { recursive: true });
     await writeFile(join(cwd, file), text);
   }
-  await writeFile(join(cwd, 'tollbridge.yaml'), 'listen: { port: 0 }\n');
+  await mkdir(join(cwd, '.config/tollbridge'), { recursive: true });
+  await writeFile(join(cwd, '.config/tollbridge/tollbridge.yaml'), 'listen: { port: 0 }\n');
+  await writeFile(join(cwd, 'tollbridge.yaml'), 'rules: [{ id: no-removal, when: { effect: delete }, then: block }]\n');
   await writeFile(join(cwd, 'served.yaml'), 'tools: { files: { mcp: { command: [my-server] } } }\n');
   await writeFile(join(cwd, 'rules.yaml'), FIRST_RULES);
   const rules = await readFile(join(ROOT, 'docs/rules.md'), 'utf8');
