@@ -53,7 +53,7 @@ test.runIf(hasTmux)(
     await terminal.shows(/Do these rules count here/, 2);
     await terminal.type('y');
     const last = await terminal.shows(/questions are shown/, 3);
-    expect(last).toMatch(/and by the rules you trusted in \S+tollbridge\.yaml/);
+    expect(last).toMatch(/configured by the rules you trusted in \S+tollbridge\.yaml/);
     await terminal.interrupt();
   },
   90_000,

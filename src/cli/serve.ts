@@ -36,7 +36,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       ? `${JSON.stringify({ object: 'gateway', url: gateway.url, token: gateway.token ?? null, config: config.file ?? null, project: projectOf(config), data: config.dataDir, waiting, resumed: taken })}\n`
       : [
           `tollbridge listens on ${gateway.url}  (${gateway.token ? `token ${gateway.token}` : 'API keys and OAuth2 tokens only'})`,
-          configLine(config),
+          ...configLine(config),
           `the log is in ${logAt(config)}${taken > 0 ? `; ${taken} ${taken === 1 ? 'task goes' : 'tasks go'} on from where ${taken === 1 ? 'it was' : 'they were'}` : ''}`,
           `questions are shown, and answered, with: ${calledAgain(options)} approvals  (${asks})`,
           '',
@@ -63,9 +63,13 @@ async function trustedConfig(options: ServeOptions, more: Partial<Given>): Promi
   return await configFrom(options, more);
 }
 
-function configLine(config: Config): string {
-  const own = config.file ? `configured by ${config.file}` : 'configured by nothing, which is enough to begin with';
-  return projectOf(config) ? `${own}, and by the rules you trusted in ${config.project?.path}` : own;
+/** Which files it took; nothing where it took none. */
+function configLine(config: Config): readonly string[] {
+  const took = [
+    ...(config.file ? [config.file] : []),
+    ...(projectOf(config) ? [`the rules you trusted in ${config.project?.path}`] : []),
+  ];
+  return took.length > 0 ? [`configured by ${took.join(', and by ')}`] : [];
 }
 
 /** The file in the working directory, where its rules count. */

@@ -210,7 +210,11 @@ describe('a file that may not be trusted', () => {
 
   test.each([
     ['a directory', (path: string) => mkdir(path), /it is a directory/],
-    ['a pipe', async (path: string) => void spawnSync('sh', ['-c', 'mkfifo "$1"', 'sh', path]), /it is not a plain file/],
+    [
+      'a pipe',
+      async (path: string) => void spawnSync('sh', ['-c', 'mkfifo "$1"', 'sh', path]),
+      /it is not a plain file/,
+    ],
     ['a link', (path: string) => symlink('/etc/hostname', path), /it is a symbolic link/],
     ['a huge file', (path: string) => writeFile(path, `# ${'x'.repeat(300_000)}\n`), /it has more than 262144 bytes/],
     ['a link to an endless file', (path: string) => symlink('/dev/zero', path), /it is a symbolic link/],
