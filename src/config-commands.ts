@@ -1,5 +1,5 @@
 /**
- * Programs the configuration starts by a path: `./agent` is meant from the file that says so, and not from the directory a
+ * Programs the configuration starts, and where: `./agent` is meant from the file that says so, and not from the directory a
  * command is started in, where a cloned repository could put a program of that name.
  */
 import type { ConfigFile } from './config-shape.ts';
@@ -13,7 +13,9 @@ export function withOwnPrograms(config: ConfigFile, at: (path: string) => string
   return {
     ...config,
     ...(agents && { agents: parts(agents) }),
-    ...(tools && { tools: parts(tools) }),
+    ...(tools && {
+      tools: mapped(parts(tools), (sections) => mapped(sections, (section) => withDirectory(section, at))),
+    }),
     ...(harnesses && { harnesses: parts(harnesses) }),
     ...(relays && { relays: mapped(relays, (section) => withServers(section, at)) }),
   };
@@ -22,6 +24,13 @@ export function withOwnPrograms(config: ConfigFile, at: (path: string) => string
 function withServers(section: JsonObject, at: (path: string) => string): JsonObject {
   const { mcp } = section;
   return Array.isArray(mcp) ? { ...section, mcp: mcp.map((server) => fromFile(server, at)) } : section;
+}
+
+/** Where a tool server is started. */
+function withDirectory(section: Json | undefined, at: (path: string) => string): Json | undefined {
+  if (typeof section !== 'object' || section === null || Array.isArray(section)) return section;
+  const { cwd } = section as JsonObject;
+  return typeof cwd === 'string' ? { ...section, cwd: at(cwd) } : section;
 }
 
 function fromFile<T extends Json | undefined>(section: T, at: (path: string) => string): T {

@@ -28,8 +28,8 @@ export interface Project {
   readonly files: readonly string[];
 }
 
-/** All of its files together; rules take memory and time, and a person has to read them. */
-const MOST_BYTES = 256 * 1024;
+/** All of its files together: they are parsed whenever the rules are loaded, and a person has to read them. */
+const MOST_BYTES = 64 * 1024;
 const MOST_FILES = 32;
 const SECTIONS = ['rules', 'policies'];
 
