@@ -1,26 +1,31 @@
 /**
  * `tollbridge.yaml`: read and checked once, at the edge, and handed on as a typed value. Works with no file at all.
- * A mistake is answered with its line and column and what is wrong there.
+ * A mistake is answered with its line and column and what is wrong there. The file is the one a person named, or the
+ * person's own; one in the working directory adds restricting rules once it is trusted, and nothing else (config-project.ts).
  */
 import { access, constants } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import type { OAuthOptions } from './auth/oauth.ts';
 import type { VaultPlace } from './auth/vaults.ts';
+import { withOwnPrograms } from './config-commands.ts';
 import { checkDocument, readDocument, type Where, wrong } from './config-document.ts';
 import { type Environment, hidingEnvironment } from './config-environment.ts';
+import { type ConfigText, dataVariable, ownFile } from './config-files.ts';
 import { type Limits, limitsOf } from './config-limits.ts';
+import { homeOfUser, type UserPlaces } from './config-places.ts';
+import { lookAtProject, type Project, pinnedRules } from './config-project.ts';
 import type { ConfigFile } from './config-shape.ts';
 import { type StorePlace, storeOf } from './config-store.ts';
-import { Fault } from './model/faults.ts';
 import type { JsonObject } from './model/schema.ts';
 import { durationMs } from './policy/duration.ts';
-import type { Sources } from './policy/load.ts';
+import type { PolicyFile, Sources } from './policy/load.ts';
 import { readText } from './policy/read-text.ts';
 
 export interface Config {
-  /** The file it came from; undefined when there is none. */
+  /** The file it came from, which is all of it but the project's rules; undefined when there is none. */
   readonly file: string | undefined;
+  /** The file in the working directory, and whether it counts; undefined where it is `file` itself, or was not looked for. */
+  readonly project: Project | undefined;
   readonly dataDir: string;
   /** The log: where it is, and what it may take. */
   readonly store: StorePlace;
@@ -63,7 +68,10 @@ export interface Config {
 }
 
 export interface Given {
+  /** Named by the person: trusted as a whole, and read instead of the person's own. */
   readonly file?: string;
+  /** Where the person's own files are. Without them neither those nor the working directory are looked at. */
+  readonly user?: UserPlaces;
   readonly data?: string;
   readonly host?: string;
   readonly port?: number;
@@ -93,38 +101,29 @@ export async function readConfig(given: Given): Promise<Config> {
 }
 
 async function readWith(given: Given, environment: Map<string, string>): Promise<Config> {
-  const wanted = given.file ?? given.env.TOLLBRIDGE_CONFIG;
-  const file = resolve(given.cwd, wanted ?? 'tollbridge.yaml');
-  const text = await readText(file).catch((cause: NodeJS.ErrnoException) => {
-    if (cause instanceof Fault) throw cause;
-    if (cause.code === 'ENOENT' && !wanted) return undefined;
-    throw new Fault(
-      'invalid_request',
-      cause.code === 'ENOENT'
-        ? `cannot read ${file}: there is no such file; name one that is there, or leave --config and TOLLBRIDGE_CONFIG out`
-        : `cannot read ${file}: ${cause.code}`,
-    );
-  });
+  const { file, text }: ConfigText = await ownFile(given);
   const document = text === undefined ? undefined : readDocument(text, file, given.env, environment);
-  const config = document ? checkDocument(document) : {};
-  const base = document ? dirname(file) : given.cwd;
+  const project = given.user && (await lookAtProject(given.cwd, given.user, file));
   const at = (path: string) =>
-    path.startsWith('~/') ? join(homedir(), path.slice(2)) : isAbsolute(path) ? path : resolve(base, path);
+    path.startsWith('~/') ? join(homeOfUser(), path.slice(2)) : isAbsolute(path) ? path : resolve(dirname(file), path);
+  const config = withOwnPrograms(document ? checkDocument(document) : {}, at);
   const where: Where = document?.where ?? (() => 'configuration');
   const policies = (config.policies ?? []).map(at);
   await requireFiles(policies, (index) => where(['policies', String(index)]));
   const duration = (given: string | undefined, ...path: string[]) => durationAt(given, path, where);
   const dataDir = given.data
     ? resolve(given.cwd, given.data)
-    : at(given.env.TOLLBRIDGE_DATA ?? config.data ?? '~/.tollbridge');
+    : at(dataVariable(given.env) ?? config.data ?? '~/.tollbridge');
+  const pinned = given.user && project ? pinnedOf(project.path, given.user.trust) : undefined;
   const publicUrl = config.listen?.public_url ? new URL(config.listen.public_url) : undefined;
   return {
     file: document && file,
+    project,
     dataDir,
     store: storeOf(config.store, {
       at,
       dataDir,
-      moved: (given.data ?? given.env.TOLLBRIDGE_DATA) !== undefined,
+      moved: (given.data ?? dataVariable(given.env)) !== undefined,
       where,
     }),
     host: given.host ?? config.listen?.host ?? '127.0.0.1',
@@ -150,8 +149,8 @@ async function readWith(given: Given, environment: Map<string, string>): Promise
     webhooks: config.approvals?.webhooks ?? {},
     keepEventsMs: duration(config.retention?.events, 'retention', 'events'),
     policy: {
-      load: sourcesOf(document && file, policies, given.env),
-      watch: [...(document ? [file] : []), ...policies],
+      load: withPinned(sourcesOf(document && file, policies, given.env), pinned),
+      watch: [...(document ? [file] : []), ...policies, ...(given.user ? [given.user.trust] : [])],
     },
     written: config,
     again: () => readConfig(given),
@@ -272,6 +271,30 @@ function locateRules(where: Where): NonNullable<Sources['locate']> {
   return (path, atKey) => {
     const [, line, column] = /:(\d+):(\d+)$/.exec(where(['rules', ...path.map(String)], atKey)) ?? [];
     return line && column ? { line: Number(line), column: Number(column) } : undefined;
+  };
+}
+
+/**
+ * Rules a person pinned for the working directory come last, so that among equals the person's own rule is the one that
+ * speaks. Which those are is read anew each time; while that cannot be told, those that were in force stay.
+ */
+function withPinned(load: () => Promise<Sources>, pinned: (() => Promise<readonly PolicyFile[]>) | undefined) {
+  if (!pinned) return load;
+  return async (): Promise<Sources> => {
+    const own = await load();
+    return { ...own, files: [...own.files, ...(await pinned())] };
+  };
+}
+
+function pinnedOf(path: string, trustFile: string): () => Promise<readonly PolicyFile[]> {
+  let last: readonly PolicyFile[] | undefined;
+  return async () => {
+    try {
+      last = await pinnedRules(path, trustFile);
+    } catch (thrown) {
+      if (!last) throw thrown;
+    }
+    return last;
   };
 }
 

@@ -5,10 +5,10 @@ import { join, resolve } from 'node:path';
 import { ServiceParameters, withA2AExtensions } from '@a2a-js/sdk/client';
 import { expect, onTestFinished, test } from 'vitest';
 import { withAgent } from '../src/cli/a2a.ts';
-import { readConfig } from '../src/config.ts';
 import { startGateway } from '../src/gateway.ts';
 import { sdkClient, sending } from './support/a2a-sdk.ts';
 import { aLog, program, ran } from './support/cli.ts';
+import { configIn } from './support/config-in.ts';
 import type { Body } from './support/door.ts';
 
 const AGENT = resolve(import.meta.dirname, 'support/acp-agent.mjs');
@@ -16,7 +16,7 @@ const ACTIVITY = 'urn:tollbridge:a2a:activity:v1';
 
 async function exposed() {
   const dir = await mkdtemp(join(tmpdir(), 'tb-a2a-cli-'));
-  const read = await readConfig({ env: {}, cwd: dir, data: join(dir, 'data'), port: 0 });
+  const read = await configIn(dir, { data: join(dir, 'data'), port: 0 });
   const config = withAgent(read, 'coder', [process.execPath, AGENT, '{}'], dir);
   const gateway = await startGateway(config);
   onTestFinished(async () => {

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
-import { readConfig } from '../src/config.ts';
 import { startGateway } from '../src/gateway.ts';
 import { speakTo } from './support/acp-client.ts';
 import { isAlive } from './support/acp-house.ts';
+import { configIn } from './support/config-in.ts';
 
 const AGENT = fileURLToPath(new URL('./support/acp-agent.mjs', import.meta.url));
 
@@ -17,7 +17,7 @@ test('an agent of the configuration works for an editor, and a caller of another
   const journal = join(dir, 'journal');
   const agents = { scripted: { acp: { command: [process.execPath, AGENT, JSON.stringify({ journal })] } } };
   await writeFile(join(dir, 'tollbridge.yaml'), JSON.stringify({ agents, rules: [] }));
-  const gateway = await startGateway(await readConfig({ env: {}, cwd: dir, data: join(dir, 'data'), port: 0 }));
+  const gateway = await startGateway(await configIn(dir, { data: join(dir, 'data'), port: 0 }));
   onTestFinished(async () => {
     await gateway.close();
     await rm(dir, { recursive: true, force: true });
@@ -58,6 +58,6 @@ test('a mistake in what is said of an agent is told with its place', async () =>
   const dir = await mkdtemp(join(tmpdir(), 'tb-acp-'));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   await writeFile(join(dir, 'tollbridge.yaml'), 'agents:\n  bad: { acp: { command: claude } }\n');
-  const config = await readConfig({ env: {}, cwd: dir, data: join(dir, 'data'), port: 0 });
+  const config = await configIn(dir, { data: join(dir, 'data'), port: 0 });
   await expect(startGateway(config)).rejects.toThrow(/tollbridge\.yaml:2:.*command/);
 });

@@ -4,15 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { openApiKeys } from '../src/auth/api-keys.ts';
-import { readConfig } from '../src/config.ts';
 import { systemClock } from '../src/core/clock.ts';
 import { type Gateway, startGateway } from '../src/gateway.ts';
 import { type Editor, type Frame, speakTo } from './support/acp-client.ts';
+import { configIn } from './support/config-in.ts';
 
 async function gateway(yaml: object): Promise<Gateway & { readonly dir: string }> {
   const dir = await mkdtemp(join(tmpdir(), 'tb-over-'));
   await writeFile(join(dir, 'tollbridge.yaml'), JSON.stringify(yaml));
-  const open = await startGateway(await readConfig({ env: {}, cwd: dir, data: join(dir, 'data'), port: 0 }));
+  const open = await startGateway(await configIn(dir, { data: join(dir, 'data'), port: 0 }));
   onTestFinished(async () => {
     await open.close();
     await rm(dir, { recursive: true, force: true });

@@ -6,14 +6,14 @@ import { expect, onTestFinished, test } from 'vitest';
 import { adapters } from '../adapters/index.ts';
 import type { AcpOptions } from '../src/cli/acp.ts';
 import { settingsFrom } from '../src/cli/acp-settings.ts';
-import { readConfig } from '../src/config.ts';
 import { mountsOf } from '../src/mounts.ts';
+import { configIn } from './support/config-in.ts';
 
 async function written(yaml: string) {
   const dir = await mkdtemp(join(tmpdir(), 'tb-relay-'));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   await writeFile(join(dir, 'tollbridge.yaml'), yaml);
-  return await readConfig({ env: {}, cwd: dir, data: join(dir, 'data') });
+  return await configIn(dir, { data: join(dir, 'data') });
 }
 
 async function settings(yaml: string, options: AcpOptions = {}) {

@@ -44,7 +44,8 @@ async function run(line: string, where: Awaited<ReturnType<typeof aShell>>): Pro
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (chunk) => {
       said += chunk;
-      if (stays) child.kill('SIGINT');
+      // What is said beside the answer may come before it listens for Ctrl-C.
+      if (stays && stream === child.stdout) child.kill('SIGINT');
     });
   }
   const [code] = await once(child, 'close');
@@ -57,6 +58,10 @@ async function aPlace() {
   const shell = await aShell();
   const where = { cwd: shell.cwd, env: { ...shell.env, TOLLBRIDGE_DATA: dir } };
   await writeFile(join(where.cwd, 'rules.yaml'), FIRST_RULES);
+  await writeFile(
+    join(where.cwd, 'tollbridge.yaml'),
+    'rules: [{ id: no-removal, when: { effect: delete }, then: block }]\n',
+  );
   await mkdir(join(where.cwd, '.config/fish'), { recursive: true });
   await run('tollbridge export --cbor DIR && cp DIR/* . && head -n 1 receipts.jsonl > one.json', where);
   const { keys } = JSON.parse(await readFile(join(where.cwd, 'keys.json'), 'utf8'));
@@ -78,7 +83,7 @@ test('docs/verify.md', async () => {
 test('docs/commands.md', async () => {
   const { where, filled } = await aPlace();
   const lines = commandsIn('commands');
-  expect(lines).toHaveLength(11);
+  expect(lines).toHaveLength(14);
   for (const line of lines) expect({ line, ...(await run(filled(line), where)) }).toMatchObject({ line, code: 0 });
 }, 90_000);
 

@@ -97,7 +97,7 @@ test('without other rules, cases are held against those in force', async () => {
   });
   expect((await typed(() => policyTest(path('cases.yaml'), { config }))).code).toBe(0);
   expect((await typed(() => policyCheck({ config, json: true }))).out).toMatch(
-    /^\{"ok":true,"rules":1,"version":"sha256:\w+","problems":\[\]\}\n$/,
+    /^\{"ok":true,"rules":1,"version":"sha256:\w+","files":\[\{"file":"[^"]+tollbridge.yaml","rules":1\}\],"problems":\[\]\}\n$/,
   );
   expect(await typed(() => policyTest(path('absent.yaml'), { config }))).toMatchObject({ code: 3, out: '' });
 });

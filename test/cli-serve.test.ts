@@ -83,6 +83,8 @@ test('for programs it is one object, and nothing else', async () => {
     object: 'gateway',
     url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
     token: expect.any(String),
+    config: null,
+    project: null,
     data: dir,
     waiting: 0,
     resumed: 0,

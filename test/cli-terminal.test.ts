@@ -1,4 +1,5 @@
 /** The demo with a person's keystrokes: the commands it prints are the commands that are typed. */
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
@@ -28,6 +29,34 @@ test.each([...(hasTmux ? (['tmux'] as const) : []), 'pipes' as const])(
     await terminal.shows(new RegExp(`^BAD  line 1, receipt ${receipt}: its content does not match its hash`));
   },
   60_000,
+);
+
+test.runIf(hasTmux)(
+  'serve asks once whether the file of a directory counts: a no is kept until it changes, a yes holds',
+  async () => {
+    const { cwd, env } = await aShell();
+    const terminal = await inTmux({ cwd, env });
+    await writeFile(join(cwd, 'tollbridge.yaml'), 'rules: [{ id: no-mail, when: { effect: send }, then: block }]\n');
+    await terminal.command('tollbridge serve --port 0');
+    await terminal.shows(/^1 \| rules: \[\{ id: no-mail/);
+    await terminal.shows(/Do these rules count here, beside your own\? \[y\/N\] $/);
+    await terminal.type('n');
+    await terminal.shows(/^not trusted; you are not asked again until it changes/);
+    const first = await terminal.shows(/questions are shown/);
+    expect(first).toContain('is not trusted and was not read');
+    await terminal.interrupt();
+    await terminal.command('tollbridge serve --port 0');
+    await terminal.shows(/questions are shown/, 2);
+    await terminal.interrupt();
+    await writeFile(join(cwd, 'tollbridge.yaml'), 'rules: [{ id: no-pay, when: { effect: pay }, then: block }]\n');
+    await terminal.command('tollbridge serve --port 0');
+    await terminal.shows(/Do these rules count here/, 2);
+    await terminal.type('y');
+    const last = await terminal.shows(/questions are shown/, 3);
+    expect(last).toMatch(/configured by the rules you trusted in \S+tollbridge\.yaml/);
+    await terminal.interrupt();
+  },
+  90_000,
 );
 
 /** A terminal as Node sees one: keys arrive one by one, and Ctrl-C is one of them. There is one everywhere. */

@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { adapters } from '../adapters/index.ts';
-import { readConfig } from '../src/config.ts';
 import { mountsOf } from '../src/mounts.ts';
+import { configIn } from './support/config-in.ts';
 
 async function read(yaml?: string, env: NodeJS.ProcessEnv = {}) {
   const dir = await mkdtemp(join(tmpdir(), 'tb-config-'));
   onTestFinished(() => rm(dir, { recursive: true }));
   if (yaml !== undefined) await writeFile(join(dir, 'tollbridge.yaml'), yaml);
-  return { dir, config: await readConfig({ env: { TOLLBRIDGE_DATA: '/data', ...env }, cwd: dir }) };
+  return { dir, config: await configIn(dir, { env: { TOLLBRIDGE_DATA: '/data', ...env } }) };
 }
 
 /** What is wrong, without the directory the test happens to run in. */
@@ -168,7 +168,7 @@ test('the environment fills in what is named, as text or as the number that is w
 test('the log can have a file of its own, a limit, and patience; another data directory has its own log', async () => {
   const yaml = 'data: kept\nstore: { path: fast/log.db, max_size: 2GB, wait: 500ms }';
   const { dir } = await read(yaml);
-  const said = (more: object) => readConfig({ env: {}, cwd: dir, ...more }).then(({ store }) => store);
+  const said = (more: object) => configIn(dir, more).then(({ store }) => store);
   const limits = { maxBytes: 2 * 1024 ** 3, patienceMs: 500 };
   expect(await said({})).toEqual({ path: join(dir, 'fast/log.db'), ...limits });
   expect(await said({ data: 'other' })).toEqual({ path: join(dir, 'other/log.db'), ...limits });

@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { OPERATIONS, REASONS } from '../mappings/runs.ts';
 import { openApiKeys } from '../src/auth/api-keys.ts';
-import { readConfig } from '../src/config.ts';
 import { systemClock } from '../src/core/clock.ts';
 import { startGateway } from '../src/gateway.ts';
 import { checks, main } from './conformance/runs.ts';
+import { configIn } from './support/config-in.ts';
 
 async function run(args: readonly string[]) {
   const lines: string[] = [];
@@ -47,7 +47,7 @@ test('a gateway is examined by its address, with the words its agent knows', asy
   const dir = await mkdtemp(join(tmpdir(), 'tb-conf-runs-'));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   await writeFile(join(dir, 'tollbridge.yaml'), 'doors: { runs: { stream: { linger_ms: 50 } } }\n');
-  const gateway = await startGateway(await readConfig({ env: {}, cwd: dir, data: join(dir, 'data'), port: 0 }));
+  const gateway = await startGateway(await configIn(dir, { data: join(dir, 'data'), port: 0 }));
   onTestFinished(() => gateway.close());
   const keys = openApiKeys(join(dir, 'data'), systemClock);
   const { key } = await keys.create({ name: 'svc', actor: { id: 'svc', kind: 'service', scopes: ['*'] } });

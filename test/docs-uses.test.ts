@@ -73,6 +73,8 @@ const NAMED: Readonly<Record<string, Try & { readonly as?: string }>> = {
   'tollbridge doctor': { until: /All is well\./ },
   'tollbridge doctor -- <command>': { as: 'tollbridge doctor -- my-agent', until: /my-agent starts and waits/ },
   'tollbridge export <dir>': { as: 'tollbridge export out', until: /written to out/ },
+  'tollbridge init': { until: /Your configuration/ },
+  'tollbridge trust': { as: 'tollbridge trust project', until: /trusted: its rules hold/ },
   'tollbridge init <editor>': { as: 'tollbridge init zed', until: /\+ tollbridge acp -- my-agent --fast/ },
   'tollbridge init <name>': { as: 'tollbridge init zed', until: /\+ tollbridge acp -- my-agent --fast/ },
   'tollbridge init <name> --undo --write': { as: 'tollbridge init zed --undo --write', until: /Nothing to change\./ },

@@ -3,11 +3,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { readConfig } from '../src/config.ts';
 import { type Gateway, startGateway } from '../src/gateway.ts';
 import type { Actor } from '../src/model/actions.ts';
 import type { CoreEvent } from '../src/model/events.ts';
 import type { Task } from '../src/model/resources.ts';
+import { configIn } from './support/config-in.ts';
 import { says } from './support/house.ts';
 
 const OWNER: Actor = { id: 'owner', kind: 'person', scopes: ['*'] };
@@ -15,7 +15,7 @@ const OWNER: Actor = { id: 'owner', kind: 'person', scopes: ['*'] };
 async function gatewayWith(yaml: string): Promise<Gateway> {
   const dir = await mkdtemp(join(tmpdir(), 'tb-mounts-'));
   await writeFile(join(dir, 'tollbridge.yaml'), yaml);
-  const gateway = await startGateway(await readConfig({ env: {}, cwd: dir, data: join(dir, 'data'), port: 0 }));
+  const gateway = await startGateway(await configIn(dir, { data: join(dir, 'data'), port: 0 }));
   onTestFinished(async () => {
     await gateway.close();
     await rm(dir, { recursive: true, force: true });

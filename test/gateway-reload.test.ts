@@ -3,7 +3,6 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { readConfig } from '../src/config.ts';
 import { type Gateway, startGateway } from '../src/gateway.ts';
 import type { Actor } from '../src/model/actions.ts';
 import { mountsOf } from '../src/mounts.ts';
@@ -11,6 +10,7 @@ import { createParts } from '../src/parts.ts';
 import type { Adapter, AgentBackend, Deps, Row } from '../src/ports.ts';
 import type { ConfigChange } from '../src/runtime/live-config.ts';
 import { latch } from './support/agents.ts';
+import { configIn } from './support/config-in.ts';
 
 const OWNER: Actor = { id: 'owner', kind: 'person', scopes: ['*'] };
 
@@ -18,7 +18,7 @@ async function house(yaml: string) {
   const dir = await mkdtemp(join(tmpdir(), 'tb-reload-'));
   const file = join(dir, 'tollbridge.yaml');
   await writeFile(file, yaml);
-  const gateway = await startGateway(await readConfig({ env: {}, cwd: dir, data: join(dir, 'data'), port: 0 }));
+  const gateway = await startGateway(await configIn(dir, { data: join(dir, 'data'), port: 0 }));
   onTestFinished(async () => {
     await gateway.close();
     await rm(dir, { recursive: true, force: true });
@@ -149,7 +149,7 @@ test('an agent that is replaced is closed when what it began is done, and not be
     const dir = await mkdtemp(join(tmpdir(), 'tb-parts-'));
     onTestFinished(() => rm(dir, { recursive: true, force: true }));
     await writeFile(join(dir, 'tollbridge.yaml'), yaml);
-    return mountsOf(await readConfig({ env: {}, cwd: dir }), [adapter]);
+    return mountsOf(await configIn(dir), [adapter]);
   };
   const parts = createParts({ log: { info() {}, warn() {}, error() {} } } as unknown as Deps);
   const none = { backends: [], tools: [] };

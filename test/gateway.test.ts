@@ -8,9 +8,9 @@ import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { openApiKeys } from '../src/auth/api-keys.ts';
 import { createKey } from '../src/cli/keys.ts';
-import { readConfig } from '../src/config.ts';
 import { systemClock } from '../src/core/clock.ts';
 import { type Gateway, startGateway } from '../src/gateway.ts';
+import { configIn } from './support/config-in.ts';
 
 const VERSION = { 'harn-agents-protocol-version': 'agents-protocol-2026-04-25' };
 
@@ -22,7 +22,7 @@ async function place(yaml = '') {
 }
 
 async function start(dir: string, more: { host?: string } = {}): Promise<Gateway> {
-  const config = await readConfig({ env: {}, cwd: dir, data: join(dir, 'data'), port: 0, ...more });
+  const config = await configIn(dir, { data: join(dir, 'data'), port: 0, ...more });
   const gateway = await startGateway(config);
   onTestFinished(() => gateway.close());
   return gateway;

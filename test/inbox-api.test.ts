@@ -7,11 +7,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { openApiKeys } from '../src/auth/api-keys.ts';
-import { readConfig } from '../src/config.ts';
 import { systemClock } from '../src/core/clock.ts';
 import { type Gateway, startGateway } from '../src/gateway.ts';
 import { speakTo } from './support/acp-client.ts';
 import { event } from './support/ahp.ts';
+import { configIn } from './support/config-in.ts';
 import { PROJECT } from './support/project.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked into freely
@@ -24,7 +24,7 @@ let dir: string;
 let gateway: Gateway;
 beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), 'tb-inbox-api-'));
-  gateway = await startGateway(await readConfig({ env: {}, cwd: dir, data: join(dir, 'data'), port: 0 }));
+  gateway = await startGateway(await configIn(dir, { data: join(dir, 'data'), port: 0 }));
   return async () => {
     await gateway.close();
     await rm(dir, { recursive: true, force: true });

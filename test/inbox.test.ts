@@ -6,13 +6,13 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { readConfig } from '../src/config.ts';
 import { type Gateway, startGateway } from '../src/gateway.ts';
 import { questionPage } from '../src/inbox/page.ts';
 import type { Actor } from '../src/model/actions.ts';
 import type { AskRecord } from '../src/model/asks.ts';
 import type { Row } from '../src/ports.ts';
 import { latch } from './support/agents.ts';
+import { configIn } from './support/config-in.ts';
 import { says } from './support/house.ts';
 
 const OWNER: Actor = { id: 'owner', kind: 'person', scopes: ['*'] };
@@ -67,7 +67,7 @@ async function gatewayAt(dir: string, yaml: string): Promise<Gateway> {
   vi.stubEnv('TOLLBRIDGE_SECRET_duty', KEY);
   onTestFinished(() => void vi.unstubAllEnvs());
   await writeFile(join(dir, 'tollbridge.yaml'), yaml);
-  const gateway = await startGateway(await readConfig({ env: {}, cwd: dir, data: join(dir, 'data'), port: 0 }));
+  const gateway = await startGateway(await configIn(dir, { data: join(dir, 'data'), port: 0 }));
   onTestFinished(() => gateway.close());
   return gateway;
 }

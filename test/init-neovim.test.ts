@@ -14,8 +14,9 @@ import { aDirectory, typed } from './support/cli.ts';
 /** A home with Neovim in it, and tollbridge on the path. */
 async function aHome() {
   const dir = await aDirectory();
-  await writeFile(join(dir, 'tollbridge'), '', { mode: 0o755 });
-  vi.stubEnv('PATH', dir);
+  await mkdir(join(dir, 'bin'));
+  await writeFile(join(dir, 'bin', 'tollbridge'), '', { mode: 0o755 });
+  vi.stubEnv('PATH', join(dir, 'bin'));
   vi.stubEnv('XDG_CONFIG_HOME', dir);
   vi.stubEnv('NVIM_APPNAME', '');
   onTestFinished(() => void vi.unstubAllEnvs());

@@ -3,9 +3,13 @@ import { lstat, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { adapters } from '../adapters/index.ts';
 import { EDITORS, type Editor, type Place } from '../src/cli/editors.ts';
 import { type InitOptions, init } from '../src/cli/init.ts';
 import { add, remove, unwrap, wrap } from '../src/cli/settings-edit.ts';
+import { readConfig } from '../src/config.ts';
+import { userPlaces } from '../src/config-places.ts';
+import { mountsOf } from '../src/mounts.ts';
 
 const editor = (name: string) => EDITORS.find((each) => each.name === name) as Editor;
 
@@ -164,7 +168,24 @@ test.each([
   expect(editor(name).settings(place)).toBe(path);
 });
 
-async function run(where: string, settings: string, options: InitOptions = {}, command: readonly string[] = []) {
+/** A directory that is gone afterwards, with tollbridge on the path and a place for the person's own configuration. */
+async function aPlace(): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), 'tb-init-'));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  vi.stubEnv('PATH', dir);
+  vi.stubEnv('HOME', dir);
+  vi.stubEnv('XDG_CONFIG_HOME', join(dir, '.config'));
+  onTestFinished(() => void vi.unstubAllEnvs());
+  await writeFile(join(dir, 'tollbridge'), '', { mode: 0o755 });
+  return dir;
+}
+
+async function run(
+  where: string | undefined,
+  settings: string,
+  options: InitOptions = {},
+  command: readonly string[] = [],
+) {
   const out = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
   try {
     await init(where, command, { settings, ...options });
@@ -175,11 +196,7 @@ async function run(where: string, settings: string, options: InitOptions = {}, c
 }
 
 test('it shows first, writes when asked to, keeps the mode of the file, and undoes', async () => {
-  const dir = await mkdtemp(join(tmpdir(), 'tb-init-'));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
-  vi.stubEnv('PATH', dir);
-  onTestFinished(() => void vi.unstubAllEnvs());
-  await writeFile(join(dir, 'tollbridge'), '', { mode: 0o755 });
+  const dir = await aPlace();
   const file = join(dir, 'settings.json');
   await writeFile(file, ZED, { mode: 0o640 });
 
@@ -203,15 +220,11 @@ test('it shows first, writes when asked to, keeps the mode of the file, and undo
 });
 
 test('settings that are a link stay one, and what was added is undone by the line it prints', async () => {
-  const dir = await mkdtemp(join(tmpdir(), 'tb-init-'));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const dir = await aPlace();
   const kept = join(dir, 'kept.json');
   const link = join(dir, 'settings.json');
   await writeFile(kept, '{}\n');
   await symlink(kept, link);
-  vi.stubEnv('PATH', dir);
-  onTestFinished(() => void vi.unstubAllEnvs());
-  await writeFile(join(dir, 'tollbridge'), '', { mode: 0o755 });
   const said = await run('cursor', link, { write: true }, ['my-server', '--root', '/srv']);
   expect(said).toMatch(/To undo it: .* init cursor --settings \S+ --undo --write -- my-server --root \/srv\n/);
   expect((await lstat(link)).isSymbolicLink()).toBe(true);
@@ -219,6 +232,35 @@ test('settings that are a link stay one, and what was added is undone by the lin
   const undone = await run('cursor', link, { write: true, undo: true }, ['my-server', '--root', '/srv']);
   expect(undone).toMatch(/ {2}mcpServers > my-server\n {2}- .*mcp -- my-server --root \/srv\n\nUndone\. /);
   expect(JSON.parse(await readFile(kept, 'utf8')).mcpServers).toEqual({});
+});
+
+test('the first one makes the configuration of the person, which says nothing yet; a later one leaves it alone', async () => {
+  const dir = await aPlace();
+  const own = userPlaces().file;
+  expect(own.startsWith(dir)).toBe(true);
+  const settings = join(dir, 'settings.json');
+  await writeFile(settings, ZED);
+  await run('zed', settings);
+  await expect(stat(own)).rejects.toThrow('ENOENT');
+  expect(await run('zed', settings, { write: true })).toMatch(/^Your own configuration was made: ~\/.+\n\nZed: /);
+  expect((await stat(own)).mode & 0o777).toBe(0o600);
+  const config = await readConfig({ env: {}, cwd: dir, user: userPlaces() });
+  expect([config.file, config.written]).toEqual([own, {}]);
+  await writeFile(own, 'rules: []\n');
+  expect(await run(undefined, settings)).toContain('Your configuration is there already: ~/');
+  expect(await readFile(own, 'utf8')).toBe('rules: []\n');
+});
+
+test('every section the first configuration shows is one that can be used', async () => {
+  const dir = await aPlace();
+  expect(await run(undefined, '')).toContain('Your configuration was made: ~/');
+  const text = await readFile(userPlaces().file, 'utf8');
+  const used = text.replace(/^# ((?:rules|agents|tools|listen):.*| {2}.*)$/gm, '$1');
+  const file = join(dir, 'used.yaml');
+  await writeFile(file, used);
+  const config = await readConfig({ env: {}, cwd: dir, file });
+  expect(Object.keys(config.written).sort()).toEqual(['agents', 'listen', 'rules', 'tools']);
+  mountsOf(config, adapters);
 });
 
 test('what it does not know, cannot read or finds empty is one sentence with a way on', async () => {

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { expect, onTestFinished, test } from 'vitest';
-import { readConfig } from '../src/config.ts';
 import { startGateway } from '../src/gateway.ts';
+import { configIn } from './support/config-in.ts';
 import { META } from './support/mcp.ts';
 import { echo, type Loose, openUpstream } from './support/mcp-upstream.ts';
 import { exchange } from './support/mcp-wire-client.ts';
@@ -49,7 +49,7 @@ async function openGuarded(required = '') {
     'rules: [{ id: all, when: {}, then: allow }]',
   ];
   await writeFile(join(dir, 'tollbridge.yaml'), yaml.join('\n'));
-  const gateway = await startGateway(await readConfig({ env: {}, cwd: dir, data: join(dir, 'data'), port: 0 }));
+  const gateway = await startGateway(await configIn(dir, { data: join(dir, 'data'), port: 0 }));
   onTestFinished(async () => {
     await gateway.close();
     await upstream.close();

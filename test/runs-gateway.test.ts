@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { openApiKeys } from '../src/auth/api-keys.ts';
-import { readConfig } from '../src/config.ts';
 import { systemClock } from '../src/core/clock.ts';
 import { startGateway } from '../src/gateway.ts';
+import { configIn } from './support/config-in.ts';
 
 const OWNER = { id: 'owner', kind: 'person', scopes: ['*'] } as const;
 const VERSION = { 'harn-agents-protocol-version': 'agents-protocol-2026-04-25' };
@@ -15,7 +15,7 @@ async function start(yaml = '') {
   const dir = await mkdtemp(join(tmpdir(), 'tb-runs-'));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   await writeFile(join(dir, 'tollbridge.yaml'), yaml);
-  const config = await readConfig({ env: {}, cwd: dir, data: join(dir, 'data'), port: 0 });
+  const config = await configIn(dir, { data: join(dir, 'data'), port: 0 });
   const gateway = await startGateway(config);
   onTestFinished(() => gateway.close());
   const keys = openApiKeys(join(dir, 'data'), systemClock);

@@ -6,7 +6,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { InMemorySpanExporter, type ReadableSpan, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import { expect, onTestFinished, test } from 'vitest';
-import { readConfig } from '../src/config.ts';
 import { startGateway } from '../src/gateway.ts';
 import type { Bridge } from '../src/ports.ts';
 import { createTraces } from '../src/telemetry/traces.ts';
@@ -14,6 +13,7 @@ import { createTraced } from '../src/telemetry/wrap.ts';
 import { traceParentOf } from '../src/wire/trace-context.ts';
 import { ana } from './support/actors.ts';
 import { latch, scriptedAgent } from './support/agents.ts';
+import { configIn } from './support/config-in.ts';
 import { openDoor, text } from './support/door.ts';
 import { openTestHouse, says } from './support/house.ts';
 import { countingTools } from './support/tools.ts';
@@ -198,7 +198,7 @@ test('a configured collector gets the spans, with the header its secret makes', 
   onTestFinished(() => {
     delete process.env.TOLLBRIDGE_SECRET_COLLECTOR;
   });
-  const gateway = await startGateway(await readConfig({ env: {}, cwd: dir, data: join(dir, 'data'), port: 0 }));
+  const gateway = await startGateway(await configIn(dir, { data: join(dir, 'data'), port: 0 }));
   const headers = {
     'harn-agents-protocol-version': 'agents-protocol-2026-04-25',
     'content-type': 'application/json',

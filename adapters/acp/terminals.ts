@@ -5,8 +5,8 @@
 import { isAbsolute } from 'node:path';
 import { Fault, type JsonObject, type Sink, type ToolResult } from '../../src/index.ts';
 import { type Child, startChild } from '../../src/wire/child.ts';
+import { minimalEnvironment } from '../../src/wire/environment.ts';
 import { sha256 } from './effects.ts';
-import { plainEnvironment } from './environment.ts';
 import { createOutput, type Output } from './output.ts';
 import type { Reading } from './reading.ts';
 import { listOf, numberOf, textOf, within } from './shapes.ts';
@@ -68,7 +68,7 @@ export function createTerminals(deps: TerminalsDeps): Terminals {
     const child = await startChild({
       command: asCommand(args),
       cwd: textOf(args.cwd) ?? cwd,
-      env: { ...plainEnvironment(deps.inherit), ...given },
+      env: { ...minimalEnvironment(deps.inherit), ...given },
     });
     child.stdin.end();
     child.stdout.on('data', (chunk: Buffer) => output.add(chunk));

@@ -14,6 +14,8 @@ export const UpstreamShape = Type.Object(
     socket: Optional(NonEmpty),
     /** Program and arguments; it is started and spoken to over its input and output. */
     command: Optional(Type.Array(NonEmpty, { minItems: 1 })),
+    /** Variables for that program; beyond these it gets the few every program needs. */
+    env: Optional(Type.Record(Type.String(), Type.String())),
     /** Names of secrets in a vault. */
     api_key: Optional(NonEmpty),
     token: Optional(NonEmpty),

@@ -7,6 +7,7 @@ import { createConnection } from 'node:net';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import { WebSocket } from 'ws';
 import type { JsonObject, Logger } from '../../src/index.ts';
+import { minimalEnvironment } from '../../src/wire/environment.ts';
 import { createPending } from '../../src/wire/json-rpc.ts';
 import { lineWriter, readLines } from '../../src/wire/ndjson.ts';
 import { HarnessError } from './harness-error.ts';
@@ -29,12 +30,14 @@ export interface Where {
   readonly url?: string | undefined;
   readonly socket?: string | undefined;
   readonly command?: readonly string[] | undefined;
+  /** Variables the program gets beside the few every program needs. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
 }
 
 const LIMIT = 4 * 1024 * 1024;
 
 export async function openLink(where: Where, credential: Credential | undefined, log: Logger): Promise<Link> {
-  if (where.command) return childLink(where.command, log);
+  if (where.command) return childLink(where.command, where.env, log);
   if (where.socket) return await socketLink(where.socket);
   if (!where.url) throw new HarnessError('transport', 'nothing says where the harness is');
   return /^wss?:/i.test(where.url) ? await webSocketLink(where.url, credential) : httpLink(where.url, credential);
@@ -86,9 +89,10 @@ export function lineLink(input: Readable, output: Writable, end: () => void): Li
   return link;
 }
 
-function childLink([program = '', ...args]: readonly string[], log: Logger): Link {
+function childLink([program = '', ...args]: readonly string[], more: Where['env'], log: Logger): Link {
+  const env = { ...minimalEnvironment(), ...more };
   // Its standard error is its log, and goes where ours goes.
-  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'], env });
   child.on('error', (cause) => log.warn({ err: cause, program }, 'a harness could not be started'));
   return lineLink(child.stdout, child.stdin, () => {
     child.stdin.end();

@@ -1,5 +1,6 @@
 /** From what the configuration says to a wire: where the server is, what it is given, and never anything a caller sent. */
 import { type Deps, Fault, VERSION } from '../../src/index.ts';
+import { minimalEnvironment } from '../../src/wire/environment.ts';
 import { keepConnections } from '../../src/wire/kept-connections.ts';
 import type { UpstreamConfig } from './config.ts';
 import { advice, createSouthAuth, type SouthDeps } from './south-auth.ts';
@@ -19,8 +20,6 @@ export interface Way {
 /** Our name to servers that ask for one. */
 export const CLIENT_INFO = { name: 'tollbridge', version: VERSION } as const;
 
-/** What nearly every program needs; nothing else of ours is anyone's business. */
-const INHERITED = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER', 'LANG', 'TMPDIR'];
 /** Of one frame of a server, twice what a result may have. A longer one is not read: parsing it would hold up everyone else. */
 const FRAME_LIMIT = 8 * 1024 * 1024;
 
@@ -34,7 +33,7 @@ export function wayOf(name: string, config: UpstreamConfig, deps: SouthDeps): Wa
       kind: 'stdio',
       host: undefined,
       async open(_, unasked) {
-        const env = { ...inherited(process.env), ...config.env, ...(await secrets(config.env_secrets, deps)) };
+        const env = { ...minimalEnvironment(), ...config.env, ...(await secrets(config.env_secrets, deps)) };
         const program = { command, env, lineLimit: FRAME_LIMIT, ...(config.cwd !== undefined && { cwd: config.cwd }) };
         return await openStdio(program, unasked, deps.log);
       },
@@ -88,10 +87,4 @@ async function secrets(
 ): Promise<Record<string, string>> {
   const pairs = Object.entries(names ?? {}).map(async ([key, name]) => [key, await secret(name)] as const);
   return Object.fromEntries(await Promise.all(pairs));
-}
-
-function inherited(env: NodeJS.ProcessEnv): Record<string, string> {
-  return Object.fromEntries(
-    INHERITED.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name] as string]])),
-  );
 }

@@ -4,6 +4,7 @@
  */
 import type { Config } from '../config.ts';
 import { Fault } from '../model/faults.ts';
+import { environmentInFront } from './child-environment.ts';
 import { commandName } from './command-name.ts';
 import { type CommonOptions, configFrom, requireUsable } from './context.ts';
 import { calledAgain } from './own-name.ts';
@@ -59,9 +60,11 @@ function agentName(command: readonly string[]): string {
 
 /** The configuration with one agent more, which is the default one, now and whenever the file is read again. */
 export function withAgent(config: Config, name: string, command: readonly string[], cwd: string): Config {
+  // It stands behind this command only, so it gets what it would have had without us.
+  const inherit = Object.keys(environmentInFront(config.vaults));
   return {
     ...config,
-    agents: { ...config.agents, [name]: { acp: { command: [...command], cwd } } },
+    agents: { ...config.agents, [name]: { acp: { command: [...command], cwd, inherit } } },
     defaultAgent: name,
     demo: false,
     again: async () => withAgent(await config.again(), name, command, cwd),

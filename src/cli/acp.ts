@@ -4,10 +4,13 @@
  * the editor waits. Nothing but the protocol goes to standard output.
  */
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { type Link, openLink } from '../../adapters/acp/relay/link.ts';
 import type { Relay } from '../../adapters/acp/relay/relay.ts';
+import { userPlaces } from '../config-places.ts';
 import { Fault } from '../model/faults.ts';
 import { type Child, startChild } from '../wire/child.ts';
+import { environmentInFront } from './child-environment.ts';
 import type { CommonOptions } from './context.ts';
 
 export interface AcpOptions extends CommonOptions {
@@ -22,10 +25,11 @@ export interface AcpOptions extends CommonOptions {
 
 export async function acp(command: readonly string[], options: AcpOptions): Promise<void> {
   // Editors let people log in by running this very command in a terminal; there is no protocol to relay there.
-  if (process.stdin.isTTY) return await inTerminal(command);
+  const env = await environmentFor(options);
+  if (process.stdin.isTTY) return await inTerminal(command, env);
   // An editor that stops reading has gone; that is an end like any other, and not to be left in the middle.
   process.stdout.removeAllListeners('error');
-  const child = await startChild({ command, onStderr: (line) => process.stderr.write(`${line}\n`) });
+  const child = await startChild({ command, env, onStderr: (line) => process.stderr.write(`${line}\n`) });
   const link = openLink({ editor: { input: process.stdin, output: process.stdout }, agent: child });
   const ended = whenOver(link, child);
   const opening = import('./acp-runtime.ts').then(({ openRelay }) => openRelay(command, options, link));
@@ -45,6 +49,14 @@ export async function acp(command: readonly string[], options: AcpOptions): Prom
     // What an editor does not read keeps the process alive; it is given up with everything else in order.
     setTimeout(() => process.exit(), DRAIN_MS).unref();
   }
+}
+
+/** Variables of vaults are known once the configuration is read; without one there is only our own prefix to leave out. */
+async function environmentFor(options: AcpOptions): Promise<Record<string, string>> {
+  const configured = options.config || process.env.TOLLBRIDGE_CONFIG || existsSync(userPlaces().file);
+  if (!configured) return environmentInFront([]);
+  const { quietConfigFrom } = await import('./context.ts');
+  return environmentInFront((await quietConfigFrom(options)).vaults);
 }
 
 type Over = { readonly who: 'editor' | 'agent'; readonly why: string };
@@ -100,9 +112,9 @@ function pause(ms: number): Promise<undefined> {
   return new Promise((resolve) => setTimeout(() => resolve(undefined), ms));
 }
 
-async function inTerminal([program, ...args]: readonly string[]): Promise<void> {
+async function inTerminal([program, ...args]: readonly string[], env: Record<string, string>): Promise<void> {
   if (!program) throw new Fault('invalid_request', 'say which agent: tollbridge acp -- <command>');
-  const child = spawn(program, args, { stdio: 'inherit' });
+  const child = spawn(program, args, { stdio: 'inherit', env });
   process.exitCode = await new Promise<number>((resolve, reject) => {
     child.once('error', () => reject(new Fault('upstream_unavailable', `could not start ${program}`)));
     child.once('exit', (code) => resolve(code ?? 1));

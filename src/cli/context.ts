@@ -5,20 +5,35 @@ import { userInfo } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import type { House, HouseOptions } from '../compose.ts';
 import { type Config, type Given, readConfig } from '../config.ts';
+import { userPlaces } from '../config-places.ts';
 import type { Actor } from '../model/actions.ts';
 import type { Store } from '../ports.ts';
 import type { Jwks } from '../receipt/public-keys.ts';
 import { trouble } from './complaint.ts';
+import { projectNotice } from './project-notice.ts';
 
 export interface CommonOptions {
   readonly config?: string;
   readonly data?: string;
 }
 
-export function configFrom({ config, data }: CommonOptions, more: Partial<Given> = {}): Promise<Config> {
+/**
+ * The configuration a command works with: the file it was given, or the person's own, and what a trusted file in the working
+ * directory adds. One that does not count is named in a line on standard error, because standard output may be a protocol.
+ */
+export async function configFrom(options: CommonOptions, more: Partial<Given> = {}): Promise<Config> {
+  const config = await quietConfigFrom(options, more);
+  const notice = projectNotice(config, options);
+  if (notice) process.stderr.write(`tollbridge: ${notice}\n`);
+  return config;
+}
+
+/** Likewise, for a command that itself says what counts. */
+export function quietConfigFrom({ config, data }: CommonOptions, more: Partial<Given> = {}): Promise<Config> {
   return readConfig({
     env: process.env,
     cwd: process.cwd(),
+    user: userPlaces(),
     ...(config && { file: config }),
     ...(data && { data }),
     ...more,

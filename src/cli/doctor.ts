@@ -1,10 +1,11 @@
 /** `tollbridge doctor`: looks for what could go wrong here before it does. Each finding says how to mend it. */
 import { readConfig } from '../config.ts';
-import { type CommonOptions, configFrom } from './context.ts';
+import { environmentInFront } from './child-environment.ts';
+import { type CommonOptions, quietConfigFrom } from './context.ts';
 import { lookAtChild } from './doctor/child.ts';
 import { lookAtClock, lookAtKeyFiles, lookAtLog } from './doctor/data.ts';
 import type { Finding } from './doctor/finding.ts';
-import { lookAtConfig, lookAtNode, lookAtPrograms, lookAtRules } from './doctor/here.ts';
+import { lookAtConfig, lookAtNode, lookAtPrograms, lookAtProjectFile, lookAtRules } from './doctor/here.ts';
 import { lookAtPort } from './doctor/port.ts';
 import { EXIT } from './exit-codes.ts';
 import { counted, plain } from './plain.ts';
@@ -25,17 +26,18 @@ export async function doctor(command: readonly string[], options: DoctorOptions)
     }
   };
   await tell(() => lookAtNode(process.versions.node));
-  const { config, finding } = await lookAtConfig(() => configFrom(options));
+  const { config, finding } = await lookAtConfig(() => quietConfigFrom(options));
   await tell(() => [finding]);
   // With a configuration that cannot be read, the rest is looked at as if there were none.
   const house = config ?? (await readConfig({ env: {}, cwd: '/', ...(options.data && { data: options.data }) }));
+  if (config) await tell(() => lookAtProjectFile(config, options));
   if (config) await tell(() => lookAtRules(config));
   if (config) await tell(() => lookAtPrograms(config));
   await tell(() => lookAtPort(house.host, port ?? house.port));
   await tell(() => lookAtLog(house));
   await tell(() => lookAtKeyFiles(house.dataDir));
   await tell(() => lookAtClock(house));
-  if (command.length > 0) await tell(() => lookAtChild(command));
+  if (command.length > 0) await tell(() => lookAtChild(command, undefined, environmentInFront(house.vaults)));
   const wrong = findings.filter(({ state }) => state === 'bad').length;
   if (!options.json) {
     process.stdout.write(wrong === 0 ? 'All is well.\n' : `${counted(wrong, 'thing')} to mend.\n`);

@@ -1,6 +1,6 @@
 /** Where editors and agents keep the commands they start, and what they call them. */
-import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { appData, homeOfUser, type System } from '../config-places.ts';
 
 export interface Editor {
   readonly name: string;
@@ -16,26 +16,16 @@ export interface Editor {
   /** What has to be done before the change is seen. */
   readonly next: string;
 }
-export interface Place {
-  readonly home: string;
+export interface Place extends System {
   readonly cwd: string;
-  readonly platform: NodeJS.Platform;
-  readonly env: NodeJS.ProcessEnv;
 }
 
 export const here = (): Place => ({
-  home: homedir(),
+  home: homeOfUser(),
   cwd: process.cwd(),
   platform: process.platform,
   env: process.env,
 });
-
-/** Where programs keep what is theirs: one directory per system. */
-function appData({ home, platform, env }: Place, ...rest: readonly string[]): string {
-  if (platform === 'darwin') return join(home, 'Library', 'Application Support', ...rest);
-  if (platform === 'win32') return join(env.APPDATA ?? join(home, 'AppData', 'Roaming'), ...rest);
-  return join(env.XDG_CONFIG_HOME ?? join(home, '.config'), ...rest);
-}
 
 export const EDITORS: readonly Editor[] = [
   {

@@ -1,16 +1,18 @@
 /**
- * `tollbridge init <editor>`: shows what would change in an editor's settings so that what it starts goes through the bridge, writes
+ * `tollbridge init`: makes the person's own configuration when there is none. `tollbridge init <editor>`: also shows what would change in an editor's settings so that what it starts goes through the bridge, writes
  * it when asked to, and says how to undo it. Shows first; writes only with --write; undoes entry by entry, so that whatever else was changed
  * since stays changed.
  */
 import { Fault } from '../model/faults.ts';
+import type { CommonOptions } from './context.ts';
 import { EDITORS, type Editor, here } from './editors.ts';
 import { initNeovim } from './neovim.ts';
 import { nameOf, ourCommand, typed, us } from './our-command.ts';
+import { aboutConfig, haveOwnConfig, optionsKept, ownConfigFor } from './own-config.ts';
 import { add, type Edit, remove, unwrap, wrap } from './settings-edit.ts';
 import { putSettings, readSettings, tilde } from './settings-file.ts';
 
-export interface InitOptions {
+export interface InitOptions extends CommonOptions {
   readonly write?: boolean;
   readonly undo?: boolean;
   /** Settings elsewhere than usual. */
@@ -20,7 +22,8 @@ export interface InitOptions {
   readonly json?: boolean;
 }
 
-export async function init(where: string, command: readonly string[], options: InitOptions): Promise<void> {
+export async function init(where: string | undefined, command: readonly string[], options: InitOptions): Promise<void> {
+  if (where === undefined) return await initConfig(options);
   if (where === 'neovim') return initNeovim(command, options);
   const editor = EDITORS.find(({ name }) => name === where);
   if (!editor) {
@@ -30,12 +33,23 @@ export async function init(where: string, command: readonly string[], options: I
   const file = options.settings ?? editor.settings(here());
   const text = await readSettings(file);
   const edit = await editFor(editor, text, command, options, file);
-  if (edit.changes.length > 0 && options.write) await putSettings(file, edit.text);
   const written = edit.changes.length > 0 && options.write === true;
+  const own = await ownConfigFor(options, written);
+  if (written) await putSettings(file, edit.text);
   process.stdout.write(
     options.json
-      ? `${JSON.stringify({ editor: editor.name, file, written, changes: edit.changes, left: edit.left })}\n`
-      : report(editor, file, edit, { written, command, options }),
+      ? `${JSON.stringify({ editor: editor.name, file, written, changes: edit.changes, left: edit.left, ...(own && { config: own }) })}\n`
+      : aboutConfig(own) + report(editor, file, edit, { written, command, options }),
+  );
+}
+
+async function initConfig({ json }: InitOptions): Promise<void> {
+  const own = await haveOwnConfig();
+  const says = own.created ? 'Your configuration was made' : 'Your configuration is there already';
+  process.stdout.write(
+    json
+      ? `${JSON.stringify({ config: own })}\n`
+      : `${says}: ${tilde(own.file)}\nTo put an editor's agents behind tollbridge: ${us()} init EDITOR\n`,
   );
 }
 
@@ -43,7 +57,7 @@ async function editFor(editor: Editor, text: string, command: readonly string[],
   try {
     const name = options.name ?? nameOf(command);
     if (options.undo) return command.length > 0 ? remove(text, editor, name, command) : unwrap(text, editor);
-    const ours = await ourCommand();
+    const ours = [...(await ourCommand()), ...optionsKept(options)];
     if (command.length > 0) return add(text, editor, name, command, ours);
     const edit = wrap(text, editor, ours);
     if (edit.changes.length + edit.left.length > 0) return edit;
@@ -76,7 +90,7 @@ function report(editor: Editor, file: string, edit: Edit, { written, command, op
   for (const { entry, why } of edit.left) lines.push(`  ${editor.member} > ${entry}: left as it is, ${why}`, '');
   const { undo, name, settings } = options;
   const again = (...how: readonly string[]) =>
-    `${us()} ${typed(['init', editor.name, ...(settings ? ['--settings', settings] : []), ...how])}`;
+    `${us()} ${typed(['init', editor.name, ...optionsKept(options), ...(settings ? ['--settings', settings] : []), ...how])}`;
   const added = command.length > 0 ? [...(name ? ['--name', name] : []), '--', ...command] : [];
   if (edit.changes.length === 0) lines.push('Nothing to change.');
   else if (!written)

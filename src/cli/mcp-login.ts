@@ -14,6 +14,7 @@ import { asFault, Fault } from '../model/faults.ts';
 import { check } from '../model/validate.ts';
 import type { Deps } from '../ports.ts';
 import { isLoopback } from '../wire/origin.ts';
+import { environmentInFront } from './child-environment.ts';
 import { trouble } from './complaint.ts';
 import { type CommonOptions, configFrom } from './context.ts';
 import { createLogger } from './logger.ts';
@@ -154,7 +155,7 @@ function openBrowser({ href }: URL): boolean {
   };
   const [program, ...args] = commands[process.platform] ?? [];
   if (!program) return false;
-  spawn(program, args, { stdio: 'ignore', detached: true })
+  spawn(program, args, { stdio: 'ignore', detached: true, env: environmentInFront([]) })
     .once('error', () => {})
     .unref();
   return true;

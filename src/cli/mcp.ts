@@ -18,6 +18,7 @@ import { check } from '../model/validate.ts';
 import type { Row } from '../ports.ts';
 import { createRuntime, createSurroundings } from '../runtime/create.ts';
 import { SESSION_VARIABLE } from '../wire/session-home.ts';
+import { environmentInFront } from './child-environment.ts';
 import { commandName } from './command-name.ts';
 import { type CommonOptions, configFrom, localActor, requireUsable, visit } from './context.ts';
 import { createLogger } from './logger.ts';
@@ -117,6 +118,7 @@ function upstreamFor(config: Config, command: readonly string[], { name, url, se
     if (!section) throw new Fault('not_found', `the configuration has no tools.${server}.mcp`);
     return { name: server, upstream: check(upstreamSchema, section, `tools.${server}.mcp`) as UpstreamConfig };
   }
-  const upstream: UpstreamConfig = url === undefined ? { command: [...command] } : { url };
+  const upstream: UpstreamConfig =
+    url === undefined ? { command: [...command], env: environmentInFront(config.vaults) } : { url };
   return { name: name ?? commandName(url === undefined ? command : [new URL(url).hostname], 'server'), upstream };
 }

@@ -9,6 +9,7 @@ import { here, type Place } from './editors.ts';
 import type { InitOptions } from './init.ts';
 import { luaFor, type NeovimPlan, readLua } from './neovim-lua.ts';
 import { nameOf, ourCommand, typed, us } from './our-command.ts';
+import { aboutConfig, optionsKept, ownConfigFor } from './own-config.ts';
 import { putSettings, readSettings, tilde } from './settings-file.ts';
 
 const NOTHING: NeovimPlan = { every: false, agents: {} };
@@ -19,16 +20,17 @@ export async function initNeovim(command: readonly string[], options: InitOption
   const name = options.name ?? nameOf(command);
   const plan = planIn(before, file);
   const next = options.undo ? without(plan, name, command) : withMore(plan, name, command);
-  const ours = await ourCommand();
+  const ours = [...(await ourCommand()), ...optionsKept(options)];
   // What an earlier version wrote is brought up to date, and taken away whole when nothing is left for it to do.
   const after = next.every || Object.keys(next.agents).length > 0 ? luaFor(next, ours) : '';
   const changed = after !== before;
   const written = changed && options.write === true;
+  const own = await ownConfigFor(options, written);
   if (written) await (after === '' ? rm(file) : putSettings(file, after));
   process.stdout.write(
     options.json
-      ? `${JSON.stringify({ editor: 'neovim', file, written, changes: changesOf(plan, next, ours), left: [] })}\n`
-      : report(file, before, after, { written, command, options }),
+      ? `${JSON.stringify({ editor: 'neovim', file, written, changes: changesOf(plan, next, ours), left: [], ...(own && { config: own }) })}\n`
+      : aboutConfig(own) + report(file, before, after, { written, command, options }),
   );
 }
 
@@ -96,7 +98,7 @@ interface Asked {
 function report(file: string, before: string, after: string, { written, command, options }: Asked): string {
   const { undo, name, settings } = options;
   const again = (...how: readonly string[]) =>
-    `${us()} ${typed(['init', 'neovim', ...(settings ? ['--settings', settings] : []), ...how])}`;
+    `${us()} ${typed(['init', 'neovim', ...optionsKept(options), ...(settings ? ['--settings', settings] : []), ...how])}`;
   const added = command.length > 0 ? [...(name ? ['--name', name] : []), '--', ...command] : [];
   const lines = [`Neovim with CodeCompanion or Avante: ${tilde(file)}`, ''];
   if (before === after) return `${[...lines, 'Nothing to change.'].join('\n')}\n`;

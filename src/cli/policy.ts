@@ -13,7 +13,7 @@ import type { Row, Store } from '../ports.ts';
 import { trouble } from './complaint.ts';
 import { type CommonOptions, configFrom, hasLog, lookInto } from './context.ts';
 import { EXIT } from './exit-codes.ts';
-import { counted } from './plain.ts';
+import { counted, plain } from './plain.ts';
 
 interface PolicyOptions extends CommonOptions {
   readonly json?: boolean;
@@ -37,11 +37,12 @@ export async function policyCheck(options: PolicyOptions): Promise<number> {
     const config = await configFrom(options);
     const policies = await inForce(config);
     await requireNames(config, policies, options);
-    const { ruleCount: rules, version } = policies;
+    const { ruleCount: rules, version, rules: all } = policies;
+    const files = filesThatCount(all);
     process.stdout.write(
       options.json
-        ? `${JSON.stringify({ ok: true, rules, version, problems: [] })}\n`
-        : `ok: ${counted(rules, 'rule')}, version ${version}\n`,
+        ? `${JSON.stringify({ ok: true, rules, version, files, problems: [] })}\n`
+        : `ok: ${counted(rules, 'rule')}, version ${version}\n${files.map(({ file, rules }) => `  ${plain(file)}: ${counted(rules, 'rule')}\n`).join('')}`,
     );
     return EXIT.done;
   } catch (thrown) {
@@ -77,6 +78,15 @@ async function personasIn(store: Pick<Store, 'list'>): Promise<readonly (Persona
     found.push(...page);
     if (page.length < 200) return found;
   }
+}
+
+/** Where the rules in force stand, in the order they were read. */
+function filesThatCount(
+  rules: CompiledPolicies['rules'],
+): readonly { readonly file: string; readonly rules: number }[] {
+  const counts = new Map<string, number>();
+  for (const { file } of rules) counts.set(file, (counts.get(file) ?? 0) + 1);
+  return [...counts].map(([file, count]) => ({ file, rules: count }));
 }
 
 export async function inForce(config: Config): Promise<CompiledPolicies> {

@@ -1,5 +1,6 @@
 /** `tollbridge serve`: every door, one log. Says where it listens, where the log is, and how to answer approvals. */
-import { type CommonOptions, configFrom, logAt, requireUsable } from './context.ts';
+import type { Config, Given } from '../config.ts';
+import { type CommonOptions, configFrom, logAt, quietConfigFrom, requireUsable } from './context.ts';
 import { calledAgain } from './own-name.ts';
 import { portOf } from './port.ts';
 import { missingPrograms } from './programs.ts';
@@ -14,7 +15,7 @@ export interface ServeOptions extends CommonOptions {
 }
 
 export async function serve(options: ServeOptions): Promise<void> {
-  const config = await configFrom(options, {
+  const config = await trustedConfig(options, {
     ...(options.host && { host: options.host }),
     ...(options.port && { port: portOf(options.port) }),
   });
@@ -32,9 +33,10 @@ export async function serve(options: ServeOptions): Promise<void> {
   const taken = recovered.resumed + recovered.started;
   process.stdout.write(
     options.json
-      ? `${JSON.stringify({ object: 'gateway', url: gateway.url, token: gateway.token ?? null, data: config.dataDir, waiting, resumed: taken })}\n`
+      ? `${JSON.stringify({ object: 'gateway', url: gateway.url, token: gateway.token ?? null, config: config.file ?? null, project: projectOf(config), data: config.dataDir, waiting, resumed: taken })}\n`
       : [
           `tollbridge listens on ${gateway.url}  (${gateway.token ? `token ${gateway.token}` : 'API keys and OAuth2 tokens only'})`,
+          ...configLine(config),
           `the log is in ${logAt(config)}${taken > 0 ? `; ${taken} ${taken === 1 ? 'task goes' : 'tasks go'} on from where ${taken === 1 ? 'it was' : 'they were'}` : ''}`,
           `questions are shown, and answered, with: ${calledAgain(options)} approvals  (${asks})`,
           '',
@@ -48,4 +50,29 @@ export async function serve(options: ServeOptions): Promise<void> {
   await stop.requested;
   if (!options.json) process.stdout.write('\nstopping: what runs is brought to an end, what waits keeps waiting\n');
   await gateway.close();
+}
+
+/** A person at the terminal is asked once whether the file in this directory counts; anyone else reads in a line that it does not. */
+async function trustedConfig(options: ServeOptions, more: Partial<Given>): Promise<Config> {
+  const { project } = await quietConfigFrom(options, more);
+  const open = project && (project.state === 'untrusted' || project.state === 'changed') && !project.problem;
+  if (open && !options.config && process.stdin.isTTY) {
+    const { offerTrust } = await import('./trust.ts');
+    await offerTrust(project.path);
+  }
+  return await configFrom(options, more);
+}
+
+/** Which files it took; nothing where it took none. */
+function configLine(config: Config): readonly string[] {
+  const took = [
+    ...(config.file ? [config.file] : []),
+    ...(projectOf(config) ? [`the rules you trusted in ${config.project?.path}`] : []),
+  ];
+  return took.length > 0 ? [`configured by ${took.join(', and by ')}`] : [];
+}
+
+/** The file in the working directory, where its rules count. */
+function projectOf({ project }: Config): string | null {
+  return project && project.files.length > 0 ? project.path : null;
 }

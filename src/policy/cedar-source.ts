@@ -11,6 +11,8 @@ export interface PolicySource {
   readonly column: number;
   /** Offset in `text` of the word `permit` or `forbid`; undefined when there is none. */
   readonly effectAt: number | undefined;
+  /** From a file whose rules may only tighten. */
+  readonly restricting?: boolean;
 }
 
 export function splitPolicies(file: string, source: string): readonly PolicySource[] {

@@ -11,6 +11,7 @@ import { type CompiledPolicies, compiledPolicies } from './compiled.ts';
 import { type Mention, mentionsIn } from './mentions.ts';
 import { type Problem, problemsFault } from './problems.ts';
 import { MAX_TEXT_CHARS } from './read-text.ts';
+import { asRestricting, whyItLoosens } from './restricting.ts';
 import { toCedarPolicy } from './rules.ts';
 import { type Path, readRules } from './rules-read.ts';
 import type { Locate } from './rules-yaml.ts';
@@ -27,6 +28,8 @@ export interface PolicyFile {
   /** `.yaml` and `.yml` hold short rules; anything else is Cedar, taken as it is. */
   readonly name: string;
   readonly text: string;
+  /** It may only tighten: a rule in it that could loosen anything is a mistake, and its ids are kept apart from all others. */
+  readonly restricting?: boolean;
 }
 export interface Sources {
   /** Short rules: YAML text, or the list as it came out of a configuration. */
@@ -77,9 +80,8 @@ async function partsOf(sources: Sources, problems: Problem[], giveWay: GiveWay):
   for (const file of files) {
     const yaml = /\.ya?ml$/i.test(file.name);
     await giveWay();
-    parts.push(
-      ...(yaml ? await yamlParts(file.name, file.text, problems, giveWay) : splitPolicies(file.name, file.text)),
-    );
+    const found = yaml ? await yamlParts(file.name, file.text, problems, giveWay) : splitPolicies(file.name, file.text);
+    parts.push(...(file.restricting ? found.map((part) => ({ restricting: true, ...part })) : found));
   }
   return parts;
 }
@@ -159,9 +161,11 @@ async function readAll(
       problems.push(...answer.errors.map((error) => syntaxProblem(part, error)));
     } else {
       const read = readRule(answer.json, part, index);
-      if ('rule' in read) {
+      const loosens = part.restricting && 'rule' in read ? whyItLoosens(read.rule, answer.json.effect) : undefined;
+      if (loosens && 'rule' in read) problems.push({ file, rule: read.rule.id, line, column, message: loosens });
+      else if ('rule' in read) {
         const { id: rule, ask } = read.rule;
-        rules.push(read.rule);
+        rules.push(part.restricting ? asRestricting(read.rule) : read.rule);
         mentions.push(...mentionsIn(answer.json, { rule, approvers: ask?.to ?? [] }, { file, line, column }));
       } else problems.push(...read.problems.map((message) => ({ file, rule: read.id, line, column, message })));
     }
@@ -199,6 +203,10 @@ function duplicates(rules: readonly Rule[]): readonly Problem[] {
 /** Names count too: a rule without an id is called after its file. */
 export function versionOf(sources: Sources): string {
   const { rules, files } = sources;
-  const parts = [[rulesName(sources), rules ?? null], ...files.map(({ name, text }) => [name, text])];
+  const parts = [[rulesName(sources), rules ?? null], ...files.map(fileParts)];
   return `sha256:${createHash('sha256').update(JSON.stringify(parts)).digest('hex')}`;
+}
+
+function fileParts({ name, text, restricting }: PolicyFile): readonly unknown[] {
+  return restricting ? [name, text, 'restricting'] : [name, text];
 }

@@ -78,7 +78,8 @@ export function watchPaths({
     if (!closed) {
       later(RETRY_MS, () => {
         start(path);
-        notice();
+        // A directory that is not there yet has nothing to tell; it is looked for again.
+        if (watchers.has(path)) notice();
       });
     }
   };

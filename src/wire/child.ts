@@ -10,13 +10,14 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Fault } from '../model/faults.ts';
 import { childShare } from './capacity.ts';
 import { type Descendants, descendantsOf, MARK } from './descendants.ts';
+import { minimalEnvironment } from './environment.ts';
 import { guard } from './guard.ts';
 
 export interface ChildOptions {
   /** The program and its arguments, as they are: no shell reads them. */
   readonly command: readonly string[];
   readonly cwd?: string;
-  /** Exactly these; absent means ours. */
+  /** Exactly these; absent means the few every program needs. */
   readonly env?: Readonly<Record<string, string>>;
   /** Told every line of its standard error, cut where it is longer than anyone would read. Drained in any case. */
   readonly onStderr?: (line: string) => void;
@@ -74,7 +75,7 @@ async function started(
   const mark = randomBytes(9).toString('base64url');
   const child = spawn(program, args, {
     stdio: ['pipe', 'pipe', 'pipe'],
-    env: { ...(env ?? process.env), [MARK]: mark },
+    env: { ...(env ?? minimalEnvironment()), [MARK]: mark },
     detached: true,
     ...(cwd !== undefined && { cwd }),
   });

@@ -123,7 +123,7 @@ export async function aShell(): Promise<{ readonly cwd: string; readonly env: Re
   await mkdir(join(cwd, 'bin'));
   const script = `#!/bin/sh\nexec '${process.execPath}' '${PROGRAM}' "$@"\n`;
   await writeFile(join(cwd, 'bin', 'tollbridge'), script, { mode: 0o755 });
-  const { npm_command: _, TMUX: __, ...rest } = process.env;
+  const { npm_command: _, TMUX: __, XDG_CONFIG_HOME: ___, ...rest } = process.env;
   return {
     cwd,
     env: { ...rest, PATH: `${join(cwd, 'bin')}:${process.env.PATH}`, HOME: cwd, TMPDIR: cwd, TERM: 'xterm' },

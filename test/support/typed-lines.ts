@@ -54,11 +54,15 @@ export async function aPlace() {
     await mkdir(join(cwd, dirname(file)), { recursive: true });
     await writeFile(join(cwd, file), text);
   }
-  await writeFile(join(cwd, 'tollbridge.yaml'), 'listen: { port: 0 }\n');
+  await mkdir(join(cwd, '.config/tollbridge'), { recursive: true });
+  await writeFile(join(cwd, '.config/tollbridge/tollbridge.yaml'), 'listen: { port: 0 }\n');
+  await mkdir(join(cwd, 'project'));
+  const rules = 'rules: [{ id: no-removal, when: { effect: delete }, then: block }]\n';
+  await writeFile(join(cwd, 'project/tollbridge.yaml'), rules);
   await writeFile(join(cwd, 'served.yaml'), 'tools: { files: { mcp: { command: [my-server] } } }\n');
   await writeFile(join(cwd, 'rules.yaml'), FIRST_RULES);
-  const rules = await readFile(join(ROOT, 'docs/rules.md'), 'utf8');
-  await writeFile(join(cwd, 'cases.yaml'), /^# cases\.yaml\n[\s\S]*?(?=^```)/m.exec(rules)?.[0] ?? '');
+  const page = await readFile(join(ROOT, 'docs/rules.md'), 'utf8');
+  await writeFile(join(cwd, 'cases.yaml'), /^# cases\.yaml\n[\s\S]*?(?=^```)/m.exec(page)?.[0] ?? '');
   const where = { cwd, env: { ...env, XDG_CONFIG_HOME: join(cwd, '.config'), TOLLBRIDGE_DATA: dir } };
   return where;
 }

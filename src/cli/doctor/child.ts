@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Child, startChild } from '../../wire/child.ts';
+import { environmentInFront } from '../child-environment.ts';
 import { complaintOf } from '../complaint.ts';
 import { brief } from '../plain.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
@@ -11,12 +12,16 @@ import { bad, type Finding, ok, warn } from './finding.ts';
 /** Long enough for a program to have said what it says when it starts. */
 const SETTLE_MS = 2_000;
 
-export async function lookAtChild(command: readonly string[], settleMs = SETTLE_MS): Promise<readonly Finding[]> {
+export async function lookAtChild(
+  command: readonly string[],
+  settleMs = SETTLE_MS,
+  env: Readonly<Record<string, string>> = environmentInFront([]),
+): Promise<readonly Finding[]> {
   const name = command[0] ?? '';
   const errors: string[] = [];
   let child: Child;
   try {
-    child = await startChild({ command, onStderr: (line) => errors.push(line) });
+    child = await startChild({ command, env, onStderr: (line) => errors.push(line) });
   } catch (thrown) {
     const { sentence } = complaintOf(thrown);
     return [bad('command', sentence, `check its spelling, install it, or give its whole path instead of ${name}`)];

@@ -1,10 +1,13 @@
 /** What runs us and what we are told: Node, the configuration, the rules. */
 import type { Config } from '../../config.ts';
 import { complaintOf } from '../complaint.ts';
+import type { CommonOptions } from '../context.ts';
+import { us } from '../our-command.ts';
 import { counted } from '../plain.ts';
 import { inForce } from '../policy.ts';
 import { missingPrograms } from '../programs.ts';
-import { bad, type Finding, ok } from './finding.ts';
+import { projectNotice } from '../project-notice.ts';
+import { bad, type Finding, ok, warn } from './finding.ts';
 
 /** As package.json has it under `engines`. */
 const OLDEST = [20, 19] as const;
@@ -34,6 +37,16 @@ export async function lookAtConfig(
     const { sentence, fix } = complaintOf(thrown);
     return { finding: bad('config', sentence, fix ?? 'put it right where the message points') };
   }
+}
+
+/** A file in the working directory counts once it is trusted; until then nothing of it is used. */
+export function lookAtProjectFile({ project }: Config, options: CommonOptions): readonly Finding[] {
+  if (!project || project.state === 'absent') return [];
+  const { path, state, files } = project;
+  if (state === 'trusted') return [ok('project', `${path} is trusted (${counted(files.length, 'file')} pinned)`)];
+  const notice = projectNotice({ project }, options);
+  if (!notice) return [];
+  return [warn('project', notice, `${us()} trust shows it; ${us()} trust --list shows what is trusted`)];
 }
 
 export async function lookAtRules(config: Config): Promise<readonly Finding[]> {

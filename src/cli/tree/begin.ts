@@ -30,17 +30,18 @@ invited to break it. Everything is in a directory of its own, which --data can n
     .option('--json', 'one JSON object once it listens, with the address and the token')
     .addHelpText(
       'after',
-      folded(`Prints where it listens, with a token for this machine, where the log is, and how to answer questions. Agents, tools and
-rules come from tollbridge.yaml. Ctrl-C lets running work end; questions that wait keep waiting for the next start.`),
+      folded(`Prints where it listens, with a token for this machine, which configuration it took, where the log is, and how to answer questions.
+Agents, tools and rules come from your own configuration, or from --config; a tollbridge.yaml in this directory adds
+restricting rules once you trust it. Ctrl-C lets running work end; questions that wait keep waiting for the next start.`),
     )
     .action(run(async (options) => (await import('../serve.ts')).serve(options)));
 
   program
     .command('init')
     .description('put the agents of an editor, or the tools of an agent, behind tollbridge')
-    .usage('[options] <where> [-- <command...>]')
+    .usage('[options] [where] [-- <command...>]')
     .addArgument(
-      new Argument('<where>', 'whose settings').choices([
+      new Argument('[where]', 'whose settings; without it only your own configuration is made').choices([
         'zed',
         'jetbrains',
         'vscode',
@@ -60,13 +61,15 @@ rules come from tollbridge.yaml. Ctrl-C lets running work end; questions that wa
       'after',
       folded(`Shows what would change, line by line, and how to undo it. Only the commands are changed, so that what the editor starts is
 started by tollbridge instead; comments and everything else in the settings stay as they are. For Neovim a file of its own is
-written, which it loads by itself; your Lua is not touched.
+written, which it loads by itself; your Lua is not touched. The first time, your own configuration is made too.
+--config and --data are kept in what the editor starts.
 
+  tollbridge init                     make your own configuration
   tollbridge init zed                 what would change for the agents Zed knows
   tollbridge init zed --write         change it
   tollbridge init zed -- npx my-agent add an agent, behind tollbridge from the start`),
     )
-    .action((where: string, words: string[], _: object, command: Command) =>
+    .action((where: string | undefined, words: string[], _: object, command: Command) =>
       finish(async () => (await import('../init.ts')).init(where, words, command.optsWithGlobals())),
     );
 }

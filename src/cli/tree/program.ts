@@ -19,7 +19,7 @@ export function createProgram(): Command {
     .description('One bridge for every agent protocol: one policy, one approval inbox, one log, one proof.')
     .version(VERSION, '-V, --version', 'say which version this is')
     .helpOption('-h, --help', 'explain it')
-    .option('--config <file>', 'configuration (default: tollbridge.yaml here, if there is one)')
+    .option('--config <file>', 'configuration (default: your own, which "tollbridge init" makes)')
     .option('--data <dir>', 'where log and keys are kept (default: ~/.tollbridge)')
     .exitOverride()
     // What went wrong is told by whoever catches it, in the words of every other complaint.

@@ -1,6 +1,6 @@
-/** The commands about rules: policy show, check, test, diff. */
+/** The commands about rules: policy show, check, test, diff; trust. */
 import type { Command } from 'commander';
-import { named, run } from '../acting.ts';
+import { finish, named, run } from '../acting.ts';
 import { folded } from './fold.ts';
 
 export function addRules(program: Command): void {
@@ -59,4 +59,24 @@ has to make of the arguments; both may be left out. Exit 1: a case came out othe
 answer is "unknown" and never a guess. Exit 1: something would change.`),
     )
     .action(named(async (file, options) => (await import('../policy-diff.ts')).policyDiff(file, options)));
+  program
+    .command('trust')
+    .description('let the rules of tollbridge.yaml in this directory count, once you have seen them')
+    .argument('[dir]', 'another directory than this one')
+    .option('--list', 'show what is trusted, and what has changed since')
+    .option('--remove', 'trust it no longer')
+    .option('--yes', 'do not ask once it is shown')
+    .option('--json', 'one JSON object; with --list, one per line')
+    .addHelpText(
+      'after',
+      folded(`A tollbridge.yaml in a working directory may have come with a repository, so by itself it counts for nothing. This shows it
+whole, with every file it names, and pins them as they are. Its rules may only block, ask or defer; a file that has anything else is
+refused (exit 5). When the file changes, the rules you trusted stay in force until you trust it again.
+
+Agents, tools, listeners, secrets and allowing rules belong in your own file, which "tollbridge init" makes and
+names, or in one that you name with --config.`),
+    )
+    .action((dir: string | undefined, _: object, self: Command) =>
+      finish(async () => (await import('../trust.ts')).trust(dir, self.optsWithGlobals())),
+    );
 }
