@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { adapters as everyAdapter } from '../adapters/index.ts';
 import { openApiKeys } from './auth/api-keys.ts';
 import { createAuthenticator } from './auth/authenticate.ts';
+import { createFailedLogins, type FailedLoginNote } from './auth/failed-logins.ts';
 import { createKeeper, createSecrets } from './auth/vaults.ts';
 import { createLogger } from './cli/logger.ts';
 import { type House, openHouse, type Parts, SERVING_ROOM } from './compose.ts';
@@ -21,9 +22,10 @@ import { createLinks } from './inbox/links.ts';
 import { openWebhooks, type Recipient } from './inbox/webhook.ts';
 import type { Actor } from './model/actions.ts';
 import { Fault } from './model/faults.ts';
+import type { JsonObject } from './model/schema.ts';
 import { mountsOf } from './mounts.ts';
 import { createParts } from './parts.ts';
-import type { Adapter, Closable, Deps, Logger, PolicyEngine } from './ports.ts';
+import type { Adapter, Authenticate, Closable, Deps, Logger, PolicyEngine, Store } from './ports.ts';
 import { reloading } from './reload.ts';
 import { requireRules } from './rules-on-record.ts';
 import { upkeep } from './upkeep.ts';
@@ -78,17 +80,24 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const places = { vaults: config.vaults, env: process.env, learn: redactor.learn };
   const secret = createSecrets(places);
   const traced = await tracing(config, secret);
+  const failures = createFailedLogins({
+    now: () => performance.now(),
+    pause: (ms) => sleep(ms),
+    write: (failed) => noteFailedLogin(house.store, failed).catch((cause) => unwritten(logger, cause)),
+  });
+  const authenticate = createAuthenticator({
+    dataDir: config.dataDir,
+    clock: systemClock,
+    failures,
+    ...(token && { localToken: token }),
+    ...(config.oauth && { oauth: config.oauth }),
+  });
   const deps: Deps = {
     log: logger,
     clock: systemClock,
     ids,
     http: traced?.http(http) ?? http,
-    authenticate: createAuthenticator({
-      dataDir: config.dataDir,
-      clock: systemClock,
-      ...(token && { localToken: token }),
-      ...(config.oauth && { oauth: config.oauth }),
-    }),
+    authenticate,
     jwks: () => house.keyring.jwks(),
     sign: (text) => house.keyring.signer().sign(text),
     mac: (text) => house.keyring.signer().mac(text),
@@ -134,7 +143,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     },
   });
   const house: House = traced ? { ...plain, bridge: traced.bridge(plain.bridge) } : plain;
-  const opened: Closable[] = [http];
+  const opened: Closable[] = [http, { close: async () => failures.close() }];
   try {
     await requireRules(house.policy);
     const recovered = await house.start();
@@ -148,7 +157,10 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     };
     tell(taken.engines);
     for (const { adapter, section, open } of mounts.doors) {
-      const opening = open && adapter.door?.(section, deps);
+      // Each door authenticates as itself: a credential may be limited to others.
+      const door = adapter.name;
+      const at = { ...deps, authenticate: ((bearer, from) => authenticate(bearer, { ...from, door })) as Authenticate };
+      const opening = open && adapter.door?.(section, at);
       if (opening) opened.unshift(await opening.open(house.bridge));
     }
     let keepEventsMs = config.keepEventsMs;
@@ -256,6 +268,19 @@ async function haveWorkspace({ bridge }: House): Promise<void> {
     body: { name: 'default', root: 'tollbridge://default' },
   };
   await bridge.submit({ kind: 'resource.create', actor: KEEPER, body });
+}
+
+async function noteFailedLogin(store: Store, { doors, ...failed }: FailedLoginNote): Promise<void> {
+  const event = {
+    event: 'vendor.tollbridge.login_failed',
+    resource: { object: 'door', id: doors[0] ?? 'unknown' },
+    payload: { doors, ...failed } as unknown as JsonObject,
+  };
+  await store.commit({ decide: () => ({ events: [event] }) });
+}
+
+function unwritten(logger: Logger, cause: unknown): void {
+  logger.error({ err: cause }, 'a failed login could not be written down');
 }
 
 /** Every part gets its chance to close, whatever the one before it did. */

@@ -90,7 +90,7 @@ export async function answer(
     await rulesOnRecord(dataDir, store);
     const { resource } = await bridge.submit({
       kind: 'ask.answer',
-      actor: localActor(),
+      actor: { ...localActor(), interactive: true },
       body: { ask_id: ask.id, approved, ...(reason && { reason }) },
     });
     process.stdout.write(

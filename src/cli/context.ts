@@ -25,7 +25,7 @@ export function configFrom({ config, data }: CommonOptions, more: Partial<Given>
   });
 }
 
-/** Whoever can run commands on this machine as this user is the owner of the house. */
+/** The user of this machine whose data directory it is: everything, and a person at a terminal. */
 export function localActor(): Actor {
   return { id: `local:${userInfo().username}`, kind: 'person', scopes: ['*'], door: 'cli' };
 }

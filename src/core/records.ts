@@ -15,7 +15,7 @@ import { keptBytes } from './log.ts';
 import { bindingId } from './projector.ts';
 import type { Taints } from './taints.ts';
 import type { Tools } from './tools.ts';
-import { receiptResource } from './views.ts';
+import { receiptPlace, receiptResource } from './views.ts';
 
 type Kinds = Extract<CommandKind, 'artifact.register' | 'receipt.verify' | 'binding.set' | 'passthrough'>;
 
@@ -104,7 +104,7 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
     'receipt.verify': async (command) => {
       const { actor, body } = command;
       const stored = await store.receipt(body.receipt_id);
-      if (!stored || !(await access.workspaceVisible(actor, stored.chain))) {
+      if (!stored || !(await access.placeVisible(actor, receiptPlace(stored)))) {
         throw new Fault('not_found', `no receipt ${body.receipt_id}`);
       }
       const verdict = await deps.verify(stored, {
