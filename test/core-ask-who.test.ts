@@ -12,7 +12,7 @@ describe('who may answer', () => {
   const person = (id: string, ...scopes: string[]): Actor => ({
     id,
     kind: 'person',
-    scopes: ['approvals:write', ...scopes],
+    scopes: ['approvals:write', 'others:read', ...scopes],
   });
 
   test('only those it is put to, by name or by what they hold', async () => {
@@ -49,7 +49,7 @@ describe('who may answer', () => {
   test('nobody without the scope, by answer or by message', async () => {
     const { t, task } = await asking();
     const [ask] = await t.asks(task.id);
-    const actor: Actor = { id: 'fay', kind: 'person', scopes: ['tasks:write', 'tasks:read'] };
+    const actor: Actor = { id: 'fay', kind: 'person', scopes: ['tasks:write', 'tasks:read', 'others:read'] };
     expect(await t.refused('ask.answer', { ask_id: ask!.id, approved: true }, { actor })).toMatchObject({
       kind: 'permission_denied',
     });
@@ -100,7 +100,7 @@ describe('who may answer', () => {
     const lost: Fault[] = [];
     await Promise.all(
       Array.from({ length: 50 }, async (_, index) => {
-        const actor: Actor = { id: `p${index}`, kind: 'person', scopes: ['approvals:write'] };
+        const actor: Actor = { id: `p${index}`, kind: 'person', scopes: ['approvals:write', 'others:read'] };
         const answer = t.answer(ask!.id, { approved: index % 2 === 0 }, actor);
         await answer.then(
           (record) => won.push(record),

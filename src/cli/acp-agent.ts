@@ -7,6 +7,7 @@ import { serveAcp } from '../../adapters/acp/index.ts';
 import { adapters } from '../../adapters/index.ts';
 import { createRedactor } from '../core/redact.ts';
 import { startGateway } from '../gateway.ts';
+import { superviseIn } from '../wire/supervision.ts';
 import { type CommonOptions, configFrom, localActor } from './context.ts';
 import { createLogger } from './logger.ts';
 
@@ -19,6 +20,7 @@ export async function acpAgent({ agent, persona, ...common }: AcpAgentOptions): 
   // An editor that stops reading has gone; that is an end like any other, and not to be left in the middle.
   process.stdout.removeAllListeners('error');
   const config = await configFrom(common, { host: '127.0.0.1', port: 0 });
+  superviseIn(config.dataDir);
   const doors = Object.fromEntries(adapters.map(({ name }) => [name, false as const]));
   const gateway = await startGateway({ ...config, doors }, { keeper: false });
   const stop = new AbortController();

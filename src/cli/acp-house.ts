@@ -8,6 +8,7 @@ import { createIds } from '../core/clock.ts';
 import { createRedactor } from '../core/redact.ts';
 import type { Actor } from '../model/actions.ts';
 import type { Bridge } from '../ports.ts';
+import { superviseIn } from '../wire/supervision.ts';
 import type { AcpOptions } from './acp.ts';
 import { settingsFrom } from './acp-settings.ts';
 import { commandName } from './command-name.ts';
@@ -24,6 +25,7 @@ export interface OpenRelay {
 
 export async function openRelay(command: readonly string[], options: AcpOptions, link: Link): Promise<OpenRelay> {
   const config = await configFrom(options);
+  superviseIn(config.dataDir);
   const redactor = createRedactor();
   const secret = createSecrets({ vaults: config.vaults, env: process.env, learn: redactor.learn });
   const settings = await settingsFrom(config, options, secret);

@@ -14,6 +14,7 @@ import { createRedactor } from '../core/redact.ts';
 import type { Actor } from '../model/actions.ts';
 import { Fault } from '../model/faults.ts';
 import type { Logger } from '../ports.ts';
+import { superviseIn } from '../wire/supervision.ts';
 import { type CommonOptions, configFrom, open } from './context.ts';
 import { openHarnesses } from './harnesses.ts';
 import { createLogger } from './logger.ts';
@@ -32,6 +33,8 @@ export async function ahp(options: AhpOptions): Promise<void> {
     throw new Fault('invalid_request', 'say where the agent is: either --stdio or --socket <path>');
   }
   const config = await configFrom(options);
+  // Over standard streams the agent starts its harness itself.
+  superviseIn(config.dataDir, { parentIsAgent: options.stdio === true });
   const redactor = createRedactor();
   const log = createLogger(redactor);
   const ids = createIds();

@@ -5,6 +5,7 @@ import { later, systemClock } from '../core/clock.ts';
 import { Fault } from '../model/faults.ts';
 import { durationMs } from '../policy/duration.ts';
 import { type CommonOptions, configFrom } from './context.ts';
+import { requirePerson } from './person-only.ts';
 
 export interface KeyOptions extends CommonOptions {
   readonly json?: boolean;
@@ -25,6 +26,7 @@ const SCOPE = /^(\*|[a-z_]+:(read|write|\*)|approvals:own)$/;
 
 export async function createKey(name: string, options: NewKeyOptions): Promise<void> {
   const { dataDir } = await configFrom(options);
+  requirePerson(dataDir, 'making a key');
   const preset = presetOf(options.for);
   const { actor = name, kind = preset?.kind ?? 'service', tenant, workspace, expires } = options;
   const scope = [...new Set([...(preset?.scopes ?? []), ...(options.scope ?? [])])];
@@ -66,6 +68,7 @@ export async function listKeys(options: KeyOptions): Promise<void> {
 
 export async function revokeKey(id: string, options: KeyOptions): Promise<void> {
   const { dataDir } = await configFrom(options);
+  requirePerson(dataDir, 'revoking a key');
   const revoked = await openApiKeys(dataDir, systemClock).revoke(id);
   process.stdout.write(options.json ? `${JSON.stringify(revoked)}\n` : `Revoked: ${id} (${revoked.name})\n`);
 }

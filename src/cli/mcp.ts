@@ -20,10 +20,12 @@ import type { JsonObject } from '../model/schema.ts';
 import { check } from '../model/validate.ts';
 import type { Row } from '../ports.ts';
 import { SESSION_VARIABLE } from '../wire/session-home.ts';
+import { superviseIn } from '../wire/supervision.ts';
 import { commandName } from './command-name.ts';
 import { type CommonOptions, configFrom, localActor, open, visit } from './context.ts';
 import { openHarnesses } from './harnesses.ts';
 import { createLogger } from './logger.ts';
+import { requirePerson } from './person-only.ts';
 import { requireProgram } from './programs.ts';
 import { untilInputEnds } from './stopping.ts';
 import { haveWorkspace } from './workspace.ts';
@@ -43,6 +45,8 @@ export async function mcp(command: readonly string[], options: McpOptions): Prom
   const config = await configFrom(options);
   const { name, upstream } = upstreamFor(config, command, options);
   if (upstream.command) await requireProgram(upstream.command, upstream.cwd);
+  // The client that started this command is the agent whose calls are decided here.
+  superviseIn(config.dataDir, { parentIsAgent: true });
   const redactor = createRedactor();
   const log = createLogger(redactor);
   const ids = createIds();
@@ -104,6 +108,7 @@ export async function listPins(options: CommonOptions & { readonly json?: boolea
 
 /** From now on this tool is what it says it is now. */
 export async function acceptPin(server: string, tool: string, options: CommonOptions): Promise<void> {
+  requirePerson((await configFrom(options)).dataDir, 'accepting a changed tool');
   await visit(options, async ({ bridge }) => {
     const pin = (await changedPins(bridge)).find(({ source, name }) => source === server && name === tool);
     if (!pin) throw new Fault('not_found', `no changed definition of ${tool} of ${server} waits to be accepted`);

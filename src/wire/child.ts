@@ -10,6 +10,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Fault } from '../model/faults.ts';
 import { type Descendants, descendantsOf, MARK } from './descendants.ts';
 import { guard } from './guard.ts';
+import { noteChild } from './supervision.ts';
 
 export interface ChildOptions {
   /** The program and its arguments, as they are: no shell reads them. */
@@ -62,6 +63,7 @@ export async function startChild({ command, cwd, env, onStderr }: ChildOptions):
   });
   child.on('error', () => {});
   const pid = child.pid as number;
+  noteChild(pid);
   const well = guard(pid, mark);
   const descendants = descendantsOf(pid, mark);
 
