@@ -20,9 +20,9 @@ export async function acpAgent({ agent, persona, ...common }: AcpAgentOptions): 
   // An editor that stops reading has gone; that is an end like any other, and not to be left in the middle.
   process.stdout.removeAllListeners('error');
   const config = await configFrom(common, { host: '127.0.0.1', port: 0 });
-  superviseIn(config.dataDir);
   const doors = Object.fromEntries(adapters.map(({ name }) => [name, false as const]));
   const gateway = await startGateway({ ...config, doors }, { keeper: false });
+  superviseIn(config.dataDir);
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => stop.abort());
   try {

@@ -25,7 +25,6 @@ export interface OpenRelay {
 
 export async function openRelay(command: readonly string[], options: AcpOptions, link: Link): Promise<OpenRelay> {
   const config = await configFrom(options);
-  superviseIn(config.dataDir);
   const redactor = createRedactor();
   const secret = createSecrets({ vaults: config.vaults, env: process.env, learn: redactor.learn });
   const settings = await settingsFrom(config, options, secret);
@@ -50,6 +49,7 @@ export async function openRelay(command: readonly string[], options: AcpOptions,
   });
   bridge = house.bridge;
   await house.start();
+  superviseIn(config.dataDir);
   harnesses.listen(bridge, KEEPER);
   const person = { ...localActor(), door: 'acp' };
   const wires = createWires(link.editor, link.agent);

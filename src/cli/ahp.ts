@@ -33,8 +33,6 @@ export async function ahp(options: AhpOptions): Promise<void> {
     throw new Fault('invalid_request', 'say where the agent is: either --stdio or --socket <path>');
   }
   const config = await configFrom(options);
-  // Over standard streams the agent starts its harness itself.
-  superviseIn(config.dataDir, { parentIsAgent: options.stdio === true });
   const redactor = createRedactor();
   const log = createLogger(redactor);
   const ids = createIds();
@@ -51,6 +49,8 @@ export async function ahp(options: AhpOptions): Promise<void> {
     },
   });
   const settings = settingsOf(harnesses.section);
+  // Over standard streams the agent starts its harness itself.
+  superviseIn(config.dataDir, { parentIsAgent: options.stdio === true });
   const harness = createHarness(house.bridge, settings, { log, ids, clock: systemClock });
   try {
     await haveWorkspace(house.bridge, KEEPER);

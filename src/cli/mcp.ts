@@ -45,8 +45,6 @@ export async function mcp(command: readonly string[], options: McpOptions): Prom
   const config = await configFrom(options);
   const { name, upstream } = upstreamFor(config, command, options);
   if (upstream.command) await requireProgram(upstream.command, upstream.cwd);
-  // The client that started this command is the agent whose calls are decided here.
-  superviseIn(config.dataDir, { parentIsAgent: true });
   const redactor = createRedactor();
   const log = createLogger(redactor);
   const ids = createIds();
@@ -67,6 +65,8 @@ export async function mcp(command: readonly string[], options: McpOptions): Prom
     },
   });
   const settings = settingsOf(harnesses.section);
+  // The client that started this command is the agent whose calls are decided here.
+  superviseIn(config.dataDir, { parentIsAgent: true });
   const stints = createStints(house.bridge, settings, deps);
   const desk = createDesk(name, { bridge: house.bridge, stints, settings, deps });
   const streams = { input: process.stdin, output: process.stdout };
