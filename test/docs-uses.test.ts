@@ -24,6 +24,7 @@ const TRIED: Readonly<Record<string, Try>> = {
   "tollbridge keys create svc --door runs --scope 'sessions:*' 'tasks:*' events:read workspaces:read memories:read approvals:write":
     { until: /svc/ },
   'tollbridge keys create claude --for mcp-client': { until: /claude \(mcp-client\)/ },
+  'tollbridge keys create coder --for mcp-client --kind agent --scope others:read': { until: /agent coder/ },
   'tollbridge keys create ana --for editor': { until: /ana \(editor\)/ },
   'tollbridge policy check': { until: /./ },
   'tollbridge policy test cases.yaml': { until: /2 cases, all as expected/ },
