@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { adapters as everyAdapter } from '../adapters/index.ts';
 import { openApiKeys } from './auth/api-keys.ts';
 import { createAuthenticator } from './auth/authenticate.ts';
+import { createFailedLogins, type FailedLoginNote, type FailedLogins } from './auth/failed-logins.ts';
 import { createLogger } from './cli/logger.ts';
 import { type House, SERVING_ROOM } from './compose.ts';
 import type { Config } from './config.ts';
@@ -18,8 +19,9 @@ import { createLinks } from './inbox/links.ts';
 import { openWebhooks, type Recipient } from './inbox/webhook.ts';
 import type { Actor } from './model/actions.ts';
 import { Fault } from './model/faults.ts';
+import type { JsonObject } from './model/schema.ts';
 import { type Mounts, mountsOf } from './mounts.ts';
-import type { Adapter, Bridge, Closable, Deps, HttpHost } from './ports.ts';
+import type { Adapter, Authenticate, Bridge, Closable, Deps, HttpHost } from './ports.ts';
 import { closeAll } from './runtime/close.ts';
 import { createRuntime, createSurroundings, type Prepared, type Services } from './runtime/create.ts';
 import { upkeep } from './upkeep.ts';
@@ -69,6 +71,15 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     log: logger,
   });
   const retention = { ms: config.keepEventsMs };
+  const failures = createFailedLogins({
+    now: () => performance.now(),
+    pause: (ms) => sleep(ms),
+    // Called once somebody can fail to log in, which is after everything is open.
+    write: (failed) =>
+      noteFailedLogin(runtime.house.log, failed).catch((cause) =>
+        logger.error({ err: cause }, 'a failed login could not be written down'),
+      ),
+  });
   const runtime = await createRuntime(config, {
     ...surroundings,
     name: 'gateway',
@@ -76,7 +87,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     adapters,
     roomBytes: SERVING_ROOM,
     settings: { defaultAgent: config.defaultAgent, keeper },
-    prepare: (services) => prepared(config, mounts, services, { http, token, journal }),
+    prepare: (services) => prepared(config, mounts, services, { http, token, journal, failures }),
     taken(next) {
       const same = retention.ms === next.keepEventsMs;
       retention.ms = next.keepEventsMs;
@@ -84,11 +95,17 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     },
   });
   const { bridge, house, actor, deps, recovered } = runtime;
-  const opened: Closable[] = [http];
+  const opened: Closable[] = [http, { close: async () => failures.close() }];
   try {
     const waiting = await openQuestions(bridge, actor);
     for (const { adapter, section, open } of mounts.doors) {
-      const opening = open && adapter.door?.(section, deps);
+      // Each door authenticates as itself: a credential may be limited to others.
+      const door = adapter.name;
+      const at: Deps = {
+        ...deps,
+        authenticate: ((bearer, from) => deps.authenticate(bearer, { ...from, door })) as Authenticate,
+      };
+      const opening = open && adapter.door?.(section, at);
       if (opening) opened.unshift(await opening.open(bridge));
     }
     opened.unshift(upkeep(house, () => retention.ms, logger));
@@ -124,11 +141,12 @@ interface Brought {
   readonly http: HttpHost;
   readonly token: string | undefined;
   readonly journal: string | undefined;
+  readonly failures: FailedLogins;
 }
 
 /** What a gateway brings to its runtime: a port, callers who are told apart, the built-in agents, and traces when they are wanted. */
 async function prepared(config: Config, mounts: Mounts, services: Services, brought: Brought): Promise<Prepared> {
-  const { http, token, journal } = brought;
+  const { http, token, journal, failures } = brought;
   const traced = await tracing(config, services.deps.secret);
   const deps: Deps = {
     ...services.deps,
@@ -136,6 +154,7 @@ async function prepared(config: Config, mounts: Mounts, services: Services, brou
     authenticate: createAuthenticator({
       dataDir: config.dataDir,
       clock: systemClock,
+      failures,
       ...(token && { localToken: token }),
       ...(config.oauth && { oauth: config.oauth }),
     }),
@@ -214,4 +233,13 @@ async function requireStrangersToProveThemselves({ host, dataDir, oauth }: Confi
     'permission_denied',
     `${host} can be reached by others and there is no way to tell who they are: make a key with "tollbridge keys create NAME --scope ...", or configure auth.oauth, or listen on 127.0.0.1`,
   );
+}
+
+async function noteFailedLogin(log: House['log'], { doors, ...failed }: FailedLoginNote): Promise<void> {
+  const event = {
+    event: 'vendor.tollbridge.login_failed',
+    resource: { object: 'door', id: doors[0] ?? 'unknown' },
+    payload: { doors, ...failed } as unknown as JsonObject,
+  };
+  await log.commit({ decide: () => ({ events: [event] }) });
 }

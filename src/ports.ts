@@ -9,7 +9,7 @@ export type { Accepted, Bridge, Delivery, FrontDoor, OfferChange } from './ports
 
 // ---- North: the one HTTP port of the house, and who stands before it ----
 
-export type { Authenticate, HttpHandler, HttpHost, UpgradeHandler } from './ports/http.ts';
+export type { Authenticate, HttpHandler, HttpHost, LoginPlace, UpgradeHandler } from './ports/http.ts';
 
 // ---- South: whoever does the work, what it is given, and the four verbs it has ----
 

@@ -115,7 +115,7 @@ test('an editor that cannot show a question leaves it open for others', async ()
 test('someone who may not answer watches and is not asked', async () => {
   const { at, editor } = await openEditorHouse({ ...demo(), rules: ASK });
   const watcher = await openEditor(at, {
-    actor: { id: 'watcher', kind: 'person', scopes: ['sessions:*', 'tasks:*', 'events:read'] },
+    actor: { id: 'watcher', kind: 'person', scopes: ['sessions:*', 'tasks:*', 'events:read', 'others:read'] },
   });
   const sessionId = await editor.session();
   await watcher.call('session/load', { sessionId, cwd: '/notes', mcpServers: [] });

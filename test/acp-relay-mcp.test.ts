@@ -11,6 +11,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { openApiKeys } from '../src/auth/api-keys.ts';
+import { PRESETS, type Preset } from '../src/auth/presets.ts';
 import { readConfig } from '../src/config.ts';
 import { systemClock } from '../src/core/clock.ts';
 import { projector } from '../src/core/projector.ts';
@@ -106,8 +107,9 @@ describe('through the door of a running gateway', () => {
       await readConfig({ env: {}, cwd: at.dir, file: at.file, data: at.data, port: 0 }),
     );
     onTestFinished(() => gateway.close());
-    const scopes = ['workspaces:read', 'sessions:write', 'sessions:read', 'tasks:read', 'tasks:write', 'skills:read'];
-    const actor = { id: 'agent:scripted', kind: 'agent', scopes } as const;
+    // The session it works in is its person's, who started the relay.
+    const scopes = [...(PRESETS.get('mcp-client') as Preset).scopes, 'others:read'];
+    const actor = { id: 'scripted', kind: 'agent' as const, scopes, doors: ['mcp'] };
     const { key } = await openApiKeys(at.data, systemClock).create({ name: 'agent', actor });
     const mcp = [{ name: 'files', url: `${gateway.url}/mcp/files`, token: 'agent-key' }];
     process.env['TOLLBRIDGE_SECRET_agent-key'] = key;

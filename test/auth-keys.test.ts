@@ -120,9 +120,9 @@ test('a file others can read, or that does not add up, lets nobody in and is not
   expect(await readFile(file, 'utf8')).toBe('{"format":"something else"}');
 });
 
-test('the local token is the person at this machine; nothing else is', async () => {
+test('the local token is everything at this machine and no person; nothing else is', async () => {
   const { authenticate } = await house();
-  expect(await authenticate('local-token-for-this-process')).toEqual({ id: 'local', kind: 'person', scopes: ['*'] });
+  expect(await authenticate('local-token-for-this-process')).toEqual({ id: 'local', kind: 'service', scopes: ['*'] });
   expect(await kindOf(authenticate('local-token-for-this-proces'))).toBe('unauthenticated');
   expect(await kindOf(authenticate('x'.repeat(100_000)))).toBe('unauthenticated');
   const none = createAuthenticator({ clock: fakeClock() });
@@ -136,4 +136,30 @@ test('no message ever holds the token it is about', async () => {
   const token = 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJyb290In0.';
   const fault = await authenticate(token).catch(asFault);
   expect(JSON.stringify([(fault as Error).message, (fault as { details?: unknown }).details])).not.toContain('eyJ');
+});
+
+test.each(['local', 'LOCAL', ' local ', 'local:ana', 'system:gateway', 'agent:demo', 'oauth:https://i#ana', 'ｌocal'])(
+  'no key is made in the name of a part of the gateway (%s), and one that stands in the file is nobody',
+  async (id) => {
+    const { keys, authenticate, file } = await house();
+    expect(await kindOf(keys.create({ name: 'x', actor: { ...wanted.actor, id } }))).toBe('invalid_request');
+    const { key } = await keys.create(wanted);
+    await writeFile(file, (await readFile(file, 'utf8')).replace('"id": "bot"', `"id": ${JSON.stringify(id)}`));
+    expect(await kindOf(authenticate(key))).toBe('unauthenticated');
+  },
+);
+
+test('a key limited to doors is nobody at another, in the words for a wrong key', async () => {
+  const { keys, authenticate } = await house();
+  const { key, record } = await keys.create({
+    ...wanted,
+    actor: { ...wanted.actor, doors: ['a2a'] },
+    preset: 'a2a-peer',
+  });
+  expect(record).toMatchObject({ preset: 'a2a-peer', actor: { doors: ['a2a'] } });
+  expect(await authenticate(key, { door: 'a2a' })).toMatchObject({ id: 'bot' });
+  const at = (door: string) => authenticate(key, { door }).catch((cause) => [cause.kind, cause.message, cause.details]);
+  const unknown = authenticate('tbk_0000000000000000_'.padEnd(64, 'a'), { door: 'harn' });
+  const nobody = await unknown.catch((cause) => [cause.kind, cause.message, cause.details]);
+  for (const door of ['harn', 'mcp', 'runs', 'acp', 'ahp']) expect(await at(door)).toEqual(nobody);
 });

@@ -39,13 +39,13 @@ async function refusal(attempt: Promise<unknown>): Promise<string> {
 test('a token made for us by our issuer is its client, with its scopes', async () => {
   const { jwks, token } = await issuerWith();
   expect(await authenticatorFor(jwks)(await token())).toEqual({
-    id: 'client',
+    id: 'oauth-client:https://issuer.example#client',
     kind: 'service',
     scopes: ['tasks:read', 'tasks:write'],
   });
   const bound = authenticatorFor(jwks, { tenantClaim: 'org', workspacesClaim: 'ws' });
   expect(await bound(await token({ org: 'acme', ws: ['workspace_1'], scope: '' }))).toEqual({
-    id: 'client',
+    id: 'oauth-client:https://issuer.example#client',
     kind: 'service',
     scopes: [],
     tenant_id: 'acme',
@@ -121,7 +121,7 @@ test('keys are fetched where the issuer publishes them; when they cannot be, tha
   onTestFinished(() => void server.close());
   const at = `http://127.0.0.1:${(server.address() as AddressInfo).port}/keys`;
   const authenticate = authenticatorFor(at);
-  expect((await authenticate(await token())).id).toBe('client');
+  expect((await authenticate(await token())).id).toBe('oauth-client:https://issuer.example#client');
 
   const away = authenticatorFor('http://127.0.0.1:1/keys');
   expect(await refusal(away(await token()))).toMatch(/^unavailable: /);
@@ -161,4 +161,31 @@ test('a token that was good is examined again after a while, and is nobody once 
   const again = await authenticate(long);
   now -= 50_000;
   expect(await authenticate(long)).not.toBe(again);
+});
+
+test('a principal is an issuer and a subject: two people of one app are two, and an app without anyone is a service', async () => {
+  const { jwks, token } = await issuerWith();
+  const authenticate = authenticatorFor(jwks);
+  const ana = await authenticate(await token({ sub: 'ana' }));
+  const bo = await authenticate(await token({ sub: 'bo' }));
+  expect([ana, bo]).toMatchObject([
+    { id: 'oauth:https://issuer.example#ana', kind: 'person' },
+    { id: 'oauth:https://issuer.example#bo', kind: 'person' },
+  ]);
+  // The way an authorization server names the subject of a client that came for itself.
+  for (const claims of [{}, { sub: 'client' }, { client_id: undefined, azp: 'client' }]) {
+    expect(await authenticate(await token(claims))).toMatchObject({
+      id: 'oauth-client:https://issuer.example#client',
+      kind: 'service',
+    });
+  }
+});
+
+test('no claim makes anyone a part of the gateway', async () => {
+  const { jwks, token } = await issuerWith();
+  const authenticate = authenticatorFor(jwks);
+  for (const sub of ['local', 'local:ana', 'system:gateway', 'agent:demo', 'link:phone']) {
+    expect((await authenticate(await token({ sub }))).id).toBe(`oauth:https://issuer.example#${sub}`);
+    expect((await authenticate(await token({ client_id: sub }))).id).toBe(`oauth-client:https://issuer.example#${sub}`);
+  }
 });

@@ -72,7 +72,7 @@ test('a log that is followed shows what another process writes, until it is stop
 async function openQuestion(dir: string) {
   const { openHouse } = await import('../src/compose.ts');
   const house = await openHouse({ dataDir: dir });
-  const actor = { id: 'ana', kind: 'person', scopes: ['*'] } as const;
+  const actor = { id: 'ana', kind: 'person', scopes: ['*'], interactive: true } as const;
   const session = await house.bridge.submit({
     kind: 'session.create',
     actor,

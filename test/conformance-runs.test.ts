@@ -50,7 +50,10 @@ test('a gateway is examined by its address, with the words its agent knows', asy
   const gateway = await startGateway(await configIn(dir, { data: join(dir, 'data'), port: 0 }));
   onTestFinished(() => gateway.close());
   const keys = openApiKeys(join(dir, 'data'), systemClock);
-  const { key } = await keys.create({ name: 'svc', actor: { id: 'svc', kind: 'service', scopes: ['*'] } });
+  const { key } = await keys.create({
+    name: 'svc',
+    actor: { id: 'svc', kind: 'service', scopes: ['*', 'approvals:own'] },
+  });
   const pair = key.replace(/^(tbk_[0-9a-f]+)_/, '$1:');
   const words = ['approve=send x to bo', 'input=ask which colour?', 'fail=fail', 'long=wait 10000'];
   const args = [

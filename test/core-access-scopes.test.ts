@@ -48,7 +48,8 @@ describe('scopes', () => {
     'memories:write',
     'personas:write',
   ];
-  const holding = (...scopes: string[]): Actor => ({ ...red, id: 'sam', scopes });
+  /** Someone else than the owner, so that only the scope is missing. */
+  const holding = (...scopes: string[]): Actor => ({ ...red, id: 'sam', scopes: [...scopes, 'others:read'] });
 
   test('every command needs its own, and no other will do', async () => {
     const { t, ids } = own;

@@ -3,8 +3,9 @@ import { describe, expect, test } from 'vitest';
 import type { Actor } from '../src/model/actions.ts';
 import type { AskRecord } from '../src/model/asks.ts';
 import { asFault, type Fault } from '../src/model/faults.ts';
+import type { Sink } from '../src/ports.ts';
 import { ana, bo } from './support/actors.ts';
-import { asking } from './support/asking.ts';
+import { asking, outside } from './support/asking.ts';
 import { of } from './support/house.ts';
 
 describe('who may answer', () => {
@@ -12,7 +13,7 @@ describe('who may answer', () => {
   const person = (id: string, ...scopes: string[]): Actor => ({
     id,
     kind: 'person',
-    scopes: ['approvals:write', ...scopes],
+    scopes: ['approvals:write', 'others:read', ...scopes],
   });
 
   test('only those it is put to, by name or by what they hold', async () => {
@@ -49,7 +50,7 @@ describe('who may answer', () => {
   test('nobody without the scope, by answer or by message', async () => {
     const { t, task } = await asking();
     const [ask] = await t.asks(task.id);
-    const actor: Actor = { id: 'fay', kind: 'person', scopes: ['tasks:write', 'tasks:read'] };
+    const actor: Actor = { id: 'fay', kind: 'person', scopes: ['tasks:write', 'tasks:read', 'others:read'] };
     expect(await t.refused('ask.answer', { ask_id: ask!.id, approved: true }, { actor })).toMatchObject({
       kind: 'permission_denied',
     });
@@ -93,6 +94,83 @@ describe('who may answer', () => {
     },
   );
 
+  test('not the principal that gave the work, unless it was made to, is named, or sits in front of it', async () => {
+    const giver: Actor = { id: 'giver', kind: 'service', scopes: ['*'] };
+    const { t } = await asking();
+    const room = await t.room({ actor: giver });
+    const open = async () => {
+      const task = await room.task();
+      const [ask] = await t.asks(task.id);
+      return { task, body: { ask_id: ask!.id, approved: true } };
+    };
+    const first = await open();
+    for (const actor of [
+      giver,
+      { ...giver, kind: 'person' as const },
+      // A program that says so is still no person.
+      { ...giver, interactive: true as const },
+    ]) {
+      expect(await t.refused('ask.answer', first.body, { actor })).toMatchObject({
+        kind: 'permission_denied',
+        details: { code: 'own_work' },
+      });
+    }
+    const message = { role: 'user', parts: [{ type: 'json', value: { approved: true }, visibility: 'public' }] };
+    const confirmation = { task_id: first.task.id, kind: 'tool_confirmation', message } as const;
+    expect(await t.refused('task.message', confirmation as never, { actor: giver })).toMatchObject({
+      kind: 'permission_denied',
+    });
+    expect((await t.asks(first.task.id))[0]?.state).toBe('open');
+    // Tried four times, noted once.
+    const noted = of(await t.events(first.task.id), 'vendor.tollbridge.answer_refused');
+    expect(noted.map(({ payload }) => payload)).toMatchObject([{ by: 'giver', code: 'own_work' }]);
+    expect(await t.answer(first.body.ask_id, { approved: false }, giver)).toMatchObject({ state: 'denied' });
+
+    const made = { ...giver, scopes: ['*', 'approvals:own'] };
+    expect(await t.answer((await open()).body.ask_id, { approved: true }, made)).toMatchObject({ state: 'approved' });
+    const present = { ...giver, kind: 'person' as const, interactive: true as const };
+    expect(await t.answer((await open()).body.ask_id, { approved: true }, present)).toMatchObject({
+      state: 'approved',
+    });
+  });
+
+  test('the giver of the work, where the rule names it', async () => {
+    const giver: Actor = { id: 'giver', kind: 'service', scopes: ['*'] };
+    const { t } = await asking({ rules: '- { id: ask, when: { tool: send }, then: ask, to: [giver] }' });
+    const task = await (await t.room({ actor: giver })).task();
+    const [ask] = await t.asks(task.id);
+    expect(await t.answer(ask!.id, { approved: true }, giver)).toMatchObject({ state: 'approved' });
+  });
+
+  test('never the proposer of the act, whatever its credential was made for', async () => {
+    const { t, task, propose } = await outside();
+    const proposer: Actor = { id: 'outsider', kind: 'service', scopes: ['*', 'approvals:own'] };
+    const { details } = await propose({}, proposer);
+    const body = { ask_id: String(details?.ask_id), approved: true };
+    for (const actor of [proposer, { ...proposer, kind: 'person' as const }]) {
+      expect(await t.refused('ask.answer', body, { actor })).toMatchObject({
+        kind: 'permission_denied',
+        details: { code: 'proposer' },
+      });
+    }
+    expect((await t.asks(task.id))[0]?.state).toBe('open');
+    expect(await t.answer(body.ask_id, { approved: true }, bo)).toMatchObject({ answered_by: 'bo' });
+  });
+
+  test('a value goes to the agent from the principal that gave the work, and not from the agent that asked', async () => {
+    const giver: Actor = { id: 'giver', kind: 'service', scopes: ['*'] };
+    const script = async (sink: Sink) =>
+      void (await sink.ask({ kind: 'input', key: 'colour', question: 'which colour?' }));
+    const { t } = await asking({ script });
+    const task = await (await t.room({ actor: giver })).task();
+    const [ask] = await t.asks(task.id);
+    const self: Actor = { id: 'agent:agent', kind: 'agent', scopes: ['*'] };
+    expect(await t.refused('ask.answer', { ask_id: ask!.id, value: 'red' }, { actor: self })).toMatchObject({
+      kind: 'permission_denied',
+    });
+    expect(await t.answer(ask!.id, { value: 'blue' }, giver)).toMatchObject({ state: 'answered', answer: 'blue' });
+  });
+
   test('fifty at once: one decides, the others hear who', async () => {
     const { t, task, tools } = await asking();
     const [ask] = await t.asks(task.id);
@@ -100,7 +178,7 @@ describe('who may answer', () => {
     const lost: Fault[] = [];
     await Promise.all(
       Array.from({ length: 50 }, async (_, index) => {
-        const actor: Actor = { id: `p${index}`, kind: 'person', scopes: ['approvals:write'] };
+        const actor: Actor = { id: `p${index}`, kind: 'person', scopes: ['approvals:write', 'others:read'] };
         const answer = t.answer(ask!.id, { approved: index % 2 === 0 }, actor);
         await answer.then(
           (record) => won.push(record),

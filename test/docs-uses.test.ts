@@ -20,8 +20,12 @@ const TRIED: Readonly<Record<string, Try>> = {
   'tollbridge approve ask_01K': { until: /Approved/ },
   'tollbridge approvals --watch': { until: /May agent:demo use send_mail/, stays: true },
   'tollbridge deny ask_01K "not on a Friday"': { until: /Denied/ },
-  'tollbridge keys create phone --scope approvals:write --scope tasks:read': { until: /phone/ },
-  "tollbridge keys create svc --scope '*'": { until: /svc/ },
+  'tollbridge keys create phone --for approver': { until: /phone \(approver\)/ },
+  "tollbridge keys create svc --door runs --scope 'sessions:*' 'tasks:*' events:read workspaces:read memories:read approvals:write":
+    { until: /svc/ },
+  'tollbridge keys create claude --for mcp-client': { until: /claude \(mcp-client\)/ },
+  'tollbridge keys create coder --for mcp-client --kind agent --scope others:read': { until: /agent coder/ },
+  'tollbridge keys create ana --for editor': { until: /ana \(editor\)/ },
   'tollbridge policy check': { until: /./ },
   'tollbridge policy test cases.yaml': { until: /2 cases, all as expected/ },
   'tollbridge policy diff rules.yaml': { until: /./ },
@@ -32,10 +36,7 @@ const TRIED: Readonly<Record<string, Try>> = {
   'tollbridge mcp login search': { until: /no tools\.search\.mcp/, code: 3 },
   'tollbridge mcp login search --paste': { until: /no tools\.search\.mcp/, code: 3 },
   'tollbridge mcp accept files read_file': { until: /read_file/, code: 3 },
-  'tollbridge keys create partner --scope tasks:* --scope sessions:* --scope events:read --scope workspaces:read --scope artifacts:*':
-    {
-      until: /partner/,
-    },
+  'tollbridge keys create partner --for a2a-peer': { until: /partner \(a2a-peer\)/ },
 };
 
 /** An agent that is offered the tools of a configured server. */
@@ -83,6 +84,7 @@ const NAMED: Readonly<Record<string, Try & { readonly as?: string }>> = {
   'tollbridge init jetbrains': { until: /\+ tollbridge acp -- my-agent --fast/ },
   'tollbridge init vscode': { until: /\+ tollbridge acp -- my-agent --fast/ },
   'tollbridge init neovim': { until: /codecompanion/ },
+  'tollbridge keys create coder --for ahp-agent': { until: /coder \(ahp-agent\)/ },
   'tollbridge keys create <name>': { as: "tollbridge keys create ci --scope '*'", until: /ci/ },
   'tollbridge keys rotate': { until: /from now on/ },
   'tollbridge log -f': { until: /send_mail/, stays: true },

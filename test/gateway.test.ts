@@ -128,7 +128,7 @@ function run(dir: string, args: readonly string[], input = '') {
 
 test('a key made at the command line is shown once, listed without itself, works, and is revoked', async () => {
   const dir = await place();
-  await expect(createKey('ci', { data: join(dir, 'data') })).rejects.toThrow('say what the key may do');
+  await expect(createKey('ci', { data: join(dir, 'data') })).rejects.toThrow('say what the key is for');
   await expect(createKey('ci', { data: join(dir, 'data'), scope: ['all'] })).rejects.toThrow('all is not a scope');
   await expect(createKey('ci', { data: join(dir, 'data'), scope: ['*'], expires: '2020-01-01' })).rejects.toThrow(
     '2020-01-01 is no time to come',

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { openApiKeys } from '../src/auth/api-keys.ts';
+import { PRESETS, type Preset } from '../src/auth/presets.ts';
 import { systemClock } from '../src/core/clock.ts';
 import { type Gateway, startGateway } from '../src/gateway.ts';
 import { speakTo } from './support/acp-client.ts';
@@ -22,9 +23,15 @@ const INBOX = '/v1/permission-requests';
 
 let dir: string;
 let gateway: Gateway;
+/** A person who may answer; the token that is printed starts the work, and approves none of it. */
+let approver: Record<string, string>;
 beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), 'tb-inbox-api-'));
   gateway = await startGateway(await configIn(dir, { data: join(dir, 'data'), port: 0 }));
+  const { kind, scopes, doors } = PRESETS.get('approver') as Preset;
+  const actor = { id: 'paula', kind, scopes: [...scopes], doors: [...(doors ?? [])] };
+  const { key } = await openApiKeys(join(dir, 'data'), systemClock).create({ name: 'phone', actor });
+  approver = { authorization: `Bearer ${key}` };
   return async () => {
     await gateway.close();
     await rm(dir, { recursive: true, force: true });
@@ -67,7 +74,7 @@ async function waiting(to: string): Promise<Body> {
 }
 
 const respond = (id: string, body: object, more: Record<string, string> = {}) =>
-  call('POST', `${INBOX}/${id}/respond`, body, more);
+  call('POST', `${INBOX}/${id}/respond`, body, { ...approver, ...more });
 const stateOf = async (task: string) => (await call('GET', `/v1/tasks/${task}`)).body.status;
 
 test('what waits is listed and looked at with all that is needed to decide, and a yes lets it go on', async () => {
@@ -93,7 +100,7 @@ test('what waits is listed and looked at with all that is needed to decide, and 
   const answered = await respond(found.id, { approved: true });
   expect([answered.status, answered.body]).toMatchObject([
     200,
-    { id: found.id, status: 'approved', response: { state: 'approved', answered_by: expect.stringMatching(/^local/) } },
+    { id: found.id, status: 'approved', response: { state: 'approved', answered_by: 'paula' } },
   ]);
   await expect.poll(() => stateOf(task), { timeout: 20_000 }).toBe('COMPLETED');
   const { body } = await call('GET', `${INBOX}?status=pending&task_id=${task}`);
@@ -138,7 +145,7 @@ test('of two answers at the same moment one counts', async () => {
 test('whoever may not answer does not, and a question that is not theirs is not there', async () => {
   await submitted('send hello to scope@example.org');
   const { id } = await waiting('scope@example.org');
-  const reader = await holderOf('tasks:read', 'tasks:write');
+  const reader = await holderOf('tasks:read', 'tasks:write', 'others:read');
   expect((await call('GET', `${INBOX}/${id}`, undefined, reader)).status).toBe(200);
   expect(await respond(id, { approved: true }, reader)).toMatchObject({
     status: 403,
@@ -157,7 +164,7 @@ test('whoever may not answer does not, and a question that is not theirs is not 
   expect([absent.status, absent.body.error.code]).toEqual([404, 'resource_not_found']);
   expect((await call('GET', `${INBOX}/${id}`)).body.status).toBe('pending');
 
-  const answerer = await holderOf('approvals:write', 'tasks:read');
+  const answerer = await holderOf('approvals:write', 'tasks:read', 'others:read');
   const { body } = await respond(id, { approved: true }, answerer);
   expect(body.response.answered_by).toBe('holder');
 });

@@ -105,7 +105,7 @@ test('one that may too little is told everything that is needed, and with that i
     `Bearer error="insufficient_scope", scope="${SCOPES}", resource_metadata="${METADATA}"`,
   ]);
   expect(said.error.message).toBe(
-    'client does not have the scope sessions:write sessions:read tasks:write workspaces:read',
+    'oauth-client:https://login.example#client does not have the scope sessions:write sessions:read tasks:write workspaces:read',
   );
   expect(upstream.asked).toEqual([]);
 

@@ -133,7 +133,7 @@ describe('approvals', () => {
     expect(upstream.count('tools/call')).toBe(0);
     await gateway.house.bridge.submit({
       kind: 'ask.answer',
-      actor: VISITOR,
+      actor: { ...VISITOR, id: 'approver' },
       body: { ask_id: ask!.id, approved: true },
     });
     expect(outcome(await call).result.content).toEqual([{ type: 'text', text: 'hi' }]);

@@ -111,7 +111,7 @@ test('a call waits for a person for longer than its server may be silent, and it
   // Long enough for the answer to have become a stream that is kept awake.
   await new Promise((resolve) => setTimeout(resolve, 1500));
   const body = { ask_id: ask!.id, approved: true };
-  const actor = { id: 'visitor', kind: 'person' as const, scopes: ['*'] };
+  const actor = { id: 'approver', kind: 'person' as const, scopes: ['*'] };
   await gateway.house.bridge.submit({ kind: 'ask.answer', actor, body });
   const heard = await call;
   expect([heard.type, outcome(heard).result.content]).toEqual(['text/event-stream', [{ type: 'text', text: 'hi' }]]);

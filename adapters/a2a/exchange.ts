@@ -8,7 +8,7 @@ import { ServerCallContext } from '@a2a-js/sdk/server';
 import { PROTOCOL } from '../../mappings/a2a.ts';
 import { PROTOCOL as LEGACY } from '../../mappings/a2a-0.3.ts';
 import type { Actor, Authenticate, Json, Logger } from '../../src/index.ts';
-import { bearerOf } from '../../src/wire/bearer.ts';
+import { addressOf, bearerOf } from '../../src/wire/bearer.ts';
 import { JSON_LIMITS, readJson } from '../../src/wire/body.ts';
 import { requestIdOf } from '../../src/wire/http.ts';
 import { openSse, sseFrame } from '../../src/wire/sse.ts';
@@ -70,7 +70,7 @@ export async function contextOf(
   version: string,
   authenticate: Authenticate,
 ): Promise<ServerCallContext> {
-  const actor = atThisDoor(await authenticate(bearerOf(request)));
+  const actor = atThisDoor(await authenticate(bearerOf(request), addressOf(request)));
   const { headers } = request;
   const trace = traceParentOf(request);
   const user = new Caller({

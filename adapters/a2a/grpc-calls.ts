@@ -12,6 +12,8 @@ import { type Said, said } from './refusal.ts';
 export interface GrpcCall extends Line {
   readonly metadata: { get(name: string): unknown[]; set(name: string, value: string): void };
   on(event: 'cancelled', heard: () => void): unknown;
+  /** `host:port` of the other end. */
+  getPeer?(): string;
   emit(event: string, ...given: unknown[]): boolean;
 }
 

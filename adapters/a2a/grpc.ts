@@ -51,7 +51,10 @@ export async function serveGrpc(
       if (version) call.metadata.set('a2a-version', plainVersion(version));
       const given = call.metadata.get('authorization').map(String);
       const bearer = given.length === 1 ? /^bearer +(\S+)$/i.exec(given[0] as string)?.[1] : undefined;
-      const actor = { ...(await deps.authenticate(bearer)), door: 'a2a' };
+      const actor = {
+        ...(await deps.authenticate(bearer, { address: call.getPeer?.().replace(/:\d+$/, '') })),
+        door: 'a2a',
+      };
       const gone = new AbortController();
       call.on('cancelled', () => gone.abort());
       const [last] = call.metadata.get('last-event-id').map(String);

@@ -250,7 +250,7 @@ export function createConnection(options: ConnectionOptions): Connection {
       ...(params.answer !== undefined && { value: params.answer }),
       ...(reason && { reason }),
     };
-    await bridge.submit({ kind: 'ask.answer', actor, body });
+    await bridge.submit({ kind: 'ask.answer', actor: { ...actor, interactive: true }, body });
     return { ok: true };
   }
 

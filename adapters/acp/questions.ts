@@ -101,7 +101,8 @@ export function createQuestions(deps: QuestionsDeps): Questions {
   }
 
   async function answer({ id }: AskRecord, body: { approved?: boolean; value?: Json; reason?: string }): Promise<void> {
-    await bridge.submit({ kind: 'ask.answer', actor, body: { ask_id: id, ...body } });
+    // The dialog stood in front of the person whose editor this is.
+    await bridge.submit({ kind: 'ask.answer', actor: { ...actor, interactive: true }, body: { ask_id: id, ...body } });
   }
 
   return {
@@ -183,10 +184,14 @@ function formSchema({ schema, question }: AskRecord): JsonObject {
   return { type: 'object', properties: { answer }, required: ['answer'] };
 }
 
-/** As the bridge will rule; asking someone who would be refused only to refuse them is no kindness. */
-function mayAnswer(actor: Actor, { to }: AskRecord): boolean {
+/**
+ * As the bridge will rule: a dialog whose answer would be refused is not shown. A credential that is not a person's has mostly
+ * started the work itself, and approves nothing in it unless it was made to.
+ */
+function mayAnswer(actor: Actor, { to, kind: wanted }: AskRecord): boolean {
   const { kind, scopes, id } = actor;
   const allowed = scopes.includes('*') || scopes.includes('approvals:write') || scopes.includes('approvals:*');
   if (kind === 'agent' || !allowed) return false;
+  if (wanted === 'approval' && kind !== 'person' && !scopes.includes('approvals:own') && !to.includes(id)) return false;
   return to.length === 0 || to.includes(id) || to.some((word) => scopes.includes(word));
 }

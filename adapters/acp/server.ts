@@ -15,7 +15,7 @@ import {
   type FaultKind,
   type FrontDoor,
 } from '../../src/index.ts';
-import { bearerOf } from '../../src/wire/bearer.ts';
+import { addressOf, bearerOf } from '../../src/wire/bearer.ts';
 import { parseJson, readBytes } from '../../src/wire/body.ts';
 import { requestIdOf } from '../../src/wire/http.ts';
 import { refuseSocket } from '../../src/wire/refusal.ts';
@@ -74,7 +74,7 @@ function openDoor(settings: AcpSettings, deps: Deps, bridge: Bridge): Closable {
   });
 
   async function admit(request: IncomingMessage): Promise<Actor> {
-    return { ...(await deps.authenticate(bearerOf(request))), door: 'acp' };
+    return { ...(await deps.authenticate(bearerOf(request), addressOf(request))), door: 'acp' };
   }
 
   function requireRoom(actor: Actor): void {

@@ -13,7 +13,7 @@ import {
   type FrontDoor,
   type JsonObject,
 } from '../../src/index.ts';
-import { bearerOf } from '../../src/wire/bearer.ts';
+import { addressOf, bearerOf } from '../../src/wire/bearer.ts';
 import { parseJson, readBytes } from '../../src/wire/body.ts';
 import { requestIdOf } from '../../src/wire/http.ts';
 import { refuseSocket } from '../../src/wire/refusal.ts';
@@ -46,7 +46,7 @@ export async function openHarnessDoor(harness: Harness, settings: AhpSettings, d
     const [key, ...more] = request.headersDistinct['x-api-key'] ?? [];
     if (more.length > 0) throw new Fault('unauthenticated', 'more than one X-API-Key header');
     const bearer = key ?? (request.headers.authorization ? bearerOf(request) : credentialIn(query));
-    return { ...(await deps.authenticate(bearer)), door: 'ahp' };
+    return { ...(await deps.authenticate(bearer, addressOf(request))), door: 'ahp' };
   }
 
   deps.http.mount('/', (request, response, next) => {

@@ -12,9 +12,10 @@ import {
   type Deps,
   Fault,
   type FrontDoor,
+  type LoginPlace,
   PROTOCOL_VERSION,
 } from '../../src/index.ts';
-import { bearerOf } from '../../src/wire/bearer.ts';
+import { addressOf, bearerOf } from '../../src/wire/bearer.ts';
 import { requestIdOf } from '../../src/wire/http.ts';
 import type { Desk } from './call.ts';
 import type { HarnSettings } from './config.ts';
@@ -56,8 +57,8 @@ function openDoor(settings: HarnSettings, deps: Deps, bridge: Bridge, hosts: Hos
   const desk: Desk = { bridge, deps, settings, followers, metrics, hosts, openedAt: deps.clock.now() };
   const routes = createRoutes(desk);
 
-  async function admit(bearer: string | undefined): Promise<Actor> {
-    return { ...(await deps.authenticate(bearer)), door: 'harn' };
+  async function admit(bearer: string | undefined, from: LoginPlace): Promise<Actor> {
+    return { ...(await deps.authenticate(bearer, from)), door: 'harn' };
   }
 
   /** A command from a socket: the route its REST twin has, with the same checks. */
@@ -85,7 +86,7 @@ function openDoor(settings: HarnSettings, deps: Deps, bridge: Bridge, hosts: Hos
       const found = match(request.method ?? '', path);
       const versioned = found ? !found.operation.unversioned : path.startsWith('/v1/');
       if (versioned) requireVersion(request);
-      const actor = found?.operation.scope === null ? NOBODY : await admit(bearerOf(request));
+      const actor = found?.operation.scope === null ? NOBODY : await admit(bearerOf(request), addressOf(request));
       if (!found) throw new Fault('not_found', `there is no operation ${shown(request.method)} at this path`);
       operation = found.operation.id;
       requireOwnScope(found.operation, actor);

@@ -11,10 +11,11 @@ import {
   type Cursor,
   Fault,
   type JsonObject,
+  type LoginPlace,
   PROTOCOL_VERSION,
   type Stream,
 } from '../../src/index.ts';
-import { bearerOf } from '../../src/wire/bearer.ts';
+import { addressOf, bearerOf } from '../../src/wire/bearer.ts';
 import { requestIdOf } from '../../src/wire/http.ts';
 import { refuseSocket } from '../../src/wire/refusal.ts';
 import { createSocketServer } from '../../src/wire/websocket.ts';
@@ -36,7 +37,7 @@ export type Perform = (
 
 export interface SocketDeps {
   readonly desk: Desk;
-  readonly admit: (bearer: string | undefined) => Promise<Actor>;
+  readonly admit: (bearer: string | undefined, from: LoginPlace) => Promise<Actor>;
   readonly perform: Perform;
 }
 
@@ -69,7 +70,7 @@ export function createSockets({ desk, admit, perform }: SocketDeps): Sockets {
       const offered = protocolsOf(request);
       requireVersion(request, offered);
       const bearer = tokenOf(request, offered);
-      const actor = await admit(bearer);
+      const actor = await admit(bearer, addressOf(request));
       if (!stream) throw new Fault('not_found', 'there is nothing to follow at this path');
       const cursor = request.headersDistinct['last-event-id']?.[0] || at.searchParams.get('last_event_id') || undefined;
       const begin = await beginning(desk.bridge, actor, stream);

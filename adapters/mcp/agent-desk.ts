@@ -56,7 +56,7 @@ export function createAgentDesk(bridge: Bridge, work: Work): AgentDesk {
       ...(typeof approved === 'boolean' && { approved }),
       ...(typeof reason === 'string' && { reason }),
     };
-    await work.answer(ask, said, caller);
+    await work.answer(ask, said, caller, 'tool');
     return complete({ content: [{ type: 'text', text: `${ask.id} is answered` }] }, caller);
   }
 

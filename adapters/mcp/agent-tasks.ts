@@ -63,7 +63,9 @@ async function modern(method: string, params: JsonObject, task: Task, caller: Ca
       if (task.status === 'COMPLETED' || task.status === 'FAILED') {
         return { result: { ...told, result: await work.result(task, caller) } };
       }
-      const open = isTerminal(task.status) ? [] : await work.questions(task, caller);
+      const asked = isTerminal(task.status) ? [] : await work.questions(task, caller);
+      // An approval is put to a person; a program is not shown a form it may not fill in.
+      const open = asked.filter(({ kind }) => kind !== 'approval' || caller.person !== undefined);
       if (open.length === 0) return { result: told };
       const inputRequests = Object.fromEntries(
         open.map((ask) => [
@@ -80,9 +82,9 @@ async function modern(method: string, params: JsonObject, task: Task, caller: Ca
         if (!isObject(said)) continue;
         const content = isObject(said.content) ? said.content : {};
         const accepted = said.action === 'accept';
-        if (ask.kind === 'approval') await work.answer(ask, answerIn(said) ?? { approved: false }, caller);
-        else if (accepted) await work.answer(ask, { value: fromForm(ask, content) }, caller);
-        else await work.answer(ask, { approved: false, reason: 'declined at the client' }, caller);
+        if (ask.kind === 'approval') await work.answer(ask, answerIn(said) ?? { approved: false }, caller, 'form');
+        else if (accepted) await work.answer(ask, { value: fromForm(ask, content) }, caller, 'form');
+        else await work.answer(ask, { approved: false, reason: 'declined at the client' }, caller, 'form');
       }
       return { result: { resultType: 'complete' } };
     }

@@ -3,6 +3,7 @@
  * All of it is the log's; a client that was away finds the work where it is.
  */
 import {
+  type Actor,
   type AskRecord,
   asFault,
   type Bridge,
@@ -32,8 +33,15 @@ export interface Work {
   follow(task: Task, caller: Caller, running: Running, heard: (event: CoreEvent) => void): Promise<JsonObject>;
   result(task: Task, caller: Caller): Promise<JsonObject>;
   questions(task: Task, caller: Caller): Promise<readonly AskRecord[]>;
-  answer(ask: AskRecord, said: { value?: unknown; approved?: boolean; reason?: string }, caller: Caller): Promise<void>;
+  /** Filled in a form, or said by a tool call: that is the model's word and never a person's. */
+  answer(ask: AskRecord, said: Said, caller: Caller, by: 'form' | 'tool'): Promise<void>;
   cancel(task: Task, reason: string, caller: Caller): Promise<void>;
+}
+
+interface Said {
+  readonly value?: unknown;
+  readonly approved?: boolean;
+  readonly reason?: string;
 }
 
 export function createWork(bridge: Bridge, stints: Stints, deps: { readonly log: Logger }): Work {
@@ -88,11 +96,11 @@ export function createWork(bridge: Bridge, stints: Stints, deps: { readonly log:
     const said = inputResponses[key];
     if (!isObject(said)) return;
     if (said.action === 'accept' && isObject(said.content))
-      return await answer(ask, { value: fromForm(ask, said.content) }, caller);
-    await answer(ask, { approved: false, reason: 'declined at the client' }, caller);
+      return await answer(ask, { value: fromForm(ask, said.content) }, caller, 'form');
+    await answer(ask, { approved: false, reason: 'declined at the client' }, caller, 'form');
   }
 
-  async function answer(...[ask, said, { actor, person }]: Parameters<Work['answer']>): Promise<void> {
+  async function answer(...[ask, said, { actor, person }, how]: Parameters<Work['answer']>): Promise<void> {
     const { value, approved, reason } = said;
     const body = {
       ask_id: ask.id,
@@ -100,7 +108,9 @@ export function createWork(bridge: Bridge, stints: Stints, deps: { readonly log:
       ...(approved !== undefined && { approved }),
       ...(reason !== undefined && { reason }),
     };
-    await bridge.submit({ kind: 'ask.answer', actor: person ?? actor, body });
+    // A form is a person's word where the credential is a person's, and a program's everywhere else.
+    const by: Actor = person && how === 'form' ? { ...person, interactive: true } : actor;
+    await bridge.submit({ kind: 'ask.answer', actor: by, body });
   }
 
   return {

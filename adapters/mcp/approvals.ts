@@ -25,7 +25,8 @@ export function createApprovals(bridge: Bridge, { log }: { readonly log: Logger 
         const { inputResponses } = await input({ [key]: { method: 'elicitation/create', params: approvalForm(ask) } });
         const answer = answerIn(inputResponses[key] as JsonObject | undefined);
         if (!answer) return;
-        await bridge.submit({ kind: 'ask.answer', actor: person, body: { ask_id: askId, ...answer } });
+        const actor = { ...person, interactive: true } as const;
+        await bridge.submit({ kind: 'ask.answer', actor, body: { ask_id: askId, ...answer } });
       } catch (cause) {
         // Answered elsewhere, or nobody there any more: the question stands where it stood.
         const { kind } = asFault(cause);

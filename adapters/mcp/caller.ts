@@ -44,9 +44,9 @@ export function scopeOf({ tenant_id, id }: Actor): string {
   return `${tenant_id ?? ''}/${id}`;
 }
 
-/** An agent never answers for a person. */
+/** Forms count as a person's word only where the credential is a person's: a program would fill in its own approval. */
 export function personOf(actor: Actor): Actor | undefined {
-  return actor.kind === 'agent' ? undefined : actor;
+  return actor.kind === 'person' ? actor : undefined;
 }
 
 /** An empty object means forms; a list without forms means there are none. */

@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Actor, type Authenticate, asFault } from '../../src/index.ts';
-import { bearerOf } from '../../src/wire/bearer.ts';
+import { addressOf, bearerOf } from '../../src/wire/bearer.ts';
 import { refuse } from './north-legacy.ts';
 import { writeJson } from './reply.ts';
 
@@ -50,7 +50,7 @@ export function createNorthAuth(options: NorthAuthOptions): NorthAuth {
     async admit(request, response, at) {
       let actor: Actor;
       try {
-        actor = await authenticate(bearerOf(request));
+        actor = await authenticate(bearerOf(request), addressOf(request));
       } catch (thrown) {
         const { kind, message, details } = asFault(thrown);
         if (kind !== 'unauthenticated') {

@@ -3,10 +3,12 @@
  * token goes by the name of its holder. An unknown name and a wrong secret are the same no.
  */
 import type { IncomingMessage } from 'node:http';
-import type { Actor, Authenticate, Fault } from '../../src/index.ts';
+import type { Actor, Authenticate, Fault, LoginPlace } from '../../src/index.ts';
+import { addressOf } from '../../src/wire/bearer.ts';
 import { isFault, RunsRefusal } from './refusal.ts';
 import { isObject } from './sensitive.ts';
 
+const KEY_ID = /^tbk_[0-9a-f]{16}$/;
 const PAIR = /^bearer +([A-Za-z0-9._@-]{1,200}):([A-Za-z0-9._~+/=-]+)$/i;
 
 export async function admit(request: IncomingMessage, authenticate: Authenticate): Promise<Actor> {
@@ -14,19 +16,28 @@ export async function admit(request: IncomingMessage, authenticate: Authenticate
   if (given.length === 0) throw new RunsRefusal('AUTH_HEADER_MISSING');
   const [, keyId, secret] = (given.length === 1 && PAIR.exec(given[0]!.trim())) || [];
   if (!keyId || !secret) throw new RunsRefusal('AUTH_HEADER_MALFORMED');
-  const actor = (await holder(`${keyId}_${secret}`, authenticate)) ?? (await named(keyId, secret, authenticate));
+  const at = addressOf(request);
+  const actor = KEY_ID.test(keyId)
+    ? await holder(`${keyId}_${secret}`, authenticate, at)
+    : await named(keyId, secret, authenticate, at);
   if (!actor) throw new RunsRefusal('AUTH_KEY_INVALID');
   return { ...actor, door: 'runs' };
 }
 
-async function named(keyId: string, secret: string, authenticate: Authenticate): Promise<Actor | undefined> {
-  const actor = await holder(secret, authenticate);
-  return actor?.id === keyId ? actor : undefined;
+/** The name is a repetition, not a proof. Of a principal that an issuer names it is the subject alone. */
+async function named(
+  keyId: string,
+  secret: string,
+  authenticate: Authenticate,
+  at: LoginPlace,
+): Promise<Actor | undefined> {
+  const actor = await holder(secret, authenticate, at);
+  return actor?.id === keyId || actor?.id.endsWith(`#${keyId}`) ? actor : undefined;
 }
 
-async function holder(token: string, authenticate: Authenticate): Promise<Actor | undefined> {
+async function holder(token: string, authenticate: Authenticate, at: LoginPlace): Promise<Actor | undefined> {
   try {
-    return await authenticate(token);
+    return await authenticate(token, at);
   } catch (thrown) {
     if (!isFault(thrown, 'unauthenticated')) throw thrown;
     const { details } = thrown as Fault;

@@ -6,7 +6,8 @@ import { timingSafeEqual } from 'node:crypto';
 import type { Actor } from '../model/actions.ts';
 import { asFault, Fault } from '../model/faults.ts';
 import type { Authenticate, Clock } from '../ports.ts';
-import { isApiKey, openApiKeys } from './api-keys.ts';
+import { isApiKey, keyIdOf, openApiKeys } from './api-keys.ts';
+import type { FailedLogins } from './failed-logins.ts';
 import { createOAuthVerifier, type OAuthOptions } from './oauth.ts';
 
 export interface AuthenticatorOptions {
@@ -18,12 +19,17 @@ export interface AuthenticatorOptions {
   /** API keys are looked up in the house that lives here. */
   readonly dataDir?: string;
   readonly oauth?: OAuthOptions;
+  /** Failures are answered late and written down. Absent: they are only refused. */
+  readonly failures?: Pick<FailedLogins, 'slow'>;
 }
 
-const LOCAL: Actor = { id: 'local', kind: 'person', scopes: ['*'] };
+/**
+ * Everything, and yet no person: the token stands in files and environments of programs, so what it proposes somebody else approves.
+ */
+const LOCAL: Actor = { id: 'local', kind: 'service', scopes: ['*'] };
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticate {
-  const { clock, localToken, localActor = LOCAL, dataDir, oauth } = options;
+  const { clock, localToken, localActor = LOCAL, dataDir, oauth, failures } = options;
   const local = localToken === undefined ? undefined : Buffer.from(localToken);
   const keys = dataDir === undefined ? undefined : openApiKeys(dataDir, clock);
   const verify = oauth && createOAuthVerifier(oauth, clock);
@@ -35,8 +41,19 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
     return LOOKS_LIKE_JWT.test(bearer) ? verify?.(bearer) : undefined;
   }
 
-  return async (bearer) => {
+  return async (bearer, at = {}) => {
     if (bearer === undefined || bearer === '') throw new Fault('unauthenticated', 'a bearer token is needed');
+    try {
+      return await recognise(bearer, at.door);
+    } catch (thrown) {
+      if (failures && at.address !== undefined && asFault(thrown).kind === 'unauthenticated') {
+        await failures.slow({ door: at.door ?? 'unknown', address: at.address, key_id: keyIdOf(bearer) });
+      }
+      throw thrown;
+    }
+  };
+
+  async function recognise(bearer: string, door: string | undefined): Promise<Actor> {
     if (bearer.length > LONGEST) throw new Fault('unauthenticated', 'the token is not valid');
     let actor: Actor | undefined;
     try {
@@ -51,8 +68,12 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
     }
     // The system actor sees everything; no token speaks for it.
     if (!actor || actor.kind === 'system') throw new Fault('unauthenticated', 'the token is not valid');
+    // A key for another door says nothing here, not even that it is one.
+    if (actor.doors && door !== undefined && !actor.doors.includes(door)) {
+      throw new Fault('unauthenticated', 'the token is not valid');
+    }
     return actor;
-  };
+  }
 }
 
 const LOOKS_LIKE_JWT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$/;

@@ -7,6 +7,7 @@ import type { JWTPayload, JWTVerifyGetKey } from 'jose';
 import type { Actor } from '../model/actions.ts';
 import { Fault } from '../model/faults.ts';
 import type { Clock } from '../ports.ts';
+import { clientOf, subjectOf } from './principals.ts';
 
 export interface OAuthOptions {
   readonly issuer: string;
@@ -106,8 +107,8 @@ export function createOAuthVerifier(options: OAuthOptions, clock: Clock): Verify
 }
 
 function actorOf(claims: JWTPayload, options: OAuthOptions): Actor {
-  const id = text(claims.client_id) ?? text(claims.azp) ?? text(claims.sub);
-  if (!id) throw new Fault('unauthenticated', 'the token names no one');
+  const who = principalIn(claims, options.issuer);
+  if (!who) throw new Fault('unauthenticated', 'the token names no one');
   const scopes = words(claims.scope ?? claims.scp);
   const missing = (options.requiredScopes ?? []).filter((scope) => !scopes.includes(scope));
   if (missing.length > 0) {
@@ -119,12 +120,22 @@ function actorOf(claims: JWTPayload, options: OAuthOptions): Actor {
   if (options.tenantClaim && !tenant) throw new Fault('unauthenticated', 'the token names no tenant');
   const workspaces = options.workspacesClaim ? words(claims[options.workspacesClaim]) : undefined;
   return {
-    id,
-    kind: 'service',
+    ...who,
     scopes,
     ...(tenant && { tenant_id: tenant }),
     ...(workspaces && { workspaces }),
   };
+}
+
+/**
+ * Issuer and subject, never the client alone: everyone who uses one app would be one principal. A token without a subject of its
+ * own was given to a program, and stands for no person.
+ */
+function principalIn(claims: JWTPayload, issuer: string): Pick<Actor, 'id' | 'kind'> | undefined {
+  const client = text(claims.client_id) ?? text(claims.azp);
+  const subject = text(claims.sub);
+  if (subject && subject !== client) return { id: subjectOf(issuer, subject), kind: 'person' };
+  return client ? { id: clientOf(issuer, client), kind: 'service' } : undefined;
 }
 
 /** Not being able to ask is not the caller's mistake; it is still not a yes. */

@@ -4,6 +4,7 @@
  */
 import type { Config } from '../config.ts';
 import { Fault } from '../model/faults.ts';
+import { superviseIn } from '../wire/supervision.ts';
 import { environmentInFront } from './child-environment.ts';
 import { commandName } from './command-name.ts';
 import { type CommonOptions, configFrom, requireUsable } from './context.ts';
@@ -33,6 +34,7 @@ export async function a2a(command: readonly string[], options: A2aOptions): Prom
   await requireProgram(command);
   await requireUsable(config.dataDir);
   await refuseExpiredKeys(config);
+  superviseIn(config.dataDir);
   const stop = stopRequested();
   const { startGateway } = await import('../gateway.ts');
   const gateway = await startGateway(config, { keeper: false }).catch((cause) => {

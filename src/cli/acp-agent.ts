@@ -7,6 +7,7 @@ import { serveAcp } from '../../adapters/acp/index.ts';
 import { adapters } from '../../adapters/index.ts';
 import { createRedactor } from '../core/redact.ts';
 import { startGateway } from '../gateway.ts';
+import { superviseIn } from '../wire/supervision.ts';
 import { type CommonOptions, configFrom, localActor } from './context.ts';
 import { createLogger } from './logger.ts';
 
@@ -21,6 +22,7 @@ export async function acpAgent({ agent, persona, ...common }: AcpAgentOptions): 
   const config = await configFrom(common, { host: '127.0.0.1', port: 0 });
   const doors = Object.fromEntries(adapters.map(({ name }) => [name, false as const]));
   const gateway = await startGateway({ ...config, doors }, { keeper: false });
+  superviseIn(config.dataDir);
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => stop.abort());
   try {

@@ -5,6 +5,7 @@ import { createTurns } from '../../adapters/acp/relay/turns.ts';
 import { createWires } from '../../adapters/acp/relay/wires.ts';
 import { createSecrets } from '../auth/vaults.ts';
 import { createRuntime, createSurroundings } from '../runtime/create.ts';
+import { superviseIn } from '../wire/supervision.ts';
 import type { AcpOptions } from './acp.ts';
 import { settingsFrom } from './acp-settings.ts';
 import { commandName } from './command-name.ts';
@@ -34,6 +35,7 @@ export async function openRelay(command: readonly string[], options: AcpOptions,
       return { turns, backends: [turns.backend] };
     },
   });
+  superviseIn(config.dataDir);
   const person = { ...localActor(), door: 'acp' };
   const wires = createWires(link.editor, link.agent);
   const relay = createRelay({ bridge, person, name, turns: prepared.turns, wires, settings, log, ids });

@@ -13,6 +13,7 @@ import { systemClock } from '../core/clock.ts';
 import { Fault } from '../model/faults.ts';
 import type { Logger } from '../ports.ts';
 import { createRuntime, createSurroundings } from '../runtime/create.ts';
+import { superviseIn } from '../wire/supervision.ts';
 import { type CommonOptions, configFrom, requireUsable } from './context.ts';
 import { createLogger } from './logger.ts';
 import { stopRequested, untilInputEnds } from './stopping.ts';
@@ -38,6 +39,8 @@ export async function ahp(options: AhpOptions): Promise<void> {
   });
   const { logger: log, ids } = runtime;
   const settings = settingsOf(await runtime.section('ahp'));
+  // Over standard streams the agent starts its harness itself.
+  superviseIn(config.dataDir, { parentIsAgent: options.stdio === true });
   const harness = createHarness(runtime.bridge, settings, { log, ids, clock: systemClock });
   try {
     if (options.socket) await untilStopped(options.socket, harness, settings, log);

@@ -3,9 +3,10 @@ import type { AskRecord } from '../model/asks.ts';
 import type { AskClosedPayload, AskOpenedPayload } from '../model/payloads.ts';
 import type { Row, Store } from '../ports.ts';
 import { rulesOnRecord } from '../rules-on-record.ts';
-import { type CommonOptions, localActor, lookInto, visit } from './context.ts';
+import { type CommonOptions, configFrom, localActor, lookInto, visit } from './context.ts';
 import { findAsk } from './find.ts';
 import { calledAgain } from './own-name.ts';
+import { requirePerson } from './person-only.ts';
 import { brief, briefArguments, plain, shortId } from './plain.ts';
 import { untilStopped } from './stopping.ts';
 
@@ -84,13 +85,14 @@ export async function answer(
   reason: string | undefined,
   options: CommonOptions & { readonly json?: boolean },
 ): Promise<void> {
+  requirePerson((await configFrom(options)).dataDir, 'answering a question');
   await visit(options, async ({ bridge, store }, { dataDir }) => {
     const ask = await findAsk(store, id);
     // Rules have a word in who may answer. Not knowing them is told as that, and not as their no.
     await rulesOnRecord(dataDir, store);
     const { resource } = await bridge.submit({
       kind: 'ask.answer',
-      actor: localActor(),
+      actor: { ...localActor(), interactive: true },
       body: { ask_id: ask.id, approved, ...(reason && { reason }) },
     });
     process.stdout.write(

@@ -40,7 +40,7 @@ export function quietConfigFrom({ config, data }: CommonOptions, more: Partial<G
   });
 }
 
-/** Whoever can run commands on this machine as this user is the owner of the house. */
+/** The user of this machine whose data directory it is: everything, and a person at a terminal. */
 export function localActor(): Actor {
   return { id: `local:${userInfo().username}`, kind: 'person', scopes: ['*'], door: 'cli' };
 }

@@ -41,7 +41,7 @@ export async function watch(
     if (said === 'interrupted') return stop.abort();
     if (said === undefined) return;
     const body = { ask_id: ask.id, ...said };
-    await house.bridge.submit({ kind: 'ask.answer', actor, body }).catch((thrown) => {
+    await house.bridge.submit({ kind: 'ask.answer', actor: { ...actor, interactive: true }, body }).catch((thrown) => {
       // Somebody else was quicker; the log says who, and the telling with it.
       if (!(thrown instanceof Fault && thrown.kind === 'conflict')) throw thrown;
     });

@@ -6,10 +6,12 @@ import { createRedactor } from '../core/redact.ts';
 import type { Store } from '../ports.ts';
 import { openKeyring } from '../receipt/keys.ts';
 import { type CommonOptions, configFrom, hasLog, localActor, lookInto, requireUsable } from './context.ts';
+import { requirePerson } from './person-only.ts';
 
 export async function rotateKey(options: CommonOptions & { readonly json?: boolean }): Promise<void> {
   const config = await configFrom(options);
   const { dataDir } = config;
+  requirePerson(dataDir, 'changing the signing key');
   await requireUsable(dataDir);
   const keyring = await openKeyring({ dir: join(dataDir, 'keys'), now: () => systemClock.now() });
   const retired = keyring.signer().keyId;

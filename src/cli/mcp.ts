@@ -18,10 +18,12 @@ import { check } from '../model/validate.ts';
 import type { Row } from '../ports.ts';
 import { createRuntime, createSurroundings } from '../runtime/create.ts';
 import { SESSION_VARIABLE } from '../wire/session-home.ts';
+import { superviseIn } from '../wire/supervision.ts';
 import { environmentInFront } from './child-environment.ts';
 import { commandName } from './command-name.ts';
 import { type CommonOptions, configFrom, localActor, requireUsable, visit } from './context.ts';
 import { createLogger } from './logger.ts';
+import { requirePerson } from './person-only.ts';
 import { requireProgram } from './programs.ts';
 import { untilInputEnds } from './stopping.ts';
 
@@ -49,6 +51,8 @@ export async function mcp(command: readonly string[], options: McpOptions): Prom
   });
   const { bridge, prepared, deps, logger: log } = runtime;
   const settings = settingsOf(await runtime.section('mcp'));
+  // The client that started this command is the agent whose calls are decided here.
+  superviseIn(config.dataDir, { parentIsAgent: true });
   const stints = createStints(bridge, settings, deps);
   const desk = createDesk(name, { bridge, stints, settings, deps });
   const streams = { input: process.stdin, output: process.stdout };
@@ -87,6 +91,7 @@ export async function listPins(options: CommonOptions & { readonly json?: boolea
 
 /** From now on this tool is what it says it is now. */
 export async function acceptPin(server: string, tool: string, options: CommonOptions): Promise<void> {
+  requirePerson((await configFrom(options)).dataDir, 'accepting a changed tool');
   await visit(options, async ({ bridge }) => {
     const pin = (await changedPins(bridge)).find(({ source, name }) => source === server && name === tool);
     if (!pin) throw new Fault('not_found', `no changed definition of ${tool} of ${server} waits to be accepted`);

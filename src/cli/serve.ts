@@ -1,5 +1,6 @@
 /** `tollbridge serve`: every door, one log. Says where it listens, where the log is, and how to answer approvals. */
 import type { Config, Given } from '../config.ts';
+import { superviseIn } from '../wire/supervision.ts';
 import { type CommonOptions, configFrom, logAt, quietConfigFrom, requireUsable } from './context.ts';
 import { calledAgain } from './own-name.ts';
 import { portOf } from './port.ts';
@@ -23,6 +24,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   await refuseExpiredKeys(config);
   // Whoever wants us to end may say so as soon as we have said that we are there.
   const stop = stopRequested();
+  superviseIn(config.dataDir);
   const { startGateway } = await import('../gateway.ts');
   const gateway = await startGateway(config, options).catch((cause) => {
     stop.letGo();

@@ -3,6 +3,7 @@ import { fileVault, listSecrets, requireLength, requireSecretName } from '../aut
 import { systemClock } from '../core/clock.ts';
 import { Fault } from '../model/faults.ts';
 import { type CommonOptions, configFrom } from './context.ts';
+import { requirePerson } from './person-only.ts';
 
 export interface VaultOptions extends CommonOptions {
   readonly vault?: string;
@@ -11,7 +12,8 @@ export interface VaultOptions extends CommonOptions {
 
 export async function vaultSet(name: string, options: VaultOptions): Promise<void> {
   requireSecretName(name);
-  const { vaults } = await configFrom(options);
+  const { vaults, dataDir } = await configFrom(options);
+  requirePerson(dataDir, 'writing a secret');
   const { place, vault } = fileVault(vaults, process.env, options.vault);
   const value = await valueFrom(process.stdin);
   requireLength(value, name);
@@ -35,7 +37,8 @@ export async function vaultList(options: VaultOptions): Promise<void> {
 }
 
 export async function vaultRemove(name: string, options: VaultOptions): Promise<void> {
-  const { vaults } = await configFrom(options);
+  const { vaults, dataDir } = await configFrom(options);
+  requirePerson(dataDir, 'removing a secret');
   const { place, vault } = fileVault(vaults, process.env, options.vault);
   if (!(await vault.remove(name))) throw new Fault('not_found', `there is no secret ${place.name}:${name}`);
   process.stdout.write(told('Removed', place.name, name, options));

@@ -1,13 +1,20 @@
-/** Who may see and do what. What is hidden is absent: both are the same fault, in the same words. */
+/**
+ * Who may see and do what, the same at every door. What is hidden is absent: both are the same fault, in the same words.
+ *
+ * Work belongs to the principal that opened its session, and everything in a session belongs with it: messages, tasks,
+ * questions, events, artifacts, receipts. A principal sees its own work; other work only with the scope `others:read`. What it
+ * may then do with it is said by its other scopes.
+ */
 import type { Actor } from '../model/actions.ts';
 import { type CommandKind, DECLARED_KINDS } from '../model/commands.ts';
 import type { CoreEvent, Stream } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
 import type { Artifact, Workspace } from '../model/resources.ts';
 import type { Row, Store } from '../ports.ts';
+import type { Owner } from './rows.ts';
 
 /** What core keeps for itself is nobody else's to read, whatever command would show it. */
-const PRIVATE: ReadonlySet<string> = new Set(['run', 'tally', 'binding', 'taint']);
+const PRIVATE: ReadonlySet<string> = new Set(['run', 'tally', 'binding', 'taint', 'owner']);
 
 export function isPrivate(object: string): boolean {
   return PRIVATE.has(object);
@@ -64,6 +71,20 @@ function holds(actor: Actor, scope: string): boolean {
   return actor.scopes.includes(`${family}:*`);
 }
 
+/** Whether it sees what others have started. */
+export function seesOthers(actor: Actor): boolean {
+  return actor.kind === 'system' || holds(actor, 'others:read');
+}
+
+/** Whose work an actor's sessions are. */
+export function ownerFor({ id, on_behalf_of }: Actor): string {
+  return on_behalf_of ?? id;
+}
+
+function isOwn(actor: Actor, owner: string | undefined): boolean {
+  return owner !== undefined && (owner === actor.id || owner === actor.on_behalf_of);
+}
+
 export function requireScope(actor: Actor, scope: string): void {
   if (!holds(actor, scope)) throw new Fault('permission_denied', `${actor.id} does not have the scope ${scope}`);
 }
@@ -90,16 +111,28 @@ export interface Access {
   see<T extends Row>(actor: Actor, object: string, id: string): Promise<T>;
   /** An answer at once where nothing has to be looked up. */
   visible(actor: Actor, row: Row): boolean | Promise<boolean>;
-  /** What the house declares for everyone is not one tenant's to change. */
+  /** What is declared for everyone is not one tenant's to change. */
   owns(actor: Actor, row: Row): boolean;
   /** An artifact whose content this actor may read: what is for receipts only takes their scope too. */
   seeContent(actor: Actor, artifactId: string): Promise<Artifact & Row>;
   workspaceVisible(actor: Actor, workspaceId: string | null | undefined): Promise<boolean>;
+  /** Something that happened in a workspace, in a session there or in none: also whose it is. */
+  placeVisible(actor: Actor, place: Place): Promise<boolean>;
   /** Refuses a stream of something hidden; returns a filter for streams that mix owners, and nothing for others. */
   streamFilter(actor: Actor, stream: Stream): Promise<((event: CoreEvent) => Promise<boolean>) | undefined>;
 }
 
-export function createAccess(store: Pick<Store, 'get'>): Access {
+export interface Place {
+  readonly workspace_id?: string | null | undefined;
+  readonly session_id?: string | null | undefined;
+}
+
+/** Work and what it leaves behind: hidden from everyone but its owner. What is declared, workspaces included, is shared. */
+const OWNED: ReadonlySet<string> = new Set(['session', 'message', 'branch', 'task', 'outcome', 'ask', 'artifact']);
+/** Owners never change, so what is remembered of them is never wrong. */
+const OWNERS_REMEMBERED = 10_000;
+
+export function createAccess(store: Pick<Store, 'get' | 'read'>): Access {
   function absent(object: string, id: string): Fault {
     return new Fault('not_found', `no ${object} ${id}`);
   }
@@ -112,13 +145,79 @@ export function createAccess(store: Pick<Store, 'get'>): Access {
     return workspace !== undefined && (workspace.tenant_id ?? null) === (actor.tenant_id ?? null);
   }
 
+  const owners = new Map<string, string>();
+
+  /** Of a session, or of an artifact that is in none. Undefined when nothing says whose it is: then it is no one's to see. */
+  function ownerOf(id: string): string | undefined | Promise<string | undefined> {
+    return owners.get(id) ?? lookUp(id);
+  }
+
+  async function lookUp(id: string): Promise<string | undefined> {
+    const owner = (await store.get<Owner>('owner', id))?.owner_id ?? (await opener(id));
+    if (owner === undefined) return undefined;
+    if (owners.size >= OWNERS_REMEMBERED) owners.delete(owners.keys().next().value as string);
+    owners.set(id, owner);
+    return owner;
+  }
+
+  /** A session from before owners were kept: its first event names who opened it. */
+  async function opener(id: string): Promise<string | undefined> {
+    for await (const event of store.read({ stream: { of: 'session', id }, limit: 1 })) {
+      return event.event === 'session.created' ? (event.actor ?? undefined) : undefined;
+    }
+    return undefined;
+  }
+
+  function mine(actor: Actor, row: Row): boolean | Promise<boolean> {
+    if (seesOthers(actor)) return true;
+    const place = row as Row & {
+      session_id?: string | null;
+      task_id?: string | null;
+      scope?: string;
+      owner_id?: string;
+    };
+    // A memory of one session is part of that session.
+    if (row.object === 'memory') {
+      return place.scope !== 'session' || !place.owner_id || ownsSession(actor, place.owner_id);
+    }
+    if (!OWNED.has(row.object)) return true;
+    if (row.object === 'session') return ownsSession(actor, row.id);
+    if (place.session_id) return ownsSession(actor, place.session_id);
+    if (place.task_id) return ownsTask(actor, place.task_id);
+    return ownsSession(actor, row.id);
+  }
+
+  function ownsSession(actor: Actor, id: string): boolean | Promise<boolean> {
+    const owner = ownerOf(id);
+    return owner instanceof Promise ? owner.then((found) => isOwn(actor, found)) : isOwn(actor, owner);
+  }
+
+  async function ownsTask(actor: Actor, id: string): Promise<boolean> {
+    const task = await store.get<Row & { session_id?: string }>('task', id);
+    return task?.session_id !== undefined && (await ownsSession(actor, task.session_id));
+  }
+
+  async function placeVisible(actor: Actor, { workspace_id, session_id }: Place): Promise<boolean> {
+    if (!(await workspaceVisible(actor, workspace_id))) return false;
+    return seesOthers(actor) || (session_id ? await ownsSession(actor, session_id) : false);
+  }
+
   function visible(actor: Actor, row: Row): boolean | Promise<boolean> {
     if (isPrivate(row.object)) return false;
     if (actor.kind === 'system') return true;
+    const placed = inReach(actor, row);
+    if (placed === false) return false;
+    const own = mine(actor, row);
+    if (own === false || placed === true) return own;
+    return own === true ? placed : Promise.all([placed, own]).then(([reached, owned]) => reached && owned);
+  }
+
+  /** Whether its workspace or its tenant is there for this actor. */
+  function inReach(actor: Actor, row: Row): boolean | Promise<boolean> {
     if (row.object === 'workspace') return workspaceVisible(actor, row.id);
     const { workspace_id, tenant_id } = row as Row & { workspace_id?: string | null; tenant_id?: string | null };
     if (workspace_id) return workspaceVisible(actor, workspace_id);
-    // Without a workspace: what the house declares for everyone, or what one tenant made for itself.
+    // Without a workspace: what is declared for everyone, or what one tenant made for itself.
     return ((tenant_id ?? null) === null && isDeclared(row.object)) || owns(actor, row);
   }
 
@@ -145,18 +244,22 @@ export function createAccess(store: Pick<Store, 'get'>): Access {
     if (actor.kind === 'system') return undefined;
     if (stream.of === 'workspace' || stream.of === 'session' || stream.of === 'task') {
       await see(actor, stream.of, stream.id);
-      return undefined;
+      if (stream.of !== 'workspace' || seesOthers(actor)) return undefined;
     }
     const known = new Map<string, boolean>();
-    return async ({ workspace_id: id }: CoreEvent) => {
-      if (!id) return false;
+    const reaches = async (id: string) => {
       const before = known.get(id);
       if (before !== undefined) return before;
       const now = await workspaceVisible(actor, id);
       known.set(id, now);
       return now;
     };
+    const all = seesOthers(actor);
+    return async ({ workspace_id, session_id }: CoreEvent) => {
+      if (!workspace_id || !(await reaches(workspace_id))) return false;
+      return all || (session_id ? await ownsSession(actor, session_id) : false);
+    };
   }
 
-  return { see, seeContent, visible, owns, workspaceVisible, streamFilter };
+  return { see, seeContent, visible, owns, workspaceVisible, placeVisible, streamFilter };
 }

@@ -10,9 +10,11 @@ import type { AskClosedPayload, ToolRulingPayload } from '../model/payloads.ts';
 import type { Task } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import { check } from '../model/validate.ts';
+import { isTerminal } from '../model/words.ts';
 import type { At, Row, Store, Unit } from '../ports.ts';
 import { inTask, settle } from './lifecycle.ts';
 import type { Log } from './log.ts';
+import { whyNoAnswer } from './may-answer.ts';
 import type { Run } from './rows.ts';
 import type { TypedAnswers } from './typed-answers.ts';
 
@@ -75,13 +77,47 @@ export function createAskClosing(store: Store, log: Log, typed: Pick<TypedAnswer
     return { repeated, result };
   }
 
+  const noted = new Set<string>();
+
+  /** Once for each question and actor: an actor that keeps trying does not fill the log. */
+  async function noteRefused({ id }: Task, refused: EventDraft): Promise<void> {
+    const name = `${String(refused.payload.ask_id)} ${refused.actor}`;
+    if (noted.has(name)) return;
+    if (noted.size >= MOST_NOTED) noted.clear();
+    noted.add(name);
+    await log.commit({
+      reads: [{ object: 'task', id }],
+      decide(at) {
+        const now = at.get<Task & Row>('task', id);
+        // A task that has ended has its receipt; nothing is added to it.
+        return { events: now && !isTerminal(now.status) ? [refused] : [] };
+      },
+    });
+  }
+
+  /** A refused answer is on record: an agent or a program may be trying to approve itself. */
+  async function admit(actor: Actor, ask: AskRecord, refuses: boolean): Promise<void> {
+    const task = await store.get<Task & Row>('task', ask.task_id);
+    if (!task) throw new Fault('not_found', `no task ${ask.task_id}`);
+    const why = whyNoAnswer(actor, ask, task, refuses);
+    if (!why) return;
+    await noteRefused(task, {
+      event: 'vendor.tollbridge.answer_refused',
+      actor: actor.id,
+      payload: { ask_id: ask.id, by: actor.id, code: why.code, reason: why.message },
+      ...inTask(task),
+    });
+    const details = { ask_id: ask.id, code: why.code };
+    throw new Fault('permission_denied', `${actor.id} may not answer question ${ask.id}: ${why.message}`, { details });
+  }
+
   return {
     close,
 
     async answer(actor, { ask_id, approved, value, reason }, claim, said) {
       const ask = await store.get<AskRecord & Row>('ask', ask_id);
       if (!ask) throw new Fault('not_found', `no question ${ask_id}`);
-      if (!mayAnswer(actor, ask)) throw new Fault('permission_denied', `${actor.id} may not answer question ${ask_id}`);
+      await admit(actor, ask, approved === false);
       const by = actor.id;
       if (ask.kind === 'approval' && typeof approved !== 'boolean') {
         throw new Fault('invalid_request', 'say whether it is approved: true or false', { param: '/approved' });
@@ -101,6 +137,7 @@ export function createAskClosing(store: Store, log: Log, typed: Pick<TypedAnswer
   };
 }
 
+const MOST_NOTED = 1_000;
 export const EXPIRED = 'nobody answered in time';
 
 /** Everything that follows from one question being closed, in one commit. */
@@ -172,12 +209,6 @@ function ruling(
     event: state === 'approved' ? 'tool.approved' : 'tool.denied',
     payload: payload as unknown as JsonObject,
   };
-}
-
-/** An agent never answers for a person, and a question may be meant for some people only. */
-function mayAnswer(actor: Actor, ask: AskRecord): boolean {
-  if (actor.kind === 'agent') return false;
-  return ask.to.length === 0 || ask.to.includes(actor.id) || ask.to.some((word) => actor.scopes.includes(word));
 }
 
 function alreadyClosed(ask: AskRecord): Fault {

@@ -68,6 +68,11 @@ export function declaredHandlers(context: Context): Pick<Handlers, Kinds> {
 
   async function placeOf(actor: Actor, object: DeclaredKind, body: JsonObject): Promise<string | null> {
     const { workspace_id: named = null } = body;
+    // Whatever workspace it names: a memory of a session is written by those who see that session.
+    if (object === 'memory' && body.scope === 'session' && typeof body.owner_id === 'string') {
+      const { workspace_id } = await access.see<Session & Row>(actor, 'session', body.owner_id);
+      if (named === null) return workspace_id;
+    }
     if (typeof named === 'string') return named;
     // Also where a resource has no such member of its own: what it says about its place is what counts.
     if (named !== null) {
@@ -75,11 +80,7 @@ export function declaredHandlers(context: Context): Pick<Handlers, Kinds> {
     }
     if (object !== 'memory') return null;
     const { scope, owner_id } = body as unknown as Pick<Memory, 'scope' | 'owner_id'>;
-    if (scope === 'workspace' && typeof owner_id === 'string') return owner_id;
-    if (scope === 'session' && typeof owner_id === 'string') {
-      return (await access.see<Session & Row>(actor, 'session', owner_id)).workspace_id;
-    }
-    return null;
+    return scope === 'workspace' && typeof owner_id === 'string' ? owner_id : null;
   }
 
   /** What is there to be changed, if this actor may change it, and where it lives. */

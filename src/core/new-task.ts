@@ -27,7 +27,12 @@ export function newTask(wanted: Wanted & { readonly input: Task['input']; readon
     created_at: now,
     updated_at: now,
     metadata: {
-      tollbridge: { tier, ...(actor.tenant_id && { tenant_id: actor.tenant_id }), ...(trace_id && { trace_id }) },
+      tollbridge: {
+        tier,
+        ...(actor.tenant_id && { tenant_id: actor.tenant_id }),
+        ...(actor.on_behalf_of && { on_behalf_of: actor.on_behalf_of }),
+        ...(trace_id && { trace_id }),
+      },
       ...theirs,
     },
     workspace_id,

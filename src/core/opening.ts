@@ -62,7 +62,15 @@ export function freshSession(id: string, { workspace_id, persona_id, metadata }:
   };
 }
 
-export function sessionEvent(event: string, session: Session, actor: string): EventDraft {
+export function sessionEvent(event: string, session: Session, actor: Actor): EventDraft {
   const place = placeOf(session.id, session.workspace_id);
-  return { event, actor, payload: { session: session as unknown as Json }, ...place };
+  // An agent's session is part of the work it acts for, and belongs where that belongs.
+  const owned = event === 'session.created' && actor.on_behalf_of;
+  return {
+    event,
+    actor: actor.id,
+    payload: { session: session as unknown as Json },
+    ...place,
+    ...(owned && { metadata: { owner: owned } }),
+  };
 }

@@ -16,7 +16,7 @@ import type {
 import type { Message, Pointer, Quota, Session, Task } from '../model/resources.ts';
 import { isTerminal } from '../model/words.ts';
 import type { Change, Projector, Row } from '../ports.ts';
-import type { Binding, Lane, Run, Taint, Tally } from './rows.ts';
+import type { Binding, Lane, Owner, Run, Taint, Tally } from './rows.ts';
 
 type Get = <T extends Row>(object: string, id: string) => T | undefined;
 
@@ -82,7 +82,8 @@ function apply(event: CoreEvent, get: Get): readonly Change[] {
       // It begins with what the other had read.
       const inherited = session.parent_session_id && get<Taint>('taint', session.parent_session_id);
       const taint = inherited && { ...inherited, id: session.id, created_at: at, updated_at: at };
-      return taint ? [put(begunSession(event)), put(taint)] : [put(begunSession(event))];
+      const begun = [put(begunSession(event)), ...ownedBy(event, session.id)];
+      return taint ? [...begun, put(taint)] : begun;
     }
     case 'session.closed': {
       const { session } = event.payload as unknown as SessionPayload;
@@ -128,7 +129,11 @@ function apply(event: CoreEvent, get: Get): readonly Change[] {
     case 'artifact.linked':
     case 'artifact.redacted': {
       const { artifact } = event.payload as unknown as Partial<ArtifactPayload>;
-      return artifact ? [put({ ...artifact, object: 'artifact', updated_at: at })] : NO_CHANGE;
+      if (!artifact) return NO_CHANGE;
+      const kept = put({ ...artifact, object: 'artifact', updated_at: at });
+      // In a session it belongs to that session.
+      const alone = event.event === 'artifact.created' && !artifact.session_id && !artifact.task_id;
+      return alone ? [kept, ...ownedBy(event, artifact.id)] : [kept];
     }
     case 'branch.created':
     case 'branch.updated':
@@ -288,6 +293,12 @@ export function askKey(ask: Pick<AskRecord, 'tool_call_id' | 'metadata'>): strin
 function begunSession(event: CoreEvent): Session {
   const { session } = event.payload as unknown as SessionPayload;
   return { ...session, updated_at: event.created_at };
+}
+
+/** The principal that opened it, or the one on whose behalf an agent did. */
+function ownedBy({ actor, metadata, created_at }: CoreEvent, id: string): readonly Change[] {
+  const owner_id = text(metadata.owner) ?? actor;
+  return owner_id ? [put({ ...fresh('owner', id, created_at), owner_id } as Owner)] : NO_CHANGE;
 }
 
 function count(event: CoreEvent, get: Get, change: (tally: Tally) => Tally): Tally {

@@ -16,7 +16,7 @@ import { bindingId } from './projector.ts';
 import { excess, type ResultLimits } from './result-size.ts';
 import type { Taints } from './taints.ts';
 import type { Tools } from './tools.ts';
-import { receiptResource } from './views.ts';
+import { receiptPlace, receiptResource } from './views.ts';
 
 type Kinds = Extract<CommandKind, 'artifact.register' | 'receipt.verify' | 'binding.set' | 'passthrough'>;
 
@@ -106,7 +106,7 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
     'receipt.verify': async (command) => {
       const { actor, body } = command;
       const stored = await store.receipt(body.receipt_id);
-      if (!stored || !(await access.workspaceVisible(actor, stored.chain))) {
+      if (!stored || !(await access.placeVisible(actor, receiptPlace(stored)))) {
         throw new Fault('not_found', `no receipt ${body.receipt_id}`);
       }
       const verdict = await deps.verify(stored, {

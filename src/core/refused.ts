@@ -34,9 +34,7 @@ export function createRefused({ log, access, endings, instance }: RefusedDeps) {
       reads: opens ? [] : [{ object: 'session', id: session_id }],
       decide(at) {
         if (!opens) openSession(at, session_id);
-        const session = opens
-          ? [sessionEvent('session.created', freshSession(session_id, opens, at.now), actor.id)]
-          : [];
+        const session = opens ? [sessionEvent('session.created', freshSession(session_id, opens, at.now), actor)] : [];
         const task = newTask({ ...wanted, input: action.arguments as JsonObject, now: at.now });
         const place = inTask(task);
         const payload = { task: task as unknown as Json, from: null, to: 'SUBMITTED', agent, instance };

@@ -56,3 +56,9 @@ export interface Binding extends Row {
   readonly wire_id: string;
   readonly to: Pointer;
 }
+
+/** Whose a session is, or an artifact that is in none. Never changes. */
+export interface Owner extends Row {
+  readonly object: 'owner';
+  readonly owner_id: string;
+}

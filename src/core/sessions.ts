@@ -70,7 +70,7 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
         ...claim,
         decide(at) {
           const session = freshSession(id, { ...body, metadata: { ...body.metadata, ...lists } }, at.now);
-          const created = sessionEvent('session.created', session, actor.id);
+          const created = sessionEvent('session.created', session, actor);
           return { events: [created, ...messages.flat()], born: [id], result: { id } };
         },
       });
@@ -127,7 +127,7 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
               // Work that came in after the rest was stopped must not outlive the session.
               if ((at.get<Tally>('tally', session.id)?.open_tasks ?? 0) > 0) throw new Busy(session.id);
               const closed: Session = { ...session, state: 'CLOSED', updated_at: at.now };
-              return { events: [sessionEvent('session.closed', closed, actor.id)], result: { id: session.id } };
+              return { events: [sessionEvent('session.closed', closed, actor)], result: { id: session.id } };
             },
           });
           return accepted('session.close', await seen(actor, body.session_id), repeated);
@@ -181,7 +181,7 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
             actor: actor.id,
             payload: { session_id: id, at_event_id: body.at_event_id ?? null, messages: copied.length },
           };
-          return { events: [sessionEvent('session.created', fork, actor.id), ...messages, forked], result: { id } };
+          return { events: [sessionEvent('session.created', fork, actor), ...messages, forked], result: { id } };
         },
       });
       const made = (result as { id: string }).id;

@@ -107,7 +107,7 @@ export function createSubmit(deps: SubmitDeps) {
         const task = newTask({ input: said.input, now: at.now, ...wanted });
         const place = inTask(task);
         const events: EventDraft[] = [
-          ...(opens ? [sessionEvent('session.created', freshSession(session.id, opens, at.now), actor.id)] : []),
+          ...(opens ? [sessionEvent('session.created', freshSession(session.id, opens, at.now), actor)] : []),
           ...said.events.map((event) => (place.trace_id ? { ...event, trace_id: place.trace_id } : event)),
           {
             event: 'task.submitted',

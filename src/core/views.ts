@@ -7,7 +7,7 @@ import type { ReceiptResource, Session } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import { RECEIPT_SCHEMA } from '../model/words.ts';
 import type { Bridge, ListQuery, Row, Store, StoredReceipt } from '../ports.ts';
-import { type Access, isPrivate, requireReadScope } from './access.ts';
+import { type Access, isPrivate, type Place, requireReadScope, seesOthers } from './access.ts';
 import { bindingId } from './projector.ts';
 import type { Binding, Tally } from './rows.ts';
 import { visibleEvents } from './visible-events.ts';
@@ -26,7 +26,7 @@ export function createViews({
 
   async function viewReceipt(actor: Actor, id: string): Promise<ReceiptResource & Row> {
     const stored = await store.receipt(id);
-    if (!stored || !(await access.workspaceVisible(actor, stored.receipt.identifiers.workspace_ref))) {
+    if (!stored || !(await access.placeVisible(actor, receiptPlace(stored)))) {
       throw new Fault('not_found', `no receipt ${id}`);
     }
     return receiptResource(stored);
@@ -34,8 +34,7 @@ export function createViews({
 
   async function viewEvent(actor: Actor, id: string): Promise<CoreEvent> {
     const event = await store.event(id);
-    if (!event || !(await access.workspaceVisible(actor, event.workspace_id)))
-      throw new Fault('not_found', `no event ${id}`);
+    if (!event || !(await access.placeVisible(actor, event))) throw new Fault('not_found', `no event ${id}`);
     return withCursor(event);
   }
 
@@ -58,13 +57,13 @@ export function createViews({
       let after = query.after;
       // Hidden rows do not shorten a page: reading goes on until the page is full or the list is over.
       for (;;) {
-        const page = await store.list<T>({ ...query, limit: limit + 1, ...(after && { after }) });
-        for (const row of page) {
+        const { rows, last, more } = await pageOf<T>(actor, { ...query, limit: limit + 1, ...(after && { after }) });
+        for (const row of rows) {
           if (data.length === limit) return { data, next: data.at(-1)?.id };
           if (await access.visible(actor, row)) data.push(await complete(row));
         }
-        if (page.length <= limit) return { data, next: undefined };
-        after = page.at(-1)?.id;
+        if (!more) return { data, next: undefined };
+        after = last;
       }
     },
 
@@ -103,6 +102,23 @@ export function createViews({
     },
   };
 
+  /** Sessions of one owner are found by their owner: what others have costs it nothing. */
+  async function pageOf<T extends Row>(actor: Actor, query: ListQuery & { readonly limit: number }) {
+    if (query.object !== 'session' || seesOthers(actor)) {
+      const rows = await store.list<T>(query);
+      return { rows, last: rows.at(-1)?.id, more: rows.length === query.limit };
+    }
+    const { where, ...page } = query;
+    const owner_id = [actor.id, ...(actor.on_behalf_of ? [actor.on_behalf_of] : [])];
+    const owned = await store.list<Row>({ ...page, object: 'owner', where: { owner_id } });
+    const rows: T[] = [];
+    for (const { id } of owned) {
+      const row = await store.get<T>('session', id);
+      if (row && fits(row, where)) rows.push(row);
+    }
+    return { rows, last: owned.at(-1)?.id, more: owned.length === query.limit };
+  }
+
   async function listReceipts(actor: Actor, { where, after }: ListQuery, limit: number) {
     const task = typeof where?.task_id === 'string' ? where.task_id : undefined;
     const chain = typeof where?.workspace_id === 'string' ? where.workspace_id : undefined;
@@ -117,12 +133,17 @@ export function createViews({
       });
       for (const stored of page) {
         if (data.length === limit) return { data, next: data.at(-1)?.id };
-        if (await access.workspaceVisible(actor, stored.chain)) data.push(receiptResource(stored));
+        if (await access.placeVisible(actor, receiptPlace(stored))) data.push(receiptResource(stored));
         position = stored.position;
       }
       if (page.length <= limit) return { data, next: undefined };
     }
   }
+}
+
+function fits(row: Row, where: ListQuery['where'] = {}): boolean {
+  const members = row as unknown as Readonly<Record<string, unknown>>;
+  return Object.entries(where).every(([name, wanted]) => [wanted].flat().includes(members[name] as string));
 }
 
 /** A session as it stands: what is counted about it is kept apart, so that a message does not rewrite the session. */
@@ -202,6 +223,11 @@ function withCursor(event: CoreEvent): CoreEvent {
   return event.replay && !event.replay.replay_cursor
     ? { ...event, replay: { ...event.replay, replay_cursor: event.id } }
     : event;
+}
+
+/** Where the work was done that a receipt accounts for. */
+export function receiptPlace({ receipt: { identifiers } }: StoredReceipt): Place {
+  return { workspace_id: identifiers.workspace_ref, session_id: identifiers.session_id };
 }
 
 /** The document with its envelope. The hash covers the document alone, so it is carried untouched. */

@@ -3,10 +3,11 @@
  * write costs nothing, however much it is. Whoever sees most of what there is reads it straight through.
  */
 import type { Actor } from '../model/actions.ts';
-import type { CoreEvent } from '../model/events.ts';
+import type { CoreEvent, Stream } from '../model/events.ts';
 import type { Workspace } from '../model/resources.ts';
 import type { EventRange, Row, Store } from '../ports.ts';
-import type { Access } from './access.ts';
+import { type Access, seesOthers } from './access.ts';
+import type { Owner } from './rows.ts';
 
 const PAGE = 200;
 
@@ -17,13 +18,35 @@ export async function visibleEvents(
   actor: Actor,
   range: EventRange,
 ): Promise<AsyncIterable<CoreEvent> | undefined> {
-  if (range.stream.of !== 'all' || actor.kind === 'system') return undefined;
+  if (actor.kind === 'system' || (range.stream.of !== 'all' && range.stream.of !== 'workspace')) return undefined;
+  const own = seesOthers(actor) ? undefined : await sessionsOf(store, actor);
+  if (own) {
+    const events = await together(store, range, own);
+    return events && range.stream.of === 'workspace' ? within(events, range.stream.id) : events;
+  }
+  if (range.stream.of !== 'all') return undefined;
   const { seen, all } = await workspacesOf(store, access, actor);
   if (seen.length * 2 > all) return undefined;
+  return await together(
+    store,
+    range,
+    seen.map((id) => ({ of: 'workspace', id })),
+  );
+}
+
+async function together(store: Pick<Store, 'read' | 'tip'>, range: EventRange, streams: readonly Stream[]) {
   // All of them up to the same place: what is written meanwhile in one must not be passed by in another.
   const upTo = range.upTo ?? (await store.tip({ of: 'all' }));
   if (upTo === undefined) return undefined;
-  return inOrder(seen.map((id) => store.read({ ...range, stream: { of: 'workspace', id }, upTo })));
+  return inOrder(streams.map((stream) => store.read({ ...range, stream, upTo })));
+}
+
+/** The sessions of one owner, while they are few enough to be read side by side. */
+async function sessionsOf(store: Pick<Store, 'list'>, actor: Actor): Promise<readonly Stream[] | undefined> {
+  const owner_id = [actor.id, ...(actor.on_behalf_of ? [actor.on_behalf_of] : [])];
+  const owned = await store.list<Owner>({ object: 'owner', where: { owner_id }, limit: PAGE + 1 });
+  if (owned.length > PAGE) return undefined;
+  return owned.map(({ id }) => ({ of: 'session', id }));
 }
 
 async function workspacesOf(
@@ -41,6 +64,13 @@ async function workspacesOf(
     after = page.at(-1)?.id;
     if (page.length < PAGE) return { seen, all };
   }
+}
+
+async function* within(
+  events: AsyncIterable<CoreEvent>,
+  workspaceId: string,
+): AsyncGenerator<CoreEvent, void, undefined> {
+  for await (const event of events) if (event.workspace_id === workspaceId) yield event;
 }
 
 /** Several streams of one log as one. Ids rise with the position, as text too. */

@@ -61,8 +61,9 @@ export function createHandOver(bridge: () => Bridge): HandOver {
 
 /** It acts for its own task and sees no further than that task's workspace. */
 function actorOf(task: Task): Actor {
-  const { tenant_id } = (task.metadata.tollbridge ?? {}) as { tenant_id?: string };
+  const { tenant_id, on_behalf_of } = (task.metadata.tollbridge ?? {}) as { tenant_id?: string; on_behalf_of?: string };
   return {
+    on_behalf_of: on_behalf_of ?? task.created_by,
     id: `agent:${task.assigned_agent_id}`,
     kind: 'agent',
     scopes: ['sessions:write', 'tasks:write', 'tasks:read', 'events:read'],

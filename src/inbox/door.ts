@@ -82,7 +82,13 @@ export function linkDoor({ http, log, links, recipients }: LinkDoorDeps): FrontD
 
 /** Whoever holds a link may look at questions and answer; the log says which link it was. */
 function holderOf(recipient: string): Actor {
-  return { id: `link:${recipient}`, kind: 'person', scopes: ['approvals:write', 'tasks:read'], door: 'link' };
+  return {
+    id: `link:${recipient}`,
+    kind: 'person',
+    scopes: ['approvals:write', 'tasks:read', 'others:read'],
+    door: 'link',
+    interactive: true,
+  };
 }
 
 function answerIn(

@@ -7,15 +7,28 @@ import type { AutonomyTier, Effect, Evidence, Verdict } from './words.ts';
 /** Who is speaking. Doors prove it; the gate decides what it may do. */
 export interface Actor {
   readonly id: string;
+  /**
+   * `person`: one human holds the credential. `service`: a program does, so nothing it says is a person's word. `agent`: acts for
+   * others and answers for nobody. `system`: this process itself; no credential speaks for it.
+   */
   readonly kind: 'person' | 'service' | 'agent' | 'system';
   /** Absent in a house with one tenant. */
   readonly tenant_id?: string;
   /** Workspaces it may see; absent means all of its tenant's. */
   readonly workspaces?: readonly string[];
-  /** `<resource>:<read|write>` words; `*` is everything. */
+  /** `<resource>:<read|write>` words; `*` is all of these. Without `others:read` only its own work is there for it. */
   readonly scopes: readonly string[];
   /** The door it came through, for the record only: nothing is decided by it in core. */
   readonly door?: string;
+  /** The only doors its credential opens; absent means every door. Checked where the credential is read. */
+  readonly doors?: readonly string[];
+  /**
+   * Set by a door, never by a credential, on an answer that a person gave in a dialog which this surface showed: an editor's
+   * dialog, a form of a client, a terminal, a page in a browser. Counts for `person` only.
+   */
+  readonly interactive?: true;
+  /** For an agent that starts work of its own: the principal whose work that is part of. Owns what the agent starts. */
+  readonly on_behalf_of?: string;
 }
 
 export const ACTION_KINDS = [

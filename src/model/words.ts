@@ -163,6 +163,9 @@ export const OWN_EVENT_KINDS = {
   'vendor.tollbridge.decided': 'a policy decision and the action it is about, written before anyone acts',
   'vendor.tollbridge.ask_opened': 'a question was put to people; the task events only say that the task waits',
   'vendor.tollbridge.ask_closed': 'the question was answered, expired or withdrawn; names who decided',
+  'vendor.tollbridge.answer_refused':
+    'someone tried to answer a question who may not, as the proposer of an act may not',
+  'vendor.tollbridge.login_failed': 'credentials that open nothing were shown at a door; many of them share one event',
   'vendor.tollbridge.ask_used': 'an approval was spent on the one act it was given for',
   'vendor.tollbridge.message_delta': 'a piece of a message still being written',
   'vendor.tollbridge.plan': 'the plan of a task, as a full snapshot',

@@ -20,5 +20,12 @@ export type HttpHandler = (
 
 export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
-/** Whoever holds this bearer token. Anything wrong with it is `unauthenticated`, never somebody by default. */
-export type Authenticate = (bearer: string | undefined) => Promise<Actor>;
+/** The principal that holds this bearer token. Anything wrong with it is `unauthenticated`; there is no default principal. */
+export type Authenticate = (bearer: string | undefined, at?: LoginPlace) => Promise<Actor>;
+
+export interface LoginPlace {
+  /** A credential that is limited to other doors is not valid here. Filled in where a door is mounted. */
+  readonly door?: string;
+  /** The remote address. Absent where no one logs in: a connection is looked at again, whether its token still holds. */
+  readonly address?: string | undefined;
+}

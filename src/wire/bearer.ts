@@ -3,6 +3,11 @@ import type { IncomingMessage } from 'node:http';
 import { Fault } from '../model/faults.ts';
 import { timesSent } from './headers.ts';
 
+/** Where a request comes from, for whoever counts its failed logins. What a proxy says about it is not believed. */
+export function addressOf(request: IncomingMessage): { readonly address: string | undefined } {
+  return { address: request.socket.remoteAddress };
+}
+
 export function bearerOf(request: IncomingMessage): string | undefined {
   const given = request.headers.authorization;
   if (given === undefined) return undefined;

@@ -12,6 +12,7 @@ import { childShare } from './capacity.ts';
 import { type Descendants, descendantsOf, MARK } from './descendants.ts';
 import { minimalEnvironment } from './environment.ts';
 import { guard } from './guard.ts';
+import { noteChild } from './supervision.ts';
 
 export interface ChildOptions {
   /** The program and its arguments, as they are: no shell reads them. */
@@ -97,6 +98,7 @@ async function started(
   readErrors(child.stderr, onStderr);
   await spawned;
   const pid = child.pid as number;
+  noteChild(pid);
   const well = guard(pid, mark);
   const descendants = descendantsOf(pid, mark);
 

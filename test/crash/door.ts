@@ -28,7 +28,8 @@ export class Gone extends Error {}
 /** Longer than anything here should take, also on a busy machine. */
 const PATIENCE_MS = 20_000;
 
-export function httpDoor(url: string, token: string): Door {
+/** Work is given with the token that is printed, which approves none of it: answers are another principal's. */
+export function httpDoor(url: string, token: string, approver: string): Door {
   const headers = {
     authorization: `Bearer ${token}`,
     'harn-agents-protocol-version': 'agents-protocol-2026-04-25',
@@ -54,7 +55,12 @@ export function httpDoor(url: string, token: string): Door {
     async write(path, key, body) {
       const { status, text } = await ask(path, {
         method: 'POST',
-        headers: { ...headers, 'content-type': 'application/json', 'idempotency-key': key },
+        headers: {
+          ...headers,
+          'content-type': 'application/json',
+          'idempotency-key': key,
+          ...(answers(path, body) && { authorization: `Bearer ${approver}` }),
+        },
         body: JSON.stringify(body),
       });
       return { status, body: JSON.parse(text) as JsonObject };
@@ -104,4 +110,8 @@ function readFrame(text: string): Frame {
 function splitOnce(line: string, mark: string): [string, string] {
   const at = line.indexOf(mark);
   return at < 0 ? [line, ''] : [line.slice(0, at), line.slice(at + mark.length)];
+}
+
+function answers(path: string, body: JsonObject): boolean {
+  return path.endsWith('/respond') || body.kind === 'tool_confirmation';
 }

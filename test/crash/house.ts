@@ -6,6 +6,8 @@ import { existsSync } from 'node:fs';
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { openApiKeys } from '../../src/auth/api-keys.ts';
+import { systemClock } from '../../src/core/clock.ts';
 import { openAsks } from './answers.ts';
 import { Broken } from './broken.ts';
 import { createClient } from './client.ts';
@@ -61,6 +63,8 @@ export async function liveThrough(
   await writeFile(place.config, CONFIG);
   await writeFile(place.journal, '');
   await writeFile(place.complaints, '');
+  const actor = { id: 'approver', kind: 'person' as const, scopes: ['*'] };
+  const { key: approver } = await openApiKeys(place.dataDir, systemClock).create({ name: 'approver', actor });
 
   const ledger = createLedger();
   let replied = () => {};
@@ -161,7 +165,7 @@ export async function liveThrough(
       throw new Broken('it starts again', `${how}: ${said}`);
     }
     starts.push(ready.ms);
-    const door = httpDoor(ready.url, ready.token);
+    const door = httpDoor(ready.url, ready.token, approver);
     await areOpen(door);
     return door;
   }

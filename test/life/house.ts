@@ -17,8 +17,8 @@ import type { JsonObject } from '../../src/model/schema.ts';
 import { isTerminal } from '../../src/model/words.ts';
 import type { Accepted, Row } from '../../src/ports.ts';
 
-export const ana: Actor = { id: 'ana', kind: 'person', scopes: ['*'] };
-export const bo: Actor = { id: 'bo', kind: 'person', scopes: ['*'] };
+export const ana: Actor = { id: 'ana', kind: 'person', scopes: ['*'], interactive: true };
+export const bo: Actor = { id: 'bo', kind: 'person', scopes: ['*'], interactive: true };
 
 /** Everything is allowed by rule, so that only tests about asking are about asking. */
 export const ALLOW_ALL = `[{ id: everything, then: allow }]`;

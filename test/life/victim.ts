@@ -38,7 +38,7 @@ async function main(dir: string): Promise<void> {
   await house.start();
   setInterval(() => {}, 60_000); // a house alone keeps no process alive; this one waits to be killed
   const { bridge, store } = house;
-  const actor = { id: 'ana', kind: 'person', scopes: ['*'] } as const;
+  const actor = { id: 'ana', kind: 'person', scopes: ['*'], interactive: true } as const;
   const body = { object: 'workspace', body: { name: 'w', root: 'file:///w' } } as const;
   const workspace = await bridge.submit({ kind: 'resource.create', actor, body });
   const at = { workspace_id: workspace.resource.id };

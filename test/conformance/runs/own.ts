@@ -71,7 +71,7 @@ export async function startOwn(): Promise<OwnServer> {
 
   const apiKeys = openApiKeys(dir, systemClock);
   async function issue(id: string, more: { scopes?: string[]; tenant_id?: string } = {}) {
-    const actor = { id, kind: 'service' as const, scopes: ['*'], ...more };
+    const actor = { id, kind: 'service' as const, scopes: ['*', 'approvals:own'], ...more };
     const { key, record } = await apiKeys.create({ name: id, actor });
     return { pair: key.replace(/^(tbk_[0-9a-f]+)_/, '$1:'), id: record.id };
   }

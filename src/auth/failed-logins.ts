@@ -1,0 +1,150 @@
+/**
+ * Failed logins: answered more and more slowly, and written down. Counted by the address they come from and by the id of the key
+ * they try; only failures wait, so a credential that is good is let in at once, whatever else comes from its address. Memory and
+ * events are bounded: many failures of one address share an event, and of many addresses too. No part of a secret is kept.
+ */
+import { Fault } from '../model/faults.ts';
+
+export interface FailedLogin {
+  readonly door: string;
+  readonly address: string;
+  /** The public part of an API key. */
+  readonly key_id?: string | undefined;
+}
+
+/** What is written down: one failure, or many that came after it. */
+export interface FailedLoginNote {
+  readonly doors: readonly string[];
+  /** Several addresses at once have none of their own. */
+  readonly address: string | null;
+  readonly key_ids: readonly string[];
+  readonly attempts: number;
+}
+
+export interface FailedLogins {
+  /** Comes back when the caller may be answered. Throws `rate_limited` when too many of its failures wait already. */
+  slow(failed: FailedLogin): Promise<void>;
+  close(): void;
+}
+
+export interface FailedLoginsOptions {
+  now(): number;
+  pause(ms: number): Promise<void>;
+  write(note: FailedLoginNote): void;
+}
+
+/** Failures that cost nothing: a typo, an old key in a file. */
+const FREE = 3;
+const FIRST_MS = 100;
+const LONGEST_MS = 2_000;
+/** After so long without a failure an address begins anew. */
+const FORGET_MS = 60_000;
+const MOST_KEPT = 4_096;
+const MOST_WAITING = 256;
+const MOST_WAITING_EACH = 16;
+/** Notes are written at once while there are few, and once a minute otherwise. */
+const NOTES_PER_MINUTE = 10;
+const LISTED = 20;
+
+interface Count {
+  failures: number;
+  last: number;
+  waiting: number;
+}
+
+interface Unsaid {
+  readonly doors: Set<string>;
+  readonly addresses: Set<string>;
+  readonly keyIds: Set<string>;
+  attempts: number;
+}
+
+export function createFailedLogins({ now, pause, write }: FailedLoginsOptions): FailedLogins {
+  const counts = new Map<string, Count>();
+  let waiting = 0;
+  let unsaid: Unsaid | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  /** Addresses written down in this minute, which is over when the timer fires. */
+  const said = new Set<string>();
+
+  function countOf(name: string): Count {
+    const known = counts.get(name);
+    counts.delete(name);
+    const count = known && now() - known.last < FORGET_MS ? known : { failures: 0, last: 0, waiting: 0 };
+    counts.set(name, count);
+    if (counts.size > MOST_KEPT) counts.delete(counts.keys().next().value as string);
+    return count;
+  }
+
+  function note({ door, address, key_id }: FailedLogin): void {
+    timer ??= setTimeout(flush, FORGET_MS).unref();
+    if (!said.has(address) && said.size < NOTES_PER_MINUTE) {
+      said.add(address);
+      write({ doors: [door], address, key_ids: key_id ? [key_id] : [], attempts: 1 });
+      return;
+    }
+    unsaid ??= { doors: new Set(), addresses: new Set(), keyIds: new Set(), attempts: 0 };
+    unsaid.attempts += 1;
+    unsaid.doors.add(door);
+    if (unsaid.addresses.size < 2) unsaid.addresses.add(address);
+    if (key_id && unsaid.keyIds.size < LISTED) unsaid.keyIds.add(key_id);
+  }
+
+  function flush(): void {
+    clearTimeout(timer);
+    timer = undefined;
+    said.clear();
+    const left = unsaid;
+    unsaid = undefined;
+    if (!left) return;
+    const [only, more] = left.addresses;
+    write({
+      doors: [...left.doors],
+      address: more === undefined ? (only ?? null) : null,
+      key_ids: [...left.keyIds],
+      attempts: left.attempts,
+    });
+  }
+
+  return {
+    async slow(failed) {
+      const address = networkOf(failed.address);
+      note({ ...failed, address });
+      const tried = [countOf(`from ${address}`), ...(failed.key_id ? [countOf(`key ${failed.key_id}`)] : [])];
+      for (const count of tried) {
+        count.failures += 1;
+        count.last = now();
+      }
+      const ms = Math.max(...tried.map(({ failures }) => delayAfter(failures)));
+      if (ms === 0) return;
+      const from = tried[0] as Count;
+      if (waiting >= MOST_WAITING || from.waiting >= MOST_WAITING_EACH) {
+        throw new Fault('rate_limited', 'too many failed logins', { details: { retry_after_ms: LONGEST_MS } });
+      }
+      waiting += 1;
+      from.waiting += 1;
+      try {
+        await pause(ms);
+      } finally {
+        waiting -= 1;
+        from.waiting -= 1;
+      }
+    },
+    close: flush,
+  };
+}
+
+function delayAfter(failures: number): number {
+  return failures <= FREE ? 0 : Math.min(FIRST_MS * 2 ** Math.min(failures - FREE - 1, 10), LONGEST_MS);
+}
+
+/** One machine has as many IPv6 addresses as it likes: those of one network count as one. */
+function networkOf(address: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  if (mapped || !address.includes(':')) return mapped ?? address;
+  const [head = '', tail] = address.split('%', 1)[0]!.split('::');
+  const first = head === '' ? [] : head.split(':');
+  const last = tail ? tail.split(':') : [];
+  const whole = tail === undefined ? first : [...first, ...Array(8 - first.length - last.length).fill('0'), ...last];
+  return whole.slice(0, 4).every((part) => /^0*$/.test(part)) ? address : `${whole.slice(0, 4).join(':')}::/64`;
+}
