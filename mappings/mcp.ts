@@ -189,7 +189,8 @@ export const HINTS = [
 
 /** What a tool of a trusted server does to the world, by its own word. */
 export function effectOf(hints: Readonly<Record<string, unknown>>): Effect {
-  if (hints.readOnlyHint === true) return 'read';
+  // One that says both is believed in what is worse.
+  if (hints.readOnlyHint === true && hints.destructiveHint !== true) return 'read';
   return hints.destructiveHint === false ? 'write' : 'delete';
 }
 

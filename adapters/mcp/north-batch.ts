@@ -53,9 +53,11 @@ export async function takeBatch(
         return refused ? [{ jsonrpc: '2.0', id: null, ...refused }] : [];
       }
       const outcome =
-        frame.method === 'initialize' || META.version in metaOf(frame.params)
-          ? failed(CODES.invalidRequest, `${frame.method} of this kind does not go into a batch`)
-          : await receive(frame);
+        frame.method === 'initialize'
+          ? failed(CODES.invalidRequest, 'initialize does not go into a batch')
+          : META.version in metaOf(frame.params)
+            ? failed(CODES.invalidRequest, 'a request of a revision without batches does not go into one')
+            : await receive(frame);
       return outcome ? [answerTo(frame.id, outcome)] : [];
     }),
   );

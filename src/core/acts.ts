@@ -14,12 +14,13 @@ import { afterEnd } from './act-events.ts';
 import { newArtifact } from './artifacts.ts';
 import { type Charge, chargeEvents, type Metering, reportedAmounts } from './charging.ts';
 import { earlier } from './context.ts';
-import { decidedEvent } from './gate.ts';
+import { blocked, decidedEvent } from './gate.ts';
 import { inTask, placeOf } from './lifecycle.ts';
 import { artifactEvents } from './log.ts';
 import { createPolicyData, type ReadPolicyData } from './policy-data.ts';
 import { createRulings, ended, type RuleOptions, type Ruling, type RulingDeps } from './rulings.ts';
 import type { Taints } from './taints.ts';
+import { argumentsTrouble } from './tool-arguments.ts';
 
 export interface ActsDeps extends RulingDeps {
   readonly store: Store;
@@ -146,7 +147,10 @@ export function createActs(deps: ActsDeps): Acts {
     if (passed) held.effect = 'unknown';
     const claim = proposed.tool_call_id && !options.claimed ? claimOf(task, proposed) : undefined;
     const action = await completed(task, held, options.actor);
-    const known = { ...(claim && { claim }), ...(found && { mounted: true }) };
+    const unfit = found && argumentsTrouble(found.skill, action.arguments);
+    const refused =
+      unfit !== undefined && blocked('invalid_arguments', `invalid arguments for ${action.tool}: ${unfit}`);
+    const known = { ...(claim && { claim }), ...(found && { mounted: true }), ...(refused && { refused }) };
     let ruling: Ruling | 'taken';
     try {
       ruling = await rulings.rule(task, action, options, known);
