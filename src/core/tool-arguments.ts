@@ -59,10 +59,24 @@ const script = new Script('run()');
 function limited<T>(run: () => T): T {
   box.run = run;
   try {
-    return script.runInContext(context, { timeout: LONGEST_MS }) as T;
+    for (let tries = 1; ; tries += 1) {
+      const before = process.cpuUsage();
+      try {
+        return script.runInContext(context, { timeout: LONGEST_MS }) as T;
+      } catch (cause) {
+        // The limit is measured on the wall: on a busy machine it can pass while next to nothing was done.
+        const { user, system } = process.cpuUsage(before);
+        if (tries === MOST_TRIES || (user + system) / 1000 > LONGEST_MS / 2 || !isLate(cause)) throw cause;
+      }
+    }
   } finally {
     box.run = () => undefined;
   }
+}
+const MOST_TRIES = 3;
+
+function isLate(cause: unknown): boolean {
+  return (cause as { code?: unknown }).code === 'ERR_SCRIPT_EXECUTION_TIMEOUT';
 }
 
 /**
