@@ -311,7 +311,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
       try {
         // A call is an act of its own, never something that is passed on.
         if (methodRow(method)?.handling === 'act') throw new Fault('invalid_request', `${method} is not passed on`);
-        const asked = isObject(params) ? params : {};
+        const asked = withMeta(method, isObject(params) ? params : {}, line);
         const ours = await line.tasks?.answer(method, asked);
         return (ours ?? (await exchange(method, asked, line, signal))) as unknown as JsonObject;
       } catch (thrown) {
@@ -348,6 +348,11 @@ function backgroundLine(): McpLine {
     notify() {},
     input: () => Promise.reject(new Fault('not_implemented', 'nobody is there to be asked')),
   };
+}
+
+/** A request in no row of the table was decided on without what its sender said beside it. */
+function withMeta(method: string, params: JsonObject, { params: { _meta } }: McpLine): JsonObject {
+  return methodRow(method) || _meta === undefined ? params : { ...params, _meta };
 }
 
 /** The request as it came, with what was decided on in it. Where that is the very same, nothing is copied. */

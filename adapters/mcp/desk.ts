@@ -70,7 +70,8 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
       const asking = { who: scopeOf(caller.actor), method, params, signal: caller.signal, notify: caller.notify };
       const resumed = parking.resume(asking);
       // Every state a client was given here is ours: one that is not was made up, and its answers answer nothing.
-      if (!resumed && row?.handling === 'act' && params.requestState !== undefined) {
+      const madeUp = params.requestState ?? (row ? undefined : params.inputResponses);
+      if (!resumed && row?.handling !== 'pass' && madeUp !== undefined) {
         return failed(CODES.invalidParams, 'Invalid or expired requestState');
       }
       const outcome = await (resumed ??
@@ -147,12 +148,14 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
 
   /** A request in no row of the table: an act of effect `unknown`, decided like any other and then passed on as it was decided. */
   function unknown(request: Request, caller: Caller, running: Running): Promise<Outcome> {
-    const { method: tool, params = {} } = request;
+    // What a hop says of itself is no part of what is asked; the backend puts it back.
+    const { _meta: _, ...args } = request.params ?? {};
+    const { method: tool } = request;
     return stints.within(caller, server, async ({ taskId, sessionId }) => {
       const { act } = await bridge.submit({
         kind: 'tool.call',
         actor: caller.actor,
-        body: { task_id: taskId, action: { kind: 'extension', tool, server, arguments: params } },
+        body: { task_id: taskId, action: { kind: 'extension', tool, server, arguments: args } },
         ...(caller.trace && { trace_id: caller.trace }),
         line: lineFor(request, caller, running, sessionId),
         signal: running.signal,
