@@ -114,11 +114,14 @@ export async function openSession(
     else owner?.hear(told);
   }
 
-  /** True when it was about a question of the server's, which nobody needs to answer any more. */
+  /**
+   * True when it takes back a question of the server's. Its ids mean something on this wire only: carried to the client, one could
+   * name a question of ours.
+   */
   function takenBack({ method, params }: Notice): boolean {
-    const question = method === 'notifications/cancelled' ? asked.get(String(params?.requestId)) : undefined;
-    question?.abort();
-    return question !== undefined;
+    if (method !== 'notifications/cancelled') return false;
+    asked.get(String(params?.requestId))?.abort();
+    return true;
   }
 
   /** Only what the client said it can be asked is asked. */
