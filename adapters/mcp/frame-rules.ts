@@ -21,7 +21,8 @@ export function clientFrameTrouble(frame: Request | Notice): { readonly error: W
     const misplaced = !request || method.startsWith('notifications/');
     return failed(misplaced ? CODES.invalidRequest : CODES.methodNotFound, judged.reason);
   }
-  const odd = params && oddlySpelled(params);
+  // In a request that no row knows these names mean nothing; all of it is decided on.
+  const odd = params && judged.row && oddlySpelled(params);
   return odd === undefined
     ? undefined
     : failed(CODES.invalidParams, `${JSON.stringify(odd)} differs from a member of the protocol only in case`);

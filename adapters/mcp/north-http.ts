@@ -102,7 +102,10 @@ export function createNorthHttp({ bodyLimit, ...options }: NorthOptions): NorthH
       return;
     }
     const { code, message } = trouble.error;
-    await who.desk.refuse(frame, message, callerOf(frame, request, who, { gone: new Stop(), send() {} }));
+    const caller = callerOf(frame, request, who, { gone: new Stop(), send() {} });
+    await who.desk.refuse(frame, message, caller).catch((cause) => {
+      options.log.warn({ err: cause }, 'a refused frame could not be written down');
+    });
     refuse(response, 400, code, message);
   }
 
