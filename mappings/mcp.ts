@@ -4,6 +4,7 @@
  */
 import type { FaultKind } from '../src/model/faults.ts';
 import { type Effect, TASK_STATES } from '../src/model/words.ts';
+import { type FrameRow, frameTable } from './frames.ts';
 import { table } from './row.ts';
 
 export const MODERN = '2026-07-28';
@@ -28,13 +29,12 @@ export const META = {
 export const TASKS_EXTENSION = `${PREFIX}tasks`;
 
 /**
- * One line per request a client makes. `via` says how it goes on: a `call` is an act and passes the gate as one, `pass` is
- * decided and written down as a request, `local` is about this hop only and is answered here.
+ * One line per method, sender and kind of frame: what becomes of it, and what else is known about it. A `tools/call` is an act and
+ * passes the gate as one; what passes is decided and written down as a request; what is answered here is about this hop only.
+ * Everything that is in no line is judged by `frames.judge`.
  */
-export interface MethodRow {
-  readonly wire: string;
+export interface McpFrameRow extends FrameRow<'client' | 'server'> {
   readonly eras: readonly Era[];
-  readonly via: 'call' | 'pass' | 'local';
   /** The member that names what it touches; modern requests repeat it in `Mcp-Name`. */
   readonly name?: 'name' | 'uri' | 'taskId';
   /** Its result says how long it may be kept. */
@@ -44,48 +44,119 @@ export interface MethodRow {
   readonly long?: boolean;
   /** What comes back is content, which may hold what others wrote. */
   readonly reads?: boolean;
+  /** Of a server's request: the capability a client has to declare before it may be asked. */
+  readonly capability?: 'elicitation' | 'sampling' | 'roots' | 'tasks';
 }
 
 const BOTH = ['legacy', 'modern'] as const;
-// biome-ignore format: one method per line reads as the page of a specification
-export const METHODS = [
-  { wire: 'initialize', eras: ['legacy'], via: 'pass' },
-  { wire: 'ping', eras: ['legacy'], via: 'local' },
-  { wire: 'logging/setLevel', eras: ['legacy'], via: 'pass' },
-  { wire: 'resources/subscribe', eras: ['legacy'], via: 'pass', name: 'uri' },
-  { wire: 'resources/unsubscribe', eras: ['legacy'], via: 'pass', name: 'uri' },
-  { wire: 'tasks/list', eras: ['legacy'], via: 'pass', lists: 'tasks' },
-  { wire: 'tasks/result', eras: ['legacy'], via: 'pass', name: 'taskId', long: true, reads: true },
-  { wire: 'server/discover', eras: ['modern'], via: 'pass', cached: true },
-  { wire: 'subscriptions/listen', eras: ['modern'], via: 'pass', long: true },
-  { wire: 'tasks/update', eras: ['modern'], via: 'pass', name: 'taskId' },
-  { wire: 'tasks/get', eras: BOTH, via: 'pass', name: 'taskId', reads: true },
-  { wire: 'tasks/cancel', eras: BOTH, via: 'pass', name: 'taskId' },
-  { wire: 'tools/call', eras: BOTH, via: 'call', name: 'name' },
-  { wire: 'tools/list', eras: BOTH, via: 'pass', cached: true, lists: 'tools' },
-  { wire: 'prompts/list', eras: BOTH, via: 'pass', cached: true, lists: 'prompts' },
-  { wire: 'prompts/get', eras: BOTH, via: 'pass', name: 'name', reads: true },
-  { wire: 'resources/list', eras: BOTH, via: 'pass', cached: true, lists: 'resources' },
-  { wire: 'resources/templates/list', eras: BOTH, via: 'pass', cached: true, lists: 'resourceTemplates' },
-  { wire: 'resources/read', eras: BOTH, via: 'pass', name: 'uri', cached: true, reads: true },
-  { wire: 'completion/complete', eras: BOTH, via: 'pass' },
-  { wire: 'skills/list', eras: BOTH, via: 'pass' },
-  { wire: 'skills/get', eras: BOTH, via: 'pass', name: 'uri', reads: true },
-  { wire: 'resources/directory/read', eras: BOTH, via: 'pass', name: 'uri' },
-] as const satisfies readonly MethodRow[];
-const BY_METHOD: ReadonlyMap<string, MethodRow> = new Map(METHODS.map((row) => [row.wire, row]));
+const OLD = ['legacy'] as const;
+const NEW = ['modern'] as const;
+const RESERVED = 'the protocol keeps these names for notifications, of extensions too';
+const NO_REQUEST = 'names under notifications/ are notifications and have no id';
+// biome-ignore format: one frame per line reads as the page of a specification
+const ROWS = [
+  { method: 'initialize', from: 'client', frame: 'request', handling: 'pass', eras: OLD },
+  { method: 'ping', from: 'client', frame: 'request', handling: 'answer', eras: OLD },
+  { method: 'logging/setLevel', from: 'client', frame: 'request', handling: 'pass', eras: OLD },
+  { method: 'resources/subscribe', from: 'client', frame: 'request', handling: 'pass', eras: OLD, name: 'uri' },
+  { method: 'resources/unsubscribe', from: 'client', frame: 'request', handling: 'pass', eras: OLD, name: 'uri' },
+  { method: 'tasks/list', from: 'client', frame: 'request', handling: 'pass', eras: OLD, lists: 'tasks' },
+  { method: 'tasks/result', from: 'client', frame: 'request', handling: 'pass', eras: OLD, name: 'taskId', long: true, reads: true },
+  { method: 'server/discover', from: 'client', frame: 'request', handling: 'pass', eras: NEW, cached: true },
+  { method: 'subscriptions/listen', from: 'client', frame: 'request', handling: 'pass', eras: NEW, long: true },
+  { method: 'tasks/update', from: 'client', frame: 'request', handling: 'pass', eras: NEW, name: 'taskId' },
+  { method: 'tasks/get', from: 'client', frame: 'request', handling: 'pass', eras: BOTH, name: 'taskId', reads: true },
+  { method: 'tasks/cancel', from: 'client', frame: 'request', handling: 'pass', eras: BOTH, name: 'taskId' },
+  { method: 'tools/call', from: 'client', frame: 'request', handling: 'act', eras: BOTH, name: 'name' },
+  { method: 'tools/list', from: 'client', frame: 'request', handling: 'pass', eras: BOTH, cached: true, lists: 'tools' },
+  { method: 'prompts/list', from: 'client', frame: 'request', handling: 'pass', eras: BOTH, cached: true, lists: 'prompts' },
+  { method: 'prompts/get', from: 'client', frame: 'request', handling: 'pass', eras: BOTH, name: 'name', reads: true },
+  { method: 'resources/list', from: 'client', frame: 'request', handling: 'pass', eras: BOTH, cached: true, lists: 'resources' },
+  { method: 'resources/templates/list', from: 'client', frame: 'request', handling: 'pass', eras: BOTH, cached: true, lists: 'resourceTemplates' },
+  { method: 'resources/read', from: 'client', frame: 'request', handling: 'pass', eras: BOTH, name: 'uri', cached: true, reads: true },
+  { method: 'completion/complete', from: 'client', frame: 'request', handling: 'pass', eras: BOTH },
+  { method: 'skills/list', from: 'client', frame: 'request', handling: 'pass', eras: BOTH, why: 'the skills extension lists instruction bundles; nothing runs' },
+  { method: 'skills/get', from: 'client', frame: 'request', handling: 'pass', eras: BOTH, name: 'uri', reads: true, why: 'the skills extension reads a bundle, as resources/read does' },
+  { method: 'resources/directory/read', from: 'client', frame: 'request', handling: 'pass', eras: BOTH, name: 'uri', why: 'the skills extension lists a directory of resources' },
 
-/** Undefined for a method nobody has written down: it goes through as it is, where its era lets it. */
-export function methodRow(method: string): MethodRow | undefined {
+  { method: 'notifications/initialized', from: 'client', frame: 'notification', handling: 'pass', eras: OLD },
+  { method: 'notifications/cancelled', from: 'client', frame: 'notification', handling: 'answer', eras: BOTH },
+  { method: 'notifications/progress', from: 'client', frame: 'notification', handling: 'pass', eras: OLD },
+  { method: 'notifications/roots/list_changed', from: 'client', frame: 'notification', handling: 'pass', eras: OLD },
+  { method: 'notifications/tasks/status', from: 'client', frame: 'notification', handling: 'pass', eras: OLD },
+  { method: 'notifications/*', from: 'client', frame: 'notification', handling: 'pass', eras: BOTH, why: RESERVED },
+  { method: 'notifications/*', from: 'client', frame: 'request', handling: 'refuse', eras: BOTH, why: NO_REQUEST },
+
+  { method: 'ping', from: 'server', frame: 'request', handling: 'answer', eras: OLD },
+  { method: 'elicitation/create', from: 'server', frame: 'request', handling: 'pass', eras: BOTH, capability: 'elicitation' },
+  { method: 'sampling/createMessage', from: 'server', frame: 'request', handling: 'pass', eras: BOTH, capability: 'sampling' },
+  { method: 'roots/list', from: 'server', frame: 'request', handling: 'pass', eras: BOTH, capability: 'roots' },
+  { method: 'tasks/get', from: 'server', frame: 'request', handling: 'pass', eras: OLD, capability: 'tasks' },
+  { method: 'tasks/result', from: 'server', frame: 'request', handling: 'pass', eras: OLD, capability: 'tasks', long: true },
+  { method: 'tasks/list', from: 'server', frame: 'request', handling: 'pass', eras: OLD, capability: 'tasks' },
+  { method: 'tasks/cancel', from: 'server', frame: 'request', handling: 'pass', eras: OLD, capability: 'tasks' },
+
+  { method: 'notifications/cancelled', from: 'server', frame: 'notification', handling: 'pass', eras: BOTH },
+  { method: 'notifications/progress', from: 'server', frame: 'notification', handling: 'pass', eras: BOTH },
+  { method: 'notifications/message', from: 'server', frame: 'notification', handling: 'pass', eras: BOTH },
+  { method: 'notifications/tools/list_changed', from: 'server', frame: 'notification', handling: 'pass', eras: BOTH },
+  { method: 'notifications/prompts/list_changed', from: 'server', frame: 'notification', handling: 'pass', eras: BOTH },
+  { method: 'notifications/resources/list_changed', from: 'server', frame: 'notification', handling: 'pass', eras: BOTH },
+  { method: 'notifications/resources/updated', from: 'server', frame: 'notification', handling: 'pass', eras: BOTH },
+  { method: 'notifications/subscriptions/acknowledged', from: 'server', frame: 'notification', handling: 'pass', eras: NEW },
+  { method: 'notifications/elicitation/complete', from: 'server', frame: 'notification', handling: 'pass', eras: OLD },
+  { method: 'notifications/tasks/status', from: 'server', frame: 'notification', handling: 'pass', eras: OLD },
+  { method: 'notifications/tasks', from: 'server', frame: 'notification', handling: 'pass', eras: NEW },
+  { method: 'notifications/*', from: 'server', frame: 'notification', handling: 'pass', eras: BOTH, why: RESERVED },
+  { method: 'notifications/*', from: 'server', frame: 'request', handling: 'refuse', eras: BOTH, why: NO_REQUEST },
+] as const satisfies readonly McpFrameRow[];
+export const frames = frameTable<McpFrameRow>(ROWS);
+
+const requestsOf = (from: McpFrameRow['from']): ReadonlyMap<string, McpFrameRow> =>
+  new Map(
+    frames.rows
+      .filter((row) => row.from === from && row.frame === 'request' && row.handling !== 'refuse')
+      .map((row) => [row.method, row]),
+  );
+const BY_METHOD = requestsOf('client');
+const ASKED_BY_SERVERS = requestsOf('server');
+
+/** The row of a request that a client makes; undefined for a method in no row: then it is an act of effect `unknown`. */
+export function methodRow(method: string): McpFrameRow | undefined {
   return BY_METHOD.get(method);
 }
 
-/** Requests a server may make of a client, and the capability that has to be declared for each. */
-export const INPUTS: Readonly<Record<string, string>> = {
-  'elicitation/create': 'elicitation',
-  'sampling/createMessage': 'sampling',
-  'roots/list': 'roots',
-};
+/** The row of a request that a server makes of a client; undefined for everything else. */
+export function inputRow(method: string): McpFrameRow | undefined {
+  return ASKED_BY_SERVERS.get(method);
+}
+
+/**
+ * Members of parameters that decide what a request does. A peer that reads names without regard to case takes `Name` for `name`:
+ * a spelling that differs only in case is refused.
+ */
+export const MEMBERS: readonly string[] = [
+  '_meta',
+  'argument',
+  'arguments',
+  'capabilities',
+  'clientInfo',
+  'context',
+  'cursor',
+  'inputResponses',
+  'level',
+  'name',
+  'notifications',
+  'progressToken',
+  'protocolVersion',
+  'reason',
+  'ref',
+  'requestId',
+  'requestState',
+  'task',
+  'taskId',
+  'uri',
+];
 
 /** A list that changed: the notification, the wish for it in `subscriptions/listen`, and the requests that show it. */
 // biome-ignore format: one list per line
@@ -118,7 +189,8 @@ export const HINTS = [
 
 /** What a tool of a trusted server does to the world, by its own word. */
 export function effectOf(hints: Readonly<Record<string, unknown>>): Effect {
-  if (hints.readOnlyHint === true) return 'read';
+  // One that says both is believed in what is worse.
+  if (hints.readOnlyHint === true && hints.destructiveHint !== true) return 'read';
   return hints.destructiveHint === false ? 'write' : 'delete';
 }
 

@@ -117,10 +117,15 @@ test('a request of the protocol is decided and written down before the server is
       params: { uri },
       target: uri,
       workspace_id: workspace,
+      effect: 'none',
     });
   expect((await ask('file:///plain')).details).toEqual({ result: { said: 'hi' } });
   expect(await ask('file:///secret')).toMatchObject({ decision: { verdict: 'block', reason: 'not that one' } });
   expect(asked).toEqual([['read', { uri: 'file:///plain' }]]);
+  // A request of which nobody says what it does is not one that changes nothing.
+  const odd = { protocol: 'foo', server: 'files', method: 'odd', workspace_id: workspace };
+  expect(await t.send('passthrough', odd)).toMatchObject({ decision: { verdict: 'escalate', code: 'no_rule' } });
+  expect(asked).toHaveLength(1);
   expect(
     (await t.refused('passthrough', { protocol: 'foo', server: 'nobody', method: 'm', workspace_id: workspace })).kind,
   ).toBe('not_found');

@@ -12,17 +12,41 @@ import { outcomeOf } from '../adapters/mcp/frames.ts';
 import { headerValue, readHeader } from '../adapters/mcp/header-values.ts';
 import { exposedName, promptOf, uriOf } from '../adapters/mcp/names.ts';
 import { distinct, toWireOutcome } from '../adapters/mcp/translate.ts';
-import { effectOf, faults, METHODS, methodRow, taskState } from '../mappings/mcp.ts';
+import { effectOf, faults, frames, inputRow, methodRow, taskState } from '../mappings/mcp.ts';
 import { FAULT_KINDS, Fault } from '../src/model/faults.ts';
 import { TASK_STATES } from '../src/model/words.ts';
 
-test('every method stands once, and belongs to an era', () => {
-  const names = METHODS.map(({ wire }) => wire);
+test('every frame stands once, belongs to an era, and only a call is an act', () => {
+  const names = frames.rows.map(({ from, frame, method }) => `${from} ${frame} ${method}`);
   expect(new Set(names).size).toBe(names.length);
-  expect(METHODS.filter(({ via }) => via === 'call').map(({ wire }) => wire)).toEqual(['tools/call']);
+  expect(frames.rows.filter(({ handling }) => handling === 'act').map(({ method }) => method)).toEqual(['tools/call']);
+  expect(frames.rows.filter(({ eras }) => eras.length === 0)).toEqual([]);
   expect(methodRow('initialize')?.eras).toEqual(['legacy']);
   expect(methodRow('server/discover')?.eras).toEqual(['modern']);
   expect(methodRow('unheard/of')).toBeUndefined();
+  expect([inputRow('elicitation/create')?.capability, inputRow('tools/call')]).toEqual(['elicitation', undefined]);
+});
+
+test.each([
+  ['client', 'request', 'tools/call', 'act'],
+  ['client', 'notification', 'tools/call', 'refuse'],
+  ['client', 'request', 'acme/deploy', 'act'],
+  ['client', 'notification', 'acme/deploy', 'refuse'],
+  ['client', 'notification', 'notifications/acme', 'pass'],
+  ['client', 'request', 'notifications/acme', 'refuse'],
+  ['client', 'request', 'notifications/initialized', 'refuse'],
+  ['client', 'request', 'sampling/createMessage', 'refuse'],
+  ['client', 'notification', 'notifications/message', 'refuse'],
+  ['client', 'request', '__proto__', 'act'],
+  ['client', 'notification', 'constructor', 'refuse'],
+  ['server', 'request', 'tools/call', 'refuse'],
+  ['server', 'notification', 'tools/call', 'refuse'],
+  ['server', 'request', 'roots/list', 'pass'],
+  ['server', 'notification', 'roots/list', 'refuse'],
+  ['server', 'request', 'ping', 'answer'],
+  ['server', 'notification', 'notifications/initialized', 'refuse'],
+] as const)('a %s’s %s of %s: %s', (from, frame, method, handling) => {
+  expect(frames.judge(from, frame, method).handling).toBe(handling);
 });
 
 test('every state of a task has a word, and every word a state', () => {

@@ -89,7 +89,12 @@ for (const [name, open] of Object.entries(SDK_CLIENTS)) {
       { progress: 1, total: 2 },
       { progress: 2, total: 2 },
     ]);
-    expect(plain({ ...through, progress: [] })).toEqual(plain({ ...direct, progress: [] }));
+    // Arguments that do not fit are refused before the server hears of them, in our words.
+    expect([through.wrong.isError, direct.wrong.isError]).toEqual([true, true]);
+    expect(through.wrong.content[0].text).toBe(
+      "invalid arguments for get-sum: arguments must have required property 'b'",
+    );
+    expect(plain({ ...through, progress: [], wrong: {} })).toEqual(plain({ ...direct, progress: [], wrong: {} }));
   });
 
   test(`server-filesystem and a ${name}`, async () => {

@@ -2,6 +2,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
+import { createSouthAuth } from '../adapters/mcp/south-auth.ts';
 import { createSignIn, type Kept, type Visit } from '../adapters/mcp/south-sign-in.ts';
 
 /** An authorization server that registers anyone and gives a token for any code. */
@@ -90,4 +91,105 @@ test('a scope that was asked for and is still lacking is not asked for again', a
   expect(visits).toBe(1);
   expect(await auth.refused?.(403, 'Bearer error="insufficient_scope", scope="admin"')).toBe(true);
   expect(await auth.refused?.(403, 'Bearer error="insufficient_scope", scope="admin"')).toBe(false);
+});
+
+/** A server that names whatever it likes, and another that writes down everything it is sent. */
+async function twoOrigins(names: (own: string, other: string) => Record<string, object>) {
+  const seen: string[] = [];
+  const listen = async (answers: (own: string) => Record<string, object>, note: boolean) => {
+    const server = createServer((request, response) => {
+      const own = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+      const body = answers(own)[request.url?.split('?')[0] ?? ''];
+      let text = '';
+      request.setEncoding('utf8').on('data', (chunk) => {
+        text += chunk;
+      });
+      request.once('end', () => {
+        if (note) seen.push(`${request.method} ${request.url} ${request.headers.authorization ?? ''} ${text}`);
+        response.writeHead(body ? 200 : 404, { 'content-type': 'application/json' }).end(JSON.stringify(body ?? {}));
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  };
+  const issuer = (own: string) => ({
+    issuer: own,
+    authorization_endpoint: `${own}/authorize`,
+    token_endpoint: `${own}/token`,
+    registration_endpoint: `${own}/register`,
+    response_types_supported: ['code'],
+    grant_types_supported: ['client_credentials'],
+    code_challenge_methods_supported: ['S256'],
+  });
+  const other = await listen(
+    (own) => ({
+      '/.well-known/oauth-authorization-server': issuer(own),
+      '/token': { access_token: 'stolen', token_type: 'Bearer' },
+      '/elsewhere': { resource: 'http://127.0.0.1/mcp', authorization_servers: [own] },
+    }),
+    true,
+  );
+  const server = await listen((own) => names(own, other), false);
+  return { server: new URL(`${server}/mcp`), other, seen };
+}
+
+const CHALLENGE = (url: string) => `Bearer error="invalid_token", resource_metadata="${url}"`;
+const credentials = (server: URL, issuers?: string[]) =>
+  createSouthAuth(
+    'u',
+    server,
+    { url: server.href, oauth: { client_id: 'us', client_secret: 'kept', ...(issuers && { issuers }) } },
+    { log: { info() {}, warn() {}, error() {} }, secret: async () => 'hunter2-secret' },
+  );
+
+test('a client secret does not go where the metadata of another origin says', async () => {
+  const { server, other, seen } = await twoOrigins(() => ({}));
+  const auth = credentials(server);
+  expect(await auth.refused?.(401, CHALLENGE(`${other}/elsewhere`))).toBe(false);
+  expect(seen).toEqual([]);
+});
+
+test('nor to an authorization server that the server itself names, unless the configuration names it too', async () => {
+  const { server, other, seen } = await twoOrigins((own, elsewhere) => ({
+    '/.well-known/oauth-protected-resource/mcp': { resource: `${own}/mcp`, authorization_servers: [elsewhere] },
+  }));
+  expect(await credentials(server).refused?.(401, 'Bearer')).toBe(false);
+  expect(await credentials(server, ['https://login.example']).refused?.(401, 'Bearer')).toBe(false);
+  expect(seen).toEqual([]);
+  const named = credentials(server, [other]);
+  expect(await named.refused?.(401, 'Bearer')).toBe(true);
+  expect(await named.headers()).toEqual({ authorization: 'Bearer stolen' });
+  expect(seen.filter((line) => line.startsWith('POST /token'))).toHaveLength(1);
+});
+
+test('nor to a token endpoint at another origin', async () => {
+  const { server, seen } = await twoOrigins((own, elsewhere) => ({
+    '/.well-known/oauth-authorization-server': {
+      issuer: own,
+      authorization_endpoint: `${own}/authorize`,
+      token_endpoint: `${elsewhere}/token`,
+      response_types_supported: ['code'],
+      grant_types_supported: ['client_credentials'],
+    },
+  }));
+  expect(await credentials(server).refused?.(401, 'Bearer')).toBe(false);
+  expect(seen).toEqual([]);
+});
+
+test('where a person signed in stays where we are signed in', async () => {
+  const { server, seen } = await twoOrigins((own, elsewhere) => ({
+    '/.well-known/oauth-protected-resource/mcp': { resource: `${own}/mcp`, authorization_servers: [elsewhere] },
+  }));
+  const tokens = { access_token: 'a', refresh_token: 'our-refresh-token', token_type: 'Bearer', issuer: server.origin };
+  const warnings: string[] = [];
+  const auth = createSignIn({
+    server,
+    redirect: 'http://127.0.0.1:1/back',
+    keeping: { read: async () => ({ tokens, issuer: server.origin }), write: async () => {}, alone: (work) => work() },
+    log: { info() {}, warn: (_, message) => void warnings.push(message), error() {} },
+  });
+  expect(await auth.refused(401, 'Bearer')).toBe(false);
+  expect(warnings).toEqual(['signing in came to nothing']);
+  expect(seen).toEqual([]);
 });

@@ -33,6 +33,7 @@ function session() {
         calls.push({ caller, answer });
       }),
     tell: async () => {},
+    async refuse() {},
     close() {},
   };
   const log = { debug() {}, info() {}, warn() {}, error() {} };

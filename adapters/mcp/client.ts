@@ -3,13 +3,14 @@
  * theirs. Its definitions are pinned, its word about itself is believed only where the configuration says so.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { CHANGES, type Era, methodRow } from '../../mappings/mcp.ts';
+import { CHANGES, CODES, type Era, methodRow } from '../../mappings/mcp.ts';
 import { asFault, type Deps, Fault, type Json, type JsonObject, type ToolBackend } from '../../src/index.ts';
 import { createBook } from './book.ts';
 import { type UpstreamConfig, upstreamSettings } from './config.ts';
 import { findEra, type Verdict } from './era.ts';
 import { toDiscoverResult, toModernOutcome, wanted } from './eras.ts';
-import { isObject, metaOf, type Notice, type Outcome, outcomeOf, RpcError } from './frames.ts';
+import { serverFrameTrouble } from './frame-rules.ts';
+import { failed, isObject, metaOf, type Notice, type Outcome, outcomeOf, type Request, RpcError } from './frames.ts';
 import { paramHeaders } from './header-values.ts';
 import { createLegacyPeers } from './legacy-peers.ts';
 import { createLegacyTasks } from './legacy-tasks.ts';
@@ -90,10 +91,19 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     return left.wire;
   }
 
+  function turnedAway(wire: Promise<Wire>, frame: Notice | Request, why: string): void {
+    deps.log.warn({ server: name, method: frame.method.slice(0, 80), why }, 'a frame of a tool server was refused');
+    if (!('id' in frame)) return;
+    const { id } = frame;
+    wire.then((open) => open.respond(id, failed(CODES.methodNotFound, why))).catch(() => {});
+  }
+
   function sharedWire(): Promise<Wire> {
     if (shared) return shared;
     const opening = openWire({ revision: undefined }, (frame) => {
-      if ('id' in frame) return;
+      const trouble = serverFrameTrouble(frame);
+      // In this era nobody asks a client anything but in a result.
+      if ('id' in frame || trouble) return turnedAway(opening, frame, trouble ?? NO_REQUESTS);
       noted(frame);
       if (frame.method === 'notifications/message') modern.message(frame);
     });
@@ -131,7 +141,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
 
   /** One request in the caller's era, answered in it. A call of a tool is never answered from anything kept here. */
   function talk(method: string, params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome> {
-    const plainCall = settled === 'modern' && methodRow(method)?.via === 'call';
+    const plainCall = settled === 'modern' && methodRow(method)?.handling === 'act';
     return plainCall ? callModern(method, params, line, patience) : talkEither(method, params, line, patience);
   }
 
@@ -274,7 +284,11 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
       return told && toEffect(told, tool, settings);
     },
     attributes: (tool) => attributesOf(book.tool(tool)),
-    taints: ({ method }) => !settings.trusted && methodRow(method)?.reads === true,
+    taints({ method }) {
+      const row = methodRow(method);
+      // Nobody knows what a request in no row of the table brings back.
+      return !settings.trusted && (row === undefined || row.reads === true);
+    },
     async call({ tool = '', arguments: args }, signal, given) {
       const caller = isLine(given) ? given : backgroundLine();
       const told = book.tool(tool);
@@ -295,7 +309,9 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     async pass({ method, params }, signal, given) {
       const line = isLine(given) ? given : backgroundLine();
       try {
-        const asked = isObject(params) ? params : {};
+        // A call is an act of its own, never something that is passed on.
+        if (methodRow(method)?.handling === 'act') throw new Fault('invalid_request', `${method} is not passed on`);
+        const asked = withMeta(method, isObject(params) ? params : {}, line);
         const ours = await line.tasks?.answer(method, asked);
         return (ours ?? (await exchange(method, asked, line, signal))) as unknown as JsonObject;
       } catch (thrown) {
@@ -317,6 +333,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
 }
 
 const MOST_PAGES = 100;
+const NO_REQUESTS = 'a server makes no requests in this revision';
 
 /** Nobody who could be asked anything: the house itself looks, or another protocol's caller does. */
 function backgroundLine(): McpLine {
@@ -331,6 +348,11 @@ function backgroundLine(): McpLine {
     notify() {},
     input: () => Promise.reject(new Fault('not_implemented', 'nobody is there to be asked')),
   };
+}
+
+/** A request in no row of the table was decided on without what its sender said beside it. */
+function withMeta(method: string, params: JsonObject, { params: { _meta } }: McpLine): JsonObject {
+  return methodRow(method) || _meta === undefined ? params : { ...params, _meta };
 }
 
 /** The request as it came, with what was decided on in it. Where that is the very same, nothing is copied. */

@@ -15,11 +15,13 @@ import { createCommonSessions } from './common-sessions.ts';
 import { listTasks, taskRequest, withTask } from './common-tasks.ts';
 import { type Desk, type DeskParts, runningFor } from './desk.ts';
 import { LEGACY_TASKS } from './eras.ts';
+import { clientFrameTrouble } from './frame-rules.ts';
 import { failed, isObject, type Outcome, outcomeOf, type Request } from './frames.ts';
 import type { SessionLine } from './line.ts';
 import { createListChanges } from './list-changes.ts';
 import { promptOf, uriOf } from './names.ts';
 import { createParking, type Running } from './parked.ts';
+import { createRefuse } from './refusals.ts';
 
 export interface CommonParts extends DeskParts {
   readonly deskOf: (server: string) => Desk;
@@ -33,6 +35,7 @@ export function createCommonDesk(parts: CommonParts): Desk {
   const work = createWork(bridge, stints, deps);
   const agentDesk = createAgentDesk(bridge, work);
   const parking = createParking(parts.settings.parkMs);
+  const refuse = createRefuse(bridge, stints);
   const sessions = createCommonSessions();
   /** Sessions that know that calls can be tasks. */
   const told = new WeakSet<SessionLine>();
@@ -143,6 +146,11 @@ export function createCommonDesk(parts: CommonParts): Desk {
     // What is read from one server here is sent through another: it is one session's doing.
     const caller: Caller = { ...from, at: from.at ?? '', ...(knows && { tasks: true }) };
     try {
+      const trouble = clientFrameTrouble(asked);
+      if (trouble) {
+        await refuse(asked, trouble.error.message, caller);
+        return trouble;
+      }
       const row = methodRow(method);
       if (row && !row.eras.includes(caller.era)) return failed(CODES.methodNotFound, 'Method not found');
       if (method === 'initialize') return { result: toOpening(params, caller) };
@@ -185,6 +193,7 @@ export function createCommonDesk(parts: CommonParts): Desk {
 
   return {
     receive,
+    refuse,
     /** What a client says of itself goes to the servers it has been at; anything else is not for all of them. */
     async tell(method, params, caller) {
       const { session } = caller;

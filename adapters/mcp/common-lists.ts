@@ -13,11 +13,11 @@ import type { Stints } from './stints.ts';
 export const SERVER_INFO = { name: 'tollbridge', title: 'Tollbridge', version: VERSION } as const;
 
 type Member = 'prompts' | 'resources' | 'resourceTemplates';
-const MEMBERS: Readonly<Record<string, Member>> = {
-  'prompts/list': 'prompts',
-  'resources/list': 'resources',
-  'resources/templates/list': 'resourceTemplates',
-};
+const MEMBERS: ReadonlyMap<string, Member> = new Map([
+  ['prompts/list', 'prompts'],
+  ['resources/list', 'resources'],
+  ['resources/templates/list', 'resourceTemplates'],
+]);
 const MOST_PAGES = 100;
 
 export interface CommonLists {
@@ -105,7 +105,7 @@ export function createCommonLists({ bridge, stints, agents, at, ...parts }: List
     servers,
     show(method, caller) {
       if (method === 'tools/list') return tools(caller);
-      const member = MEMBERS[method];
+      const member = MEMBERS.get(method);
       return member && all(method, member, caller);
     },
   };

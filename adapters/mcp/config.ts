@@ -6,6 +6,7 @@ const Ms = Type.Integer({ minimum: 1 });
 const Texts = Type.Record(Type.String(), Type.String());
 const Names = Type.Record(Type.String(), NonEmpty);
 const closed = { additionalProperties: false };
+const Issuers = Type.Array(Type.Unsafe<string>({ type: 'string', pattern: '^https?://[^\\s]+$' }), { minItems: 1 });
 
 /** A server of tools: `tools.<name>.mcp`. Exactly one of `command` and `url` says where it is. */
 export const upstreamSchema = Type.Object(
@@ -24,7 +25,18 @@ export const upstreamSchema = Type.Object(
     /** The name of a secret that is sent as a bearer token. */
     token: Optional(NonEmpty),
     /** A client of the server's authorization server; its secret is a name in a vault. */
-    oauth: Optional(Type.Object({ client_id: NonEmpty, client_secret: NonEmpty, scope: Optional(NonEmpty) }, closed)),
+    oauth: Optional(
+      Type.Object(
+        {
+          client_id: NonEmpty,
+          client_secret: NonEmpty,
+          scope: Optional(NonEmpty),
+          /** Authorization servers that may have the secret, by their issuer; only the server's own origin when absent. */
+          issuers: Optional(Issuers),
+        },
+        closed,
+      ),
+    ),
     /** A person signs in at the server for us. */
     sign_in: Optional(
       Type.Object(
@@ -32,6 +44,8 @@ export const upstreamSchema = Type.Object(
           /** What we are given is kept in a vault under this name; `mcp-<server>` when absent. */
           kept_as: Optional(NonEmpty),
           scope: Optional(NonEmpty),
+          /** Authorization servers that we may be signed in at, by their issuer; the one of the first sign-in when absent. */
+          issuers: Optional(Issuers),
           /** A registration made beforehand; its secret, if it has one, is a name in a vault. */
           client_id: Optional(NonEmpty),
           client_secret: Optional(NonEmpty),

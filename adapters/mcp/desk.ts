@@ -16,11 +16,13 @@ import {
 import { createApprovals } from './approvals.ts';
 import { type Caller, type LegacyCaller, scopeOf } from './caller.ts';
 import type { McpSettings } from './config.ts';
-import { failed, type Id, isObject, type Outcome, outcomeOf, type Request } from './frames.ts';
+import { clientFrameTrouble } from './frame-rules.ts';
+import { failed, type Id, isObject, type Notice, type Outcome, outcomeOf, type Request } from './frames.ts';
 import { paramTrouble } from './header-values.ts';
 import type { McpLine } from './line.ts';
 import { createOwnChanges } from './own-changes.ts';
 import { createParking, type Running } from './parked.ts';
+import { createRefuse, type Refuse } from './refusals.ts';
 import type { Stints } from './stints.ts';
 import { cameToTask, createTaskOwners } from './task-owners.ts';
 import { createTaskRecords } from './task-records.ts';
@@ -28,8 +30,10 @@ import { isPlainName, refused, toWireOutcome } from './translate.ts';
 
 export interface Desk {
   receive(request: Request, caller: Caller): Promise<Outcome>;
-  /** Something that wants no answer. */
+  /** Something that wants no answer, and may go on by the table of frames. */
   tell(method: string, params: JsonObject, caller: LegacyCaller): Promise<void>;
+  /** Writes down that a frame was refused, and why. */
+  readonly refuse: Refuse;
   close(): void;
 }
 
@@ -43,6 +47,7 @@ export interface DeskParts {
 export function createDesk(server: string, { bridge, stints, settings, deps }: DeskParts): Desk {
   const parking = createParking(settings.parkMs);
   const approvals = createApprovals(bridge, deps);
+  const refuse = createRefuse(bridge, stints);
   const owners = createTaskOwners(server, bridge);
   const records = createTaskRecords(server, { bridge, clock: deps.clock, made: owners.made, hasSchema });
   const changes = createOwnChanges({ bridge, log: deps.log, names });
@@ -50,15 +55,26 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
   async function receive(request: Request, caller: Caller): Promise<Outcome> {
     const { method, params = {} } = request;
     try {
+      const trouble = clientFrameTrouble(request);
+      if (trouble) {
+        await refuse(request, trouble.error.message, caller);
+        return trouble;
+      }
       const row = methodRow(method);
       if (row && !row.eras.includes(caller.era)) return failed(CODES.methodNotFound, 'Method not found');
-      if (row?.via === 'local') return { result: {} };
+      if (row?.handling === 'answer') return { result: {} };
       if (caller.era === 'legacy') {
         const running = runningFor(caller);
-        return await (row?.via === 'call' ? act(request, caller, running) : serve(request, caller, running));
+        return await (row?.handling === 'act' ? act(request, caller, running) : serve(request, caller, running));
       }
       const asking = { who: scopeOf(caller.actor), method, params, signal: caller.signal, notify: caller.notify };
-      const outcome = await (parking.resume(asking) ??
+      const resumed = parking.resume(asking);
+      // Every state a client was given here is ours: one that is not was made up, and its answers answer nothing.
+      const madeUp = params.requestState ?? (row ? undefined : params.inputResponses);
+      if (!resumed && row?.handling !== 'pass' && madeUp !== undefined) {
+        return failed(CODES.invalidParams, 'Invalid or expired requestState');
+      }
+      const outcome = await (resumed ??
         parking.start(asking, (running) => serve(request, caller, running).catch(outcomeOf)));
       return complete(outcome);
     } catch (thrown) {
@@ -68,10 +84,12 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
 
   async function serve(request: Request, caller: Caller, running: Running): Promise<Outcome> {
     const { method, params = {} } = request;
-    if (methodRow(method)?.via === 'call') return await act(request, caller, running);
+    const row = methodRow(method);
+    if (!row) return await unknown(request, caller, running);
+    if (row.handling === 'act') return await act(request, caller, running);
     const asked = await owners.about(method, params, caller);
     // What is read is read by a session, which may have to be told from one that has read nothing.
-    const keptIn = methodRow(method)?.reads && { keptIn: await stints.session(caller, server) };
+    const keptIn = row.reads && { keptIn: await stints.session(caller, server) };
     const tasks = method.startsWith('tasks/') && { tasks: records.line(caller) };
     const line = { ...lineFor(request, caller, running), ...keptIn, ...tasks };
     if (method === 'subscriptions/listen') return await listen(request.id, asked.params, caller, line, running.signal);
@@ -119,6 +137,7 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
         workspace_id: await stints.workspace(caller),
         ...(line.keptIn && { session_id: line.keptIn }),
         ...(typeof target === 'string' && target !== '' && { target }),
+        effect: 'none',
       },
       line,
       signal,
@@ -127,8 +146,32 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
     throw new Fault('policy_violation', decision?.reason ?? `${method} may not be used here`);
   }
 
+  /** A request in no row of the table: an act of effect `unknown`, decided like any other and then passed on as it was decided. */
+  function unknown(request: Request, caller: Caller, running: Running): Promise<Outcome> {
+    // What a hop says of itself is no part of what is asked; the backend puts it back.
+    const { _meta: _, ...args } = request.params ?? {};
+    const { method: tool } = request;
+    return stints.within(caller, server, async ({ taskId, sessionId }) => {
+      const { act } = await bridge.submit({
+        kind: 'tool.call',
+        actor: caller.actor,
+        body: { task_id: taskId, action: { kind: 'extension', tool, server, arguments: args } },
+        ...(caller.trace && { trace_id: caller.trace }),
+        line: lineFor(request, caller, running, sessionId),
+        signal: running.signal,
+        asked: (askId) => void approvals.ask(caller, askId, (requests) => running.input(requests)),
+      });
+      if (act?.kind === 'done' && isObject(act.result.output)) return act.result.output as unknown as Outcome;
+      const reason = act?.kind === 'refused' ? act.reason : (act?.result.error ?? 'the request came to nothing');
+      const kind = act?.kind === 'refused' ? 'policy_violation' : 'upstream_unavailable';
+      throw new Fault(kind, reason);
+    });
+  }
+
   async function act(request: Request, caller: Caller, running: Running): Promise<Outcome> {
-    const { name, arguments: args = {} } = request.params ?? {};
+    const { name, arguments: given } = request.params ?? {};
+    // Absent and null are the same to most servers; the gate and the server both get an object.
+    const args = given ?? {};
     if (!isPlainName(name)) return failed(CODES.invalidParams, `Unknown tool: ${JSON.stringify(name ?? null)}`);
     if (!isObject(args)) return failed(CODES.invalidParams, 'the arguments must be an object');
     const trouble = caller.era === 'modern' && caller.headers && (await headerTrouble(name, args, caller));
@@ -240,11 +283,18 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
       keptIn,
       notify: running.notify,
       input: running.input,
+      refused(method, reason) {
+        const frame: Notice = { jsonrpc: '2.0', method };
+        refuse(frame, `${server} sent it: ${reason}`, caller).catch((cause) =>
+          deps.log.warn({ err: cause, server, method }, 'a refused frame could not be written down'),
+        );
+      },
     };
   }
 
   return {
     receive,
+    refuse,
     async tell(method, params, caller) {
       const running = runningFor(caller);
       const request: Request = { jsonrpc: '2.0', id: 0, method, params };

@@ -1,6 +1,7 @@
 /** JSON-RPC as this protocol uses it: what a frame is, and errors that arrive as they left. Nothing is added or tidied. */
 import { CODES, faults } from '../../mappings/mcp.ts';
 import { asFault, type Json, type JsonObject } from '../../src/index.ts';
+import { parseJsonText } from '../../src/wire/body.ts';
 
 export type Id = string | number;
 export interface Request {
@@ -57,11 +58,14 @@ export function readFrame(value: unknown): Frame | undefined {
   return answered && (isId(id) || id === null) ? (value as unknown as Response) : undefined;
 }
 
+/** Deeper than any answer, and no deeper than what writes it down again can go. */
+const ANSWER_BOUNDS = { depth: 256, values: 5_000_000 };
+
 /** What a server wrote: a frame, or several as one, which one revision has. Nothing for what is neither. */
 export function framesIn(text: string): readonly Frame[] {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJsonText(text, ANSWER_BOUNDS);
   } catch {
     return [];
   }

@@ -87,5 +87,8 @@ export function paramTrouble(
 }
 
 function at(args: Json | undefined, path: readonly string[]): Json | undefined {
-  return path.reduce<Json | undefined>((value, key) => (isObject(value) ? value[key] : undefined), args);
+  return path.reduce<Json | undefined>(
+    (value, key) => (isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined),
+    args,
+  );
 }

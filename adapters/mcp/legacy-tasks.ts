@@ -7,6 +7,7 @@ import { CODES, META, TASKS_EXTENSION } from '../../mappings/mcp.ts';
 import type { Json, JsonObject } from '../../src/index.ts';
 import type { StopSignal } from '../../src/wire/stop.ts';
 import { envelopeFor, toLegacyOutcome } from './eras.ts';
+import { inputsTrouble } from './frame-rules.ts';
 import { failed, isObject, metaOf, type Outcome, type WireError } from './frames.ts';
 import type { Inputs, McpLine } from './line.ts';
 import type { ModernPeer } from './modern-peer.ts';
@@ -85,6 +86,11 @@ export function createLegacyTasks({ peer, level, offered }: LegacyTasksParts): L
       if (open.length === 0) {
         await pause(pollIntervalMs, patience.signal);
         continue;
+      }
+      const trouble = inputsTrouble(Object.fromEntries(open), line.capabilities);
+      if (trouble) {
+        line.refused?.('input_required', trouble);
+        return failed(CODES.internal, `the server asks for what may not be asked: ${trouble}`);
       }
       const inputResponses = await put(open, taskId, line, patience);
       if (!inputResponses) {
@@ -167,6 +173,12 @@ export function createLegacyTasks({ peer, level, offered }: LegacyTasksParts): L
     }
   }
 
+  const tends = new Map([
+    ['tasks/get', look],
+    ['tasks/result', result],
+    ['tasks/cancel', cancel],
+  ]);
+
   return {
     async call(params, line, patience) {
       if (line.tasks && (await offered(line, patience))) return await begin(params, line, patience);
@@ -176,7 +188,7 @@ export function createLegacyTasks({ peer, level, offered }: LegacyTasksParts): L
     },
     async answer(method, params, line, patience) {
       if (method === 'tasks/list') return await list(params, line, patience);
-      const tend = { 'tasks/get': look, 'tasks/result': result, 'tasks/cancel': cancel }[method];
+      const tend = tends.get(method);
       if (!tend) return undefined;
       const outcome = await tend(params.taskId ?? null, line, patience);
       return method === 'tasks/get' && 'result' in outcome ? { result: toLegacyState(outcome.result) } : outcome;

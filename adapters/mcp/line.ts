@@ -44,6 +44,8 @@ export interface McpLine {
   /** Something that belongs to this request. */
   notify(notice: Notice): void;
   readonly input: Input;
+  /** The server sent a frame that it may not send; it goes no further, and the log says so. */
+  refused?(method: string, reason: string): void;
 }
 
 /** A caller's tasks as far as they are on record here, for servers that do not keep them as their caller knows them. */

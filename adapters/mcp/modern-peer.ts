@@ -2,10 +2,11 @@
  * A server of the modern era, shared by everyone: no session, every request says who asks and what they can be asked. A
  * caller of the legacy era gets its envelope from here, and answers the server's questions without noticing.
  */
-import { META, MODERN } from '../../mappings/mcp.ts';
+import { CODES, META, MODERN } from '../../mappings/mcp.ts';
 import type { JsonObject } from '../../src/index.ts';
 import { envelopeFor, toLegacyOutcome } from './eras.ts';
-import { isNotice, isObject, metaOf, type Notice, type Outcome, type Request } from './frames.ts';
+import { inputsTrouble, serverFrameTrouble } from './frame-rules.ts';
+import { failed, isNotice, isObject, metaOf, type Notice, type Outcome, type Request } from './frames.ts';
 import type { Inputs, McpLine } from './line.ts';
 import type { Patience } from './patience.ts';
 import type { Wire } from './south.ts';
@@ -60,7 +61,13 @@ export function createModernPeer(
         const token = withToken(sent, id);
         const heard = (frame: Notice | Request) => {
           patience.moved();
-          if (isNotice(frame)) line.notify(asTheirs(restored(frame, token?.theirs), line));
+          const trouble = isNotice(frame) ? serverFrameTrouble(frame) : 'a server makes no requests in this revision';
+          if (isNotice(frame) && !trouble) line.notify(asTheirs(restored(frame, token?.theirs), line));
+          else turnedAway(frame, trouble ?? '');
+        };
+        const turnedAway = (frame: Notice | Request, why: string) => {
+          line.refused?.(frame.method, why);
+          if ('id' in frame) open.respond(frame.id, failed(CODES.methodNotFound, why)).catch(() => {});
         };
         const sending = { signal: patience.signal, heard, ...(line.headers && { headers: line.headers }) };
         const found = wire();
@@ -75,6 +82,11 @@ export function createModernPeer(
         if ('error' in outcome || outcome.result.resultType !== 'input_required') return ended(outcome, line);
         const { inputRequests, requestState } = outcome.result;
         const questions = (isObject(inputRequests) ? inputRequests : {}) as Inputs;
+        const trouble = inputsTrouble(questions, line.capabilities);
+        if (trouble) {
+          line.refused?.('input_required', trouble);
+          return failed(CODES.internal, `the server asks for what may not be asked: ${trouble}`);
+        }
         const { inputResponses, meta } = await patience.during(line.input(questions, outcome.result));
         sent = {
           ...sent,

@@ -2,8 +2,19 @@
  * Several messages in one, which 2025-03-26 has and no other revision. Each is taken as if it had come by itself, and all of them at
  * once; what they come to goes back together.
  */
-import { BATCHING, CODES } from '../../mappings/mcp.ts';
-import { answerTo, type Frame, failed, isRequest, type Outcome, type Response, readFrame } from './frames.ts';
+import { BATCHING, CODES, META } from '../../mappings/mcp.ts';
+import { clientFrameTrouble } from './frame-rules.ts';
+import {
+  answerTo,
+  type Frame,
+  failed,
+  isNotice,
+  isRequest,
+  metaOf,
+  type Outcome,
+  type Response,
+  readFrame,
+} from './frames.ts';
 
 /** More at once than any client has to say; what is left to be said comes in another. */
 const MOST = 100;
@@ -20,11 +31,11 @@ export function batchTrouble(batch: readonly unknown[], revision: string | undef
     : undefined;
 }
 
-/** Whether anything in it wants an answer. */
+/** Whether anything in it wants an answer, or has to be refused. */
 export function asksAnything(batch: readonly unknown[]): boolean {
   return batch.some((each) => {
     const frame = readFrame(each);
-    return !frame || isRequest(frame);
+    return !frame || isRequest(frame) || (isNotice(frame) && clientFrameTrouble(frame) !== undefined);
   });
 }
 
@@ -38,13 +49,15 @@ export async function takeBatch(
       const frame = readFrame(each);
       if (!frame) return [{ jsonrpc: '2.0', id: null, ...failed(CODES.invalidRequest, 'Invalid Request') }];
       if (!isRequest(frame)) {
-        await receive(frame);
-        return [];
+        const refused = await receive(frame);
+        return refused ? [{ jsonrpc: '2.0', id: null, ...refused }] : [];
       }
       const outcome =
         frame.method === 'initialize'
           ? failed(CODES.invalidRequest, 'initialize does not go into a batch')
-          : await receive(frame);
+          : META.version in metaOf(frame.params)
+            ? failed(CODES.invalidRequest, 'a request of a revision without batches does not go into one')
+            : await receive(frame);
       return outcome ? [answerTo(frame.id, outcome)] : [];
     }),
   );

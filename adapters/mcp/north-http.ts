@@ -8,13 +8,27 @@ import { CODES, META, MODERN, MODERN_STATUS, methodRow } from '../../mappings/mc
 import { asFault, Fault, type JsonObject, type Logger } from '../../src/index.ts';
 import { readJson } from '../../src/wire/body.ts';
 import { timesSent } from '../../src/wire/headers.ts';
+import { Stop } from '../../src/wire/stop.ts';
 import { traceParentOf } from '../../src/wire/trace-context.ts';
 import { type Caller, personOf } from './caller.ts';
-import { failed, type Id, isId, isObject, isRequest, metaOf, type Request, readFrame } from './frames.ts';
+import { clientFrameTrouble } from './frame-rules.ts';
+import {
+  failed,
+  type Id,
+  isId,
+  isNotice,
+  isObject,
+  isRequest,
+  isResponse,
+  metaOf,
+  type Notice,
+  type Request,
+  readFrame,
+} from './frames.ts';
 import { readHeader } from './header-values.ts';
 import { batchTrouble } from './north-batch.ts';
 import { createNorthLegacy, refuse, type Visitor } from './north-legacy.ts';
-import { createReply, writeJson } from './reply.ts';
+import { createReply, type Reply, writeJson } from './reply.ts';
 
 export interface NorthHttp {
   handle(request: IncomingMessage, response: ServerResponse, who: Visitor): Promise<void> | void;
@@ -75,20 +89,45 @@ export function createNorthHttp({ bodyLimit, ...options }: NorthOptions): NorthH
     const trouble = modernTrouble(request, body);
     if (trouble) return writeJson(response, trouble.status, trouble.text);
     const frame = readFrame(body);
-    if (!frame || !isRequest(frame)) {
+    if (!frame || isResponse(frame)) return refuse(response, 400, CODES.invalidRequest, 'Invalid Request');
+    if (isNotice(frame)) return await noticed(frame, request, response, who);
+    await serveModern(frame, request, response, who);
+  }
+
+  /** This era has no notification of a client's over HTTP: none is carried, and one that could not be any is refused. */
+  async function noticed(frame: Notice, request: IncomingMessage, response: ServerResponse, who: Visitor) {
+    const trouble = clientFrameTrouble(frame);
+    if (!trouble) {
       response.writeHead(202).end();
       return;
     }
-    await serveModern(frame, request, response, who);
+    const { code, message } = trouble.error;
+    const caller = callerOf(frame, request, who, { gone: new Stop(), send() {} });
+    await who.desk.refuse(frame, message, caller).catch((cause) => {
+      options.log.warn({ err: cause }, 'a refused frame could not be written down');
+    });
+    refuse(response, 400, code, message);
   }
 
   async function serveModern(frame: Request, request: IncomingMessage, response: ServerResponse, who: Visitor) {
     const reply = createReply(response);
-    const meta = metaOf(frame.params);
+    const caller = callerOf(frame, request, who, reply);
+    const outcome = await who.desk.receive(frame, caller);
+    const status = 'error' in outcome ? (MODERN_STATUS[outcome.error.code] ?? 200) : 200;
+    reply.finish(frame.id, outcome, status);
+  }
+
+  function callerOf(
+    { params }: Request | Notice,
+    request: IncomingMessage,
+    who: Visitor,
+    reply: Pick<Reply, 'gone' | 'send'>,
+  ): Caller {
+    const meta = metaOf(params);
     const capabilities = meta[META.capabilities];
     const client = meta[META.client];
     const trace = traceParentOf(request)?.trace_id;
-    const caller: Caller = {
+    return {
       actor: who.actor,
       person: personOf(who.actor),
       era: 'modern',
@@ -100,9 +139,6 @@ export function createNorthHttp({ bodyLimit, ...options }: NorthOptions): NorthH
       ...(trace && { trace }),
       notify: (notice) => reply.send(notice),
     };
-    const outcome = await who.desk.receive(frame, caller);
-    const status = 'error' in outcome ? (MODERN_STATUS[outcome.error.code] ?? 200) : 200;
-    reply.finish(frame.id, outcome, status);
   }
 
   return { handle, close: () => legacy.close() };

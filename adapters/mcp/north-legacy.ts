@@ -8,7 +8,8 @@ import { CODES, LEGACY } from '../../mappings/mcp.ts';
 import type { Actor, Logger } from '../../src/index.ts';
 import { scopeOf } from './caller.ts';
 import type { Desk } from './desk.ts';
-import { answerTo, type Frame, failed, isRequest, type Request } from './frames.ts';
+import { clientFrameTrouble } from './frame-rules.ts';
+import { answerTo, type Frame, failed, isNotice, isRequest, type Request, type WireError } from './frames.ts';
 import { createIdle, type Idle } from './idle.ts';
 import { asksAnything, batchTrouble, takeBatch } from './north-batch.ts';
 import { createNorthSession, type NorthSession } from './north-session.ts';
@@ -105,6 +106,10 @@ export function createNorthLegacy({ idleMs, log, ended }: LegacyOptions): NorthL
       const open = first ? begin(who) : find(request, response, who);
       if (!open) return;
       use(open, response);
+      if (isNotice(frame) && clientFrameTrouble(frame)) {
+        const { error } = (await open.session.receive(frame, open.standalone)) as { error: WireError };
+        return refuse(response, 400, error.code, error.message);
+      }
       if (!isRequest(frame)) {
         response.writeHead(202).end();
         await open.session.receive(frame, open.standalone);

@@ -7,11 +7,11 @@ import { type Actor, Fault, type JsonObject, type Logger } from '../../src/index
 import { UnderWay } from '../../src/wire/under-way.ts';
 import { type Caller, type LegacyCaller, personOf } from './caller.ts';
 import type { Desk } from './desk.ts';
+import { clientFrameTrouble } from './frame-rules.ts';
 import {
   type Frame,
   failed,
   type Id,
-  isNotice,
   isObject,
   isRequest,
   isResponse,
@@ -33,7 +33,7 @@ export interface Out {
 
 export interface NorthSession extends SessionLine {
   readonly actor: Actor;
-  /** The outcome of a request that was not taken back; undefined for everything else. */
+  /** The outcome of a request that was not taken back, or why a notification was refused; undefined for everything else. */
   receive(frame: Frame, out: Out, headers?: Caller['headers']): Promise<Outcome | undefined>;
   /** What the server answered the opening with. */
   readonly revision: string | undefined;
@@ -169,9 +169,21 @@ export function createNorthSession({ id, actor, person, desk, standalone, log, h
     });
   }
 
-  async function heard(frame: Notice | Response): Promise<undefined> {
-    if (isResponse(frame)) answered(frame);
-    else if (isNotice(frame)) await told(frame);
+  /** The reason, for a notification that the table of frames refuses. */
+  async function heard(frame: Notice | Response): Promise<Outcome | undefined> {
+    if (isResponse(frame)) {
+      answered(frame);
+      return undefined;
+    }
+    const trouble = clientFrameTrouble(frame);
+    if (!trouble) {
+      await told(frame);
+      return undefined;
+    }
+    await desk.refuse(frame, trouble.error.message, callerOn(standalone, ended.signal)).catch((cause) => {
+      log.warn({ err: cause }, 'a refused frame could not be written down');
+    });
+    return trouble;
   }
 
   const line: SessionLine = {

@@ -10,7 +10,8 @@ import { asFault, type Logger } from '../../src/index.ts';
 import { readJson } from '../../src/wire/body.ts';
 import { openSse, sseFrame } from '../../src/wire/sse.ts';
 import { scopeOf } from './caller.ts';
-import { type Frame, isRequest, readFrame } from './frames.ts';
+import { clientFrameTrouble } from './frame-rules.ts';
+import { type Frame, isNotice, isRequest, readFrame, type WireError } from './frames.ts';
 import { refuse, type Visitor } from './north-legacy.ts';
 import { createNorthSession, type NorthSession, type Out } from './north-session.ts';
 
@@ -84,8 +85,12 @@ export function createNorthSse({ bodyLimit, prefix, log, ended }: NorthSseOption
     }
     const frame = await frameOf(request, response);
     if (!frame) return;
-    response.writeHead(202, { 'content-type': 'text/plain' }).end('Accepted');
     const { session, out } = found;
+    if (isNotice(frame) && clientFrameTrouble(frame)) {
+      const { error } = (await session.receive(frame, out)) as { error: WireError };
+      return refuse(response, 400, error.code, error.message);
+    }
+    response.writeHead(202, { 'content-type': 'text/plain' }).end('Accepted');
     const outcome = await session.receive(frame, out);
     if (outcome && isRequest(frame)) out.send({ jsonrpc: '2.0', id: frame.id, ...outcome });
   }

@@ -47,7 +47,7 @@ export async function serveStdio(
       flights.get(frame.params?.requestId as Id)?.abort();
     }
     const outcome = await session.receive(frame, { send });
-    if (isRequest(frame) && outcome) send({ jsonrpc: '2.0', id: frame.id, ...outcome });
+    if (outcome) send({ jsonrpc: '2.0', id: isRequest(frame) ? frame.id : null, ...outcome });
   }
 
   async function takeAll(batch: readonly unknown[]): Promise<void> {

@@ -140,7 +140,8 @@ export function createParking(parkMs: number): Parking {
     const questions = [...call.open];
     const [whole] = questions.flatMap((question) => (question.whole ? [question.whole] : []));
     const all = questions.map(({ requests, whole: theirs }) => (theirs ? requests : clean(requests)));
-    const inputRequests = Object.assign({}, ...all) as JsonObject;
+    // Keys are the asker's own words: assigning them would take one of them for the prototype.
+    const inputRequests = Object.fromEntries(all.flatMap((each) => Object.entries(each))) as JsonObject;
     const some = Object.keys(inputRequests).length > 0 && { inputRequests };
     return { result: { ...whole, resultType: 'input_required', ...some, requestState: state } };
   }
@@ -176,7 +177,9 @@ export function createParking(parkMs: number): Parking {
       const given = isObject(inputResponses) ? inputResponses : {};
       for (const question of [...call.open]) {
         const keys = Object.keys(question.requests);
-        const answers = Object.fromEntries(keys.flatMap((key) => (isObject(given[key]) ? [[key, given[key]]] : [])));
+        const answers = Object.fromEntries(
+          keys.flatMap((key) => (Object.hasOwn(given, key) && isObject(given[key]) ? [[key, given[key]]] : [])),
+        );
         // A server that put its questions itself hears whatever came of them; ours wait until they are answered.
         if (!question.whole && Object.keys(answers).length < keys.length) continue;
         call.open.delete(question);

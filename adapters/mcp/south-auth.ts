@@ -5,6 +5,7 @@
 import { auth, ClientCredentialsProvider } from '@modelcontextprotocol/client';
 import { asFault, type Deps } from '../../src/index.ts';
 import type { UpstreamConfig } from './config.ts';
+import { createOrigins, ownMetadata } from './south-origins.ts';
 import { createSignIn, type Keeping, type SignIn, type Visit } from './south-sign-in.ts';
 
 export interface SouthAuth {
@@ -43,16 +44,15 @@ export function createSouthAuth(server: string, url: URL, config: UpstreamConfig
       },
     };
   }
+  const origins = createOrigins({ server: url, issuers: oauth.issuers, person: false });
   let ready: Promise<ClientCredentialsProvider> | undefined;
   const provider = () => {
-    ready ??= secret(oauth.client_secret).then(
-      (clientSecret) =>
-        new ClientCredentialsProvider({
-          clientId: oauth.client_id,
-          clientSecret,
-          ...(oauth.scope && { scope: oauth.scope }),
-        }),
-    );
+    ready ??= secret(oauth.client_secret).then((clientSecret) => {
+      const { client_id: clientId, scope } = oauth;
+      const made = new ClientCredentialsProvider({ clientId, clientSecret, ...(scope && { scope }) });
+      // Called with the issuer before it is given anything.
+      return Object.assign(made, { saveAuthorizationServerUrl: (issuer: string) => origins.admit(issuer) });
+    });
     return ready;
   };
   return {
@@ -64,11 +64,12 @@ export function createSouthAuth(server: string, url: URL, config: UpstreamConfig
     async refused(_status, challenge) {
       try {
         const scope = /\bscope="([^"]*)"/.exec(challenge ?? '')?.[1];
-        const metadata = /\bresource_metadata="([^"]*)"/.exec(challenge ?? '')?.[1];
+        const metadata = ownMetadata(challenge, url);
         const outcome = await auth(await provider(), {
           serverUrl: url,
           ...(scope && { scope }),
-          ...(metadata && { resourceMetadataUrl: new URL(metadata) }),
+          ...(metadata && { resourceMetadataUrl: metadata }),
+          fetchFn: origins.fetch,
         });
         return outcome === 'AUTHORIZED';
       } catch (cause) {
@@ -86,13 +87,14 @@ export function signedIn(
   deps: SouthDeps,
 ): SignIn {
   const { secret, visit, log } = deps;
-  const { client_id, client_secret, client_document, scope, redirect = REDIRECT } = config;
+  const { client_id, client_secret, client_document, scope, issuers, redirect = REDIRECT } = config;
   return createSignIn({
     server,
     redirect,
     log,
     advice: advice(name),
     ...(scope && { scope }),
+    ...(issuers && { issuers }),
     ...(client_document && { document: client_document }),
     ...(client_id && { client: { id: client_id, ...(client_secret && { secret: () => secret(client_secret) }) } }),
     ...(visit && { visit }),

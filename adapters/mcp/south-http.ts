@@ -150,7 +150,9 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
 
   function answered({ status, text }: Incoming, id: string): Outcome {
     const answers = framesIn(text).filter(isResponse);
-    const answer = answers.find((each) => each.id === id) ?? answers.find((each) => each.id === null || status >= 400);
+    // A server that could not read the id answers under none, or under one of its own: that may only be an error.
+    const unnamed = (each: Response) => 'error' in each && (each.id === null || status >= 400);
+    const answer = answers.find((each) => each.id === id) ?? answers.find(unnamed);
     if (answer && (!('error' in answer) || answer.error.code !== CODES.sessionGone || status !== 404)) {
       return outcome(answer);
     }

@@ -2,10 +2,21 @@
  * A session of the legacy era with one server. What the server asks goes to the client of the call it belongs to; where
  * that cannot be told, to the newest call, which in a session of one client is a client who may be asked anyway.
  */
-import { CHANGES, CODES, INPUTS } from '../../mappings/mcp.ts';
+import { CHANGES, CODES } from '../../mappings/mcp.ts';
 import { Fault, type Json, type JsonObject } from '../../src/index.ts';
 import { UnderWay } from '../../src/wire/under-way.ts';
-import { failed, isNotice, metaOf, type Notice, notice, type Outcome, outcomeOf, type Request } from './frames.ts';
+import { inputTrouble, serverFrameTrouble } from './frame-rules.ts';
+import {
+  failed,
+  isNotice,
+  isObject,
+  metaOf,
+  type Notice,
+  notice,
+  type Outcome,
+  outcomeOf,
+  type Request,
+} from './frames.ts';
 import type { McpLine, SessionLine } from './line.ts';
 import type { Patience } from './patience.ts';
 import type { Opened, Unasked, Wire } from './south.ts';
@@ -45,7 +56,10 @@ export async function openSession(
   const asked = new Map<string, AbortController>();
   /** Tokens of work that goes on after its request was answered. */
   const lasting = new Map<string, Json>();
+  /** The wire, once there is one: a server may speak before it is handed to us. */
+  let speaking: OpenedWire | undefined;
   const wire = await open(opened, unasked);
+  speaking = wire;
   let count = 0;
 
   const first = await wire
@@ -73,8 +87,19 @@ export async function openSession(
     wire.listen?.();
   }
 
+  /** True when it goes no further: a server may not say this, or not yet. Who asked is told. */
+  function turnedAway(frame: Notice | Request, line: McpLine | undefined): boolean {
+    const early = opened.revision === undefined && 'id' in frame && frame.method !== 'ping';
+    const trouble = early ? 'no request is made before the session is open' : serverFrameTrouble(frame);
+    if (!trouble) return false;
+    line?.refused?.(frame.method, trouble);
+    if ('id' in frame) speaking?.respond(frame.id, failed(CODES.methodNotFound, trouble)).catch(() => {});
+    return true;
+  }
+
   function unasked(frame: Notice | Request): void {
     const newest = flights.all().at(-1);
+    if (turnedAway(frame, newest?.line)) return;
     if (!isNotice(frame)) {
       void answer(frame, newest);
       return;
@@ -84,33 +109,40 @@ export async function openSession(
     const token = frame.method === 'notifications/progress' ? String(frame.params?.progressToken) : '';
     const told = restored(frame, lasting.get(token));
     // On one line for everything a message names no request: it belongs to what is being done. A stream of its own says so.
-    const spoken = newest && !isChange(frame) && (!owner || !wire.listen);
+    const spoken = newest && !isChange(frame) && (!owner || !speaking?.listen);
     if (spoken) newest.line.notify(told);
     else owner?.hear(told);
   }
 
-  /** True when it was about a question of the server's, which nobody needs to answer any more. */
+  /**
+   * True when it takes back a question of the server's. Its ids mean something on this wire only: carried to the client, one could
+   * name a question of ours.
+   */
   function takenBack({ method, params }: Notice): boolean {
-    const question = method === 'notifications/cancelled' ? asked.get(String(params?.requestId)) : undefined;
-    question?.abort();
-    return question !== undefined;
+    if (method !== 'notifications/cancelled') return false;
+    asked.get(String(params?.requestId))?.abort();
+    return true;
   }
 
   /** Only what the client said it can be asked is asked. */
   async function answer(frame: Request, flight: Flight | undefined): Promise<void> {
     const { id, method, params } = frame;
+    if (!speaking) return;
     const withdrawn = new AbortController();
     try {
       if (method === 'ping') return await wire.respond(id, { result: {} });
       const client = flight?.line ?? owner;
-      const declared = INPUTS[method];
-      if (!client || (declared && flight && flight.line.capabilities[declared] === undefined)) {
-        return await wire.respond(id, failed(CODES.methodNotFound, `nobody here answers ${method}`));
+      const said = flight ? flight.line.capabilities : opening.capabilities;
+      const trouble = client ? inputTrouble(method, isObject(said) ? said : {}) : `nobody here answers ${method}`;
+      if (!client || trouble) {
+        flight?.line.refused?.(method, trouble ?? '');
+        return await wire.respond(id, failed(CODES.methodNotFound, trouble ?? ''));
       }
       asked.set(String(id), withdrawn);
       const asking = client.input({ [String(id)]: { method, ...(params && { params }) } }, undefined, withdrawn.signal);
       const { inputResponses } = await (flight ? flight.patience.during(asking) : asking);
-      const result = inputResponses[String(id)] as JsonObject | undefined;
+      const key = String(id);
+      const result = Object.hasOwn(inputResponses, key) ? (inputResponses[key] as JsonObject) : undefined;
       await wire.respond(id, result ? { result } : failed(CODES.internal, `${method} was not answered`));
     } catch (thrown) {
       if (!withdrawn.signal.aborted) await wire.respond(id, outcomeOf(thrown)).catch(() => {});
@@ -131,6 +163,7 @@ export async function openSession(
       flights.begin(id, { line, patience: waiting });
       const heard = (frame: Notice | Request) => {
         waiting.moved();
+        if (turnedAway(frame, line)) return;
         if (!isNotice(frame)) void answer(frame, { line, patience: waiting });
         else if (isChange(frame)) unasked(frame);
         else if (!takenBack(frame)) line.notify(restored(frame, token?.theirs));

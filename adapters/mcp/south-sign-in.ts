@@ -15,12 +15,15 @@ import {
 } from '@modelcontextprotocol/client';
 import { Fault, type Logger } from '../../src/index.ts';
 import type { SouthAuth } from './south-auth.ts';
+import { createOrigins, ownMetadata } from './south-origins.ts';
 
 /** What is kept between one life and the next. A secret, all of it. */
 export interface Kept {
   readonly tokens?: StoredOAuthTokens;
   /** Our registrations, by who issued them: another authorization server gets none of them. */
   readonly clients?: Readonly<Record<string, StoredOAuthClientInformation>>;
+  /** Where a person signed in. Without one who goes there, nobody else gets anything of ours. */
+  readonly issuer?: string;
 }
 export interface Keeping {
   read(): Promise<Kept | undefined>;
@@ -48,6 +51,8 @@ export interface SignInOptions {
   /** Where a document about us can be read, for servers that take that instead of a registration. */
   readonly document?: string;
   readonly scope?: string;
+  /** Issuers that the configuration names; whoever a person signs in at when absent. */
+  readonly issuers?: readonly string[];
   readonly keeping: Keeping;
   readonly visit?: Visit;
   /** What to do when nobody can be sent there, for the log. */
@@ -85,8 +90,23 @@ export function createSignIn(options: SignInOptions): SignIn {
     return now.tokens !== undefined && now.tokens.access_token !== held.tokens?.access_token;
   }
 
+  const pinned = async () => {
+    const { issuer, tokens } = await current();
+    return issuer ?? tokens?.issuer;
+  };
+  const origins = createOrigins({ server, issuers: options.issuers, pinned, person: visit !== undefined });
+
   const provider: OAuthClientProvider = {
     redirectUrl: redirect,
+    async saveAuthorizationServerUrl(issuer) {
+      await origins.admit(issuer);
+      const before = await pinned();
+      if (before === undefined || before === issuer) return;
+      log.warn(
+        { server: server.host, before, now: issuer },
+        'the server names another authorization server than before',
+      );
+    },
     ...(options.document && { clientMetadataUrl: options.document }),
     clientMetadata: {
       client_name: 'Tollbridge',
@@ -98,11 +118,15 @@ export function createSignIn(options: SignInOptions): SignIn {
     state: () => flow.state,
     async clientInformation(context) {
       if (client) {
+        const before = await pinned();
+        if (client.secret && !options.issuers && before !== undefined && context && before !== context.issuer) {
+          throw new Fault('permission_denied', `our client secret is for ${before}, and not for ${context.issuer}`);
+        }
         const secret = await client.secret?.();
         return { client_id: client.id, ...(secret !== undefined && { client_secret: secret }) };
       }
       const { clients = {} } = await current();
-      const known = context && clients[context.issuer];
+      const known = context && Object.hasOwn(clients, context.issuer) ? clients[context.issuer] : undefined;
       // One that was registered to send people elsewhere would send them elsewhere.
       return known && sendsBackTo(known, redirect) ? known : undefined;
     },
@@ -115,8 +139,13 @@ export function createSignIn(options: SignInOptions): SignIn {
       // Tokens of one authorization server are nothing to show another.
       return context && tokens?.issuer !== undefined && tokens.issuer !== context.issuer ? undefined : tokens;
     },
-    saveTokens: (tokens) => keep({ tokens: { ...tokens, scope: tokens.scope ?? flow.scope } as StoredOAuthTokens }),
-    redirectToAuthorization(address) {
+    async saveTokens(tokens, context) {
+      const issuer = context?.issuer ?? (tokens as StoredOAuthTokens).issuer;
+      const given = { ...tokens, scope: tokens.scope ?? flow.scope } as StoredOAuthTokens;
+      await keep({ tokens: given, ...(issuer !== undefined && { issuer }) });
+    },
+    async redirectToAuthorization(address) {
+      await origins.requireKnown(address);
       flow.address = address;
     },
     saveCodeVerifier(verifier) {
@@ -148,6 +177,7 @@ export function createSignIn(options: SignInOptions): SignIn {
   /** What was asked, when somebody has to go there for the answer. */
   async function ask(status: number, challenge: string | undefined) {
     const said = readChallenge(challenge);
+    const metadata = ownMetadata(challenge, server);
     const granted = (await current()).tokens?.scope;
     let wanted = said.scope ?? (status === 403 ? undefined : scope);
     if (status === 403) {
@@ -160,7 +190,8 @@ export function createSignIn(options: SignInOptions): SignIn {
     const asked = {
       serverUrl: server,
       ...(wanted !== undefined && { scope: wanted }),
-      ...(said.metadata && { resourceMetadataUrl: said.metadata }),
+      ...(metadata && { resourceMetadataUrl: metadata }),
+      fetchFn: origins.fetch,
       // A refreshed token has no more scopes than the one before it.
       forceReauthorization: status === 403 && isStrictScopeSuperset(wanted, granted),
     };
@@ -233,12 +264,11 @@ function sendsBackTo(client: StoredOAuthClientInformation, redirect: string): bo
 }
 
 /** The parts of `WWW-Authenticate: Bearer ...` that matter here. */
-function readChallenge(challenge = ''): { scope?: string; error?: string; metadata?: URL } {
+function readChallenge(challenge = ''): { scope?: string; error?: string } {
   const part = (name: string) => new RegExp(`\\b${name}="([^"]*)"`).exec(challenge)?.[1];
-  const [scope, error, metadata] = [part('scope'), part('error'), part('resource_metadata')];
+  const [scope, error] = [part('scope'), part('error')];
   return {
     ...(scope !== undefined && { scope }),
     ...(error !== undefined && { error }),
-    ...(metadata !== undefined && URL.canParse(metadata) && { metadata: new URL(metadata) }),
   };
 }

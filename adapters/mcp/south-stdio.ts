@@ -13,6 +13,19 @@ export interface Program {
   readonly lineLimit: number;
 }
 
+/**
+ * JSON leaves these as they are, and some programs take each for the end of a line: what follows would be a frame of its own,
+ * which nobody decided on.
+ */
+const LINE_ENDS = /[\u0085\u2028\u2029]/g;
+
+function oneLine(frame: object): string {
+  const text = JSON.stringify(frame);
+  return text.search(LINE_ENDS) < 0
+    ? text
+    : text.replace(LINE_ENDS, (end) => `\\u${end.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
 export async function openStdio(program: Program, unasked: Unasked, log: Logger): Promise<Wire & { pid: number }> {
   const { command, cwd, env } = program;
   const child: Child = await startChild({
@@ -24,7 +37,7 @@ export async function openStdio(program: Program, unasked: Unasked, log: Logger)
   const write = lineWriter(child.stdin, { together: true });
   const exited = () => new Fault('upstream_unavailable', 'the server has exited');
   const line = createSouthLine(
-    (frame) => (child.stdin.destroyed ? Promise.reject(exited()) : write(JSON.stringify(frame))),
+    (frame) => (child.stdin.destroyed ? Promise.reject(exited()) : write(oneLine(frame))),
     unasked,
   );
   const skipped = (why: string, head = '') => {

@@ -14,13 +14,14 @@ import { afterEnd } from './act-events.ts';
 import { newArtifact } from './artifacts.ts';
 import { type Charge, chargeEvents, type Metering, reportedAmounts } from './charging.ts';
 import { earlier } from './context.ts';
-import { decidedEvent } from './gate.ts';
+import { blocked, decidedEvent } from './gate.ts';
 import { inTask, placeOf } from './lifecycle.ts';
 import { artifactEvents } from './log.ts';
 import type { ReadPolicyData } from './policy-data.ts';
 import { boundedResult, type ResultLimits } from './result-size.ts';
 import { createRulings, ended, type RuleOptions, type Ruling, type RulingDeps } from './rulings.ts';
 import type { Taints } from './taints.ts';
+import { argumentsTrouble } from './tool-arguments.ts';
 
 export interface ActsDeps extends RulingDeps {
   readonly store: Store;
@@ -122,9 +123,12 @@ export function createActs(deps: ActsDeps): Acts {
     options: RuleOptions,
     effect?: HeldEffect,
   ): Promise<ActResult> {
+    const passed = effect ? undefined : passing(proposed, options);
     const found =
-      effect || !proposed.tool ? undefined : await tools.find(proposed.tool, proposed.server, task.session_id);
-    if (!effect && !found) throw new Fault('not_found', `no tool ${proposed.tool ?? ''} is mounted`);
+      effect || passed || !proposed.tool
+        ? undefined
+        : await tools.find(proposed.tool, proposed.server, task.session_id);
+    if (!effect && !passed && !found) throw new Fault('not_found', `no tool ${proposed.tool ?? ''} is mounted`);
     const callId = proposed.tool_call_id ?? ids.next('call');
     const held = owned(proposed);
     held.tool_call_id = callId;
@@ -138,9 +142,14 @@ export function createActs(deps: ActsDeps): Acts {
       const attributes = found.attributes(task.session_id);
       if (attributes) held.attributes = proposed.attributes ? { ...proposed.attributes, ...attributes } : attributes;
     }
+    // Nobody has said what it does; a caller's word for it is only a claim.
+    if (passed) held.effect = 'unknown';
     const claim = proposed.tool_call_id && !options.claimed ? claimOf(task, proposed) : undefined;
     const action = await completed(task, held, options.actor);
-    const known = { ...(claim && { claim }), ...(found && { mounted: true }) };
+    const unfit = found && argumentsTrouble(found.skill, action.arguments);
+    const refused =
+      unfit !== undefined && blocked('invalid_arguments', `invalid arguments for ${action.tool}: ${unfit}`);
+    const known = { ...(claim && { claim }), ...(found && { mounted: true }), ...(refused && { refused }) };
     let ruling: Ruling | 'taken';
     try {
       ruling = await rulings.rule(task, action, options, known);
@@ -162,13 +171,25 @@ export function createActs(deps: ActsDeps): Acts {
     const run = () =>
       found
         ? found.call(ruling.action, options.signal, options.line)
-        : (effect as HeldEffect)(ruling.action.arguments, options.signal);
+        : (passed ?? (effect as HeldEffect))(ruling.action.arguments, options.signal);
     const unwanted = () => options.signal.aborted || options.withdrawn?.aborted === true;
     const result = unwanted() ? STOPPED : await attempt(run);
     const canceled = result.status !== 'ok' && unwanted();
     const call = { id: callId, tool: action.tool ?? action.kind, evidence: 'held' };
     await record(task, call, result, result.code ?? (canceled ? 'canceled' : undefined));
     return { kind: 'done', result };
+  }
+
+  /** A request in words of its server's protocol that no table knows: passed on as it was decided. */
+  function passing({ kind, tool: method, server }: ProposedAction, { line }: RuleOptions): HeldEffect | undefined {
+    if (kind !== 'extension' || !method || !server) return undefined;
+    tools.requirePassing(server);
+    return async (params, signal) => {
+      const output = await tools.pass(server, { method, params }, signal, line);
+      const taint = tools.taints(server, { method, params }) && { taint: { server, what: method } };
+      if (!Object.hasOwn(output, 'error')) return { status: 'ok', output, ...taint };
+      return { status: 'error', output, error: `${server} answered ${method} with an error`, ...taint };
+    };
   }
 
   /** One call id, one act: whoever comes second with the same call waits for its result, with another one is refused. */

@@ -10,7 +10,7 @@ import type { Row, StoredReceipt } from '../ports.ts';
 import { requireReadScope } from './access.ts';
 import type { Acts } from './acts.ts';
 import { accepted, type Context, type Handlers, once } from './context.ts';
-import { decidedEvent, type Gate } from './gate.ts';
+import { blocked, decidedEvent, type Gate } from './gate.ts';
 import { keptBytes } from './log.ts';
 import { bindingId } from './projector.ts';
 import { excess, type ResultLimits } from './result-size.ts';
@@ -177,7 +177,7 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
       }
       const session = body.session_id ? await access.see<Session & Row>(actor, 'session', body.session_id) : undefined;
       const task = body.task_id ? await access.see<Task & Row>(actor, 'task', body.task_id) : undefined;
-      if (body.server) deps.tools.requirePassing(body.server);
+      if (body.server && !body.refused) deps.tools.requirePassing(body.server);
       const action: Action = {
         id: ids.next('action'),
         kind: 'extension',
@@ -189,12 +189,12 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
         server: body.server ?? body.protocol,
         ...(body.target && { target: body.target }),
         arguments: { params_hash: deps.hash(log.clean(body.params ?? null)) },
-        effect: 'none',
+        effect: body.effect ?? (body.server ? 'unknown' : 'none'),
         evidence: 'held',
         ...((await deps.taints.of(session?.id)) && { attributes: { tainted: true } }),
         ...(await deps.acts.policyData({ workspace_id: body.workspace_id, persona_id: session?.persona_id ?? null })),
       };
-      const decision = await deps.gate(action);
+      const decision = body.refused ? blocked('frame_refused', body.refused) : await deps.gate(action);
       const decided = decidedEvent(action, decision);
       const carried: EventDraft = {
         ...decided,

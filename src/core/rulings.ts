@@ -81,6 +81,8 @@ export type Ruling =
 export interface Held {
   readonly claim?: Pick<Unit, 'idempotency'>;
   readonly mounted?: boolean;
+  /** A no that needs no rule: it is written down as the decision. */
+  readonly refused?: Decision;
 }
 
 export interface Rulings {
@@ -134,10 +136,10 @@ export function createRulings(deps: RulingDeps): Rulings {
     action: Action,
     requested: boolean,
     options: RuleOptions,
-    { claim, mounted }: Held,
+    { claim, mounted, refused }: Held,
   ): Promise<Ruling | 'taken'> {
     const revision = deps.revision?.();
-    const asked = asExecutable(await gate(action), options);
+    const asked = asExecutable(refused ?? (await gate(action)), options);
     // What people are asked about, and what may run, is the act as the rules rewrote it.
     const effective: Action = asked.arguments ? { ...action, arguments: asked.arguments } : action;
     const shown = await showable(task, action.arguments, asked.arguments);

@@ -202,6 +202,10 @@ export const COMMANDS = {
     server: Optional(NonEmpty),
     /** What it touches, when there is one thing to name. */
     target: Optional(NonEmpty),
+    /** What it does to the world, where the door knows. Absent: `unknown` when a server is asked, otherwise `none`. */
+    effect: Optional(ClosedWord(EFFECTS)),
+    /** Why the door does not carry it: it is only written down as refused. */
+    refused: Optional(NonEmpty),
   }),
 } as const;
 

@@ -4,7 +4,7 @@
  * and again when it is called. Knows no protocol.
  */
 import { lookup as systemLookup } from 'node:dns/promises';
-import { request as httpRequest, type RequestOptions } from 'node:http';
+import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 
@@ -116,6 +116,57 @@ export async function postOut(
   out: Outgoing,
   resolve = resolveAll,
 ): Promise<number> {
+  const response = await sendOut(text, rules, { method: 'POST', ...out }, resolve);
+  response.resume();
+  response.on('error', () => {});
+  return response.statusCode ?? 0;
+}
+
+export interface OutgoingRequest extends Omit<Outgoing, 'body'> {
+  readonly method: string;
+  readonly body?: string | undefined;
+}
+
+export interface OutboundAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly text: string;
+}
+
+/** The whole answer, of at most so many bytes. A redirect is an answer like any other. */
+export async function requestOut(
+  text: string,
+  rules: OutboundRules,
+  { limit, ...out }: OutgoingRequest & { readonly limit: number },
+  resolve = resolveAll,
+): Promise<OutboundAnswer> {
+  const response = await sendOut(text, rules, out, resolve);
+  const pieces: Buffer[] = [];
+  let size = 0;
+  for await (const piece of response as AsyncIterable<Buffer>) {
+    size += piece.length;
+    if (size > limit) {
+      response.destroy();
+      throw new Error(`the answer has more than ${limit} bytes`);
+    }
+    pieces.push(piece);
+  }
+  const headers = Object.entries(response.headers).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, String(value)]],
+  );
+  return {
+    status: response.statusCode ?? 0,
+    headers: Object.fromEntries(headers) as Record<string, string>,
+    text: Buffer.concat(pieces).toString('utf8'),
+  };
+}
+
+async function sendOut(
+  text: string,
+  rules: OutboundRules,
+  out: OutgoingRequest,
+  resolve: Resolve,
+): Promise<IncomingMessage> {
   const trouble = parse(text);
   if (typeof trouble === 'string') throw new Error(trouble);
   const url = trouble;
@@ -124,8 +175,11 @@ export async function postOut(
   const host = bareHost(url);
   if (!open && (isIP(host) ? !isPublicAddress(host) : isInsideName(host))) throw new Error(NOT_PUBLIC);
   const options: RequestOptions = {
-    method: 'POST',
-    headers: { ...out.headers, 'content-length': Buffer.byteLength(out.body) },
+    method: out.method,
+    headers: {
+      ...out.headers,
+      ...(out.body !== undefined && { 'content-length': Buffer.byteLength(out.body) }),
+    },
     agent: false,
     lookup: pinned(resolve, open),
     signal: out.signal
@@ -134,11 +188,7 @@ export async function postOut(
   };
   const send = url.protocol === 'https:' ? httpsRequest : httpRequest;
   return await new Promise((resolvePromise, reject) => {
-    const request = send(url, options, (response) => {
-      response.resume();
-      response.on('error', () => {});
-      resolvePromise(response.statusCode ?? 0);
-    });
+    const request = send(url, options, resolvePromise);
     request.on('error', reject);
     request.end(out.body);
   });

@@ -7,10 +7,10 @@ export interface Configured {
   readonly secrets: Readonly<Record<string, string>>;
 }
 
-export function upstreamFor(url: string, scenario: string, context: Loose): Configured {
+export async function upstreamFor(url: string, scenario: string, context: Loose): Promise<Configured> {
   if (scenario.startsWith('auth/client-credentials') && typeof context.client_secret === 'string') {
     return {
-      upstream: { url, oauth: { client_id: context.client_id, client_secret: 'given' } },
+      upstream: { url, oauth: { client_id: context.client_id, client_secret: 'given', issuers: await issuersOf(url) } },
       secrets: { given: context.client_secret },
     };
   }
@@ -29,6 +29,14 @@ export function upstreamFor(url: string, scenario: string, context: Loose): Conf
     },
     secrets: client_secret === undefined ? {} : { given: client_secret },
   };
+}
+
+/** Whoever registered a client knows where; the suite only says so in its metadata. */
+async function issuersOf(url: string): Promise<string[]> {
+  const { origin, pathname } = new URL(url);
+  const answer = await fetch(`${origin}/.well-known/oauth-protected-resource${pathname}`);
+  const { authorization_servers = [origin] } = answer.ok ? ((await answer.json()) as Loose) : {};
+  return authorization_servers;
 }
 
 /** A person who agrees to everything: follows the first step, and says where it would have led. */

@@ -13,7 +13,7 @@ const modern = process.env.MCP_CONFORMANCE_PROTOCOL_VERSION === '2026-07-28';
 const context = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? '{}') as Loose;
 
 const error = (fields: object, message: string) => console.error(message, fields);
-const { upstream, secrets } = upstreamFor(url, scenario, context);
+const { upstream, secrets } = await upstreamFor(url, scenario, context);
 const gateway = await openMcpGateway({
   upstreams: { suite: upstream },
   secrets,

@@ -1,0 +1,115 @@
+/**
+ * Where our credentials at one server may go: to the server's own origin, to issuers the configuration names, and to the one
+ * a person signed in at. What a server says of itself may name any other; that is then asked for nothing and given nothing.
+ * Every request goes through the outbound guard, and no redirect is followed.
+ */
+import type { FetchLike } from '@modelcontextprotocol/client';
+import { Fault } from '../../src/index.ts';
+import { isLoopback } from '../../src/wire/origin.ts';
+import { type OutboundRules, requestOut } from '../../src/wire/outbound.ts';
+
+export interface OriginsOptions {
+  readonly server: URL;
+  /** Issuers that the configuration names. Where there are any, nobody else is one. */
+  readonly issuers?: readonly string[] | undefined;
+  /** The issuer a person signed in at. */
+  readonly pinned?: () => Promise<string | undefined>;
+  /** Somebody sees where they are sent, and goes there only if they want to. */
+  readonly person: boolean;
+}
+
+export interface Origins {
+  /** Throws unless this issuer may have our credentials; from then on its origin may be asked for tokens. */
+  admit(issuer: string): Promise<void>;
+  /** Throws unless a person may be sent to this address. */
+  requireKnown(address: URL): Promise<void>;
+  readonly fetch: FetchLike;
+}
+
+const TIMEOUT_MS = 15_000;
+const ANSWER_LIMIT = 1024 * 1024;
+
+export function createOrigins({ server, issuers, pinned, person }: OriginsOptions): Origins {
+  const named = issuers && issuers.length > 0 ? issuers.map(plainIssuer) : undefined;
+  /** One that a person is on the way to. */
+  let candidate: string | undefined;
+
+  async function trusted(): Promise<ReadonlySet<string>> {
+    const pin = named ? undefined : await pinned?.();
+    const all = [...(named ?? []), pin, candidate].flatMap((issuer) => (issuer ? [originOf(issuer)] : []));
+    return new Set([server.origin, ...all]);
+  }
+
+  async function admit(issuer: string): Promise<void> {
+    const plain = plainIssuer(issuer);
+    candidate = undefined;
+    if (named) {
+      if (!named.includes(plain)) throw stranger(plain, `the configuration names ${named.join(', ')}`);
+      return;
+    }
+    const pin = await pinned?.();
+    if (pin !== undefined ? plainIssuer(pin) === plain : originOf(plain) === server.origin) return;
+    if (!person) {
+      throw stranger(plain, pin === undefined ? 'the configuration names no issuer' : `we signed in at ${pin}`);
+    }
+    candidate = plain;
+  }
+
+  const guarded: FetchLike = async (input, init = {}) => {
+    const url = new URL(String(input));
+    const method = (init.method ?? 'GET').toUpperCase();
+    const known = (await trusted()).has(url.origin);
+    // What somebody is about to sign in at says of itself where; nothing of ours goes there for that.
+    if (!known && (method !== 'GET' || !person || named)) throw stranger(url.origin, 'it is not asked for anything');
+    const near = known || (isLoopback(server.hostname) && isLoopback(url.hostname));
+    const rules: OutboundRules = { allow: near ? [hostOf(url)] : [], insecure: false };
+    const { body } = init;
+    const answer = await requestOut(url.href, rules, {
+      method,
+      headers: Object.fromEntries(new Headers(init.headers)),
+      ...(body !== undefined && body !== null && { body: String(body) }),
+      timeoutMs: TIMEOUT_MS,
+      limit: ANSWER_LIMIT,
+    });
+    const { status, headers, text } = answer;
+    if (status >= 300 && status < 400) throw new Fault('upstream_unavailable', `${url.origin} sends us elsewhere`);
+    return new Response(status === 204 || status === 304 ? null : text, { status, headers });
+  };
+
+  return {
+    admit,
+    fetch: guarded,
+    async requireKnown(address) {
+      if (!(await trusted()).has(address.origin)) throw stranger(address.origin, 'people are not sent there');
+    },
+  };
+}
+
+function stranger(where: string, why: string): Fault {
+  const what = `${where} gets no credentials of ours: ${why}`;
+  return new Fault('permission_denied', `${what}; add it to issuers of this server if it is its authorization server`);
+}
+
+/** With and without a slash at its end it is the same issuer. */
+function plainIssuer(issuer: string): string {
+  return issuer.replace(/\/$/, '');
+}
+
+function originOf(issuer: string): string {
+  return URL.canParse(issuer) ? new URL(issuer).origin : 'null';
+}
+
+function hostOf({ hostname, port, protocol }: URL): string {
+  const host = hostname
+    .toLowerCase()
+    .replace(/^\[|\]$/g, '')
+    .replace(/\.$/, '');
+  return `${host}:${port || (protocol === 'https:' ? '443' : '80')}`;
+}
+
+/** The address of the metadata in a challenge, where it is the server's own. */
+export function ownMetadata(challenge: string | undefined, server: URL): URL | undefined {
+  const said = /\bresource_metadata="([^"]*)"/.exec(challenge ?? '')?.[1];
+  const url = said !== undefined && URL.canParse(said) ? new URL(said) : undefined;
+  return url?.origin === server.origin ? url : undefined;
+}

@@ -1,0 +1,128 @@
+/**
+ * Arguments are held against their tool's own schema before rules see them, so that a rule and a tool never read one value in
+ * two ways: what does not fit is refused, nothing is coerced. Compiled once per definition. A check that could take long
+ * runs under a limit, and running out of it is a refusal.
+ */
+import { createContext, Script } from 'node:vm';
+import type { Skill } from '../model/resources.ts';
+import type { Json, JsonObject } from '../model/schema.ts';
+import { type ArgumentsCheck, checkDirectMembers, compileArguments, sizeOf } from '../model/tool-schema.ts';
+
+/** Neither compiling a schema nor running it holds everybody up for longer than this. */
+const LONGEST_MS = 80;
+
+const checks = new WeakMap<Skill, ArgumentsCheck>();
+
+/** Why these arguments are not for this tool; undefined when they are. Kept with the definition, and gone with it. */
+export function argumentsTrouble(skill: Skill, args: JsonObject): string | undefined {
+  let check = checks.get(skill);
+  if (!check) {
+    check = checkFor((skill.input_schema ?? {}) as JsonObject);
+    checks.set(skill, check);
+  }
+  return check(args);
+}
+
+function checkFor(schema: JsonObject): ArgumentsCheck {
+  const unlike = createSpelling(schema);
+  const fits = createFit(schema);
+  return (args) => (holdsPrototype(args) ? PROTOTYPE : (unlike(args) ?? fits(args)));
+}
+
+function createFit(schema: JsonObject): ArgumentsCheck {
+  if (Object.keys(schema).length === 0) return () => undefined;
+  let plain: boolean;
+  let check: ArgumentsCheck;
+  try {
+    const size = sizeOf(schema);
+    if (size.trouble) return checkDirectMembers(schema);
+    plain = size.plain;
+    check = limited(() => compileArguments(schema));
+  } catch {
+    return checkDirectMembers(schema);
+  }
+  if (plain) return check;
+  return (args) => {
+    try {
+      return limited(() => check(args));
+    } catch {
+      return `arguments could not be checked against the schema within ${LONGEST_MS} ms`;
+    }
+  };
+}
+
+/** The only way to stop what is running already; costs a tenth of a millisecond, so plain schemas go without. */
+const box: { run: () => unknown } = { run: () => undefined };
+const context = createContext(box);
+const script = new Script('run()');
+
+function limited<T>(run: () => T): T {
+  box.run = run;
+  try {
+    for (let tries = 1; ; tries += 1) {
+      const before = process.cpuUsage();
+      try {
+        return script.runInContext(context, { timeout: LONGEST_MS }) as T;
+      } catch (cause) {
+        // The limit is measured on the wall: on a busy machine it can pass while next to nothing was done.
+        const { user, system } = process.cpuUsage(before);
+        if (tries === MOST_TRIES || (user + system) / 1000 > LONGEST_MS / 2 || !isLate(cause)) throw cause;
+      }
+    }
+  } finally {
+    box.run = () => undefined;
+  }
+}
+const MOST_TRIES = 3;
+
+function isLate(cause: unknown): boolean {
+  return (cause as { code?: unknown }).code === 'ERR_SCRIPT_EXECUTION_TIMEOUT';
+}
+
+/**
+ * A server that copies arguments takes this member for what its objects inherit from: it would read members there that no
+ * rule saw.
+ */
+const PROTOTYPE = 'no member may be called __proto__';
+
+function holdsPrototype(value: Json | undefined): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (Array.isArray(value)) return value.some(holdsPrototype);
+  for (const name in value) {
+    if (name === '__proto__' || holdsPrototype((value as JsonObject)[name])) return true;
+  }
+  return false;
+}
+
+/**
+ * Some readers of JSON take `Path` for `path`, and the last of the two. A rule names one of them: a member that differs from
+ * a declared one, or from another that came, only in case is refused.
+ */
+function createSpelling({ properties }: JsonObject): ArgumentsCheck {
+  const declared = typeof properties === 'object' && properties !== null ? Object.keys(properties) : [];
+  const exact: ReadonlySet<string> = new Set(declared);
+  const spelled: ReadonlyMap<string, string> = new Map(declared.map((name) => [folded(name), name]));
+  return (args) => {
+    let seen: Map<string, string> | undefined;
+    for (const name in args) {
+      if (exact.has(name)) continue;
+      const fold = folded(name);
+      const other = spelled.get(fold) ?? seen?.get(fold);
+      if (other !== undefined) return `${shown(name)} differs from ${shown(other)} only in case`;
+      seen ??= new Map();
+      seen.set(fold, name);
+    }
+    return undefined;
+  };
+}
+
+/** Nearly every name is written in these, and is its own fold. */
+const PLAIN = /^[a-z0-9_.-]*$/;
+
+function folded(name: string): string {
+  return PLAIN.test(name) ? name : name.normalize('NFKC').toLowerCase();
+}
+
+function shown(name: string): string {
+  return JSON.stringify(name.length > 80 ? `${name.slice(0, 79)}…` : name);
+}
