@@ -28,6 +28,7 @@ import type {
   Store,
   ToolBackend,
 } from './ports.ts';
+import { readAct } from './read-act.ts';
 import { comparableText, hashBytes } from './receipt/canonical-json.ts';
 import { createIssuer } from './receipt/issuer.ts';
 import { type Keyring, openKeyring } from './receipt/keys.ts';
@@ -104,6 +105,7 @@ export async function openHouse(options: HouseOptions): Promise<House> {
   let latest: Sources = { files: [] };
   let core: Core | undefined;
   const rules = createReloadablePolicy({
+    read: readAct,
     load: async () => {
       latest = visiting ? await rulesOnRecord(options.dataDir, store) : ((await given?.load()) ?? { files: [] });
       return latest;
@@ -148,6 +150,7 @@ export async function openHouse(options: HouseOptions): Promise<House> {
     redactor,
     backends: options.backends ?? [],
     tools: options.tools ?? [],
+    read: readAct,
     clock,
     ids,
     logger,

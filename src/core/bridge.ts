@@ -9,6 +9,7 @@ import { check } from '../model/validate.ts';
 import type { AutonomyTier } from '../model/words.ts';
 import type {
   Accepted,
+  ActReader,
   AgentBackend,
   Bridge,
   Clock,
@@ -59,6 +60,8 @@ export interface CoreDeps {
   readonly redactor: Redactor;
   readonly backends: readonly AgentBackend[];
   readonly tools: readonly ToolBackend[];
+  /** Tells what an act touches, whatever its agent calls it. */
+  readonly read: ActReader;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly logger: Logger;
@@ -164,6 +167,7 @@ export function createCore(deps: CoreDeps): Core {
     tools,
     taints,
     digest,
+    read: deps.read,
     quotas: deps.quotas,
     logger,
     servedBy: () => (held ? instance : undefined),
