@@ -105,7 +105,7 @@ export function createCommonLists({ bridge, stints, agents, at, ...parts }: List
     servers,
     show(method, caller) {
       if (method === 'tools/list') return tools(caller);
-      const member = MEMBERS[method];
+      const member = Object.hasOwn(MEMBERS, method) ? MEMBERS[method] : undefined;
       return member && all(method, member, caller);
     },
   };

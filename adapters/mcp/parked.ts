@@ -176,7 +176,9 @@ export function createParking(parkMs: number): Parking {
       const given = isObject(inputResponses) ? inputResponses : {};
       for (const question of [...call.open]) {
         const keys = Object.keys(question.requests);
-        const answers = Object.fromEntries(keys.flatMap((key) => (isObject(given[key]) ? [[key, given[key]]] : [])));
+        const answers = Object.fromEntries(
+          keys.flatMap((key) => (Object.hasOwn(given, key) && isObject(given[key]) ? [[key, given[key]]] : [])),
+        );
         // A server that put its questions itself hears whatever came of them; ours wait until they are answered.
         if (!question.whole && Object.keys(answers).length < keys.length) continue;
         call.open.delete(question);

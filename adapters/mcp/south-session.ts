@@ -103,7 +103,7 @@ export async function openSession(
     try {
       if (method === 'ping') return await wire.respond(id, { result: {} });
       const client = flight?.line ?? owner;
-      const declared = INPUTS[method];
+      const declared = Object.hasOwn(INPUTS, method) ? INPUTS[method] : undefined;
       if (!client || (declared && flight && flight.line.capabilities[declared] === undefined)) {
         return await wire.respond(id, failed(CODES.methodNotFound, `nobody here answers ${method}`));
       }

@@ -102,7 +102,7 @@ export function createSignIn(options: SignInOptions): SignIn {
         return { client_id: client.id, ...(secret !== undefined && { client_secret: secret }) };
       }
       const { clients = {} } = await current();
-      const known = context && clients[context.issuer];
+      const known = context && (Object.hasOwn(clients, context.issuer) ? clients[context.issuer] : undefined);
       // One that was registered to send people elsewhere would send them elsewhere.
       return known && sendsBackTo(known, redirect) ? known : undefined;
     },

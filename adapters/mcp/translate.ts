@@ -54,7 +54,8 @@ export function toSkill(server: string, { name, tool }: Told, now: string, tasks
 /** What the house says beats what the server says, and an untrusted server's word is none. */
 export function toEffect(tool: JsonObject, name: string, { trusted, effects }: UpstreamSettings): Effect {
   const hints = isObject(tool.annotations) ? tool.annotations : {};
-  return effects[name] ?? (trusted ? effectOf(hints) : 'unknown');
+  const configured = Object.hasOwn(effects, name) ? effects[name] : undefined;
+  return configured ?? (trusted ? effectOf(hints) : 'unknown');
 }
 
 /** What a tool says of itself, and whether it is believed. Core says `tainted` where the session has read what others wrote. */

@@ -2,12 +2,14 @@
  * What the configuration says to one command's own door, and the harnesses it says decide along with the rules: for
  * commands that open a house without a gateway. Whoever was given a say there has it here too.
  */
+
 import { createSecrets } from '../auth/vaults.ts';
 import type { Config } from '../config.ts';
 import { systemClock } from '../core/clock.ts';
 import type { Redactor } from '../core/redact.ts';
 import type { Actor } from '../model/actions.ts';
 import { Fault } from '../model/faults.ts';
+import { own } from '../model/own.ts';
 import { mountsOf } from '../mounts.ts';
 import type { Bridge, Closable, Deps, Ids, Logger, PolicyEngine } from '../ports.ts';
 import { createHttpHost } from '../wire/http.ts';
@@ -28,7 +30,7 @@ export interface HarnessDeps {
 
 /** `door`: whose section is wanted as well, if any. Where nothing is said of either, nothing is loaded. */
 export async function openHarnesses(config: Config, door: string | undefined, deps: HarnessDeps): Promise<Harnesses> {
-  if (Object.keys(config.harnesses).length === 0 && (door === undefined || !config.doors[door])) {
+  if (Object.keys(config.harnesses).length === 0 && (door === undefined || !own(config.doors, door))) {
     return { engines: [], section: {}, listen() {}, async close() {} };
   }
   const { adapters } = await import('../../adapters/index.ts');

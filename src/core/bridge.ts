@@ -212,7 +212,13 @@ export function createCore(deps: CoreDeps): Core {
     ...sessionHandlers({ ...context, cancelTask, admit }),
     ...branchHandlers(context),
     ...tasks,
-    ...recordHandlers({ ...shared, taints, verify: deps.verify, artifactLimit: settings.artifactLimit }),
+    ...recordHandlers({
+      ...shared,
+      read: deps.read,
+      taints,
+      verify: deps.verify,
+      artifactLimit: settings.artifactLimit,
+    }),
     ...replayer.handlers,
   };
 

@@ -30,10 +30,14 @@ export interface QuotaRules {
   budget(quotas: readonly Quota[]): Receipt['autonomy_budget']['limit'];
 }
 
-/** Reads what an act touches in one vocabulary, whatever its agent calls it. Lazy: nothing is looked at before it is asked for. */
+/**
+ * Reads what an act touches in one vocabulary, whatever its agent calls it. Lazy: nothing is looked at before it is asked for. `of`: the
+ * arguments the act goes by, where it is read from others than those.
+ */
 export type ActReader = (
   said: Pick<Action, 'kind'> &
     Partial<
       Pick<Action, 'tool' | 'target' | 'arguments' | 'effect' | 'evidence' | 'definition' | 'claims' | 'cwd' | 'root'>
     >,
+  of?: Action['arguments'],
 ) => ActFacts;

@@ -29,10 +29,11 @@ const READ_KINDS: ReadonlySet<Action['kind']> = new Set([
 
 export function createActReader(vocabulary: ActVocabulary): ActReader {
   const words = compile(vocabulary);
-  return (said) => (READ_KINDS.has(said.kind) ? new Reading(said, words) : nothing(said));
+  return (said, of = said.arguments ?? NO_ARGUMENTS) =>
+    READ_KINDS.has(said.kind) ? new Reading(said, of, words) : nothing(said, of);
 }
 
-function nothing({ arguments: of = {}, cwd, root }: Said): ActFacts {
+function nothing({ cwd, root }: Said, of: JsonObject): ActFacts {
   const hints = { command: [], path: [], url: [] };
   const bases = basesOf(cwd, root, []);
   return {
@@ -85,10 +86,10 @@ class Reading implements ActFacts {
   readonly #words: Words;
   #found: Lists | undefined;
 
-  constructor(said: Said, words: Words) {
+  constructor(said: Said, of: JsonObject, words: Words) {
     this.#said = said;
     this.#words = words;
-    this.of = said.arguments ?? NO_ARGUMENTS;
+    this.of = of;
   }
 
   get commands() {
@@ -118,7 +119,7 @@ class Reading implements ActFacts {
 
   #lists(): Lists {
     if (this.#found) return this.#found;
-    const found = collect(this.#said, this.of, this.#words);
+    const found = collect(this.#said, this.#said.arguments ?? NO_ARGUMENTS, this.#words);
     this.#found = {
       commands: [...found.commands],
       paths: [...found.paths],

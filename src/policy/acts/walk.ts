@@ -11,6 +11,8 @@ export function plain(name: string): string {
   return name.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
 }
 
+/** How a text begins that was taken out of a record. */
+const REDACTED = '[redacted';
 const MAX_VALUES = 4_000;
 const MAX_DEPTH = 16;
 /** A JSON text inside a text is read too, if it is no longer than this. */
@@ -106,6 +108,10 @@ export class Walk {
   #text(text: string, role: ArgumentRole | undefined, depth: number): void {
     const { hints } = this.#found;
     if (text === '') return;
+    if (text.startsWith(REDACTED)) {
+      // On record it is no longer what it was, so it may have been anything.
+      for (const list of [hints.command, hints.path, hints.url]) list.add(text);
+    }
     switch (role) {
       case 'command':
         this.#found.commands.add(text);
