@@ -63,6 +63,7 @@ describe.each(tellings)('$story.name, as $protocol tells it', ({ story, protocol
     expect(came.receipts).toEqual(told.receipts);
     expect(came.left).toEqual(told.left);
     expect(performed.complaints).toEqual([]);
+    expect(performed.undecided).toEqual([]);
     if (performed.read)
       expect(performed.read).toEqual(performed.log.filter(({ task_id }) => task_id === performed.taskId));
   });

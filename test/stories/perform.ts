@@ -19,6 +19,8 @@ export interface Performance {
   readonly read: readonly CoreEvent[] | undefined;
   readonly left: Story['leaves'];
   readonly complaints: readonly string[];
+  /** Calls that reached a tool without an allow of exactly their arguments in the log. */
+  readonly undecided: readonly string[];
 }
 
 export interface PerformOptions<T> {
@@ -48,8 +50,9 @@ export async function perform<T = undefined>(
         receipts[receiptFile(id, first.id)] = receipt;
     }
     const complaints = [...world.complaints];
+    const undecided = world.undecided(log);
     const left = leftBy(world);
-    const performance = { protocol, taskId: first.id, frames, log, receipts, read, left, complaints };
+    const performance = { protocol, taskId: first.id, frames, log, receipts, read, left, complaints, undecided };
     return { ...performance, after: await afterwards?.(world, performance) };
   } finally {
     await world.close();

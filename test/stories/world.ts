@@ -12,8 +12,10 @@ import { createDemoTools, type DemoTools } from '../../src/demo/tools.ts';
 import type { Actor } from '../../src/model/actions.ts';
 import type { CoreEvent, Stream } from '../../src/model/events.ts';
 import type { AgentBackend, Ids, Logger } from '../../src/ports.ts';
+import { comparableText } from '../../src/receipt/canonical-json.ts';
 import { createIssuer } from '../../src/receipt/issuer.ts';
 import { openKeyring } from '../../src/receipt/keys.ts';
+import { type Contact, forgetLogs, newestPosition, violations } from '../hostile/oracle.ts';
 import { createStoryClock, createStoryIds, type StoryClock, writeStoryKeys } from './fixed.ts';
 import { contains } from './frames.ts';
 import type { Story, Until } from './story.ts';
@@ -39,6 +41,8 @@ export interface World {
   log(stream?: Stream): Promise<CoreEvent[]>;
   /** Everything warned about or worse: a story that ends well leaves none. */
   readonly complaints: readonly string[];
+  /** Calls that reached a tool without an allow of exactly their arguments in the log. */
+  undecided(log: readonly CoreEvent[]): readonly string[];
   close(): Promise<void>;
 }
 
@@ -59,6 +63,14 @@ export async function openWorld(story: Story): Promise<World> {
   const logger = complainingLogger(complaints);
   const gate = createPauses(clock, story.world.hold_at_pause);
   const tools = createDemoTools({ pause: (signal) => gate.pause(CALL_MS, signal) });
+  const contacts: Contact[] = [];
+  const observed: DemoTools = {
+    ...tools,
+    call(action, ...rest) {
+      contacts.push({ tool: String(action.tool), arguments: action.arguments, after: newestPosition(dir) });
+      return tools.call(action, ...rest);
+    },
+  };
   const stop = new AbortController();
   // Time limits alone do not keep a process running, and a story may be waiting for nothing else.
   const alive = setInterval(() => {}, PATIENCE_MS);
@@ -78,7 +90,7 @@ export async function openWorld(story: Story): Promise<World> {
         onceTaken(createDemoAgent({ ...pace, name }), () => house, stop.signal),
       ),
     ],
-    tools: [tools],
+    tools: [observed],
     policy: { load: async () => ({ rules: story.world.rules ?? [], rulesName: 'story.json', files: [] }) },
     // Questions run out by this clock, so somebody has to look at it often.
     settings: { sweepMs: 20 },
@@ -137,10 +149,12 @@ export async function openWorld(story: Story): Promise<World> {
       return events;
     },
     complaints,
+    undecided: (log) => violations(log, contacts, (args) => keyring.signer().mac(comparableText(args))),
     async close() {
       stop.abort();
       clearInterval(alive);
       gate.release();
+      forgetLogs();
       try {
         await house.close();
       } finally {
