@@ -153,17 +153,17 @@ export class Walk {
   }
 
   #unknown(text: string, depth: number): void {
-    if (this.#shape(text)) return;
-    if (isPatch(text)) {
-      this.#patch(text);
-      return;
-    }
     if (text.length <= MAX_JSON && /^\s*[[{]/.test(text)) {
       const inner = parsed(text);
       if (inner !== undefined) {
         this.value(inner, undefined, depth + 1);
         return;
       }
+    }
+    if (this.#shape(text)) return;
+    if (isPatch(text)) {
+      this.#patch(text);
+      return;
     }
     this.#mentions(text);
     // Numbers, dates and single short words say nothing that a command or a path could be made of.
