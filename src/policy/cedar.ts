@@ -65,7 +65,7 @@ export function createCedarEngine({
     !read || !policies.seesFacts || action.facts?.of === action.arguments ? action : { ...action, facts: read(action) };
 
   const outcomeOf = (given: Action): Outcome => {
-    const action = asRead(given);
+    const action = policies.seesFacts ? asRead(given) : given;
     const rules = selector.select(action);
     if (rules.length === 0) return NOTHING;
     const slice = sliceFor(action.kind, rules);
@@ -78,7 +78,7 @@ export function createCedarEngine({
     const question = {
       principal: slice.seesPrincipal ? principalOf(action) : ANYONE,
       resource: slice.seesResource ? resourceOf(action) : ANYTHING,
-      context: toContext(action, slice.names, slice.patterns, sight),
+      context: toContext(action, slice.names, slice.seesFacts ? { patterns: slice.patterns, sight } : undefined),
     };
     if (memoEntries <= 0) return evaluate(runtime ?? cedarRuntime(), slice, action.kind, question);
     const key = `${slice.number} ${JSON.stringify(question)}`;

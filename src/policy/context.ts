@@ -53,10 +53,11 @@ export const CONTEXT_NAMES: readonly string[] = [
   ...PATTERN_SETS,
 ];
 
-/** Names that need the act read first. */
-export function isFact(name: string): boolean {
-  return FACT_FIELDS.has(name) || PATTERN_SETS.includes(name);
-}
+/** Names that need the act read first, and the field each is about. */
+const FACTS: ReadonlyMap<string, ActField | 'patterns'> = new Map<string, ActField | 'patterns'>([
+  ...FACT_FIELDS,
+  ...PATTERN_SETS.map((name) => [name, 'patterns'] as const),
+]);
 
 /** Which parts of the context some rules name. `whole`: the value itself matters, not only that it is there. */
 export interface Names {
@@ -66,7 +67,7 @@ export interface Names {
 export const NO_NAMES: Names = { whole: false, members: new Map() };
 
 export function namesFacts(names: Names): boolean {
-  return names.whole || [...names.members.keys()].some(isFact);
+  return names.whole || [...names.members.keys()].some((name) => FACTS.has(name));
 }
 
 /** Patterns that rules ask about, by the set they ask for them in. */
@@ -92,24 +93,24 @@ export function mergeNames(a: Names, b: Names): Names {
 /** What is known of the act, or what may be: in doubt, every pattern that could be met is, and no unknown value is of use. */
 export type Sight = 'known' | 'doubt';
 
-/** The context with exactly the named parts. */
-export function toContext(
-  action: Action,
-  names: Names,
-  patterns: Patterns = NO_PATTERNS,
-  sight: Sight = 'known',
-): Record<string, CedarValue> {
+/** For rules that look at what acts touch. */
+export interface Looking {
+  readonly patterns: Patterns;
+  readonly sight: Sight;
+}
+
+/** The context with exactly the named parts. Without `looking`, none of the rules needs the act read. */
+export function toContext(action: Action, names: Names, looking?: Looking): Record<string, CedarValue> {
   const context = emptyRecord();
   const wanted = names.whole ? CONTEXT_NAMES : names.members.keys();
   for (const name of wanted) {
-    if (PATTERN_SETS.includes(name)) {
-      context[name] = patternsMet(action, name, patterns, sight);
-      continue;
-    }
-    const field = FACT_FIELDS.get(name);
-    if (field && sight === 'doubt' && action.facts?.undetermined.has(field)) {
-      context[name] = opaque(null);
-      continue;
+    const fact = looking && FACTS.get(name);
+    if (fact) {
+      const seen = factValue(action, name, fact, looking);
+      if (seen !== undefined) {
+        context[name] = seen;
+        continue;
+      }
     }
     const value = fieldOf(action, name);
     if (value === undefined) continue;
@@ -119,9 +120,18 @@ export function toContext(
   return context;
 }
 
-const NO_PATTERNS: Patterns = new Map();
+/** Undefined: it is a value like any other. */
+function factValue(
+  action: Action,
+  name: string,
+  fact: ActField | 'patterns',
+  looking: Looking,
+): CedarValue | undefined {
+  if (fact === 'patterns') return patternsMet(action, name, looking);
+  return looking.sight === 'doubt' && action.facts?.undetermined.has(fact) ? opaque(null) : undefined;
+}
 
-function patternsMet({ facts }: Action, set: string, patterns: Patterns, sight: Sight): CedarValue {
+function patternsMet({ facts }: Action, set: string, { patterns, sight }: Looking): CedarValue {
   if (!facts) return [];
   const matcher = matcherOf(facts);
   return [...(patterns.get(set) ?? [])].filter((name) => {
@@ -173,7 +183,7 @@ export interface NamedValue {
 export function namedValues(action: Action, names: Names): readonly NamedValue[] {
   const wanted = names.whole ? CONTEXT_NAMES : [...names.members.keys()];
   return wanted.flatMap((name) => {
-    if (PATTERN_SETS.includes(name)) return factValues(action, name.slice(4) as ActField);
+    if (FACTS.get(name) === 'patterns') return factValues(action, name.slice(4) as ActField);
     const value = fieldOf(action, name);
     const inner = names.whole ? undefined : names.members.get(name);
     return value === undefined ? [] : pickRaw(name, value, inner);
