@@ -31,6 +31,7 @@ import type {
   Store,
   ToolBackend,
 } from './ports.ts';
+import { readAct } from './read-act.ts';
 import { comparableText, hashBytes } from './receipt/canonical-json.ts';
 import { createIssuer } from './receipt/issuer.ts';
 import { type Keyring, openKeyring } from './receipt/keys.ts';
@@ -115,6 +116,7 @@ export async function openHouse(options: HouseOptions): Promise<House> {
   let latest: Sources = { files: [] };
   let core: Core | undefined;
   const rules = createReloadablePolicy({
+    read: readAct,
     load: async () => {
       latest = visiting ? await rulesOnRecord(options.dataDir, store) : ((await given?.load()) ?? { files: [] });
       return latest;
@@ -161,6 +163,7 @@ export async function openHouse(options: HouseOptions): Promise<House> {
     cleanLarge: large.clean,
     backends: options.backends ?? [],
     tools: options.tools ?? [],
+    read: readAct,
     clock,
     ids,
     logger,

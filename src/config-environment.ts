@@ -3,8 +3,10 @@
  * `$${NAME}` stays. Done after the text was parsed, so that a value can never become structure; rules are left alone, because they
  * are kept as they were written.
  */
+
 import { isScalar, visit, type Document as YamlDocument } from 'yaml';
 import { asFault, Fault } from './model/faults.ts';
+import { own } from './model/own.ts';
 
 const REFERENCE = /\$(\$?)\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g;
 
@@ -29,7 +31,7 @@ export function fillIn(
       if (at === 'key' || typeof node.value !== 'string') return;
       node.value = node.value.replace(REFERENCE, (all: string, kept: string, name: string, otherwise?: string) => {
         if (kept) return all.slice(1);
-        const value = env[name] ?? otherwise;
+        const value = own(env, name) ?? otherwise;
         if (value === undefined) throw missing(name, node.range?.[0] ?? 0);
         filled.add(node);
         if (env[name] !== undefined) used?.set(name, value);

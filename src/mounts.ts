@@ -7,6 +7,7 @@ import type { Config } from './config.ts';
 import { checkSection, openAt, wrong } from './config-document.ts';
 import { hidingEnvironment } from './config-environment.ts';
 import { Fault } from './model/faults.ts';
+import { own } from './model/own.ts';
 import type { JsonObject } from './model/schema.ts';
 import type { TSchema } from './model/type.ts';
 import { noSuch } from './policy/mentions.ts';
@@ -88,7 +89,7 @@ function doorsOf({ doors, where }: Config, adapters: Adapters): readonly Door[] 
   }
   return adapters.map((adapter) => {
     const { name, configSchema } = adapter;
-    const given = doors[name];
+    const given = own(doors, name);
     const section = checkSection(configSchema as TSchema, given || {}, where, ['doors', name]);
     return { adapter, section: section as never, open: given !== false };
   });
@@ -110,7 +111,7 @@ function requireRelays(config: Config, adapters: Adapters): void {
 
 /** What is said of one relay, checked; empty when nothing is. */
 export function relaySection<T>({ relays, where }: Config, name: string, schema: object): T {
-  return checkSection(schema as TSchema, relays[name] ?? {}, where, ['relays', name]) as T;
+  return checkSection(schema as TSchema, own(relays, name) ?? {}, where, ['relays', name]) as T;
 }
 
 function partners<K extends 'backend' | 'tools' | 'policy'>(adapters: Adapters, role: K) {

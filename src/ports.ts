@@ -32,7 +32,7 @@ export type { Line, PassedRequest, ToolBackend } from './ports/tools.ts';
 
 // ---- Whoever says what may happen, and how much of it ----
 
-export type { PolicyEngine, QuotaRules } from './ports/policy.ts';
+export type { ActReader, PolicyEngine, QuotaRules } from './ports/policy.ts';
 
 // ---- Where everything is kept, durably or not at all ----
 

@@ -10,6 +10,7 @@ import { createPolicyChain } from '../src/policy/chain.ts';
 import { compareDecisions } from '../src/policy/compare.ts';
 import { loadPolicies } from '../src/policy/load.ts';
 import { createPersonaEngine } from '../src/policy/persona.ts';
+import { readAct } from '../src/read-act.ts';
 import { all, type Life, openLife } from './life/house.ts';
 import { type Script, scripted, toolbox } from './life/script.ts';
 
@@ -59,7 +60,7 @@ async function worked(): Promise<{ life: Life; id: string; workspace: string }> 
 /** The house's own way of deciding, with other rules in it. */
 async function policy(rules: string) {
   const policies = await loadPolicies({ rules, files: [] });
-  return createPolicyChain({ engines: [createPersonaEngine(), createCedarEngine({ policies })] });
+  return createPolicyChain({ engines: [createPersonaEngine(), createCedarEngine({ policies, read: readAct })] });
 }
 
 const nameOf = ({ tool_call_id, kind }: Action) => tool_call_id ?? kind;

@@ -6,6 +6,7 @@ import { createPolicyChain } from '../src/policy/chain.ts';
 import { compareDecisions } from '../src/policy/compare.ts';
 import { loadPolicies } from '../src/policy/load.ts';
 import { createPersonaEngine } from '../src/policy/persona.ts';
+import { readAct } from '../src/read-act.ts';
 
 const rules = `
 - { id: reads, when: { effect: read }, then: allow }
@@ -15,7 +16,7 @@ const rules = `
 - { id: careful, when: { tool: push }, then: modify, set: { force: false } }
 - { id: ann, when: { principal: "person:ann" }, then: block }
 `;
-const engine = async () => createCedarEngine({ policies: await loadPolicies({ rules, files: [] }) });
+const engine = async () => createCedarEngine({ read: readAct, policies: await loadPolicies({ rules, files: [] }) });
 const said = (verdict: Decision['verdict'], more: object = {}): Decision => ({
   verdict,
   reason: 'then',

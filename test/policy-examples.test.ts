@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { anAction, aPersona } from '../fixtures/policies/actions.ts';
 import { createCedarEngine } from '../src/policy/cedar.ts';
+import { readAct } from '../src/read-act.ts';
 import { load } from './support/cedar.ts';
 
 describe('the example files', () => {
@@ -118,7 +119,7 @@ describe('the example files', () => {
     const text = await readFile(new URL(`../fixtures/policies/${name}`, import.meta.url), 'utf8');
     const policies = await load(text, name);
     expect(policies.ruleCount).toBe(count);
-    const engine = createCedarEngine({ policies });
+    const engine = createCedarEngine({ policies, read: readAct });
     for (const [change, expected] of decisions) expect(engine.judge(anAction(change))).toMatchObject(expected);
   });
 });

@@ -29,7 +29,7 @@ describe('mistakes are pointed at, with what to write instead', () => {
       'something far from any word',
       '- { id: r, when: { colour: x }, then: ask }',
       [
-        'rules.yaml:1:20: rule r: "colour" is not known; the words here are kind, effect, tool, server, target, principal, door, tier, workspace, session, tenant, persona, persona_id, evidence, arguments, attributes',
+        'rules.yaml:1:20: rule r: "colour" is not known; the words here are kind, effect, tool, server, target, command, path, url, content, principal, door, tier, workspace, session, tenant, persona, persona_id, evidence, arguments, attributes',
       ],
     ],
     [

@@ -7,6 +7,7 @@ import { createCedarEngine } from '../src/policy/cedar.ts';
 import { cedarPattern, cedarString } from '../src/policy/cedar-text.ts';
 import { loadPolicies } from '../src/policy/load.ts';
 import type { RuleSpec } from '../src/policy/rules-schema.ts';
+import { readAct } from '../src/read-act.ts';
 
 describe('texts cannot break out of their quotes', () => {
   const hostile = [
@@ -32,7 +33,7 @@ describe('texts cannot break out of their quotes', () => {
   const judgeRule = async (spec: RuleSpec, change: object) => {
     const policies = await loadPolicies({ rules: [spec], files: [] });
     expect(policies.ruleCount).toBe(1);
-    return createCedarEngine({ policies }).judge(anAction(change));
+    return createCedarEngine({ policies, read: readAct }).judge(anAction(change));
   };
   const literally = (text: string) => text.replaceAll('\\', '\\\\').replaceAll('*', '\\*');
 

@@ -6,10 +6,11 @@ import { createCedarEngine } from '../src/policy/cedar.ts';
 import { loadPolicies } from '../src/policy/load.ts';
 import { printCedar } from '../src/policy/rules.ts';
 import type { RuleSpec } from '../src/policy/rules-schema.ts';
+import { readAct } from '../src/read-act.ts';
 
 const judge = async (yaml: string, change: object = {}) => {
   const policies = await loadPolicies({ rules: yaml, files: [] });
-  return createCedarEngine({ policies }).judge(anAction(change));
+  return createCedarEngine({ policies, read: readAct }).judge(anAction(change));
 };
 
 describe('what the short words mean', () => {

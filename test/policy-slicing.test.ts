@@ -11,6 +11,7 @@ import { createCedarEngine } from '../src/policy/cedar.ts';
 import type { CompiledPolicies } from '../src/policy/compiled.ts';
 import { toContext } from '../src/policy/context.ts';
 import { loadPolicies } from '../src/policy/load.ts';
+import { readAct } from '../src/read-act.ts';
 
 const WORDS = ['read', 'a', 'ab', 'abc', 'src/a', '*', '', 'é'];
 const text = fc.constantFrom(...WORDS);
@@ -196,8 +197,8 @@ test('slices and memory never change a decision', { timeout: 180_000 }, async ()
     fc.asyncProperty(policies, fc.array(action, { minLength: 1, maxLength: 12 }), async (source, asked) => {
       const set = await loadPolicies({ files: [{ name: 'r.cedar', text: source }] });
       fc.pre(!seesAdded(set) || !set.rules.some(({ verdict }) => verdict === 'modify'));
-      const remembering = createCedarEngine({ policies: set });
-      const forgetting = createCedarEngine({ policies: set, memoEntries: 0 });
+      const remembering = createCedarEngine({ read: readAct, policies: set });
+      const forgetting = createCedarEngine({ read: readAct, policies: set, memoEntries: 0 });
       for (const one of [...asked, ...asked]) {
         const expected = plainly(set, one);
         const { verdict, rule_id, code } = remembering.judge(one);

@@ -4,6 +4,7 @@ import { anAction } from '../fixtures/policies/actions.ts';
 import { createCedarEngine } from '../src/policy/cedar.ts';
 import { splitPolicies } from '../src/policy/cedar-source.ts';
 import { loadPolicies } from '../src/policy/load.ts';
+import { readAct } from '../src/read-act.ts';
 import { ALL, load, problems } from './support/cedar.ts';
 
 describe('the sources', () => {
@@ -16,7 +17,7 @@ describe('the sources', () => {
     ]) {
       const policies = await loadPolicies(sources);
       expect(policies.ruleCount).toBe(0);
-      const engine = createCedarEngine({ policies });
+      const engine = createCedarEngine({ policies, read: readAct });
       expect(engine.judge(anAction({ effect: 'write' })).verdict).toBe('escalate');
       expect(engine.judge(anAction({ effect: 'read' })).verdict).toBe('allow');
     }

@@ -42,7 +42,7 @@ function reasonOf(thrown: unknown): Pick<Said, 'reason' | 'message' | 'cause' | 
   if (thrown instanceof Refusal) return { ...plain, reason: thrown.reason, message: thrown.message };
   if (thrown instanceof A2AError) {
     const { reason, message } = thrown;
-    if (reason in ERRORS) return { ...plain, reason: reason as Reason, message };
+    if (Object.hasOwn(ERRORS, reason)) return { ...plain, reason: reason as Reason, message };
   }
   const fault = asFault(thrown);
   const wait = fault.details?.retry_after_ms;

@@ -47,14 +47,14 @@ function ours(kind: string, { event, payload }: CoreEvent): JsonObject {
   }
   if (kind !== 'worker_update') return payload;
   const span = objectOf(payload.span) ?? {};
-  const [word, terminal] = WORKERS[event] ?? ['WorkerProgressed', false];
+  const [word, terminal] = (Object.hasOwn(WORKERS, event) ? WORKERS[event] : undefined) ?? ['WorkerProgressed', false];
   return compact({
     workerId: textOf(span.id) ?? 'worker',
     workerName: textOf(span.name) ?? 'worker',
     workerTask: textOf(payload.task),
     workerMode: textOf(payload.mode),
     event: word,
-    status: textOf(span.status) ?? STATUS[word],
+    status: textOf(span.status) ?? (Object.hasOwn(STATUS, word) ? STATUS[word] : undefined),
     terminal,
     metadata: {},
   });

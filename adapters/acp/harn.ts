@@ -88,7 +88,7 @@ export function normalised(update: JsonObject): JsonObject {
 }
 
 function moved(value: JsonObject, fields: readonly string[]): JsonObject {
-  if (!fields.some((field) => field in value)) return value;
+  if (!fields.some((field) => Object.hasOwn(value, field))) return value;
   const stray = fields.filter((field) => field in value);
   const rest = Object.fromEntries(Object.entries(value).filter(([name]) => !stray.includes(name)));
   const meta = objectOf(value._meta) ?? {};

@@ -64,7 +64,7 @@ function lifecycle(happened: CoreEvent): readonly News[] {
   const state = runStatus.rows.find(({ core }) => core === task?.status)?.core;
   if (!task || !state) return [];
   const status = runStatus.toWire(state);
-  const waiting = WAITING[task.status];
+  const waiting = Object.hasOwn(WAITING, task.status) ? WAITING[task.status] : undefined;
   const error = task.failure?.message ?? (task.status === 'CANCELED' ? reason : undefined);
   return [
     {

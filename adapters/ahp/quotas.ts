@@ -9,7 +9,10 @@ const LONGEST_MS = 60 * 60 * 1000;
 
 /** Undefined when no quota of ours is in the way. */
 export async function waitForQuota(bridge: Bridge, run: Run, limit: Json, now: string): Promise<Ruled | undefined> {
-  const names = typeof limit === 'string' ? (limitNames[limit] ?? []) : Object.values(limit as JsonObject).map(String);
+  const names =
+    typeof limit === 'string'
+      ? ((Object.hasOwn(limitNames, limit) ? limitNames[limit] : undefined) ?? [])
+      : Object.values(limit as JsonObject).map(String);
   const task = await bridge.view<Task & Row>(run.actor, 'task', run.taskId);
   const workspace = await bridge.view<Workspace & Row>(run.actor, 'workspace', task.workspace_id);
   const ids = [task.quota_id, workspace.quota_id].filter((id): id is string => typeof id === 'string');

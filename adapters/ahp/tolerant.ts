@@ -77,6 +77,8 @@ function mend(type: TypedEvent, payload: JsonObject, envelope: { session_id: str
   for (const [name, value] of Object.entries(payload)) {
     // Null is not a word; where a word has a default, leaving it out says the same.
     if (value === undefined || (value === null && Object.hasOwn(ENUM_MEMBERS, name))) continue;
+    // Assigned, it would not become a member but what the object inherits from.
+    if (name === '__proto__') continue;
     mended[name] = mendWord(name, value);
   }
   if (type === 'context_perception') mendPerception(mended);
@@ -89,11 +91,11 @@ function mend(type: TypedEvent, payload: JsonObject, envelope: { session_id: str
 const RECALL = { memory_type: 'any', max_results: 10, working_directory: '' };
 
 function mendWord(name: string, value: Json): Json {
-  const words = ENUM_MEMBERS[name];
+  const words = Object.hasOwn(ENUM_MEMBERS, name) ? ENUM_MEMBERS[name] : undefined;
   if (!words || typeof value !== 'string') return value;
   const snake = snakeCase(value);
   if (words.includes(snake)) return snake;
-  const open = OPEN_ENUMS[name];
+  const open = Object.hasOwn(OPEN_ENUMS, name) ? OPEN_ENUMS[name] : undefined;
   return open ? { [open]: value } : value;
 }
 

@@ -96,6 +96,7 @@ export function toCoreAction(
 ): ProposedAction {
   const target = TARGETS.map((key) => args[key]).find((value) => typeof value === 'string' && value);
   const effect = own(effects, tool) ?? own(toolEffects, tool) ?? 'unknown';
+  const cwd = isObject(event.payload) ? (event.payload as JsonObject).working_directory : undefined;
   return {
     kind: 'tool',
     tool,
@@ -103,6 +104,7 @@ export function toCoreAction(
     effect,
     evidence: 'asked',
     attributes: attributesOf(event),
+    ...(typeof cwd === 'string' && cwd !== '' && { cwd }),
     ...(typeof target === 'string' && { target }),
   };
 }

@@ -37,7 +37,9 @@ export async function checkReceipt(remote: Remote, task: RemoteTask): Promise<Ch
 function mismatch({ receipt_id, identifiers, lifecycle }: Receipt, id: string, task: RemoteTask): string | undefined {
   if (receipt_id !== id) return 'another_receipt';
   if (identifiers.task_id !== task.id) return 'another_task';
-  return lifecycle.final_state === OUTCOME[task.status] ? undefined : 'another_outcome';
+  return lifecycle.final_state === (Object.hasOwn(OUTCOME, task.status) ? OUTCOME[task.status] : undefined)
+    ? undefined
+    : 'another_outcome';
 }
 
 function about(document: Partial<Receipt>): Partial<CheckedReceipt> {

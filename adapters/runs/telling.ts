@@ -178,7 +178,7 @@ export function createTelling(): Telling {
   function answered(at: string, { ask_id, state, reason }: JsonObject): readonly RunEvent[] {
     const question = questions.find((each) => each.ask_id === ask_id);
     questions = questions.filter((each) => each !== question);
-    const action = signalOf[String(state)];
+    const action = Object.hasOwn(signalOf, String(state)) ? signalOf[String(state)] : undefined;
     if (!question || state === 'canceled') return [];
     if (action === 'submit_input') return frames(at, ['run.input_received', { request_id: requestId, action }]);
     if (action === 'approve' || (action === 'reject' && rejecting)) {

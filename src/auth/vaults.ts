@@ -2,7 +2,9 @@
  * Secrets by name, for whoever is configured to use one. Every value is told to the redactor before it is handed out, so
  * it cannot reach the log from then on. Nothing here shows a value: what can be listed are names.
  */
+
 import { Fault } from '../model/faults.ts';
+import { own } from '../model/own.ts';
 import type { Clock } from '../ports.ts';
 import { inTurn } from './turns.ts';
 import { type FileKey, openVaultFile, type VaultFile } from './vault-file.ts';
@@ -158,5 +160,5 @@ function partsOf(wanted: string): { vault: string | undefined; name: string } {
 
 function reader(place: VaultPlace, env: NodeJS.ProcessEnv): VaultFile['get'] {
   if (place.provider === 'file') return openVaultFile({ path: place.path, key: place.key, env }).get;
-  return async (name) => env[`${place.prefix}${name}`] || undefined;
+  return async (name) => own(env, `${place.prefix}${name}`) || undefined;
 }

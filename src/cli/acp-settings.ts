@@ -1,4 +1,5 @@
 /** How this relay is to behave: what the configuration says of it, and what the command line says instead. */
+
 import {
   type OfferedServer,
   PLAIN_SETTINGS,
@@ -9,6 +10,7 @@ import {
 import { THOUGHTS } from '../../adapters/acp/thoughts.ts';
 import type { Config } from '../config.ts';
 import { Fault } from '../model/faults.ts';
+import { own } from '../model/own.ts';
 import { relaySection } from '../mounts.ts';
 import { durationMs } from '../policy/duration.ts';
 import { SESSION_HEADER, SESSION_VARIABLE } from '../wire/session-home.ts';
@@ -66,7 +68,7 @@ function requireOneWay({ url, command }: Server, place: string): void {
 /** An address is a server that is there, a name one that is configured here, and anything else a command that starts one. */
 function serverOf(given: string, config: Config): Server {
   if (/^https?:\/\//.test(given)) return { name: 'tollbridge', url: given };
-  if (config.tools[given]?.mcp) return { name: given, command: ownServer(given, config) };
+  if (own(config.tools, given)?.mcp) return { name: given, command: ownServer(given, config) };
   return { name: 'tollbridge', command: given.split(' ').filter(Boolean) };
 }
 

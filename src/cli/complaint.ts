@@ -2,7 +2,9 @@
  * What went wrong, for whoever typed the command: one sentence, a line that says what to do about it when we know, and an
  * exit code. Stack traces are for us and stay out of it.
  */
+
 import { asFault, Fault, type FaultKind } from '../model/faults.ts';
+import { own } from '../model/own.ts';
 import { EXIT, exitCodeOf } from './exit-codes.ts';
 import { plain } from './plain.ts';
 
@@ -24,7 +26,7 @@ export function complaintOf(thrown: unknown): Complaint {
   }
   // A fault that was thought of says more than what the system said to begin with.
   const system = fault.kind === 'internal' ? systemErrorOf(thrown) : undefined;
-  const known = system && SYSTEM[system.code ?? '']?.(system);
+  const known = system && own(SYSTEM, system.code ?? '')?.(system);
   if (known) return known;
   const cause = fault.kind === 'internal' && fault.cause instanceof Error ? `: ${fault.cause.message}` : '';
   const fix = FIXES[fault.kind];

@@ -1,5 +1,7 @@
 /** `tollbridge completion bash|zsh|fish`: scripts made from the command tree itself, so that they cannot say anything else. */
+
 import type { Command } from 'commander';
+import { own } from '../model/own.ts';
 import { trouble } from './complaint.ts';
 
 /** One place in the tree: what may come next there. */
@@ -22,7 +24,7 @@ interface Choice {
 const SHELLS: Readonly<Record<string, (places: readonly Place[]) => string>> = { bash, zsh, fish };
 
 export async function completion(shell: string, program: Command): Promise<void> {
-  const script = SHELLS[shell];
+  const script = own(SHELLS, shell);
   if (!script) {
     throw trouble('invalid_request', `there is no completion for ${shell}`, 'use bash, zsh or fish');
   }

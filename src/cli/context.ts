@@ -1,4 +1,5 @@
 /** What every command shares: the options that say which house is meant, who is speaking, and how to look into it. */
+
 import { existsSync, statSync } from 'node:fs';
 import { access, constants, mkdir } from 'node:fs/promises';
 import { userInfo } from 'node:os';
@@ -7,6 +8,7 @@ import type { House, HouseOptions } from '../compose.ts';
 import { type Config, type Given, readConfig } from '../config.ts';
 import { userPlaces } from '../config-places.ts';
 import type { Actor } from '../model/actions.ts';
+import { own } from '../model/own.ts';
 import type { Store } from '../ports.ts';
 import type { Jwks } from '../receipt/public-keys.ts';
 import { trouble } from './complaint.ts';
@@ -160,5 +162,5 @@ const REASONS: Readonly<Record<string, string>> = {
 
 function whyNot(cause: unknown): string {
   const { code = '', message } = cause as NodeJS.ErrnoException;
-  return REASONS[code] ?? message;
+  return own(REASONS, code) ?? message;
 }

@@ -2,6 +2,7 @@
  * `tollbridge mcp login <server>`: a person signs in at a server of tools for us. The browser goes to the server's authorization
  * server and comes back here; what we are given goes into a vault, where every gateway of this configuration finds it.
  */
+
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { type UpstreamConfig, upstreamSchema } from '../../adapters/mcp/config.ts';
@@ -11,6 +12,7 @@ import { createKeeper, createSecrets } from '../auth/vaults.ts';
 import { systemClock } from '../core/clock.ts';
 import { createRedactor } from '../core/redact.ts';
 import { asFault, Fault } from '../model/faults.ts';
+import { own } from '../model/own.ts';
 import { check } from '../model/validate.ts';
 import type { Deps } from '../ports.ts';
 import { isLoopback } from '../wire/origin.ts';
@@ -33,7 +35,7 @@ const PATIENCE_MS = 5 * 60_000;
 
 export async function login(server: string, options: LoginOptions): Promise<void> {
   const config = await configFrom(options);
-  const upstream = upstreamOf(server, config.tools[server]?.mcp);
+  const upstream = upstreamOf(server, own(config.tools, server)?.mcp);
   const url = new URL(upstream.url as string);
   const redactor = createRedactor();
   const places = { vaults: config.vaults, env: process.env, learn: redactor.learn };

@@ -3,6 +3,7 @@
  * itself. It shares the log with whatever else runs in the same data directory, so its questions are answered at the client,
  * with `tollbridge approve`, or at any door of a running gateway. Nothing but the protocol goes to standard output.
  */
+
 import { createUpstream } from '../../adapters/mcp/client.ts';
 import { settingsOf, type UpstreamConfig, upstreamSchema } from '../../adapters/mcp/config.ts';
 import { createDesk } from '../../adapters/mcp/desk.ts';
@@ -12,6 +13,7 @@ import type { House } from '../compose.ts';
 import type { Config } from '../config.ts';
 import type { Actor } from '../model/actions.ts';
 import { Fault } from '../model/faults.ts';
+import { own } from '../model/own.ts';
 import type { Skill } from '../model/resources.ts';
 import type { JsonObject } from '../model/schema.ts';
 import { check } from '../model/validate.ts';
@@ -119,7 +121,7 @@ function upstreamFor(config: Config, command: readonly string[], { name, url, se
     throw new Fault('invalid_request', 'say which server: a command after --, or --url <address>, or --server <name>');
   }
   if (server !== undefined) {
-    const section = config.tools[server]?.mcp;
+    const section = own(config.tools, server)?.mcp;
     if (!section) throw new Fault('not_found', `the configuration has no tools.${server}.mcp`);
     return { name: server, upstream: check(upstreamSchema, section, `tools.${server}.mcp`) as UpstreamConfig };
   }

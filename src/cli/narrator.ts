@@ -2,8 +2,10 @@
  * Events as short lines for people: who wanted what, what was decided and by which rule, who answered, how it ended. What
  * is only for machines is left out; `--json` has everything. Remembers what calls asked for, because rulings do not repeat it.
  */
+
 import type { Decision } from '../model/actions.ts';
 import type { CoreEvent } from '../model/events.ts';
+import { own } from '../model/own.ts';
 import type {
   AskClosedPayload,
   AskOpenedPayload,
@@ -42,7 +44,10 @@ export function createNarrator(): Narrator {
     const call = action.tool_call_id ? calls.get(action.tool_call_id) : undefined;
     const args = briefArguments(call?.input ?? {}, 80);
     const what = [action.kind === 'tool' ? '' : action.kind, action.tool ?? '', args && `(${args})`];
-    return { word: VERDICT_WORDS[decision.verdict] ?? decision.verdict, text: `${joined(what)}${because(decision)}` };
+    return {
+      word: own(VERDICT_WORDS, decision.verdict) ?? decision.verdict,
+      text: `${joined(what)}${because(decision)}`,
+    };
   };
 
   const lines: Readonly<Record<string, (payload: JsonObject, event: CoreEvent) => Line | undefined>> = {
@@ -142,7 +147,7 @@ export function createNarrator(): Narrator {
       if (calls.size > REMEMBERED) calls.delete(calls.keys().next().value as string);
       return undefined;
     }
-    const line = lines[event.event]?.(event.payload, event);
+    const line = own(lines, event.event)?.(event.payload, event);
     return line && { word: plain(line.word), text: plain(line.text) };
   };
 }

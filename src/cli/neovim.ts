@@ -59,7 +59,7 @@ function planIn(text: string, file: string): NeovimPlan {
 
 function withMore(plan: NeovimPlan, name: string, command: readonly string[]): NeovimPlan {
   if (command.length === 0) return { ...plan, every: true };
-  if (plan.agents[name]) {
+  if (Object.hasOwn(plan.agents, name)) {
     throw new Fault('conflict', `Neovim already has an agent ${name}; give this one another name with --name`);
   }
   return { ...plan, agents: { ...plan.agents, [name]: command } };
@@ -76,7 +76,8 @@ function without(plan: NeovimPlan, name: string, command: readonly string[]): Ne
 
 /** As it is told of the other editors: what was started before, and what is started now. */
 function changesOf(from: NeovimPlan, to: NeovimPlan, ours: readonly string[]) {
-  const started = ({ agents }: NeovimPlan, entry: string) => agents[entry] && [...ours, 'acp', '--', ...agents[entry]];
+  const started = ({ agents }: NeovimPlan, entry: string) =>
+    Object.hasOwn(agents, entry) ? [...ours, 'acp', '--', ...(agents[entry] ?? [])] : undefined;
   const entries = Object.keys({ ...from.agents, ...to.agents });
   const changes = entries.map((entry) => ({ entry, before: started(from, entry), after: started(to, entry) }));
   const every = {

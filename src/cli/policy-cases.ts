@@ -31,6 +31,8 @@ const ActionShape = Closed({
   effect: Optional(ClosedWord(EFFECTS)),
   evidence: Optional(ClosedWord(EVIDENCE)),
   arguments: Optional(OpenObject),
+  claims: Optional(Closed({ agent: Optional(NonEmpty), title: Optional(NonEmpty), kind: Optional(NonEmpty) })),
+  cwd: Optional(NonEmpty),
   attributes: Optional(OpenObject),
   principal: Optional(NonEmpty),
   persona: Optional(NonEmpty),

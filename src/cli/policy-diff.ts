@@ -5,6 +5,7 @@ import { createCedarEngine } from '../policy/cedar.ts';
 import { createPolicyChain } from '../policy/chain.ts';
 import { type Comparison, compareDecisions } from '../policy/compare.ts';
 import { createPersonaEngine } from '../policy/persona.ts';
+import { readAct } from '../read-act.ts';
 import { type CommonOptions, lookInto } from './context.ts';
 import { EXIT } from './exit-codes.ts';
 import { findTask } from './find.ts';
@@ -21,7 +22,7 @@ const MARKS = { changed: '~', unknown: '?' } as const;
 
 export async function policyDiff(file: string, options: PolicyDiffOptions): Promise<number> {
   const policies = await rulesFrom(file);
-  const chain = createPolicyChain({ engines: [createPersonaEngine(), createCedarEngine({ policies })] });
+  const chain = createPolicyChain({ engines: [createPersonaEngine(), createCedarEngine({ policies, read: readAct })] });
   return await lookInto(options, async ({ store }) => {
     const stream: Stream = options.task ? { of: 'task', id: (await findTask(store, options.task)).id } : { of: 'all' };
     const tip = await store.tip({ of: 'all' });

@@ -9,6 +9,7 @@ import type { JsonObject } from '../model/schema.ts';
 import { createCedarEngine } from '../policy/cedar.ts';
 import { createPolicyChain } from '../policy/chain.ts';
 import { createPersonaEngine } from '../policy/persona.ts';
+import { readAct } from '../read-act.ts';
 import { canonicalJson } from '../receipt/canonical-json.ts';
 import { trouble } from './complaint.ts';
 import { type CommonOptions, configFrom } from './context.ts';
@@ -35,7 +36,7 @@ export async function policyTest(file: string, options: PolicyTestOptions): Prom
   const { cases, rules } = await readCases(file, text);
   const ruleFile = options.rules ?? (rules && resolve(dirname(file), rules));
   const policies = ruleFile ? await rulesFrom(ruleFile) : await inForce(await configFrom(options));
-  const chain = createPolicyChain({ engines: [createPersonaEngine(), createCedarEngine({ policies })] });
+  const chain = createPolicyChain({ engines: [createPersonaEngine(), createCedarEngine({ policies, read: readAct })] });
   let failed = 0;
   for (const [index, one] of cases.entries()) {
     const decision = await chain.decide(actionOf(one, index), new AbortController().signal);

@@ -1,9 +1,11 @@
 /** Receipts in files: a directory as export writes it, lines of JSON, one document, or a CBOR archive. */
+
 import { createReadStream, existsSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Fault } from '../model/faults.ts';
+import { own } from '../model/own.ts';
 import { decodeCborSequence } from '../receipt/cbor.ts';
 import type { Jwks } from '../receipt/public-keys.ts';
 import type { TreeHead } from '../receipt/tree-head.ts';
@@ -44,7 +46,7 @@ function one(text: string, keys: Jwks, ids: readonly string[], { trust }: Verify
   const read = readReceipt(text);
   const name = typeof read === 'string' ? 'this file' : `receipt ${read.receipt.receipt_id}`;
   const why =
-    report.reason === 'schema_invalid' ? `is not a receipt: ${report.details.schema}` : WHY[report.reason ?? ''];
+    report.reason === 'schema_invalid' ? `is not a receipt: ${report.details.schema}` : own(WHY, report.reason ?? '');
   const message = `${name} ${why ?? `is wrong: ${report.reason}`}`;
   return { valid: false, records: 0, keys: ids, first_bad: { code: report.reason ?? 'unknown', message } };
 }

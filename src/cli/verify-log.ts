@@ -1,4 +1,5 @@
 /** Receipts where they are kept: one by its own or its task's id, or all of them. Everything is computed anew. */
+import { own } from '../model/own.ts';
 import type { JsonObject } from '../model/schema.ts';
 import type { Store, StoredReceipt } from '../ports.ts';
 import type { TreeHead } from '../receipt/tree-head.ts';
@@ -34,7 +35,7 @@ async function oneOf({ store, keys }: LogBook, id: string, { trust }: VerifyOpti
   const signed = (stored.receipt.signatures ?? []).map(({ key_id }) => key_id);
   if (report.valid) return { valid: true, records: 1, keys: signed };
   const reason = report.reason ?? 'unknown';
-  const why = reason === 'schema_invalid' ? `is not a receipt: ${report.details.schema}` : (WHY[reason] ?? reason);
+  const why = reason === 'schema_invalid' ? `is not a receipt: ${report.details.schema}` : (own(WHY, reason) ?? reason);
   return {
     valid: false,
     records: 0,

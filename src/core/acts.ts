@@ -9,11 +9,12 @@ import type { ToolEndedPayload, ToolRulingPayload } from '../model/payloads.ts';
 import type { Task } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import { isTerminal } from '../model/words.ts';
-import type { ActResult, HeldEffect, Ids, Logger, Row, Store, Unit } from '../ports.ts';
+import type { ActReader, ActResult, HeldEffect, Ids, Logger, Row, Store, Unit } from '../ports.ts';
 import { afterEnd } from './act-events.ts';
 import { newArtifact } from './artifacts.ts';
 import { type Charge, chargeEvents, type Metering, reportedAmounts } from './charging.ts';
 import { earlier } from './context.ts';
+import { effectOf } from './effect-floor.ts';
 import { blocked, decidedEvent } from './gate.ts';
 import { inTask, placeOf } from './lifecycle.ts';
 import { artifactEvents } from './log.ts';
@@ -32,6 +33,8 @@ export interface ActsDeps extends RulingDeps {
   readonly resultLimits?: ResultLimits;
   /** The digest by which a decision names the arguments it covers. Absent in a replay, which runs nothing. */
   readonly digest?: (args: JsonObject) => string;
+  /** Tells what an act touches. Absent in a replay, whose acts are on record with the effect they counted with. */
+  readonly read?: ActReader;
   /** Which sessions have read what others wrote. Absent in a replay, as above. */
   readonly taints?: Taints;
 }
@@ -64,8 +67,11 @@ export function createActs(deps: ActsDeps): Acts {
     return await completed(task, owned(proposed), actor);
   }
 
-  /** What was proposed becomes the action: the object is ours, and gets what policy has to know. */
-  async function completed(task: Task, own: ProposedAction, actor: Actor): Promise<Action> {
+  /**
+   * What was proposed becomes the action: the object is ours, and gets what policy has to know. `mounted`: its server's definition says
+   * what it does; of every other act the effect is only claimed, and counts from what the act shows upwards.
+   */
+  async function completed(task: Task, own: ProposedAction, actor: Actor, mounted = false): Promise<Action> {
     const data = await policyData(task);
     const marked = deps.taints?.of(task.session_id) ?? false;
     const tainted = typeof marked === 'boolean' ? marked : await marked;
@@ -83,6 +89,11 @@ export function createActs(deps: ActsDeps): Acts {
     if (data.persona) action.persona = data.persona;
     action.tier = data.tier;
     action.quotas = data.quotas;
+    if (data.root) action.root = data.root;
+    if (!mounted && deps.read) {
+      action.facts = deps.read(action);
+      action.effect = effectOf(action as Action, action.facts.shows);
+    }
     return action as Action;
   }
 
@@ -145,7 +156,7 @@ export function createActs(deps: ActsDeps): Acts {
     // Nobody has said what it does; a caller's word for it is only a claim.
     if (passed) held.effect = 'unknown';
     const claim = proposed.tool_call_id && !options.claimed ? claimOf(task, proposed) : undefined;
-    const action = await completed(task, held, options.actor);
+    const action = await completed(task, held, options.actor, found !== undefined);
     const unfit = found && argumentsTrouble(found.skill, action.arguments);
     const refused =
       unfit !== undefined && blocked('invalid_arguments', `invalid arguments for ${action.tool}: ${unfit}`);

@@ -9,6 +9,7 @@ import { check } from '../model/validate.ts';
 import type { AutonomyTier } from '../model/words.ts';
 import type {
   Accepted,
+  ActReader,
   AgentBackend,
   Bridge,
   Clock,
@@ -62,6 +63,8 @@ export interface CoreDeps {
   readonly redactor: Redactor;
   readonly backends: readonly AgentBackend[];
   readonly tools: readonly ToolBackend[];
+  /** Tells what an act touches, whatever its agent calls it. */
+  readonly read: ActReader;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly logger: Logger;
@@ -198,6 +201,7 @@ export function createCore(deps: CoreDeps): Core {
     tools,
     taints,
     digest,
+    read: deps.read,
     quotas: deps.quotas,
     logger,
     servedBy: () => (held ? instance : undefined),
@@ -251,6 +255,7 @@ export function createCore(deps: CoreDeps): Core {
     ...tasks,
     ...recordHandlers({
       ...shared,
+      read: deps.read,
       taints,
       verify: deps.verify,
       artifactLimit: settings.artifactLimit,

@@ -6,7 +6,7 @@ import type { Action, Decision } from '../model/actions.ts';
 import type { CoreEvent, Cursor } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
 import type { DecidedPayload } from '../model/payloads.ts';
-import type { Persona } from '../model/resources.ts';
+import type { Persona, Workspace } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import type { EventRange, Row, Store } from '../ports.ts';
 
@@ -26,6 +26,7 @@ export async function* recordedDecisions(
 ): AsyncGenerator<RecordedDecision, void, undefined> {
   const inputOf = createInputs(store);
   const personaOf = createPersonas(store);
+  const rootOf = createRoots(store);
   let left = limit;
   for await (const event of store.read({ ...range, kinds: ['tool.requested', 'vendor.tollbridge.decided'] })) {
     if (event.replayed) continue;
@@ -39,6 +40,7 @@ export async function* recordedDecisions(
     if (left-- <= 0) return;
     const { persona_id, tier, actor, arguments: given, ...rest } = about;
     const persona = persona_id ? await personaOf(persona_id, event) : undefined;
+    const root = event.workspace_id ? await rootOf(event.workspace_id) : undefined;
     const args = about.tool_call_id ? await inputOf.find(event, about.tool_call_id) : await whole(store, given ?? {});
     yield {
       event_id: event.id,
@@ -49,6 +51,7 @@ export async function* recordedDecisions(
         ...(event.session_id && { session_id: event.session_id }),
         ...(event.task_id && { task_id: event.task_id }),
         arguments: about.kind === 'prompt' ? { input: UNRECORDED } : args,
+        ...(root && { root }),
         ...(persona && { persona }),
         ...(tier && { tier }),
       } as Action,
@@ -110,6 +113,15 @@ function createInputs(store: Reading) {
   }
 }
 const REMEMBERED = 10_000;
+
+/** Directories of workspaces, as they are now: they do not move. */
+function createRoots(store: Reading) {
+  const roots = new Map<string, string | undefined>();
+  return async (id: string): Promise<string | undefined> => {
+    if (!roots.has(id)) roots.set(id, (await store.get<Workspace & Row>('workspace', id))?.root);
+    return roots.get(id);
+  };
+}
 
 /** Personas as they were when something was decided about them. */
 function createPersonas(store: Reading) {

@@ -1,7 +1,9 @@
 /** Resources that are written down rather than lived through: workspaces, personas, memories, vaults and the like. */
+
 import type { Actor } from '../model/actions.ts';
 import type { CommandKind, DeclaredKind } from '../model/commands.ts';
 import { Fault } from '../model/faults.ts';
+import { own } from '../model/own.ts';
 import { type Memory, RESOURCES, type Session } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import { check } from '../model/validate.ts';
@@ -50,7 +52,7 @@ export function declaredHandlers(context: Context): Pick<Handlers, Kinds> {
   /** Whatever it names has to be there for its writer: a reference is a way to use a thing, and to learn that it is there. */
   async function seesNamed(actor: Actor, object: DeclaredKind, body: JsonObject): Promise<void> {
     for (const [member, named] of Object.entries(NAMES[object] ?? {})) {
-      const other = body[member];
+      const other = own(body, member);
       if (typeof other === 'string') await access.see(actor, named, other);
     }
   }
@@ -94,7 +96,7 @@ export function declaredHandlers(context: Context): Pick<Handlers, Kinds> {
 
   function whole(object: DeclaredKind, row: JsonObject): Row {
     for (const [member, words] of Object.entries(CLOSED[object] ?? {})) {
-      const value = row[member];
+      const value = own(row, member);
       if (value !== undefined && !words.includes(String(value))) {
         throw new Fault('invalid_request', `${member} must be one of ${words.join(', ')}`, { param: `/${member}` });
       }
@@ -182,7 +184,7 @@ export function declaredHandlers(context: Context): Pick<Handlers, Kinds> {
 function staysWhereItIs(object: DeclaredKind, before: JsonObject, body: JsonObject): void {
   const placed = object === 'memory' ? ['workspace_id', 'scope', 'owner_id'] : ['workspace_id'];
   for (const member of placed) {
-    if (body[member] !== undefined && (body[member] ?? null) !== (before[member] ?? null)) {
+    if (own(body, member) !== undefined && (own(body, member) ?? null) !== (own(before, member) ?? null)) {
       throw new Fault('invalid_request', `${member} says where a ${object} lives and cannot change`, {
         param: `/${member}`,
       });

@@ -6,6 +6,7 @@
 import type { End } from '../model/commands.ts';
 import type { CoreEvent, EventDraft } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
+import { own } from '../model/own.ts';
 import type { Artifact, Failure, Outcome, Persona, Quota, Task, Workspace } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import { type AutonomyTier, isTerminal } from '../model/words.ts';
@@ -160,7 +161,7 @@ export function createEndings(deps: EndingsDeps): Endings {
       const code = options.interrupted && call.cleared ? 'outcome_unknown' : 'canceled';
       before.push({
         event: 'tool.failed',
-        payload: { tool_call_id: call.tool_call_id, name: call.name, status: 'error', error: WORDS[code], code },
+        payload: { tool_call_id: call.tool_call_id, name: call.name, status: 'error', error: own(WORDS, code), code },
         ...inTask(task),
       });
     }

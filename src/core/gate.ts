@@ -144,4 +144,6 @@ const RECORDED_OTHERWISE: ReadonlySet<string> = new Set([
   'task_id',
   'tier',
   'arguments',
+  'root',
+  'facts',
 ]);

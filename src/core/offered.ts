@@ -1,4 +1,5 @@
 /** Which tools an actor may try: those the rules do not refuse outright, whatever the arguments. Asks, and writes nothing. */
+import type { ActFacts } from '../model/act-facts.ts';
 import type { Action } from '../model/actions.ts';
 import type { Skill } from '../model/resources.ts';
 import type { Ids } from '../ports.ts';
@@ -11,13 +12,28 @@ export interface OfferDeps {
   readonly ids: Ids;
 }
 
-type About = Pick<Action, 'actor' | 'workspace_id' | 'persona' | 'tier' | 'quotas'>;
+type About = Pick<Action, 'actor' | 'workspace_id' | 'persona' | 'tier' | 'quotas' | 'root'>;
 
 export async function offeredTools(deps: OfferDeps, about: About): Promise<readonly Skill[]> {
   const all = await deps.tools.list();
   const verdicts = await Promise.all(all.map(({ name, source }) => isOffered(deps, about, name, source ?? undefined)));
   return all.filter((_, at) => verdicts[at]);
 }
+
+const NO_ARGUMENTS = {};
+/** No arguments have been given yet: a rule about paths or commands may hold or not. */
+const NOT_YET: ActFacts = {
+  of: NO_ARGUMENTS,
+  commands: [],
+  paths: [],
+  urls: [],
+  contents: [],
+  hints: { command: [], path: [], url: [] },
+  undetermined: new Set(),
+  bases: [],
+  shows: undefined,
+  open: true,
+};
 
 /** One of them, without a look at the others. */
 export async function isOffered(
@@ -35,7 +51,8 @@ export async function isOffered(
     tool,
     server: found.server,
     definition: found.definition,
-    arguments: {},
+    arguments: NO_ARGUMENTS,
+    facts: NOT_YET,
     effect: found.effect,
     evidence: 'held',
     ...about,

@@ -7,6 +7,8 @@ export interface PolicyData {
   readonly persona?: Persona;
   readonly tier: AutonomyTier;
   readonly quotas: readonly Quota[];
+  /** The workspace's directory, from which relative paths are meant. */
+  readonly root?: string;
 }
 export type ReadPolicyData = (about: Pick<Task, 'workspace_id' | 'persona_id' | 'quota_id'>) => Promise<PolicyData>;
 
@@ -30,6 +32,7 @@ export function createPolicyData(store: Pick<Store, 'get'>, defaultTier: () => A
     return {
       tier: gone ? 'suggest' : tierOf(persona, defaultTier()),
       quotas: found === NONE ? NONE : found.filter((quota) => quota !== undefined),
+      ...(workspace?.root && { root: workspace.root }),
       ...(persona && { persona }),
     };
   };

@@ -6,7 +6,7 @@ import { Fault } from '../model/faults.ts';
 import type { Artifact, Pointer, Session, Task } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import { isTerminal } from '../model/words.ts';
-import type { Row, StoredReceipt } from '../ports.ts';
+import type { ActReader, Row, StoredReceipt } from '../ports.ts';
 import { requireReadScope } from './access.ts';
 import type { Acts } from './acts.ts';
 import { accepted, type Context, type Handlers, once } from './context.ts';
@@ -29,6 +29,7 @@ export interface RecordDeps extends Context {
   readonly gate: Gate;
   readonly acts: Acts;
   readonly tools: Tools;
+  readonly read: ActReader;
   readonly taints: Taints;
   /** Recomputes everything from what is stored. A tampered receipt is an answer, not a fault. */
   readonly verify: (
@@ -178,6 +179,8 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
       const session = body.session_id ? await access.see<Session & Row>(actor, 'session', body.session_id) : undefined;
       const task = body.task_id ? await access.see<Task & Row>(actor, 'task', body.task_id) : undefined;
       if (body.server && !body.refused) deps.tools.requirePassing(body.server);
+      const args: JsonObject = { params_hash: deps.hash(log.clean(body.params ?? null)) };
+      const effect = body.effect ?? (body.server ? 'unknown' : 'none');
       const action: Action = {
         id: ids.next('action'),
         kind: 'extension',
@@ -188,8 +191,20 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
         tool: body.method,
         server: body.server ?? body.protocol,
         ...(body.target && { target: body.target }),
-        arguments: { params_hash: deps.hash(log.clean(body.params ?? null)) },
-        effect: body.effect ?? (body.server ? 'unknown' : 'none'),
+        arguments: args,
+        // The log keeps a hash of what it carries; rules see what it touches all the same.
+        facts: deps.read(
+          {
+            kind: 'extension',
+            tool: body.method,
+            effect,
+            evidence: 'held',
+            arguments: { params: body.params ?? null },
+            ...(body.target && { target: body.target }),
+          },
+          args,
+        ),
+        effect,
         evidence: 'held',
         ...((await deps.taints.of(session?.id)) && { attributes: { tainted: true } }),
         ...(await deps.acts.policyData({ workspace_id: body.workspace_id, persona_id: session?.persona_id ?? null })),

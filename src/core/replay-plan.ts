@@ -2,9 +2,11 @@
  * Before a replay runs: is the request sound, what does the record depend on, and is all of it still there?
  * Nothing here writes, and nothing is ever fetched afresh.
  */
+
 import type { ReplayOverride } from '../model/commands.ts';
 import type { CoreEvent } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
+import { own } from '../model/own.ts';
 import type { ReceiptDelta, ReplayMaterial } from '../model/receipt.ts';
 import type { Artifact, Memory, Task } from '../model/resources.ts';
 import { type Json, type JsonObject, Timestamp } from '../model/schema.ts';
@@ -99,7 +101,7 @@ function overridden(event: CoreEvent, applied: readonly Applied[]): CoreEvent | 
   const { value, override } = found;
   if (override.kind === 'event_payload') return value === null ? undefined : { ...event, payload: value as JsonObject };
   const member = { llm_provider_response: 'response', checkpoint_value: 'value' } as Readonly<Record<string, string>>;
-  return { ...event, payload: { ...event.payload, [member[override.kind] ?? 'output']: value } };
+  return { ...event, payload: { ...event.payload, [own(member, override.kind) ?? 'output']: value } };
 }
 /** Times are pinned in the receipt and secrets were never in the record: neither changes an event. */
 function changes({ key }: Dependency): boolean {

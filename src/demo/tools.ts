@@ -1,6 +1,8 @@
 /** The demo agent's tools: a box of notes and an outbox, both in memory. Nothing here reaches outside the process. */
+
 import { createHash } from 'node:crypto';
 import type { Action, SideEffect, ToolResult } from '../model/actions.ts';
+import { own } from '../model/own.ts';
 import type { Skill } from '../model/resources.ts';
 import type { JsonObject } from '../model/schema.ts';
 import type { Effect } from '../model/words.ts';
@@ -120,9 +122,9 @@ export function createDemoTools(deps: DemoToolsDeps = {}): DemoTools {
     effect: (tool) => TOOLS.get(tool)?.effect,
     async call(action, signal) {
       const tool = TOOLS.get(action.tool ?? '');
-      const act = tool && run[action.tool ?? ''];
+      const act = tool && own(run, action.tool ?? '');
       if (!tool || !act) return failed(`there is no tool called ${action.tool}`);
-      const missing = Object.keys(tool.arguments).find((key) => typeof action.arguments[key] !== 'string');
+      const missing = Object.keys(tool.arguments).find((key) => typeof own(action.arguments, key) !== 'string');
       if (missing) return failed(`${missing} is missing: ${tool.arguments[missing]}`);
       if (!signal.aborted) await deps.pause?.(signal);
       if (signal.aborted) return { ...failed('stopped before it ran'), code: 'canceled' };

@@ -1,5 +1,6 @@
 /** What someone wants to do, what was decided about it, and what became of it. */
 
+import type { ActFacts } from './act-facts.ts';
 import type { Persona, Quota } from './resources.ts';
 import type { Json, JsonObject, Open } from './schema.ts';
 import type { AutonomyTier, Effect, Evidence, Verdict } from './words.ts';
@@ -80,6 +81,10 @@ export interface Action {
   readonly claims?: Claims;
   /** The directory relative paths of this act are meant from. */
   readonly cwd?: string;
+  /** The workspace's directory: where relative paths start when the act does not say. Put here by core. */
+  readonly root?: string;
+  /** What it touches, read from all of the above. Counts only for the arguments it was read from. */
+  readonly facts?: ActFacts;
   /** What it is expected to use up, checked against quotas before it runs. */
   readonly cost?: Readonly<Record<string, number>>;
   /** Facts rules may name: annotations, taint, claimed modes. Flat and small. */

@@ -6,7 +6,8 @@
 import type { PolicyJson, PrincipalConstraint, ResourceConstraint } from '@cedar-policy/cedar-wasm/nodejs';
 import type { Action } from '../model/actions.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
-import { pathOf } from './cedar-names.ts';
+import { matcherOf } from './acts/match.ts';
+import { pathOf, patternOf } from './cedar-names.ts';
 import { isPlainText } from './cedar-values.ts';
 import { fieldOf } from './context.ts';
 import { ANY, matches, type Pattern } from './glob.ts';
@@ -15,6 +16,7 @@ import { ANY, matches, type Pattern } from './glob.ts';
 export type Guard =
   | { readonly path: readonly string[]; readonly present: true }
   | { readonly path: readonly string[]; readonly any: readonly Test[] }
+  | { readonly set: string; readonly pattern: string }
   | { readonly principal: string };
 type Test = { readonly equals: string | number | boolean } | { readonly like: Pattern };
 
@@ -101,6 +103,8 @@ function guardOf(node: Node): Guard | undefined {
   }
   if ('contains' in node) {
     const { left, right } = node.contains as { left: Node; right: Node };
+    const asked = patternOf(left, right);
+    if (asked) return { set: asked.set, pattern: asked.name };
     const path = contextPath(right);
     const values = ((left.Set ?? []) as readonly Node[]).map((item) => item.Value);
     if (!path || !('Set' in left) || !values.every(isScalar)) return undefined;
@@ -174,11 +178,17 @@ function valueAt(action: Action, path: readonly string[], doubt: Doubt): string 
 
 /** Texts that may not be what they were when the action happened. */
 export type Doubt = (text: string) => boolean;
+export const CERTAIN: Doubt = () => false;
 /** `open`: Cedar might fail over this test, and a failure has to be seen. */
 export type Passing = 'yes' | 'no' | 'open';
 
 export function passes(guard: Guard, action: Action, principalType: string, doubt: Doubt): Passing {
   if ('principal' in guard) return guard.principal === principalType ? 'yes' : 'no';
+  if ('set' in guard) {
+    // What may be met counts as met here; which of the two it is, the question to Cedar tells.
+    if (!action.facts || doubt !== CERTAIN) return 'open';
+    return matcherOf(action.facts).meeting(guard.set, guard.pattern) === 'no' ? 'no' : 'yes';
+  }
   const value = valueAt(action, guard.path, doubt);
   if (value === BROKEN) return 'open';
   if ('present' in guard) return value === ABSENT ? 'no' : 'yes';

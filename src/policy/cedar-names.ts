@@ -3,14 +3,16 @@
  * matters at all. Anything it cannot follow counts as "all of it", never as nothing.
  */
 import type { Expr, PolicyJson } from '@cedar-policy/cedar-wasm/nodejs';
+import { PATTERN_SETS } from './acts/match.ts';
 import { isReservedKey } from './cedar-values.ts';
-import { CONTEXT_NAMES, mergeNames, type Names, NO_NAMES } from './context.ts';
+import { CONTEXT_NAMES, mergeNames, type Names, NO_NAMES, type Patterns } from './context.ts';
 import { nearest } from './problems.ts';
 
 export interface Look {
   readonly names: Names;
   readonly principal: boolean;
   readonly resource: boolean;
+  readonly patterns: Patterns;
   /** What a rule may not look at, in words for its author. */
   readonly problems: readonly string[];
 }
@@ -23,6 +25,7 @@ interface Seen {
   names: Names;
   principal: boolean;
   resource: boolean;
+  patterns: Map<string, Set<string>>;
   problems: Set<string>;
 }
 
@@ -31,6 +34,7 @@ export function lookOf(policy: PolicyJson): Look {
     names: NO_NAMES,
     principal: policy.principal.op !== 'All',
     resource: policy.resource.op !== 'All',
+    patterns: new Map(),
     problems: new Set(),
   };
   for (const clause of policy.conditions) {
@@ -65,8 +69,25 @@ function visit(expr: unknown, seen: Seen): void {
       return;
     }
   }
+  if ('contains' in node && asksForPattern(node.contains as { left: Node; right: Node }, seen)) return;
   if ('getTag' in node || 'hasTag' in node) seen.problems.add('uses tags, which nothing here has');
   for (const [, inside] of Object.entries(node)) visit(inside, seen);
+}
+
+/** `context.any_path.contains("…")`: the pattern is held against the act before Cedar is asked. */
+function asksForPattern({ left, right }: { left: Node; right: Node }, seen: Seen): boolean {
+  const asked = patternOf(left, right);
+  if (!asked) return false;
+  seen.patterns.set(asked.set, (seen.patterns.get(asked.set) ?? new Set()).add(asked.name));
+  seen.names = mergeNames(seen.names, chain([asked.set], true));
+  return true;
+}
+
+export function patternOf(left: Node, right: Node): { readonly set: string; readonly name: string } | undefined {
+  const path = pathOf(left);
+  const [set = ''] = path?.steps ?? [];
+  if (path?.root !== 'context' || path.steps.length !== 1 || !PATTERN_SETS.includes(set)) return undefined;
+  return typeof right.Value === 'string' ? { set, name: right.Value } : undefined;
 }
 
 interface Path {
@@ -103,6 +124,10 @@ function note({ root, steps }: Path, whole: boolean, seen: Seen): void {
         ? `names context.${first}; did you mean context.${close}?`
         : `names context.${first}; the context has ${CONTEXT_NAMES.join(', ')}`,
     );
+    return;
+  }
+  if (first !== undefined && PATTERN_SETS.includes(first)) {
+    seen.problems.add(`asks context.${first} for more than .contains("a pattern")`);
     return;
   }
   if (steps.some(isReservedKey))

@@ -9,8 +9,21 @@ import type { Slice } from './compiled.ts';
 export interface Outcome {
   readonly matched: readonly Rule[];
   readonly failed: readonly { readonly rule: Rule; readonly why: string }[];
+  /** Restricting rules that may match: they look at something nobody can tell. */
+  readonly doubted: readonly Rule[];
 }
-export const NOTHING: Outcome = { matched: [], failed: [] };
+export const NOTHING: Outcome = { matched: [], failed: [], doubted: [] };
+
+/** What is certain, set beside what could be: a rule that restricts may match, one that allows has to match both ways. */
+export function withDoubt(known: Outcome, doubt: Outcome): Outcome {
+  const certain = new Set([...known.matched, ...known.failed.map(({ rule }) => rule)]);
+  const possible = [...doubt.matched, ...doubt.failed.map(({ rule }) => rule)];
+  return {
+    matched: known.matched.filter((rule) => rule.verdict !== 'allow' || doubt.matched.includes(rule)),
+    failed: known.failed,
+    doubted: possible.filter((rule) => rule.verdict !== 'allow' && !certain.has(rule)),
+  };
+}
 
 export interface Asked {
   readonly principal: { readonly type: string; readonly id: string };
@@ -43,6 +56,7 @@ export function evaluate(runtime: CedarRuntime, slice: Slice, kind: string, aske
       // An allow that cannot be evaluated simply does not allow.
       .filter(({ rule }) => rule.verdict !== 'allow')
       .toSorted((a, b) => a.rule.index - b.rule.index),
+    doubted: [],
   };
 }
 

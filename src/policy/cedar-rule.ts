@@ -9,7 +9,7 @@ import type { Verdict } from '../model/words.ts';
 import { type Guards, guardsOf, uid } from './cedar-guards.ts';
 import { lookOf } from './cedar-names.ts';
 import type { PolicySource } from './cedar-source.ts';
-import type { Names } from './context.ts';
+import type { Names, Patterns } from './context.ts';
 import { durationMs } from './duration.ts';
 import { nearest } from './problems.ts';
 import { RULE_ID } from './rules-schema.ts';
@@ -29,6 +29,7 @@ export interface Rule {
   readonly text: string;
   readonly guards: Guards;
   readonly names: Names;
+  readonly patterns: Patterns;
   readonly seesPrincipal: boolean;
   readonly seesResource: boolean;
 }
@@ -102,6 +103,7 @@ export function readRule(
     text: verdict === 'allow' || policy.effect === 'forbid' ? source.text : asForbid(source),
     guards: guardsOf(policy),
     names: look.names,
+    patterns: look.patterns,
     seesPrincipal: look.principal,
     seesResource: look.resource,
   };

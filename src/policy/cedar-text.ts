@@ -1,5 +1,7 @@
 /** Writes Cedar literals. Whatever a text holds, it stays one literal: nothing in it can end the string it stands in. */
 
+import { ANY, type Pattern } from './glob.ts';
+
 /** Printable ASCII and letters stand as they are; controls, invisible and direction-changing characters are spelled out. */
 const SPELLED_OUT = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Co}\p{Cn}]/u;
 
@@ -18,6 +20,11 @@ export function cedarPattern(glob: string): string {
 export function plainGlob(glob: string): string | undefined {
   const parts = globParts(glob);
   return parts.includes(null) ? undefined : parts.join('');
+}
+
+/** A glob taken apart, for those who match without Cedar. */
+export function globPattern(glob: string): Pattern {
+  return globParts(glob).map((part) => part ?? ANY);
 }
 
 /** Literal texts, and null for each wildcard. */

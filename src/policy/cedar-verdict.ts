@@ -15,15 +15,25 @@ export const CEDAR = 'cedar';
 
 /** A decision of its own each time: whoever asked may add to it. */
 export function settle(action: Action, outcomeOf: (action: Action) => Outcome, mayRewrite = true): Decision {
-  const { matched, failed } = outcomeOf(action);
-  const winner = strictest(matched);
+  const { matched, failed, doubted } = outcomeOf(action);
+  const known = strictest(matched);
+  const doubtful = strictest(doubted);
+  // What a rule cannot tell is for a person to look at, unless a rule that can tell is as strict.
+  const asking = doubtful !== undefined && (known === undefined || rank(known.verdict) > rank('escalate'));
+  const winner = asking ? inDoubtful(doubtful) : known;
   if (failed[0] && winner?.verdict !== 'block') {
     const { rule, why } = failed[0];
     const reason = `rule ${rule.id} could not be evaluated, which counts as no: ${why}`;
     return { ...block(CEDAR, 'policy_error', reason), rule_id: rule.id };
   }
   if (!winner) return byDefault(action);
-  const decision: Decision = { verdict: winner.verdict, reason: winner.reason, rule_id: winner.id, engine: CEDAR };
+  const decision: Decision = {
+    verdict: winner.verdict,
+    reason: winner.reason,
+    rule_id: winner.id,
+    engine: CEDAR,
+    ...(asking && { code: 'undetermined' }),
+  };
   switch (winner.verdict) {
     case 'allow':
     case 'block':
@@ -34,6 +44,11 @@ export function settle(action: Action, outcomeOf: (action: Action) => Outcome, m
     case 'modify':
       return rewrite(action, winner, matched, decision, mayRewrite ? outcomeOf : undefined);
   }
+}
+
+function inDoubtful(rule: Rule): Rule {
+  const reason = `rule ${rule.id} looks at what this act touches, and that cannot be told for certain (${rule.reason})`;
+  return { ...rule, verdict: 'escalate', reason, patch: undefined };
 }
 
 /** The first among equals. */

@@ -3,13 +3,14 @@
  * and remembering are for speed; the answer is the same without them.
  */
 import type { Action, Decision } from '../model/actions.ts';
-import { evaluate, NOTHING, type Outcome } from './cedar-outcome.ts';
+import type { ActReader } from '../ports.ts';
+import { evaluate, NOTHING, type Outcome, withDoubt } from './cedar-outcome.ts';
 import type { Rule } from './cedar-rule.ts';
 import { type CedarRuntime, cedarRuntime } from './cedar-runtime.ts';
 import { Unjudgeable } from './cedar-values.ts';
 import { CEDAR, settle } from './cedar-verdict.ts';
 import { type CompiledPolicies, type Slice, sliceOf } from './compiled.ts';
-import { namedValues, toContext } from './context.ts';
+import { inDoubt, namedValues, type Sight, toContext } from './context.ts';
 import { block, type PureEngine } from './engine.ts';
 import { createMemo } from './memo.ts';
 import { isRedacted } from './redacted.ts';
@@ -31,10 +32,18 @@ export interface CedarEngineDeps {
   /** 0 remembers nothing. The answers are the same either way. */
   readonly memoEntries?: number;
   readonly runtime?: CedarRuntime;
+  /** Tells what an act touches. Needed as soon as a rule looks at that. */
+  readonly read?: ActReader;
 }
 
-export function createCedarEngine({ policies, memoEntries = MEMO_ENTRIES, runtime }: CedarEngineDeps): PureEngine {
+export function createCedarEngine({
+  policies,
+  memoEntries = MEMO_ENTRIES,
+  runtime,
+  read,
+}: CedarEngineDeps): PureEngine {
   const { version } = policies;
+  if (policies.seesFacts && !read) throw new Error('these rules look at what acts touch, and nothing here can tell it');
   const selector = createSelector(policies);
   const slices = createMemo<Slice & { readonly number: number }>(SLICES);
   const memo = createMemo<Outcome>(memoEntries);
@@ -51,14 +60,25 @@ export function createCedarEngine({ policies, memoEntries = MEMO_ENTRIES, runtim
     return slice;
   };
 
-  const outcomeOf = (action: Action): Outcome => {
+  /** With a reading of the arguments it has now: rewritten ones touch something else. */
+  const asRead = (action: Action): Action =>
+    !read || !policies.seesFacts || action.facts?.of === action.arguments ? action : { ...action, facts: read(action) };
+
+  const outcomeOf = (given: Action): Outcome => {
+    const action = policies.seesFacts ? asRead(given) : given;
     const rules = selector.select(action);
     if (rules.length === 0) return NOTHING;
     const slice = sliceFor(action.kind, rules);
+    const known = answer(action, slice, 'known');
+    if (!slice.seesFacts || !inDoubt(action, slice.names, slice.patterns)) return known;
+    return withDoubt(known, answer(action, slice, 'doubt'));
+  };
+
+  const answer = (action: Action, slice: Slice & { readonly number: number }, sight: Sight): Outcome => {
     const question = {
       principal: slice.seesPrincipal ? principalOf(action) : ANYONE,
       resource: slice.seesResource ? resourceOf(action) : ANYTHING,
-      context: toContext(action, slice.names),
+      context: toContext(action, slice.names, slice.seesFacts ? { patterns: slice.patterns, sight } : undefined),
     };
     if (memoEntries <= 0) return evaluate(runtime ?? cedarRuntime(), slice, action.kind, question);
     const key = `${slice.number} ${JSON.stringify(question)}`;
@@ -85,7 +105,8 @@ export function createCedarEngine({ policies, memoEntries = MEMO_ENTRIES, runtim
     version,
     judge,
     decide: async (action) => judge(action),
-    inputs(action) {
+    inputs(given) {
+      const action = asRead(given);
       const rules = selector.selectInDoubt(action, isRedacted);
       const { names, seesPrincipal, seesResource } = sliceOf(version, action.kind, rules);
       return [

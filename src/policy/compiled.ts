@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { ACTION_KINDS } from '../model/actions.ts';
 import type { Rule } from './cedar-rule.ts';
-import { mergeNames, type Names, NO_NAMES } from './context.ts';
+import { mergeNames, mergePatterns, type Names, NO_NAMES, namesFacts, type Patterns } from './context.ts';
 import type { Mention } from './mentions.ts';
 
 export interface CompiledPolicies {
@@ -16,6 +16,8 @@ export interface CompiledPolicies {
   readonly byAction: ReadonlyMap<string, readonly Rule[]>;
   /** Names of personas, doors and the like that the rules mention. */
   readonly mentions: readonly Mention[];
+  /** Some rule looks at what an act touches, so acts have to be read. */
+  readonly seesFacts: boolean;
 }
 
 /** Rules that are evaluated together, and what they look at. */
@@ -24,6 +26,8 @@ export interface Slice {
   readonly key: string;
   readonly rules: readonly Rule[];
   readonly names: Names;
+  readonly patterns: Patterns;
+  readonly seesFacts: boolean;
   readonly seesPrincipal: boolean;
   readonly seesResource: boolean;
   text(): string;
@@ -38,14 +42,18 @@ export function compiledPolicies(
   const byAction = new Map(
     ACTION_KINDS.map((kind) => [kind, rules.filter(({ guards }) => guards.kinds?.includes(kind) ?? true)] as const),
   );
-  return { version, ruleCount: rules.length, text, rules, byAction, mentions };
+  const seesFacts = rules.some(({ names }) => namesFacts(names));
+  return { version, ruleCount: rules.length, text, rules, byAction, mentions, seesFacts };
 }
 
 export function sliceOf(version: string, kind: string, rules: readonly Rule[]): Slice {
+  const names = rules.reduce((merged, rule) => mergeNames(merged, rule.names), NO_NAMES);
   return {
     key: `${version} ${kind} ${digest(rules.map(({ index }) => index).join(','))}`,
     rules,
-    names: rules.reduce((names, rule) => mergeNames(names, rule.names), NO_NAMES),
+    names,
+    patterns: mergePatterns(rules.map(({ patterns }) => patterns)),
+    seesFacts: namesFacts(names),
     seesPrincipal: rules.some(({ seesPrincipal }) => seesPrincipal),
     seesResource: rules.some(({ seesResource }) => seesResource),
     text: () => rules.map(({ text }) => text).join('\n'),

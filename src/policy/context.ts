@@ -2,10 +2,12 @@
  * What rules can see of an action, and under which names. One list, so that the loader can refuse a rule that names
  * anything else, and the engine hands over only what some rule names.
  */
+import type { ActField } from '../model/act-facts.ts';
 import type { Action } from '../model/actions.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import { isSideEffect } from '../model/words.ts';
-import { type CedarValue, emptyRecord, safeKey, toCedar } from './cedar-values.ts';
+import { matcherOf, PATTERN_SETS } from './acts/match.ts';
+import { type CedarValue, emptyRecord, opaque, safeKey, toCedar } from './cedar-values.ts';
 
 /** Texts; absent when the action has none. */
 export const TEXT_FIELDS = {
@@ -35,11 +37,27 @@ const RECORD_FIELDS = {
   attributes: (action: Action) => (action.attributes ?? {}) as JsonObject,
 } as const;
 
+/** What an act touches, in one vocabulary, and the field of it each is. Texts are absent where there are none, sets are always there. */
+const FACT_FIELDS = new Map<string, ActField>([
+  ['command', 'command'],
+  ['content', 'content'],
+  ['paths', 'path'],
+  ['urls', 'url'],
+]);
+
 export const CONTEXT_NAMES: readonly string[] = [
   ...Object.keys(TEXT_FIELDS),
   'side_effect',
   ...Object.keys(RECORD_FIELDS),
+  ...FACT_FIELDS.keys(),
+  ...PATTERN_SETS,
 ];
+
+/** Names that need the act read first, and the field each is about. */
+const FACTS: ReadonlyMap<string, ActField | 'patterns'> = new Map<string, ActField | 'patterns'>([
+  ...FACT_FIELDS,
+  ...PATTERN_SETS.map((name) => [name, 'patterns'] as const),
+]);
 
 /** Which parts of the context some rules name. `whole`: the value itself matters, not only that it is there. */
 export interface Names {
@@ -47,6 +65,21 @@ export interface Names {
   readonly members: ReadonlyMap<string, Names>;
 }
 export const NO_NAMES: Names = { whole: false, members: new Map() };
+
+export function namesFacts(names: Names): boolean {
+  return names.whole || [...names.members.keys()].some((name) => FACTS.has(name));
+}
+
+/** Patterns that rules ask about, by the set they ask for them in. */
+export type Patterns = ReadonlyMap<string, ReadonlySet<string>>;
+
+export function mergePatterns(all: readonly Patterns[]): Patterns {
+  const merged = new Map<string, Set<string>>();
+  for (const patterns of all) {
+    for (const [set, names] of patterns) merged.set(set, new Set([...(merged.get(set) ?? []), ...names]));
+  }
+  return merged;
+}
 
 export function mergeNames(a: Names, b: Names): Names {
   const members = new Map(a.members);
@@ -57,11 +90,28 @@ export function mergeNames(a: Names, b: Names): Names {
   return { whole: a.whole || b.whole, members };
 }
 
-/** The context with exactly the named parts. */
-export function toContext(action: Action, names: Names): Record<string, CedarValue> {
+/** What is known of the act, or what may be: in doubt, every pattern that could be met is, and no unknown value is of use. */
+export type Sight = 'known' | 'doubt';
+
+/** For rules that look at what acts touch. */
+export interface Looking {
+  readonly patterns: Patterns;
+  readonly sight: Sight;
+}
+
+/** The context with exactly the named parts. Without `looking`, none of the rules needs the act read. */
+export function toContext(action: Action, names: Names, looking?: Looking): Record<string, CedarValue> {
   const context = emptyRecord();
   const wanted = names.whole ? CONTEXT_NAMES : names.members.keys();
   for (const name of wanted) {
+    const fact = looking && FACTS.get(name);
+    if (fact) {
+      const seen = factValue(action, name, fact, looking);
+      if (seen !== undefined) {
+        context[name] = seen;
+        continue;
+      }
+    }
     const value = fieldOf(action, name);
     if (value === undefined) continue;
     const inner = names.members.get(name);
@@ -70,10 +120,43 @@ export function toContext(action: Action, names: Names): Record<string, CedarVal
   return context;
 }
 
+/** Undefined: it is a value like any other. */
+function factValue(
+  action: Action,
+  name: string,
+  fact: ActField | 'patterns',
+  looking: Looking,
+): CedarValue | undefined {
+  if (fact === 'patterns') return patternsMet(action, name, looking);
+  return looking.sight === 'doubt' && action.facts?.undetermined.has(fact) ? opaque(null) : undefined;
+}
+
+function patternsMet({ facts }: Action, set: string, { patterns, sight }: Looking): CedarValue {
+  if (!facts) return [];
+  const matcher = matcherOf(facts);
+  return [...(patterns.get(set) ?? [])].filter((name) => {
+    const meeting = matcher.meeting(set, name);
+    return meeting === 'yes' || (meeting === 'maybe' && sight === 'doubt');
+  });
+}
+
+/** Whether something these rules look at cannot be told. */
+export function inDoubt({ facts }: Action, names: Names, patterns: Patterns): boolean {
+  if (!facts) return false;
+  for (const [name, field] of FACT_FIELDS) {
+    if ((names.whole || names.members.has(name)) && facts.undetermined.has(field)) return true;
+  }
+  const matcher = matcherOf(facts);
+  return [...patterns].some(([set, wanted]) => [...wanted].some((name) => matcher.meeting(set, name) === 'maybe'));
+}
+
 export function fieldOf(action: Action, name: string): Json | undefined {
   if (isTextField(name)) return TEXT_FIELDS[name](action);
   if (name === 'side_effect') return isSideEffect(action.effect);
   if (name === 'arguments' || name === 'attributes') return RECORD_FIELDS[name](action);
+  if (name === 'command' || name === 'content' || name === 'paths' || name === 'urls') {
+    return action.facts && matcherOf(action.facts).value(name);
+  }
   return undefined;
 }
 
@@ -100,10 +183,19 @@ export interface NamedValue {
 export function namedValues(action: Action, names: Names): readonly NamedValue[] {
   const wanted = names.whole ? CONTEXT_NAMES : [...names.members.keys()];
   return wanted.flatMap((name) => {
+    if (FACTS.get(name) === 'patterns') return factValues(action, name.slice(4) as ActField);
     const value = fieldOf(action, name);
     const inner = names.whole ? undefined : names.members.get(name);
     return value === undefined ? [] : pickRaw(name, value, inner);
   });
+}
+
+/** As they stand in the action: a redacted one is told apart by its text. */
+function factValues({ facts, arguments: given }: Action, field: ActField): readonly NamedValue[] {
+  if (!facts || typeof given !== 'object') return [{ path: field, value: given as Json }];
+  const lists = { command: facts.commands, path: facts.paths, url: facts.urls, content: facts.contents };
+  const guessed = field === 'content' ? [] : facts.hints[field];
+  return [{ path: field, value: [...lists[field], ...guessed] }];
 }
 
 function pickRaw(path: string, value: Json, names: Names | undefined): readonly NamedValue[] {

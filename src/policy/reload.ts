@@ -4,6 +4,7 @@
  */
 import type { Action } from '../model/actions.ts';
 import { asFault, type Fault } from '../model/faults.ts';
+import type { ActReader } from '../ports.ts';
 import { createCedarEngine } from './cedar.ts';
 import { CEDAR } from './cedar-verdict.ts';
 import type { CompiledPolicies } from './compiled.ts';
@@ -35,6 +36,8 @@ export interface ReloadDeps {
   readonly watch?: readonly string[];
   readonly debounceMs?: number;
   readonly memoEntries?: number;
+  /** Tells what an act touches, for rules that look at it. */
+  readonly read?: ActReader;
 }
 
 export interface ReloadablePolicy extends PureEngine {
@@ -53,6 +56,7 @@ export function createReloadablePolicy({
   watch,
   debounceMs = 50,
   memoEntries,
+  read,
 }: ReloadDeps): ReloadablePolicy {
   let current: PureEngine | undefined;
   let mentions: readonly Mention[] = [];
@@ -69,7 +73,7 @@ export function createReloadablePolicy({
         current = engine;
         mentions = policies.mentions;
       },
-      memoEntries,
+      { ...(memoEntries !== undefined && { memoEntries }), ...(read && { read }) },
     );
     const first = state === NOTHING_YET;
     const news = JSON.stringify(change) !== JSON.stringify(state);
@@ -125,7 +129,7 @@ async function attempt(
   load: () => Promise<Sources>,
   before: PolicyChange,
   swap: (engine: PureEngine, policies: CompiledPolicies) => void,
-  memoEntries: number | undefined,
+  options: Pick<ReloadDeps, 'memoEntries' | 'read'>,
 ): Promise<PolicyChange> {
   let version: string | undefined;
   try {
@@ -142,7 +146,7 @@ async function attempt(
       }
       if (result === undefined) return { outcome: 'loaded', version, rules: before.rules, errors: [] };
       if (result instanceof Error) throw result;
-      swap(createCedarEngine({ policies: result, ...(memoEntries !== undefined && { memoEntries }) }), result);
+      swap(createCedarEngine({ policies: result, ...options }), result);
       return { outcome: 'loaded', version, rules: result.ruleCount, errors: [] };
     }
     throw new Error('the policy keeps changing while it is being read');

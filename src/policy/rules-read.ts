@@ -2,7 +2,9 @@
  * Checks rules that came out of YAML or a configuration object, and says what to write instead of what is wrong.
  * Nothing is dropped: an unknown word is a mistake, not a comment.
  */
+
 import { ACTION_KINDS } from '../model/actions.ts';
+import { own } from '../model/own.ts';
 import { AUTONOMY_TIERS, EFFECTS, EVIDENCE } from '../model/words.ts';
 import { isPlainText } from './cedar-values.ts';
 import { durationMs } from './duration.ts';
@@ -64,7 +66,7 @@ function complaintsAbout(rule: unknown, path: Path): readonly Complaint[] {
   const then = rule.then;
   if (then === undefined) found.push({ path, message: `has no then; write then: ${THEN_WORDS.join(', then: ')}` });
   else if (typeof then !== 'string' || !(THEN_WORDS as readonly string[]).includes(then)) {
-    const meant = WORD_FOR[String(then)] ?? nearest(String(then), THEN_WORDS);
+    const meant = own(WORD_FOR, String(then)) ?? nearest(String(then), THEN_WORDS);
     say('then', `${show(then)} is not one of ${THEN_WORDS.join(', ')}${meant ? `; did you mean ${meant}?` : ''}`);
   }
   const belongs = (key: string, word: string) => {
@@ -112,7 +114,7 @@ function testComplaints(test: unknown, path: Path): readonly Complaint[] {
 }
 
 function wordCheck(key: string): (word: string) => string | undefined {
-  const words = CLOSED[key];
+  const words = own(CLOSED, key);
   if (!words) return () => undefined;
   return (word) => {
     if (words.some((known) => matchesGlob(word, known))) return undefined;

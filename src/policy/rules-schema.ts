@@ -27,6 +27,10 @@ export interface RuleTest {
   readonly tool?: Texts;
   readonly server?: Texts;
   readonly target?: Texts;
+  readonly command?: Texts;
+  readonly path?: Texts;
+  readonly url?: Texts;
+  readonly content?: Texts;
   readonly principal?: Texts;
   readonly door?: Texts;
   readonly tier?: Texts;
@@ -78,6 +82,10 @@ export const TEST_PROPERTIES = {
   tool: texts('name of the tool; * stands for any run of characters'),
   server: texts('who serves the tool'),
   target: texts('path, address or peer it touches'),
+  command: texts('the command it runs, whatever the agent calls it; each command of a shell line'),
+  path: texts('a file or directory it touches, whatever the agent calls it; */.env is .env anywhere'),
+  url: texts('an address it reaches'),
+  content: texts('a text it writes or sends'),
   principal: texts('who asks: an id, or agent:*, person:*, service:*, system:*'),
   door: texts('the door it came through'),
   tier: words(AUTONOMY_TIERS, 'how far the agent may go by itself'),

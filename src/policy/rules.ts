@@ -2,8 +2,10 @@
  * Short rules become Cedar text, and nothing else: there is one evaluator, and what it evaluates can be printed.
  * Every rule stands alone; the strictest one that matches decides, whatever the order they are written in.
  */
+import { ACT_FIELDS } from '../model/act-facts.ts';
 import { ACTION_KINDS } from '../model/actions.ts';
 import { EFFECTS } from '../model/words.ts';
+import { patternName } from './acts/match.ts';
 import { PRINCIPAL_TYPES } from './cedar-rule.ts';
 import { cedarPattern, cedarString, plainGlob } from './cedar-text.ts';
 import { durationMs } from './duration.ts';
@@ -36,8 +38,9 @@ export function printCedar(rules: readonly RuleSpec[]): string {
 export function toCedarPolicy(rule: RuleSpec): string {
   const { kind, ...when } = rule.when ?? {};
   const kinds = kind === undefined ? undefined : kindsOf(kind);
-  const conditions = conjuncts(when);
-  const exceptions = rule.unless ? conjuncts(rule.unless) : [];
+  const allows = rule.then === 'allow';
+  const conditions = conjuncts(when, allows ? 'all' : 'any');
+  const exceptions = rule.unless ? conjuncts(rule.unless, allows ? 'any' : 'all') : [];
   return [
     ...annotations(rule),
     `${rule.then === 'allow' ? 'permit' : 'forbid'} (principal, ${kinds ? actionTest(kinds) : 'action'}, resource)`,
@@ -61,7 +64,10 @@ function annotations(rule: RuleSpec): readonly string[] {
   return notes.flatMap(([name, value]) => (value === undefined ? [] : [`@${name}(${cedarString(value)})`]));
 }
 
-function conjuncts(test: RuleTest): readonly string[] {
+/** Restricted if any path matches, allowed only if all of them do; for exceptions it is the other way round. */
+type Reach = 'any' | 'all';
+
+function conjuncts(test: RuleTest, reach: Reach): readonly string[] {
   return [
     ...(test.kind === undefined ? [] : [actionTest(kindsOf(test.kind))]),
     ...TEXTS.flatMap((field) => {
@@ -69,6 +75,12 @@ function conjuncts(test: RuleTest): readonly string[] {
       return wanted === undefined ? [] : textTest(field, list(wanted));
     }),
     ...(test.principal === undefined ? [] : [anyOf(list(test.principal).map(principalTest))]),
+    ...ACT_FIELDS.flatMap((field) => {
+      const wanted = test[field];
+      return wanted === undefined
+        ? []
+        : [`context.${reach}_${field}.contains(${cedarString(patternName(list(wanted)))})`];
+    }),
     ...(['arguments', 'attributes'] as const).flatMap((field) => {
       const wanted = test[field];
       return wanted === undefined ? [] : memberTests(`context.${field}`, wanted);

@@ -3,7 +3,7 @@
  * follows from what the rules themselves open with, and leaving a rule out never changes an answer.
  */
 import type { Action } from '../model/actions.ts';
-import { couldMatter, type Doubt, type Guard, type Passing, passes, type Scope } from './cedar-guards.ts';
+import { CERTAIN, couldMatter, type Doubt, type Guard, type Passing, passes, type Scope } from './cedar-guards.ts';
 import { PRINCIPAL_TYPES, type Rule } from './cedar-rule.ts';
 import { type CompiledPolicies, rulesFor } from './compiled.ts';
 import { isTextField, TEXT_FIELDS, type TextField } from './context.ts';
@@ -40,7 +40,6 @@ const FEW: readonly string[] = [
 ];
 const REMEMBERED = 4_096;
 const MAX_KEY_CHARS = 1_024;
-const NO_DOUBT: Doubt = () => false;
 
 /** Rules of one kind of action, and which of the few-valued fields they open with. */
 interface Shelf {
@@ -80,9 +79,9 @@ export function createSelector(policies: CompiledPolicies): Selector {
       for (const { rule, rest } of shortlist(shelf, action, principal.type)) {
         const { guards } = rule;
         if (
-          inScope(guards.principal, principal, NO_DOUBT) &&
-          inScope(guards.resource, resource, NO_DOUBT) &&
-          (rest.length === 0 || couldMatter(rest, action, principal.type, NO_DOUBT))
+          inScope(guards.principal, principal, CERTAIN) &&
+          inScope(guards.resource, resource, CERTAIN) &&
+          (rest.length === 0 || couldMatter(rest, action, principal.type, CERTAIN))
         ) {
           picked.push(rule);
         }
@@ -116,7 +115,8 @@ function toShelf(rules: readonly Rule[]): Shelf {
 /** The tests a rule begins with that look only at few-valued fields. */
 function opening(tests: readonly Guard[]): readonly Guard[] {
   const other = tests.findIndex(
-    (test) => !('principal' in test) && !(test.path.length === 1 && FEW.includes(test.path[0] as string)),
+    (test) =>
+      !('principal' in test) && !('path' in test && test.path.length === 1 && FEW.includes(test.path[0] as string)),
   );
   return other < 0 ? tests : tests.slice(0, other);
 }
@@ -138,7 +138,7 @@ function shortlist(shelf: Shelf, action: Action, principalType: string): readonl
 
 function firstDoubt(tests: readonly Guard[], action: Action, principalType: string): Passing {
   for (const test of tests) {
-    const answer = passes(test, action, principalType, NO_DOUBT);
+    const answer = passes(test, action, principalType, CERTAIN);
     if (answer !== 'yes') return answer;
   }
   return 'yes';

@@ -1,4 +1,5 @@
 /** Whoever says what may happen, and how much of it. */
+import type { ActFacts } from '../model/act-facts.ts';
 import type { Action, Actor, Decision } from '../model/actions.ts';
 import type { Receipt } from '../model/receipt.ts';
 import type { Quota } from '../model/resources.ts';
@@ -28,3 +29,15 @@ export interface QuotaRules {
   /** How far work under these quotas may go, as a receipt tells it; undefined when none of them says. */
   budget(quotas: readonly Quota[]): Receipt['autonomy_budget']['limit'];
 }
+
+/**
+ * Reads what an act touches in one vocabulary, whatever its agent calls it. Lazy: nothing is looked at before it is asked for. `of`: the
+ * arguments the act goes by, where it is read from others than those.
+ */
+export type ActReader = (
+  said: Pick<Action, 'kind'> &
+    Partial<
+      Pick<Action, 'tool' | 'target' | 'arguments' | 'effect' | 'evidence' | 'definition' | 'claims' | 'cwd' | 'root'>
+    >,
+  of?: Action['arguments'],
+) => ActFacts;

@@ -2,8 +2,10 @@
  * One task's events folded into what a receipt states: keep the evidence, learn what is new.
  * Reads nothing but the log; what the log does not say is left unsaid.
  */
+
 import type { CoreEvent } from '../model/events.ts';
 import { position } from '../model/events.ts';
+import { own } from '../model/own.ts';
 import type { Receipt, ReplayMaterial } from '../model/receipt.ts';
 import type { AutonomyTier } from '../model/words.ts';
 import type { OpenAsk } from './approvals.ts';
@@ -116,7 +118,7 @@ const EMPTY: Evidence = {
 /** An event already folded changes nothing, so overlapping reads are harmless. */
 export function learn(evidence: Evidence, event: CoreEvent): void {
   if (alreadyFolded(evidence, event)) return;
-  LESSONS[event.event]?.(evidence, membersOf(event.payload), event);
+  own(LESSONS, event.event)?.(evidence, membersOf(event.payload), event);
   learnEnvelope(evidence, event);
 }
 

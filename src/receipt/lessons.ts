@@ -1,5 +1,7 @@
 /** What each kind of event teaches about a task. A payload that does not say enough teaches nothing. */
+
 import type { CoreEvent } from '../model/events.ts';
+import { own } from '../model/own.ts';
 import type { Receipt } from '../model/receipt.ts';
 import { AUTONOMY_TIERS } from '../model/words.ts';
 import { openedAsk, ruling } from './approvals.ts';
@@ -183,7 +185,7 @@ function learnArtifact(evidence: Evidence, payload: Members): void {
 
 function counted(counts: Readonly<Record<string, number>>, word: string): Readonly<Record<string, number>> {
   // Not by spreading: Node 20 takes a microsecond for a word that is new.
-  return Object.assign({}, counts, { [word]: (counts[word] ?? 0) + 1 });
+  return Object.assign({}, counts, { [word]: (own(counts, word) ?? 0) + 1 });
 }
 
 /** Each word once, in the order first met. */

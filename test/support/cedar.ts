@@ -5,9 +5,10 @@ import type { Decision } from '../../src/model/actions.ts';
 import { Fault } from '../../src/model/faults.ts';
 import { createCedarEngine } from '../../src/policy/cedar.ts';
 import { loadPolicies } from '../../src/policy/load.ts';
+import { readAct } from '../../src/read-act.ts';
 
 export const engineFor = async (text: string) =>
-  createCedarEngine({ policies: await loadPolicies({ files: [{ name: 'house.cedar', text }] }) });
+  createCedarEngine({ read: readAct, policies: await loadPolicies({ files: [{ name: 'house.cedar', text }] }) });
 
 export const judge = async (text: string, change: object = {}): Promise<Decision> =>
   (await engineFor(text)).judge(anAction(change));

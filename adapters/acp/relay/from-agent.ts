@@ -93,7 +93,7 @@ export function createFromAgent(deps: FromAgentDeps) {
   }
 
   async function wanted(request: Request): Promise<void> {
-    const work = decided[request.method];
+    const work = Object.hasOwn(decided, request.method) ? decided[request.method] : undefined;
     const wireId = textOf(paramsOf(request).sessionId);
     if (work && wireId) return await inTurn(request, wireId, work);
     const using = isTerminalUse(request.method) ? terminals.use(request) : undefined;

@@ -136,7 +136,12 @@ export function createTerminals({ wires, held, approvals, blocked }: TerminalsDe
         const exit = { exitCode: MAY_NOT_RUN, signal: null };
         const output = { output: `Not allowed: ${reason}\n`, truncated: false, exitStatus: exit };
         const results: Record<string, object> = { 'terminal/output': output, 'terminal/wait_for_exit': exit };
-        wires.agent.send(encodeResult(idOf(request), results[request.method] ?? {}));
+        wires.agent.send(
+          encodeResult(
+            idOf(request),
+            (Object.hasOwn(results, request.method) ? results[request.method] : undefined) ?? {},
+          ),
+        );
         return Promise.resolve();
       }
       if (!running.has(id)) return undefined;

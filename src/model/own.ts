@@ -1,0 +1,4 @@
+/** A member by a name that came from outside: only the object's own, never what every object inherits. */
+export function own<T>(record: Readonly<Record<string, T>>, name: string): T | undefined {
+  return Object.hasOwn(record, name) ? record[name] : undefined;
+}

@@ -1,0 +1,197 @@
+/**
+ * Holds patterns against what an act touches. A restricting rule is met by any value in any spelling; an allowing one only by all of
+ * them, as they really are. "Perhaps" is an answer too: what nobody can tell is not the same as what is not there.
+ */
+import { ACT_FIELDS, type ActFacts, type ActField } from '../../model/act-facts.ts';
+import type { Json } from '../../model/schema.ts';
+import { globPattern } from '../cedar-text.ts';
+import type { Pattern } from '../glob.ts';
+import { type CommandForms, commandForms } from './commands.ts';
+import { type Meeting, meets, solid } from './holes.ts';
+import { type Followed, folded, type PathForms, pathForms, patternFrom, realPattern, withoutLead } from './paths.ts';
+import { canonicalUrl, urlSpellings, urlsIn } from './urls.ts';
+
+/** Sets of patterns in the context: those any value meets, those all values meet. */
+export const PATTERN_SETS: readonly string[] = ACT_FIELDS.flatMap((field) => [`any_${field}`, `all_${field}`]);
+
+/** Several globs, any of which will do, as one name. */
+export function patternName(globs: readonly string[]): string {
+  return globs.join('\n');
+}
+
+export interface Matcher {
+  /** Of one of the sets, and a pattern's name. */
+  meeting(set: string, name: string): Meeting;
+  /** The field as Cedar sees it. */
+  value(field: 'command' | 'content' | 'paths' | 'urls'): Json | undefined;
+}
+
+const matchers = new WeakMap<ActFacts, Matcher>();
+
+export function matcherOf(facts: ActFacts): Matcher {
+  let matcher = matchers.get(facts);
+  if (!matcher) {
+    matcher = createMatcher(facts);
+    matchers.set(facts, matcher);
+  }
+  return matcher;
+}
+
+/** More values than this are not looked at one by one. */
+const MAX_VALUES = 512;
+const MAX_HINTS = 256;
+
+function createMatcher(facts: ActFacts): Matcher {
+  const answers = new Map<string, Meeting>();
+  const followed: Followed = new Map();
+  let commands: readonly CommandForms[] | undefined;
+  let guessed: readonly CommandForms[] | undefined;
+  let paths: readonly PathForms[] | undefined;
+  let places: readonly PathForms[] | undefined;
+  const commandsOf = () => (commands ??= facts.commands.slice(0, MAX_VALUES).map((line) => commandForms(solid(line))));
+  const guessedOf = () =>
+    (guessed ??= facts.hints.command.slice(0, MAX_HINTS).map((line) => commandForms(solid(line))));
+  const pathsOf = () =>
+    (paths ??= facts.paths.slice(0, MAX_VALUES).map((path) => pathForms(solid(path), facts.bases, followed)));
+  /** Words of commands may be files; those with holes in them may be several. */
+  const placesOf = () =>
+    (places ??= [
+      ...facts.hints.path.map(solid),
+      ...commandsOf().flatMap(({ words }) => words),
+      ...(facts.commands.length === 0 ? guessedOf().flatMap(({ words }) => words) : []),
+    ]
+      .slice(0, MAX_HINTS)
+      .map((path) => pathForms(path, facts.bases, followed)));
+
+  function any(field: ActField, globs: readonly string[]): Meeting {
+    const patterns = globs.map((glob) => globPattern(folded(glob)));
+    const least = facts.open || facts.undetermined.has(field) || tooMany(field, facts) ? 'maybe' : 'no';
+    switch (field) {
+      case 'command':
+        return best(
+          patterns,
+          [...commandsOf(), ...guessedOf()].flatMap(({ spellings }) => spellings.map(folded)),
+          least,
+        );
+      case 'path':
+        return anyPath(patterns, [...pathsOf(), ...placesOf()], { bases: facts.bases, followed }, least);
+      case 'url': {
+        const said = [...facts.urls, ...facts.hints.url, ...facts.commands.flatMap(urlsIn)];
+        return best(patterns, said.slice(0, MAX_VALUES).flatMap(urlSpellings), least);
+      }
+      case 'content':
+        return best(patterns, facts.contents.map(folded), least);
+    }
+  }
+
+  function all(field: ActField, globs: readonly string[]): boolean {
+    if (facts.open) return true;
+    if (facts.undetermined.has(field) || tooMany(field, facts)) return false;
+    const patterns = globs.map((glob) => globPattern(folded(glob)));
+    const fits = (text: string | undefined) =>
+      text !== undefined && patterns.some((pattern) => meets(pattern, text) === 'yes');
+    if (field === 'command') return every(commandsOf(), (forms) => allowed(forms, fits));
+    // A command reaches further than the paths and addresses beside it.
+    if (field !== 'content' && facts.commands.length > 0) return false;
+    if (field === 'url') return every(facts.urls, (url) => fits(canonicalUrl(url)));
+    if (field === 'content') return every(facts.contents, (text) => fits(folded(text)));
+    return every(pathsOf(), (forms) => leadsWithin(patterns, forms, followed));
+  }
+
+  return {
+    meeting(set, name) {
+      const key = `${set}\n${name}`;
+      const known = answers.get(key);
+      if (known) return known;
+      const field = set.slice(4) as ActField;
+      const globs = name.split('\n');
+      const answer = set.startsWith('any_') ? any(field, globs) : all(field, globs) ? 'yes' : 'no';
+      answers.set(key, answer);
+      return answer;
+    },
+    value(field) {
+      switch (field) {
+        case 'command':
+          return facts.commands.length > 0 ? facts.commands.join('\n') : undefined;
+        case 'content':
+          return facts.contents.length > 0 ? facts.contents.join('\n') : undefined;
+        case 'urls':
+          return facts.urls.flatMap((url) => canonicalUrl(url) ?? url);
+        case 'paths':
+          return [...new Set(pathsOf().flatMap(({ leads }) => leads.flatMap(({ lexical, real }) => [lexical, real])))];
+      }
+    },
+  };
+}
+
+function tooMany(field: ActField, { commands, paths, urls, hints }: ActFacts): boolean {
+  switch (field) {
+    case 'command':
+      return commands.length > MAX_VALUES || hints.command.length > MAX_HINTS;
+    case 'path':
+      return paths.length > MAX_VALUES || hints.path.length > MAX_HINTS;
+    case 'url':
+      return urls.length + hints.url.length > MAX_VALUES;
+    case 'content':
+      return false;
+  }
+}
+
+function every<T>(list: readonly T[], test: (item: T) => boolean): boolean {
+  return list.length > 0 && list.every(test);
+}
+
+function best(patterns: readonly Pattern[], texts: readonly string[], least: Meeting): Meeting {
+  let answer = least;
+  for (const text of texts) {
+    for (const pattern of patterns) {
+      const meeting = meets(pattern, text);
+      if (meeting === 'yes') return meeting;
+      if (meeting === 'maybe') answer = meeting;
+    }
+  }
+  return answer;
+}
+
+/** No part of the line but its commands has an effect, and each of them is allowed, or is a shell that runs only such. */
+function allowed({ simple, more }: CommandForms, fits: (text: string) => boolean): boolean {
+  return !more && every(simple, ({ text, inside }) => fits(text) || (inside !== undefined && allowed(inside, fits)));
+}
+
+function anyPath(
+  patterns: readonly Pattern[],
+  forms: readonly PathForms[],
+  { bases, followed }: { readonly bases: readonly string[]; readonly followed: Followed },
+  least: Meeting,
+): Meeting {
+  const wanted = patterns.flatMap((pattern) => {
+    const meant = bases.map((base) => patternFrom(pattern, base));
+    const short = withoutLead(pattern);
+    const real = meant.map((one) => realPattern(one, followed));
+    return [...new Set([pattern, ...meant, ...real, ...(short ? [short] : [])])];
+  });
+  let answer = least;
+  for (const { spellings, ignoresCase } of forms) {
+    const [texts, tests] = ignoresCase ? [spellings.map(lower), wanted.map(lowered)] : [spellings, wanted];
+    answer = best(tests, texts, answer);
+    if (answer === 'yes') return answer;
+  }
+  return answer;
+}
+
+/** By its text and through its links, from wherever it may be meant, it leads to where the pattern allows. */
+function leadsWithin(patterns: readonly Pattern[], { leads }: PathForms, followed: Followed): boolean {
+  return leads.every(({ base, lexical, real }) => {
+    const meant = patterns.map((pattern) => patternFrom(pattern, base));
+    const wanted = [...meant, ...meant.map((one) => realPattern(one, followed))];
+    return [lexical, real].every((path) => wanted.some((pattern) => meets(pattern, path) === 'yes'));
+  });
+}
+
+function lower(text: string): string {
+  return text.toLowerCase();
+}
+
+function lowered(pattern: Pattern): Pattern {
+  return pattern.map((part) => (typeof part === 'string' ? part.toLowerCase() : part));
+}

@@ -1,0 +1,220 @@
+/**
+ * Paths as the file system would find them. A path has several spellings (relative, through a link, in other letters); a restricting
+ * rule holds if any of them matches, an allowing one only if where it leads matches too. Reads the disk, changes nothing.
+ */
+import { lstatSync, readlinkSync, realpathSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { basename, dirname, isAbsolute, join, posix, relative, win32 } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { ANY, type Pattern } from '../glob.ts';
+import { HOLE } from './holes.ts';
+
+export interface PathForms {
+  /** Every spelling, for restricting rules. */
+  readonly spellings: readonly string[];
+  /** Where it leads, per directory it may be meant from: by its text, and through links. */
+  readonly leads: readonly { readonly base: string; readonly lexical: string; readonly real: string }[];
+  readonly ignoresCase: boolean;
+}
+
+const WINDOWS = process.platform === 'win32';
+const MAX_CHARS = 8_192;
+
+export function pathForms(written: string, bases: readonly string[], followed: Followed): PathForms {
+  const spellings = new Set<string>();
+  const leads: PathForms['leads'][number][] = [];
+  let ignoring = false;
+  for (const text of readings(written)) {
+    spellings.add(folded(text));
+    for (const base of bases) {
+      const lexical = absolute(text, base);
+      const real = realOf(lexical, followed);
+      leads.push({ base, lexical: folded(lexical), real: folded(real) });
+      for (const path of new Set([lexical, real])) {
+        spellings.add(folded(path));
+        // A rule on what is below a directory speaks of the directory too.
+        if (!path.endsWith('/')) spellings.add(`${folded(path)}/`);
+        for (const root of new Set([base, realOf(base, followed)])) {
+          const inner = relative(root, path);
+          if (inner !== '' && !inner.startsWith('..') && !isAbsolute(inner)) spellings.add(folded(slashed(inner)));
+        }
+      }
+      ignoring ||= ignoresCase(lexical);
+    }
+  }
+  return { spellings: [...spellings], leads, ignoresCase: ignoring };
+}
+
+/** What a text may mean as a path: as it is, as a `file:` address, with `~` and `$HOME` filled in, with `/` for `\`. */
+function readings(written: string): readonly string[] {
+  const out = new Set<string>();
+  const text = written.trim().slice(0, MAX_CHARS);
+  for (const one of text === written ? [text] : [text, written.slice(0, MAX_CHARS)]) {
+    out.add(fromHome(fromUrl(one)));
+    if (/%[0-9a-f]{2}/i.test(one)) out.add(fromHome(fromUrl(decoded(one))));
+  }
+  for (const one of [...out]) {
+    if (one.includes('\\')) out.add(one.replaceAll('\\', '/'));
+    if (WINDOWS) out.add(one.replace(/[. ]+$/, '').replace(/::?\$DATA$/i, ''));
+  }
+  return [...out];
+}
+
+function fromUrl(text: string): string {
+  if (!/^file:/i.test(text)) return text;
+  try {
+    const url = new URL(text);
+    url.host = '';
+    return fileURLToPath(url);
+  } catch {
+    return decoded(text.replace(/^file:(?:\/\/[^/]*)?/i, ''));
+  }
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function fromHome(text: string): string {
+  const [start, rest] = /^(?:~|\$HOME|\$\{HOME\}|%USERPROFILE%)(?=[/\\]|$)/i.exec(text)
+    ? [homedir(), text.replace(/^(?:~|\$HOME|\$\{HOME\}|%USERPROFILE%)/i, '')]
+    : ['', text];
+  return start + rest;
+}
+
+function absolute(text: string, base: string): string {
+  if (/^[A-Za-z]:[\\/]/.test(text)) return slashed(win32.normalize(text)).replace(/\/$/, '');
+  const path = slashed(isAbsolute(text) ? join(text, '.') : join(base, text));
+  return posix.normalize(path).replace(/(?<=.)\/+$/, '');
+}
+
+function slashed(path: string): string {
+  return WINDOWS ? path.replaceAll('\\', '/') : path;
+}
+
+/** Letters that look the same are the same: composed and decomposed forms are one. */
+export function folded(text: string): string {
+  return text.normalize('NFC');
+}
+
+/** Directories whose links were followed, kept for one act: a link may be another one by the next. */
+export type Followed = Map<string, string>;
+
+/** The longest part of it that exists, with its links followed, and the rest behind it. A link to nothing leads to where that would be. */
+export function realOf(path: string, followed: Followed, links = 0): string {
+  if (path.includes(HOLE) || links > MAX_LINKS) return path;
+  const before = followed.get(path);
+  if (before !== undefined) return before;
+  const real = follow(path, followed, links);
+  followed.set(path, real);
+  return real;
+}
+const MAX_LINKS = 16;
+
+function follow(path: string, followed: Followed, links: number): string {
+  let existing = path;
+  const rest: string[] = [];
+  for (let step = 0; step < 256; step += 1) {
+    const found = look(existing);
+    if (found === 'there') return slashed(join(throughLinks(existing), ...rest));
+    if (found === 'link') {
+      const through = throughLinks(existing);
+      if (through !== existing) return slashed(join(through, ...rest));
+      const target = join(isAbsolute(linkOf(existing)) ? '/' : dirname(existing), linkOf(existing), ...rest);
+      return realOf(target, followed, links + 1);
+    }
+    const up = dirname(existing);
+    if (up === existing) return path;
+    rest.unshift(basename(existing));
+    existing = up;
+  }
+  return path;
+}
+
+function throughLinks(path: string): string {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    return path;
+  }
+}
+
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return path;
+  }
+}
+
+/** Without an exception where nothing is: most of them would be thrown for nothing. */
+function look(path: string): 'there' | 'link' | 'nothing' {
+  try {
+    const found = lstatSync(path, { throwIfNoEntry: false });
+    if (!found) return 'nothing';
+    return found.isSymbolicLink() ? 'link' : 'there';
+  } catch {
+    return 'nothing';
+  }
+}
+
+const known = new Map<string, boolean>();
+const REMEMBERED = 1_024;
+
+/** Whether the directory it is in takes `README` for `readme`: asked of the disk once. */
+function ignoresCase(path: string): boolean {
+  const dir = dirname(path);
+  const before = known.get(dir);
+  if (before !== undefined) return before;
+  const answer = probe(dir);
+  if (known.size >= REMEMBERED) known.delete(known.keys().next().value as string);
+  known.set(dir, answer);
+  return answer;
+}
+
+function probe(dir: string): boolean {
+  for (let at = dir; at !== dirname(at); at = dirname(at)) {
+    const name = basename(at);
+    const other = name === name.toLowerCase() ? name.toUpperCase() : name.toLowerCase();
+    if (other === name) continue;
+    try {
+      const [one, two] = [lstatSync(at, { bigint: true }), lstatSync(join(dirname(at), other), { bigint: true })];
+      return one.ino === two.ino && one.dev === two.dev;
+    } catch {
+      // Either there is no such directory, and its parent is asked, or the other spelling is not it.
+      if (look(at) !== 'nothing') return false;
+    }
+  }
+  return process.platform === 'darwin' || WINDOWS;
+}
+
+/** A pattern as an absolute one: a relative one is meant from the act's directory, `~` is the home directory. */
+export function patternFrom(pattern: Pattern, base: string): Pattern {
+  const [first] = pattern;
+  if (typeof first !== 'string') return pattern;
+  const start = fromHome(first);
+  if (isAbsolute(start) || /^[A-Za-z]:/.test(start)) return start === first ? pattern : [start, ...pattern.slice(1)];
+  return [`${base === '/' ? '' : base}/${start.replace(/^(?:\.\/+)+/, '')}`, ...pattern.slice(1)];
+}
+
+/** The same pattern with the links in its fixed directory followed. */
+export function realPattern(pattern: Pattern, followed: Followed): Pattern {
+  const [first] = pattern;
+  if (typeof first !== 'string' || !isAbsolute(first)) return pattern;
+  const whole = pattern.length === 1;
+  const cut = whole ? first.length : first.lastIndexOf('/');
+  const dir = cut <= 0 ? '/' : first.slice(0, cut);
+  const real = realOf(dir, followed);
+  return real === dir ? pattern : [(real === '/' ? '' : real) + first.slice(cut), ...pattern.slice(1)];
+}
+
+/** `*` and a slash in front also stand for nothing at all: what is right here is below any directory. */
+export function withoutLead(pattern: Pattern): Pattern | undefined {
+  const [first, second, ...rest] = pattern;
+  if (first !== ANY || typeof second !== 'string' || !second.startsWith('/')) return undefined;
+  return [second.slice(1), ...rest];
+}
