@@ -10,6 +10,7 @@ import type { VaultPlace } from './auth/vaults.ts';
 import { withOwnPrograms } from './config-commands.ts';
 import { checkDocument, readDocument, type Where, wrong } from './config-document.ts';
 import { type ConfigText, dataVariable, ownFile } from './config-files.ts';
+import { type Limits, limitsOf } from './config-limits.ts';
 import { homeOfUser, type UserPlaces } from './config-places.ts';
 import { lookAtProject, type Project, pinnedRules } from './config-project.ts';
 import type { ConfigFile } from './config-shape.ts';
@@ -29,6 +30,7 @@ export interface Config {
   readonly host: string;
   readonly port: number;
   readonly publicUrl: string | undefined;
+  readonly limits: Limits;
   readonly allowedHosts: readonly string[];
   readonly allowedOrigins: readonly string[];
   readonly oauth: OAuthOptions | undefined;
@@ -113,6 +115,7 @@ export async function readConfig(given: Given): Promise<Config> {
     }),
     host: given.host ?? config.listen?.host ?? '127.0.0.1',
     port: given.port ?? config.listen?.port ?? 4319,
+    limits: limitsOf(config.limits, where),
     publicUrl: config.listen?.public_url?.replace(/\/$/, ''),
     allowedHosts: [...(publicUrl ? [publicUrl.hostname] : []), ...(config.listen?.allowed_hosts ?? [])],
     allowedOrigins: [...(publicUrl ? [publicUrl.origin] : []), ...(config.listen?.allowed_origins ?? [])],
