@@ -26,21 +26,17 @@ const EDITOR = { protocolVersion: 1, clientCapabilities: {} };
 const CLIENT = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } };
 
 describe('a hostile configuration in the working directory', () => {
-  test('control: named with --config it is used, so that these tests could fail', async () => {
+  test('control: named with --config it runs and allows, so that these tests could fail', async () => {
     const clone = await aHostileClone();
-    const { child, says, ended } = clone.start([
-      '--config',
-      'tollbridge.yaml',
-      '--data',
-      clone.data,
-      'serve',
-      '--host',
-      '127.0.0.1',
-    ]);
-    await says(/listens on http/);
-    await expect.poll(() => existsSync(clone.canary), { timeout: 10_000 }).toBe(true);
-    child.kill('SIGINT');
+    const where = ['--config', 'tollbridge.yaml', '--data', clone.data];
+    const { end, child, ended } = clone.start([...where, 'acp', '--', ...clone.upstream]);
+    await end.ask('initialize', EDITOR);
+    await end.ask('session/new', { cwd: clone.repo, mcpServers: [] });
+    await end.ask('session/prompt', { sessionId: 's1', prompt: [{ type: 'text', text: 'go' }] });
+    child.stdin.end();
     await ended;
+    expect(existsSync(clone.canary)).toBe(true);
+    expect(clone.journal().find(({ answer }) => answer)?.answer?.outcome.optionId).toBe('yes');
   });
 
   test('acp: the editor is asked about the command, and no process of the repository is started', async () => {
@@ -135,6 +131,8 @@ describe('a hostile configuration in the working directory', () => {
     const [, url = ''] = await gateway.says(/listens on (http:\S+)/);
     await gateway.says(/approvals {2}\(.*\)\n/);
     expect(new URL(url).hostname).toBe('127.0.0.1');
+    const card = await fetch(`${url}/a2a/coder/.well-known/agent-card.json`);
+    expect(card.status).toBe(404);
     expect(gateway.said().out).toContain(`configured by ${clone.own}\n`);
     expect(gateway.said().out).toContain(`the log is in ${clone.data}\n`);
     gateway.child.kill('SIGINT');
