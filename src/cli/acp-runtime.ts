@@ -24,7 +24,7 @@ export async function openRelay(command: readonly string[], options: AcpOptions,
   const secret = createSecrets({ vaults: config.vaults, env: process.env, learn: redactor.learn });
   const settings = await settingsFrom(config, options, secret);
   const name = options.name ?? commandName(command, 'agent');
-  const { bridge, prepared, close } = await createRuntime(config, {
+  const runtime = await createRuntime(config, {
     ...surroundings,
     name: 'acp',
     mounts: 'harnesses',
@@ -33,6 +33,11 @@ export async function openRelay(command: readonly string[], options: AcpOptions,
       const turns = createTurns({ bridge: services.bridge, name, ids, log, thoughts: settings.thoughts });
       return { turns, backends: [turns.backend] };
     },
+  });
+  const { bridge, prepared, close } = runtime;
+  await runtime.requireNames('acp').catch(async (cause) => {
+    await close();
+    throw cause;
   });
   const person = { ...localActor(), door: 'acp' };
   const wires = createWires(link.editor, link.agent);
