@@ -10,6 +10,7 @@ import { createIds, systemClock } from './core/clock.ts';
 import { createLog, type Log } from './core/log.ts';
 import { projector } from './core/projector.ts';
 import { createRedactor, type Redactor } from './core/redact.ts';
+import { createLargeValues } from './large-values.ts';
 import type { Action } from './model/actions.ts';
 import type { JsonObject } from './model/schema.ts';
 import type { AutonomyTier } from './model/words.ts';
@@ -94,6 +95,7 @@ export async function openHouse(options: HouseOptions): Promise<House> {
   const clock = options.clock ?? systemClock;
   const ids = options.ids ?? createIds();
   const redactor = options.redactor ?? createRedactor();
+  const large = createLargeValues(redactor);
   const logger = cleanLogger(options.logger ?? SILENT, redactor);
   const keyring = await openKeyring({ dir: join(options.dataDir, 'keys'), now: () => clock.now() });
   const signer = options.replace?.signer ?? keyring.signer();
@@ -156,6 +158,7 @@ export async function openHouse(options: HouseOptions): Promise<House> {
     signer,
     canonical: comparableText,
     redactor,
+    cleanLarge: large.clean,
     backends: options.backends ?? [],
     tools: options.tools ?? [],
     clock,
@@ -197,6 +200,7 @@ export async function openHouse(options: HouseOptions): Promise<House> {
       await rules.close();
       await noted;
       await store.close();
+      await large.close();
     },
   };
 }

@@ -64,6 +64,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     allowedHosts: config.allowedHosts,
     allowedOrigins: config.allowedOrigins,
     authenticated: true,
+    ...config.limits,
     requestId: () => ids.next('req'),
     log: logger,
   });

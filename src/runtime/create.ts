@@ -11,6 +11,7 @@ import type { Settings } from '../core/bridge.ts';
 import { createIds, systemClock } from '../core/clock.ts';
 import type { Recovered } from '../core/recovery.ts';
 import { createRedactor, type Redactor } from '../core/redact.ts';
+import { RESULT_LIMITS } from '../core/result-size.ts';
 import { createSecretNames } from '../core/secret-names.ts';
 import { declare } from '../declare.ts';
 import type { Actor } from '../model/actions.ts';
@@ -29,6 +30,7 @@ import type {
   ToolBackend,
 } from '../ports.ts';
 import { requireRules } from '../rules-on-record.ts';
+import { capChildren } from '../wire/child.ts';
 import { createHttpHost } from '../wire/http.ts';
 import { closeAll } from './close.ts';
 import { createLiveConfig } from './live-config.ts';
@@ -118,6 +120,7 @@ async function open<P extends Prepared>(config: Config, options: RuntimeOptions<
   const actor: Actor = { id: `system:${options.name}`, kind: 'system', scopes: ['*'] };
   const { redactor, logger, ids } = options;
   learnSecrets(config, redactor);
+  if (config.limits.children !== undefined) capChildren(config.limits.children);
   /** Filled once, below, when the house is open. */
   const opened: { house?: House; bridge?: Bridge } = {};
   const house = () => opened.house ?? notOpen();
@@ -162,6 +165,7 @@ async function open<P extends Prepared>(config: Config, options: RuntimeOptions<
       settings: {
         ...(config.autonomy && { defaultTier: config.autonomy }),
         ...(config.askExpiresMs && { askExpiresMs: config.askExpiresMs }),
+        ...(config.limits.resultSize && { resultLimits: { ...RESULT_LIMITS, size: config.limits.resultSize } }),
         ...options.settings,
       },
     });
