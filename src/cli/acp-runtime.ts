@@ -25,7 +25,7 @@ export async function openRelay(command: readonly string[], options: AcpOptions,
   const secret = createSecrets({ vaults: config.vaults, env: process.env, learn: redactor.learn });
   const settings = await settingsFrom(config, options, secret);
   const name = options.name ?? commandName(command, 'agent');
-  const { bridge, prepared, close } = await createRuntime(config, {
+  const runtime = await createRuntime(config, {
     ...surroundings,
     name: 'acp',
     mounts: 'harnesses',
@@ -36,6 +36,11 @@ export async function openRelay(command: readonly string[], options: AcpOptions,
     },
   });
   superviseIn(config.dataDir);
+  const { bridge, prepared, close } = runtime;
+  await runtime.requireNames('acp').catch(async (cause) => {
+    await close();
+    throw cause;
+  });
   const person = { ...localActor(), door: 'acp' };
   const wires = createWires(link.editor, link.agent);
   const relay = createRelay({ bridge, person, name, turns: prepared.turns, wires, settings, log, ids });

@@ -27,6 +27,7 @@ export async function settingsFrom(
     lasting_grants,
     blocked_terminal,
     thoughts,
+    persona,
     mcp = [],
     timeouts = {},
   } = relaySection<RelayConfig>(config, 'acp', relaySchema);
@@ -41,6 +42,7 @@ export async function settingsFrom(
     standingGrants: grants ?? PLAIN_SETTINGS.standingGrants,
     blockedTerminal: terminal ?? blocked_terminal ?? PLAIN_SETTINGS.blockedTerminal,
     thoughts: shown ?? thoughts ?? PLAIN_SETTINGS.thoughts,
+    ...(persona && { persona }),
     mcpServers: await Promise.all(servers.map((server) => offered(server, secret))),
     stallMs: stall === 0 ? undefined : stall,
     cancelMs: timeouts.cancel_ms ?? PLAIN_SETTINGS.cancelMs,

@@ -97,6 +97,8 @@ export interface Runtime<P extends Prepared = Prepared> extends Closable, Surrou
   readonly actor: Actor;
   /** What the configuration says to the door of this name, checked; empty when it says nothing. */
   section(door: string): Promise<object>;
+  /** Refuses when the door or the relay of this protocol names a persona that is not there. */
+  requireNames(protocol: string): Promise<void>;
   readonly recovered: Recovered;
   config(): Config;
 }
@@ -164,6 +166,7 @@ async function open<P extends Prepared>(config: Config, options: RuntimeOptions<
         ...(config.limits.resultSize && { resultLimits: { ...RESULT_LIMITS, size: config.limits.resultSize } }),
         ...(config.autonomy && { defaultTier: config.autonomy }),
         ...(config.askExpiresMs && { askExpiresMs: config.askExpiresMs }),
+        ...(config.limits.resultSize && { resultLimits: { ...RESULT_LIMITS, size: config.limits.resultSize } }),
         ...options.settings,
       },
     });
@@ -212,6 +215,7 @@ async function open<P extends Prepared>(config: Config, options: RuntimeOptions<
       house: house(),
       actor,
       recovered,
+      requireNames: (protocol) => names.requireDoors(config, protocol),
       async section(door) {
         await names.requireDoors(config, door);
         return await mounting.section(config, door);

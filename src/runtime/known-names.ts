@@ -37,14 +37,17 @@ export function knownNames(config: Config, { personas, doors, approvers }: Surro
   };
 }
 
-/** Doors whose section names a persona that is not there: nothing that comes in by them could be worked on. */
-export function unknownInDoors({ doors, where }: Config, known: KnownNames): readonly Fault[] {
+/** Doors and relays whose section names a persona that is not there: nothing that comes in by them could be worked on. */
+export function unknownInDoors({ doors, relays, where }: Sections, known: KnownNames): readonly Fault[] {
   const ids = known.all.persona_id ?? [];
-  return Object.entries(doors).flatMap(([door, section]) =>
-    Object.entries(section || {}).flatMap(([member, id]) => {
-      if (!['persona', 'persona_id'].includes(member) || typeof id !== 'string' || ids.includes(id)) return [];
-      const close = ids.find((one) => one === `persona_${id}`);
-      return [wrong(where(['doors', door, member]), noSuch('persona with the id', id, ids, close))];
-    }),
+  return Object.entries({ doors, relays }).flatMap(([kind, sections]) =>
+    Object.entries(sections).flatMap(([name, section]) =>
+      Object.entries(section || {}).flatMap(([member, id]) => {
+        if (!['persona', 'persona_id'].includes(member) || typeof id !== 'string' || ids.includes(id)) return [];
+        const close = ids.find((one) => one === `persona_${id}`);
+        return [wrong(where([kind, name, member]), noSuch('persona with the id', id, ids, close))];
+      }),
+    ),
   );
 }
+type Sections = Pick<Config, 'doors' | 'relays' | 'where'>;

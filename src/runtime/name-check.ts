@@ -17,8 +17,8 @@ export interface NameCheckDeps {
 }
 
 export interface NameCheck {
-  /** Refuses to open doors whose persona is not there; only the one, when it is named. */
-  requireDoors(config: Config, door?: string): Promise<void>;
+  /** Refuses doors and relays whose persona is not there; only those of one protocol, when it is named. */
+  requireDoors(config: Config, protocol?: string): Promise<void>;
   /** Reports what is wrong, each mistake once for as long as it stands. */
   warn(config: Config): Promise<void>;
 }
@@ -32,15 +32,15 @@ export function createNameCheck({ bridge, actor, policy, logger, doors }: NameCh
   }
 
   return {
-    async requireDoors(config, door) {
-      const section = door === undefined ? undefined : config.doors[door];
-      const wanted = door === undefined ? config.doors : section ? { [door]: section } : {};
-      if (Object.keys(wanted).length === 0) return;
-      const [fault] = unknownInDoors({ ...config, doors: wanted }, await known(config));
+    async requireDoors({ doors, relays, ...config }, protocol) {
+      const wanted = { ...config, doors: only(doors, protocol), relays: only(relays, protocol) };
+      if (Object.keys(wanted.doors).length + Object.keys(wanted.relays).length === 0) return;
+      const [fault] = unknownInDoors(wanted, await known(wanted));
       if (fault) throw fault;
     },
     async warn(config) {
-      if (policy.mentions.length === 0 && Object.keys(config.doors).length === 0) return;
+      const { doors, relays } = config;
+      if (policy.mentions.length + Object.keys(doors).length + Object.keys(relays).length === 0) return;
       const names = await known(config);
       const found = [
         ...unknownNames(policy.mentions, names).map(problemLine),
@@ -50,6 +50,10 @@ export function createNameCheck({ bridge, actor, policy, logger, doors }: NameCh
       reported = new Set(found);
     },
   };
+}
+
+function only<T>(sections: Readonly<Record<string, T>>, name: string | undefined): Readonly<Record<string, T>> {
+  return Object.fromEntries(Object.entries(sections).filter(([each]) => name === undefined || each === name));
 }
 
 async function personas(bridge: Bridge, actor: Actor): Promise<readonly (Persona & Row)[]> {

@@ -404,3 +404,16 @@ test('a rule that names a persona that does not exist is reported by a running p
     .poll(() => relay.stderr(), { timeout: 20_000 })
     .toContain('rules.yaml:2:3: rule typo: there is no persona workr; did you mean worker?');
 }, 60_000);
+
+test('an editor and its agent work under a persona, and what is changed of it holds at the next question', async () => {
+  const written = (tools: string) =>
+    `policies: [rules.yaml]\npersonas: { worker: { autonomy: ${tools} } }\nrelays: { acp: { persona: persona_worker } }\n`;
+  const place = await aPlace();
+  await writeFile(place.config, written('act_auto'));
+  const { prompt, said } = await editor(place);
+  await prompt();
+  expect(said().at(-1)).toContain('"optionId":"y"');
+  await writeFile(place.config, written('shadow'));
+  await prompt();
+  expect(said().at(-1)).toContain('"optionId":"n"');
+}, 60_000);

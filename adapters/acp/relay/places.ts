@@ -39,11 +39,13 @@ export interface PlacesDeps {
   /** The agent's name; ids are unique per agent only. */
   readonly name: string;
   readonly cwd: string;
+  /** Of every session that is made here. */
+  readonly persona?: string | undefined;
 }
 
 const PROTOCOL = 'acp';
 
-export function createPlaces({ bridge, person, name, cwd: here }: PlacesDeps): Places {
+export function createPlaces({ bridge, person, name, cwd: here, persona }: PlacesDeps): Places {
   const scope = `relay:${name}`;
   const known = new Map<string, Place>();
   const finding = new Map<string, Promise<Place>>();
@@ -80,7 +82,8 @@ export function createPlaces({ bridge, person, name, cwd: here }: PlacesDeps): P
 
   async function create(cwd = here, about: JsonObject = {}): Promise<Omit<Place, 'wireId'>> {
     const workspaceId = await workspace(cwd);
-    const body = { workspace_id: workspaceId, metadata: { acp: { ...about, agent: name, cwd } } };
+    const metadata = { acp: { ...about, agent: name, cwd } };
+    const body = { workspace_id: workspaceId, ...(persona && { persona_id: persona }), metadata };
     const { resource } = await bridge.submit({ kind: 'session.create', actor: person, body });
     return placed(resource.id, workspaceId, cwd);
   }

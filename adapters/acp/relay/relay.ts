@@ -69,7 +69,7 @@ export function createRelay(deps: RelayDeps): Relay {
       .catch((cause) => log.info({ err: asFault(cause) }, 'there was nothing left to cancel'));
   }
 
-  const places = createPlaces({ bridge, person, name, cwd: settings.cwd });
+  const places = createPlaces({ bridge, person, name, cwd: settings.cwd, persona: settings.persona });
   const questions = createQuestions({ bridge, person, wires, log });
   const approvals = createApprovals(person);
   const passing = createPassing({ bridge, places, log, cwd: settings.cwd });

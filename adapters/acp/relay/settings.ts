@@ -1,5 +1,5 @@
 /** How a relay behaves where that is for its owner to say: in the configuration, and on the command line, which wins. */
-import { ClosedWord, type JsonObject, NonEmpty, type Static, Type } from '../../../src/index.ts';
+import { ClosedWord, Id, type JsonObject, NonEmpty, type Static, Type } from '../../../src/index.ts';
 import { THOUGHTS, type Thoughts } from '../thoughts.ts';
 
 const Optional = Type.Optional;
@@ -10,6 +10,8 @@ export const relaySchema = Type.Object(
   {
     /** Options after which an agent asks no more: people may choose them, or are not offered them. */
     lasting_grants: Optional(ClosedWord(['honour', 'hide'])),
+    /** The persona of every session: its autonomy, its tools and its quota hold for the agent. `persona_<name>`. */
+    persona: Optional(Id),
     /** What an agent sees of a terminal it may not have. */
     blocked_terminal: Optional(ClosedWord(['exit126', 'error'])),
     /** What it thinks aloud reaches the editor in any case; whether others who watch are shown it, and a summary kept. */
@@ -53,6 +55,8 @@ export interface RelaySettings {
   /** What an agent sees of a terminal it may not have. */
   readonly blockedTerminal: 'exit126' | 'error';
   readonly thoughts: Thoughts;
+  /** Id of the persona of every session; undefined: rules and autonomy alone. */
+  readonly persona?: string | undefined;
   readonly mcpServers: readonly OfferedServer[];
   /** How long an agent may say nothing in the middle of a turn; undefined: for as long as it likes. */
   readonly stallMs: number | undefined;
