@@ -5,7 +5,7 @@
 import type { ActionKind } from '../src/model/actions.ts';
 import type { FaultKind } from '../src/model/faults.ts';
 import { type AutonomyTier, EFFECTS, type Effect } from '../src/model/words.ts';
-import { type FrameKind, frameTable, type Handling } from './frames.ts';
+import { type FrameKind, frameTable, type Handling, type Judgement } from './frames.ts';
 import { table } from './row.ts';
 
 export const PROTOCOL = 1;
@@ -149,6 +149,29 @@ export const FRAMES = frameTable<CallFrame>([
   ...framed(AGENT_CALLS, 'agent'),
   ...FURTHER_CALLS,
 ]);
+
+const PLAIN_METHODS: ReadonlyMap<string, string> = new Map(
+  FRAMES.rows.filter(({ method }) => !method.endsWith('*')).map(({ method }) => [plainMethod(method), method]),
+);
+
+/** As a reader that forgives case, spaces and marks would take it. */
+function plainMethod(method: string): string {
+  return method
+    .normalize('NFKC')
+    .toLowerCase()
+    .replace(/[^a-z0-9$_./]/g, '')
+    .replace(/^[/.]+|[/.]+$/g, '')
+    .replace(/\/+/g, '/');
+}
+
+/** The table's word about a frame. A name that is almost one of the table's is not an unknown one: it is refused. */
+export function judgeFrame(from: CallFrame['from'], frame: FrameKind, method: string): Judgement<CallFrame> {
+  const judged = FRAMES.judge(from, frame, method);
+  if (judged.handling === 'refuse' || (judged.row && !judged.row.method.endsWith('*'))) return judged;
+  const like = PLAIN_METHODS.get(plainMethod(method));
+  if (!like) return judged;
+  return { handling: 'refuse', reason: `${JSON.stringify(method.slice(0, 80))} resembles ${like} and is not it` };
+}
 
 /** What an agent tells while it works. */
 // biome-ignore format: one update per line reads as the page of a specification

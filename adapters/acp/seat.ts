@@ -90,6 +90,7 @@ async function greet(child: Child, options: SeatOptions): Promise<Seat> {
   const peer = createPeer({
     send: write,
     log: deps.log,
+    other: 'agent',
     strict: false,
     async notification(method, params) {
       if (method === 'session/update') {

@@ -3,7 +3,7 @@
  * frame; one that cannot be read or placed never crosses. A request outside of any prompt has a turn of its own, so that it
  * is decided and on record like everything else.
  */
-import { FRAMES } from '../../../mappings/acp.ts';
+import { judgeFrame } from '../../../mappings/acp.ts';
 import { Fault, type JsonObject, type Logger } from '../../../src/index.ts';
 import type { LineVerdict } from '../../../src/wire/byte-lines.ts';
 import { objectOf, textOf } from '../shapes.ts';
@@ -114,7 +114,7 @@ export function createFromAgent(deps: FromAgentDeps) {
 
   async function wanted(request: Request, withdrawn: AbortSignal): Promise<void> {
     const { method } = request;
-    const judged = FRAMES.judge('agent', 'request', method);
+    const judged = judgeFrame('agent', 'request', method);
     if (judged.handling === 'refuse') return refused.refuse('agent', request, judged.reason);
     const work = decided.get(method);
     if (judged.handling === 'act' || work || isTerminalUse(method)) requireSound(request);
@@ -240,7 +240,7 @@ export function createFromAgent(deps: FromAgentDeps) {
       if ('message' in frame) for (const { pulse } of turnsOf(frame)) pulse.heard();
       switch (frame.kind) {
         case 'notification': {
-          const judged = FRAMES.judge('agent', 'notification', frame.method);
+          const judged = judgeFrame('agent', 'notification', frame.method);
           if (judged.handling === 'refuse') return () => refused.refuse('agent', frame, judged.reason);
           return () => told(frame);
         }

@@ -2,7 +2,7 @@
  * What an editor sends: prompts, sessions and switches are decided before the agent has them, and so is every request that no
  * table knows; the rest is carried. A frame that cannot be read or placed never crosses.
  */
-import { FRAMES } from '../../../mappings/acp.ts';
+import { judgeFrame } from '../../../mappings/acp.ts';
 import { type Actor, asFault } from '../../../src/index.ts';
 import type { LineVerdict } from '../../../src/wire/byte-lines.ts';
 import { textOf } from '../shapes.ts';
@@ -85,7 +85,7 @@ export function createFromEditor(deps: FromEditorDeps) {
   function request(frame: Request): void {
     const { method } = frame;
     const id = sameId(idOf(frame));
-    const judged = FRAMES.judge('editor', 'request', method);
+    const judged = judgeFrame('editor', 'request', method);
     if (deciding.has(id) || wires.calls.get(id)) {
       refused.refuse('editor', frame, 'a request with this id has no answer yet', { anonymous: true });
     } else if (judged.handling === 'refuse') refused.refuse('editor', frame, judged.reason);
@@ -164,7 +164,7 @@ export function createFromEditor(deps: FromEditorDeps) {
         case 'request':
           return () => request(frame);
         case 'notification': {
-          const judged = FRAMES.judge('editor', 'notification', frame.method);
+          const judged = judgeFrame('editor', 'notification', frame.method);
           if (judged.handling === 'refuse') return () => refused.refuse('editor', frame, judged.reason);
           return () => told(frame);
         }

@@ -63,7 +63,7 @@ export function createRefusedFrames({ wires, turns, places, log }: RefusedFrames
     const noted = { event: 'vendor.acp.frame_refused', payload };
     writing = writing
       .then(async () => {
-        const live = turns.all().find((turn) => turn.live)?.live;
+        const live = turns.all().find((turn) => turn.live && !turn.finished)?.live;
         if (live) return await live.scribe.note(noted);
         const own = await turns.open(await places.find(CONNECTION), {
           kind: 'own',
