@@ -11,6 +11,9 @@ createInterface({ input: process.stdin }).on('line', (line) => {
   else if (method === '_test/say') {
     process.stdout.write(Buffer.from(params.bytes, 'base64'));
     send({ method: '_test/said', params: { n: params.n } });
+  } else if (method === '_test/flood') {
+    process.stdout.write(`{"jsonrpc":"2.0","method":"_x","params":"${'x'.repeat(params.bytes)}"}\n`);
+    send({ method: '_test/said', params: { n: params.n } });
   } else if (method === '_test/die') {
     process.stdout.write(Buffer.from(params.bytes, 'base64'), () => process.exit(3));
   } else send({ method: '_test/heard', params: { line } });

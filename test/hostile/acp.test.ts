@@ -1,138 +1,28 @@
 /**
- * An agent and an editor that break the protocol, with the built relay between them. The editor takes down every act that
- * reaches it. Each case: the sender hears the error, nothing reaches the other side, the log has the reason, the relay lives.
+ * An agent and an editor that break the protocol, with the built relay between them. Each case: the sender hears the error,
+ * nothing reaches the other side, the log has the reason, the relay lives.
  */
-import { mkdir, symlink } from 'node:fs/promises';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import type { Json, JsonObject } from '../../src/model/schema.ts';
-import type { Wire } from '../support/line-end.ts';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import type { Json } from '../../src/model/schema.ts';
 import { aHouse, startSpeaking } from '../support/stdio-process.ts';
-import { type Contact, checkActs, forgetLogs, newestPosition, readEvents } from './oracle.ts';
-
-const PUPPET = fileURLToPath(new URL('./acp-puppet.mjs', import.meta.url));
-const RULES = `rules:
-  - { id: outside, when: { kind: fs.write, target: "/etc/*" }, then: block, say: not outside }
-  - { id: fine, when: { kind: fs.write, target: "*/allowed/*" }, then: allow, say: fine }
-  - { id: listing, when: { kind: terminal, target: "ls *" }, then: allow, say: fine }
-`;
-const OPTIONS = [
-  { optionId: 'y', name: 'Allow', kind: 'allow_once' },
-  { optionId: 'n', name: 'Reject', kind: 'reject_once' },
-];
-const isAct = (method: unknown) => /^(fs|terminal)\//i.test(String(method).trim());
-
-async function openRig() {
-  const { data, config } = await aHouse(RULES);
-  const cwd = join(data, '..', 'project');
-  await mkdir(join(cwd, 'allowed'), { recursive: true });
-  const words = ['--config', config, '--data', data, 'acp', '--', process.execPath, PUPPET];
-  const { end: editor, child, exited, stderr } = startSpeaking(words);
-  const contacts: Contact[] = [];
-  let answer: 'allow_once' | 'reject_once' = 'allow_once';
-  const record = (tool: string, of: (params: JsonObject) => JsonObject, result: unknown) => (params: JsonObject) => {
-    contacts.push({ tool, arguments: of(params), after: newestPosition(data) });
-    return result;
-  };
-  const reads = ({ path, line = null, limit = null }: JsonObject) => ({ path, line, limit }) as JsonObject;
-  editor.on('fs/read_text_file', record('fs.read', reads, { content: 'x' }));
-  editor.on(
-    'fs/write_text_file',
-    record('fs.write', ({ path, content }) => ({ path, content }) as JsonObject, {}),
-  );
-  const runs = ({ command, args = [], cwd: where = cwd, env = [] }: JsonObject) =>
-    ({ command, args, cwd: where, env }) as JsonObject;
-  editor.on('terminal/create', record('terminal', runs, { terminalId: 't1' }));
-  for (const method of ['terminal/output', 'terminal/wait_for_exit', 'terminal/kill', 'terminal/release']) {
-    editor.on(method, () => ({ output: '', truncated: false, exitCode: 0 }));
-  }
-  const questions: Wire[] = [];
-  editor.on('session/request_permission', (_, frame) => {
-    questions.push(frame);
-    const kind = answer;
-    return { outcome: { outcome: 'selected', optionId: optionOf(frame, kind) } };
-  });
-  await editor.ask('initialize', { protocolVersion: 1 });
-  await editor.ask('session/new', { cwd, mcpServers: [] });
-  await editor.ask('session/new', { cwd: join(cwd, 'two'), mcpServers: [] });
-  const prompted = editor.next(
-    ({ method, params }) => method === '_test/heard' && String(params?.line).includes('prompt'),
-  );
-  void editor.ask('session/prompt', { sessionId: 's1', prompt: [{ type: 'text', text: 'go' }] });
-  await prompted;
-  let said = 0;
-
-  /** The agent writes these bytes; resolves when whatever came of them, short of people, has reached the editor. */
-  async function say(bytes: string | Uint8Array): Promise<void> {
-    const n = said++;
-    const done = editor.next(({ method, params }) => method === '_test/said' && params?.n === n);
-    editor.notify('_test/say', { n, bytes: Buffer.from(bytes).toString('base64') });
-    await done;
-  }
-
-  const heard = () =>
-    editor.frames.flatMap(({ method, params }) =>
-      method === '_test/heard' ? [JSON.parse(String(params?.line)) as Wire] : [],
-    );
-  async function reply(id: Json, from: number): Promise<Wire> {
-    const like = (frame: Wire) => frame.method === undefined && frame.id === id;
-    const before = heard().slice(from).find(like);
-    if (before) return before;
-    const found = await editor.next(
-      ({ method, params }) => method === '_test/heard' && like(JSON.parse(String(params?.line))),
-    );
-    return JSON.parse(String(found.params?.line)) as Wire;
-  }
-
-  return {
-    data,
-    cwd,
-    editor,
-    contacts,
-    questions,
-    say,
-    stderr,
-    heard,
-    answers(kind: typeof answer) {
-      answer = kind;
-    },
-    alive: () => child.exitCode === null,
-    /** The agent asks, and has this answer. */
-    async ask(method: string, params: object, id: Json = `r${said}`): Promise<Wire> {
-      const from = heard().length;
-      await say(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`);
-      return await reply(id, from);
-    },
-    acts: () => editor.frames.filter(({ method }) => isAct(method)).map(({ method }) => method),
-    reasons: async () =>
-      (await readEvents(data, ['vendor.acp.frame_refused'])).map(({ payload }) => String(payload.reason)),
-    async close() {
-      editor.close();
-      await exited;
-      forgetLogs();
-    },
-  };
-}
-type Rig = Awaited<ReturnType<typeof openRig>>;
-
-function optionOf(frame: Wire, kind: string): string {
-  const options = frame.params?.options as unknown as { kind: string; optionId: string }[];
-  return options.find((option) => option.kind === kind)?.optionId ?? '';
-}
+import { line, openRig, PUPPET, type Rig, RULES } from './acp-rig.ts';
+import { checkActs } from './oracle.ts';
 
 let rig: Rig;
-beforeEach(async () => {
+beforeAll(async () => {
   rig = await openRig();
 }, 60_000);
-afterEach(async () => {
+beforeEach(async () => {
+  await rig.mark();
+  rig.answers('allow_once');
+});
+afterAll(async () => {
   const wrong = await checkActs(rig.data, rig.contacts);
   await rig.close();
   expect(wrong).toEqual([]);
 }, 60_000);
 
 const write = (more: object = {}) => ({ sessionId: 's1', path: `${rig.cwd}/allowed/a`, content: 'x', ...more });
-const line = (frame: object) => `${JSON.stringify({ jsonrpc: '2.0', ...frame })}\n`;
 
 describe('frames of an agent that cannot be read never reach the editor', () => {
   const call = () => line({ id: 7, method: 'fs/write_text_file', params: write() }).trimEnd();
@@ -179,13 +69,13 @@ describe('frames of an agent that cannot be read never reach the editor', () => 
     if (code === 0) await expect.poll(rig.stderr).toContain('not the protocol');
     else {
       await expect.poll(() => rig.heard().filter(({ error }) => error)).toMatchObject([{ id, error: { code } }]);
-      await expect.poll(rig.reasons).toHaveLength(1);
+      await expect.poll(rig.reasons, { timeout: 10_000 }).not.toEqual([]);
     }
     expect((await rig.ask('fs/write_text_file', write())).result).toEqual({});
   });
 
   test('an oversized line is skipped, and what comes after it is read', async () => {
-    await rig.say(`{"jsonrpc":"2.0","method":"_x","params":"${'x'.repeat(70 * 1024 * 1024)}"}\n`);
+    await rig.flood(70 * 1024 * 1024);
     await expect.poll(() => rig.heard().filter(({ error }) => error)).toMatchObject([{ error: { code: -32700 } }]);
     expect(rig.editor.lines.some((each) => each.length > 1_000_000)).toBe(false);
     expect((await rig.ask('fs/write_text_file', write())).result).toEqual({});
@@ -222,7 +112,7 @@ describe('frames of an agent that cannot be placed never reach the editor', () =
       expect((await rig.ask(method, placed(params), `${method}?`)).error).toMatchObject({ code: -32602 });
     }
     expect(rig.acts()).toEqual([]);
-    await expect.poll(rig.reasons).not.toEqual([]);
+    await expect.poll(rig.reasons, { timeout: 10_000 }).not.toEqual([]);
     expect(rig.alive()).toBe(true);
   });
 
@@ -245,7 +135,7 @@ describe('frames of an agent that cannot be placed never reach the editor', () =
       },
     });
     expect(rig.acts()).toEqual([]);
-    expect(rig.questions).toEqual([]);
+    expect(rig.questions()).toEqual([]);
   });
 
   test('notifications sent as calls, and calls of the editor', async () => {
@@ -312,152 +202,6 @@ describe('frames of an agent that cannot be placed never reach the editor', () =
   });
 });
 
-describe('a decision covers exactly the act that was decided, once', () => {
-  const permission = (toolCall: object) =>
-    rig.ask('session/request_permission', { sessionId: 's1', toolCall, options: OPTIONS });
-  const yes = { outcome: { outcome: 'selected', optionId: 'y' } };
-
-  test('a call labelled read covers no write and no command', async () => {
-    const path = `${rig.cwd}/secret`;
-    const rawInput = { path };
-    expect((await permission({ toolCallId: 'c', kind: 'read', rawInput, locations: [{ path }] })).result).toEqual(yes);
-    rig.answers('reject_once');
-    expect((await rig.ask('fs/write_text_file', write({ path }))).error).toMatchObject({ code: 1403 });
-    const ran = await rig.ask('terminal/create', { sessionId: 's1', command: 'cat', args: [path] });
-    expect(ran.result?.terminalId).toMatch(/^gw-refused/);
-    expect(rig.acts()).toEqual([]);
-  });
-
-  test.each([
-    ['a command', { command: 'rm -r /' }],
-    ['a command in a member', { input: { cmd: ['rm'] } }],
-    ['a command as text of an object', { arguments: '{"command":"rm"}' }],
-    ['content', { path: '/a', content: 'x' }],
-    ['an edit', { file_path: '/a', old_string: 'a', new_string: 'b' }],
-  ])('a call labelled read that shows %s asks a person', async (_, rawInput) => {
-    rig.answers('reject_once');
-    const answer = await permission({ toolCallId: 'c', kind: 'read', title: 'Look', rawInput });
-    expect(answer.result).toEqual({ outcome: { outcome: 'selected', optionId: 'n' } });
-    expect(rig.questions).toHaveLength(1);
-  });
-
-  test('after a yes to one edit the call is said to be about another file and a command', async () => {
-    const content = [{ type: 'diff', path: `${rig.cwd}/a`, oldText: null, newText: 'x' }];
-    expect((await permission({ toolCallId: 'c', kind: 'edit', content })).result).toEqual(yes);
-    const update = {
-      sessionUpdate: 'tool_call_update',
-      toolCallId: 'c',
-      kind: 'execute',
-      rawInput: { command: 'rm x', path: `${rig.cwd}/b` },
-      locations: [{ path: `${rig.cwd}/b` }],
-    };
-    await rig.say(line({ method: 'session/update', params: { sessionId: 's1', update } }));
-    rig.answers('reject_once');
-    expect((await rig.ask('fs/write_text_file', write({ path: `${rig.cwd}/b` }))).error).toMatchObject({ code: 1403 });
-    const ran = await rig.ask('terminal/create', { sessionId: 's1', command: 'rm', args: ['x'] });
-    expect(ran.result?.terminalId).toMatch(/^gw-refused/);
-    expect(rig.acts()).toEqual([]);
-  });
-
-  test('an edit is covered with the content that was shown, once', async () => {
-    const path = `${rig.cwd}/a`;
-    const content = [{ type: 'diff', path, oldText: null, newText: 'shown' }];
-    expect((await permission({ toolCallId: 'c', kind: 'edit', content })).result).toEqual(yes);
-    rig.answers('reject_once');
-    expect((await rig.ask('fs/write_text_file', write({ path, content: 'other' }))).error).toMatchObject({
-      code: 1403,
-    });
-    expect((await rig.ask('fs/write_text_file', write({ path, content: 'shown' }))).result).toEqual({});
-    expect((await rig.ask('fs/write_text_file', write({ path, content: 'shown' }))).error).toMatchObject({
-      code: 1403,
-    });
-    expect(rig.acts()).toEqual(['fs/write_text_file']);
-  });
-
-  test('a command is covered as it was shown, once: not with other words, elsewhere or with variables', async () => {
-    const run = (more: object) =>
-      rig.ask('terminal/create', { sessionId: 's1', command: 'make', args: ['all'], ...more });
-    expect((await permission({ toolCallId: 'c', kind: 'execute', rawInput: { command: 'make all' } })).result).toEqual(
-      yes,
-    );
-    rig.answers('reject_once');
-    const others = [
-      { args: ['all', '-k'] },
-      { args: ['all;rm'] },
-      { cwd: '/etc' },
-      { env: [{ name: 'PATH', value: '/tmp' }] },
-      { sessionId: 's2' },
-    ];
-    for (const more of others) expect((await run(more)).result?.terminalId).toMatch(/^gw-refused/);
-    expect((await run({})).result).toEqual({ terminalId: 't1' });
-    expect((await run({})).result?.terminalId).toMatch(/^gw-refused/);
-    expect(rig.acts()).toEqual(['terminal/create']);
-  });
-
-  test('a call that changes while a person is asked about it covers nothing', async () => {
-    const path = `${rig.cwd}/a`;
-    const content = [{ type: 'diff', path, oldText: null, newText: 'x' }];
-    let choose: (outcome: unknown) => void = () => {};
-    rig.editor.on(
-      'session/request_permission',
-      () =>
-        new Promise((resolve) => {
-          choose = resolve;
-        }),
-    );
-    const asked = permission({ toolCallId: 'c', kind: 'edit', content });
-    await rig.editor.heard(({ method }) => method === 'session/request_permission');
-    const shown = [{ type: 'diff', path, oldText: null, newText: 'harmless' }];
-    const update = { sessionUpdate: 'tool_call_update', toolCallId: 'c', content: shown };
-    await rig.say(line({ method: 'session/update', params: { sessionId: 's1', update } }));
-    choose({ outcome: { outcome: 'selected', optionId: 'y' } });
-    expect((await asked).result).toEqual(yes);
-    rig.editor.on('session/request_permission', () => ({ outcome: { outcome: 'cancelled' } }));
-    expect((await rig.ask('fs/write_text_file', write({ path, content: 'x' }))).error).toMatchObject({ code: 1403 });
-    expect(rig.acts()).toEqual([]);
-  });
-
-  test('two identical questions at once have an answer each', async () => {
-    const ids: Json[] = [];
-    rig.editor.on('session/request_permission', (_, { id }) => {
-      ids.push(id as Json);
-      return { outcome: { outcome: 'selected', optionId: ids.length === 1 ? 'y' : 'n' } };
-    });
-    const params = { sessionId: 's1', toolCall: { toolCallId: 'c', kind: 'edit', title: 'Edit' }, options: OPTIONS };
-    await rig.say(
-      line({ id: 'one', method: 'session/request_permission', params }) +
-        line({ id: 'two', method: 'session/request_permission', params }),
-    );
-    const answers = () => rig.heard().filter(({ id }) => id === 'one' || id === 'two');
-    await expect.poll(() => answers().length).toBe(2);
-    expect(ids).toHaveLength(2);
-    const chosen = answers().map(({ result }) => JSON.stringify(result));
-    expect(chosen.filter((each) => each.includes('"y"'))).toHaveLength(1);
-  });
-
-  test('a link is no way round a rule about the file behind it', async () => {
-    await symlink('/etc', join(rig.cwd, 'allowed', 'link'));
-    const answer = await rig.ask('fs/write_text_file', write({ path: `${rig.cwd}/allowed/link/x` }));
-    expect(answer.error).toMatchObject({ code: 1403, message: 'not outside' });
-    expect(rig.acts()).toEqual([]);
-  });
-
-  test('terminals that were not made for a decided act are out of reach', async () => {
-    const use = (more: object) => rig.ask('terminal/output', { sessionId: 's1', terminalId: 't1', ...more });
-    expect((await use({})).error).toMatchObject({ code: -32602 });
-    expect((await rig.ask('terminal/create', { sessionId: 's1', command: 'ls', args: ['x'] })).result).toEqual({
-      terminalId: 't1',
-    });
-    for (const more of [{ sessionId: 's2' }, { terminalId: ['t1'] }, { terminalId: 't2' }]) {
-      expect((await use(more)).error).toMatchObject({ code: -32602 });
-    }
-    expect((await use({})).result).toMatchObject({ output: '' });
-    expect((await rig.ask('terminal/release', { sessionId: 's1', terminalId: 't1' })).result).toBeDefined();
-    expect((await use({})).error).toMatchObject({ code: -32602 });
-    expect(rig.acts()).toEqual(['terminal/create', 'terminal/output', 'terminal/release']);
-  });
-});
-
 describe('requests nobody knows are acts', () => {
   test('of the agent: a person is asked, and a no keeps it from the editor', async () => {
     rig.answers('reject_once');
@@ -472,7 +216,7 @@ describe('requests nobody knows are acts', () => {
     ]) {
       expect((await rig.ask(method, { sessionId: 's1', name: 'exec' })).error).toMatchObject({ code: 1403 });
     }
-    expect(rig.questions).toHaveLength(7);
+    expect(rig.questions()).toHaveLength(7);
     expect(rig.editor.frames.some(({ method }) => method === '_vendor/do' || method === 'host/call')).toBe(false);
   });
 

@@ -57,7 +57,7 @@ export function frameOf(bytes: Buffer): Frame {
   try {
     message = JSON.parse(text);
   } catch {
-    if (!/^[\s\ufeff]*[{[]/.test(text)) return { kind: 'noise', line };
+    if (!/^[^\p{L}\p{N}]*[{[]/u.test(text)) return { kind: 'noise', line };
     return unreadable(line, NOT_JSON, 'the line is not one JSON value');
   }
   if (Array.isArray(message)) return { kind: 'batch', line };
