@@ -5,6 +5,7 @@
 import type { ActionKind } from '../src/model/actions.ts';
 import type { FaultKind } from '../src/model/faults.ts';
 import { type AutonomyTier, EFFECTS, type Effect } from '../src/model/words.ts';
+import { type FrameKind, frameTable, type Handling, type Judgement } from './frames.ts';
 import { table } from './row.ts';
 
 export const PROTOCOL = 1;
@@ -18,53 +19,159 @@ export interface WireRow {
   readonly why?: string;
 }
 
+/** A call also says which kind of frame carries it, and what becomes of that frame between an editor and its agent. */
+export interface CallRow extends WireRow {
+  readonly frame: FrameKind;
+  readonly relay: Handling;
+  readonly effect?: Effect;
+}
+
 /** Calls of a client on an agent. `->` is served at our door, `<-` is only ever sent by our backend. */
 // biome-ignore format: one call per line reads as the page of a specification
 export const CLIENT_CALLS = [
-  { wire: 'initialize', dir: '<->', facts: ['vendor.acp.connected'], why: 'the fact is the backend\'s: a door has no task yet that could carry one' },
-  { wire: 'authenticate', dir: '<->', facts: ['vendor.acp.auth'], why: 'the agent\'s own login; whoever comes to our door has proven itself before' },
-  { wire: 'logout', dir: 'none', facts: [], why: 'nobody logs in at our door, and an agent we started keeps its login' },
-  { wire: 'session/new', dir: '<->', facts: ['session.created'], gate: 'session.open' },
-  { wire: 'session/load', dir: '<->', facts: [], why: 'what is told again was written down when it was told first' },
-  { wire: 'session/resume', dir: '<->', facts: [] },
-  { wire: 'session/list', dir: '->', facts: [], why: 'ours are listed; an agent behind us has no sessions but those we gave it' },
-  { wire: 'session/close', dir: '<->', facts: ['session.closed'] },
-  { wire: 'session/delete', dir: '->', facts: ['session.closed'], why: 'history stays in the log; the session is marked and no longer listed' },
-  { wire: 'session/fork', dir: '->', facts: ['session.thread_forked'], why: 'an agent behind us is given the forked conversation as a new session' },
-  { wire: 'session/archive', dir: 'none', facts: [], why: 'no such state; a list that hides without deleting is the client\'s own' },
-  { wire: 'session/unarchive', dir: 'none', facts: [], why: 'no such state' },
-  { wire: 'session/status', dir: '->', facts: [], why: 'read from the session; nothing behind us is asked' },
-  { wire: 'session/set_title', dir: '->', facts: ['vendor.tollbridge.resource_updated'], why: 'the summary of a session is its title' },
-  { wire: 'session/prompt', dir: '<->', facts: ['user.message', 'task.submitted', 'task.started'], gate: 'prompt' },
-  { wire: 'session/cancel', dir: '<->', facts: ['user.cancel_requested'] },
-  { wire: 'session/set_mode', dir: '<->', facts: ['vendor.tollbridge.passthrough'], gate: 'extension', why: 'at our door a mode is a persona, chosen for the tasks that follow; towards an agent it is set by configuration' },
-  { wire: 'session/set_config_option', dir: '->', facts: ['vendor.tollbridge.passthrough'], gate: 'extension', why: 'the one option is which agent does the work' },
-  { wire: 'providers/list', dir: 'none', facts: [], why: 'which models an agent uses is its own configuration' },
-  { wire: 'providers/set', dir: 'none', facts: [], why: 'carries credentials for models we do not call' },
-  { wire: 'providers/disable', dir: 'none', facts: [], why: 'as providers/set' },
-  { wire: 'auth/status', dir: 'none', facts: [], why: 'as authenticate' },
-  { wire: 'mcp/message', dir: 'none', facts: [], why: 'tools reach an agent over MCP itself, through a door of its own' },
-  { wire: '$/cancel_request', dir: '<->', facts: [], why: 'on a prompt it is session/cancel, on a question it withdraws it' },
-] as const satisfies readonly WireRow[];
+  { wire: 'initialize', frame: 'request', relay: 'pass', dir: '<->', facts: ['vendor.acp.connected'], why: 'the fact is the backend\'s: a door has no task yet that could carry one' },
+  { wire: 'authenticate', frame: 'request', relay: 'pass', dir: '<->', facts: ['vendor.acp.auth'], why: 'the agent\'s own login; whoever comes to our door has proven itself before' },
+  { wire: 'logout', frame: 'request', relay: 'pass', dir: 'none', facts: [], why: 'nobody logs in at our door, and an agent we started keeps its login' },
+  { wire: 'session/new', frame: 'request', relay: 'act', effect: 'none', dir: '<->', facts: ['session.created'], gate: 'session.open' },
+  { wire: 'session/load', frame: 'request', relay: 'act', effect: 'none', dir: '<->', facts: [], why: 'what is told again was written down when it was told first' },
+  { wire: 'session/resume', frame: 'request', relay: 'act', effect: 'none', dir: '<->', facts: [] },
+  { wire: 'session/list', frame: 'request', relay: 'pass', dir: '->', facts: [], why: 'ours are listed; an agent behind us has no sessions but those we gave it' },
+  { wire: 'session/close', frame: 'request', relay: 'pass', dir: '<->', facts: ['session.closed'] },
+  { wire: 'session/delete', frame: 'request', relay: 'pass', dir: '->', facts: ['session.closed'], why: 'history stays in the log; the session is marked and no longer listed' },
+  { wire: 'session/fork', frame: 'request', relay: 'act', effect: 'none', dir: '->', facts: ['session.thread_forked'], why: 'an agent behind us is given the forked conversation as a new session' },
+  { wire: 'session/archive', frame: 'request', relay: 'pass', dir: 'none', facts: [], why: 'no such state; a list that hides without deleting is the client\'s own' },
+  { wire: 'session/unarchive', frame: 'request', relay: 'pass', dir: 'none', facts: [], why: 'no such state' },
+  { wire: 'session/status', frame: 'request', relay: 'pass', dir: '->', facts: [], why: 'read from the session; nothing behind us is asked' },
+  { wire: 'session/set_title', frame: 'request', relay: 'pass', dir: '->', facts: ['vendor.tollbridge.resource_updated'], why: 'the summary of a session is its title' },
+  { wire: 'session/prompt', frame: 'request', relay: 'act', effect: 'none', dir: '<->', facts: ['user.message', 'task.submitted', 'task.started'], gate: 'prompt' },
+  { wire: 'session/cancel', frame: 'notification', relay: 'pass', dir: '<->', facts: ['user.cancel_requested'] },
+  { wire: 'session/set_mode', frame: 'request', relay: 'act', dir: '<->', facts: ['vendor.tollbridge.passthrough'], gate: 'extension', why: 'at our door a mode is a persona, chosen for the tasks that follow; towards an agent it is set by configuration' },
+  { wire: 'session/set_config_option', frame: 'request', relay: 'act', dir: '->', facts: ['vendor.tollbridge.passthrough'], gate: 'extension', why: 'the one option is which agent does the work' },
+  { wire: 'providers/list', frame: 'request', relay: 'pass', dir: 'none', facts: [], why: 'which models an agent uses is its own configuration' },
+  { wire: 'providers/set', frame: 'request', relay: 'pass', dir: 'none', facts: [], why: 'carries credentials for models we do not call' },
+  { wire: 'providers/disable', frame: 'request', relay: 'pass', dir: 'none', facts: [], why: 'as providers/set' },
+  { wire: 'auth/status', frame: 'request', relay: 'pass', dir: 'none', facts: [], why: 'as authenticate' },
+  { wire: 'mcp/message', frame: 'notification', relay: 'pass', dir: 'none', facts: [], why: 'tools reach an agent over MCP itself, through a door of its own' },
+  { wire: '$/cancel_request', frame: 'notification', relay: 'pass', dir: '<->', facts: [], why: 'on a prompt it is session/cancel, on a question it withdraws it' },
+] as const satisfies readonly CallRow[];
 
 /** Calls of an agent on its client. `->` is served by our backend, `<-` is sent by our door. */
 // biome-ignore format: one call per line reads as the page of a specification
 export const AGENT_CALLS = [
-  { wire: 'session/update', dir: '<->', facts: [], why: 'each kind of update has its own row' },
-  { wire: 'session/request_permission', dir: '<->', facts: ['tool.requested', 'vendor.tollbridge.decided', 'tool.approval_required'], gate: 'tool' },
-  { wire: 'fs/read_text_file', dir: '->', facts: ['tool.requested', 'tool.completed'], gate: 'fs.read', why: 'held by us; no agent of another protocol asks an editor for files' },
-  { wire: 'fs/write_text_file', dir: '->', facts: ['tool.requested', 'vendor.tollbridge.side_effect', 'tool.completed'], gate: 'fs.write', why: 'held by us, as reading' },
-  { wire: 'terminal/create', dir: '->', facts: ['tool.requested'], gate: 'terminal', why: 'held by us' },
-  { wire: 'terminal/output', dir: '->', facts: [], why: 'polling is not a fact' },
-  { wire: 'terminal/wait_for_exit', dir: '->', facts: ['tool.completed', 'tool.failed'], why: 'the end of the act that terminal/create began' },
-  { wire: 'terminal/kill', dir: '->', facts: [], why: 'the end it brings about is the fact' },
-  { wire: 'terminal/release', dir: '->', facts: [], why: 'as terminal/kill' },
-  { wire: 'elicitation/create', dir: '<->', facts: ['task.input_required', 'user.input_submitted'], gate: 'elicit' },
-  { wire: 'elicitation/complete', dir: '->', facts: [], why: 'a hint; the answer to the request is what counts' },
-  { wire: 'mcp/message', dir: 'none', facts: [], why: 'we offer agents no server over this connection' },
-  { wire: 'auth/status_update', dir: 'none', facts: [], why: 'as auth/status' },
-  { wire: '$/cancel_request', dir: '<->', facts: [], why: 'withdraws a question' },
-] as const satisfies readonly WireRow[];
+  { wire: 'session/update', frame: 'notification', relay: 'pass', dir: '<->', facts: [], why: 'each kind of update has its own row' },
+  { wire: 'session/request_permission', frame: 'request', relay: 'act', dir: '<->', facts: ['tool.requested', 'vendor.tollbridge.decided', 'tool.approval_required'], gate: 'tool' },
+  { wire: 'fs/read_text_file', frame: 'request', relay: 'act', effect: 'read', dir: '->', facts: ['tool.requested', 'tool.completed'], gate: 'fs.read', why: 'held by us; no agent of another protocol asks an editor for files' },
+  { wire: 'fs/write_text_file', frame: 'request', relay: 'act', effect: 'write', dir: '->', facts: ['tool.requested', 'vendor.tollbridge.side_effect', 'tool.completed'], gate: 'fs.write', why: 'held by us, as reading' },
+  { wire: 'terminal/create', frame: 'request', relay: 'act', effect: 'execute', dir: '->', facts: ['tool.requested'], gate: 'terminal', why: 'held by us' },
+  { wire: 'terminal/output', frame: 'request', relay: 'pass', dir: '->', facts: [], why: 'polling is not a fact' },
+  { wire: 'terminal/wait_for_exit', frame: 'request', relay: 'pass', dir: '->', facts: ['tool.completed', 'tool.failed'], why: 'the end of the act that terminal/create began' },
+  { wire: 'terminal/kill', frame: 'request', relay: 'pass', dir: '->', facts: [], why: 'the end it brings about is the fact' },
+  { wire: 'terminal/release', frame: 'request', relay: 'pass', dir: '->', facts: [], why: 'as terminal/kill' },
+  { wire: 'elicitation/create', frame: 'request', relay: 'act', effect: 'none', dir: '<->', facts: ['task.input_required', 'user.input_submitted'], gate: 'elicit' },
+  { wire: 'elicitation/complete', frame: 'notification', relay: 'pass', dir: '->', facts: [], why: 'a hint; the answer to the request is what counts' },
+  { wire: 'mcp/message', frame: 'request', relay: 'act', dir: 'none', facts: [], why: 'we offer agents no server over this connection' },
+  { wire: 'auth/status_update', frame: 'notification', relay: 'pass', dir: 'none', facts: [], why: 'as auth/status' },
+  { wire: '$/cancel_request', frame: 'notification', relay: 'pass', dir: '<->', facts: [], why: 'withdraws a question' },
+] as const satisfies readonly CallRow[];
+
+/**
+ * Calls that are no part of the first version: of its second version, of earlier ones, and of vendors whose programs were
+ * seen to use them. A request that stands nowhere here is an act of unknown effect.
+ */
+// biome-ignore format: one call per line reads as the page of a specification
+const FURTHER_CALLS = [
+  { method: 'auth/login', from: 'editor', frame: 'request', handling: 'pass', why: 'version 2: the agent\'s own login' },
+  { method: 'auth/logout', from: 'editor', frame: 'request', handling: 'pass', why: 'version 2, as auth/login' },
+  { method: 'tool_call/cancel', from: 'editor', frame: 'request', handling: 'pass', why: 'version 2: stopping needs no leave' },
+  { method: 'terminal/cancel', from: 'editor', frame: 'request', handling: 'pass', why: 'version 2: stopping needs no leave' },
+  { method: 'session/set_model', from: 'editor', frame: 'request', handling: 'pass', why: 'removed from the schema, still sent by editors; which model answers is the person\'s choice' },
+  { method: '_session/steering', from: 'editor', frame: 'request', handling: 'pass', why: 'claude-agent-acp: words for a turn that runs' },
+  { method: '_session/steering', from: 'editor', frame: 'notification', handling: 'pass', why: 'claude-agent-acp: words for a turn that runs' },
+  { method: '_session/goal', from: 'editor', frame: 'request', handling: 'pass', why: 'claude-agent-acp: what the session is about' },
+  { method: '_session/goal', from: 'editor', frame: 'notification', handling: 'pass', why: 'claude-agent-acp: what the session is about' },
+  { method: '_session/list/subscribe', from: 'editor', frame: 'request', handling: 'pass', why: 'claude-agent-acp: to be told of changes to a list' },
+  { method: '_harn/providerCatalog', from: 'editor', frame: 'request', handling: 'pass', why: 'Harn: reads which models there are' },
+  { method: 'harn.hitl.respond', from: 'editor', frame: 'request', handling: 'pass', why: 'Harn: the person\'s answer to a question of the agent' },
+  { method: 'harn.session_view.query', from: 'editor', frame: 'request', handling: 'pass', why: 'Harn: reads a session' },
+  { method: 'session/input', from: 'editor', frame: 'request', handling: 'pass', why: 'Harn: words for a turn that runs' },
+  { method: 'session/inject', from: 'editor', frame: 'request', handling: 'pass', why: 'Harn: words for a turn that runs' },
+  { method: 'session/remind', from: 'editor', frame: 'request', handling: 'pass', why: 'Harn: words for a turn that runs' },
+  { method: 'session/truncate', from: 'editor', frame: 'request', handling: 'pass', why: 'Harn: takes turns off a conversation' },
+  { method: 'session/rollback', from: 'editor', frame: 'request', handling: 'pass', why: 'Harn, as session/truncate' },
+  { method: 'session/redo', from: 'editor', frame: 'request', handling: 'pass', why: 'Harn, as session/truncate' },
+  { method: 'user_message', from: 'editor', frame: 'request', handling: 'pass', why: 'Harn: an older name of session/input' },
+  { method: 'agent/user_message', from: 'editor', frame: 'request', handling: 'pass', why: 'Harn: an older name of session/input' },
+  { method: 'agent/resume', from: 'editor', frame: 'request', handling: 'pass', why: 'Harn: lets a turn that waits go on' },
+  { method: 'workflow/query', from: 'editor', frame: 'request', handling: 'pass', why: 'Harn: reads a workflow' },
+  { method: 'harn.workflow.query', from: 'editor', frame: 'request', handling: 'pass', why: 'Harn: reads a workflow' },
+  { method: 'host/capabilities', from: 'agent', frame: 'request', handling: 'pass', why: 'Harn: asks what the editor offers, at the start of each prompt' },
+  { method: 'host/tools/list', from: 'agent', frame: 'request', handling: 'pass', why: 'Harn: reads which tools the editor has' },
+  { method: 'tool_search/query', from: 'agent', frame: 'request', handling: 'pass', why: 'Harn: chooses among tools it names itself' },
+  { method: 'skills/list', from: 'agent', frame: 'request', handling: 'pass', why: 'Harn: reads which skills there are' },
+  { method: 'skills/fetch', from: 'agent', frame: 'request', handling: 'act', effect: 'read', why: 'Harn: reads a file of the editor\'s' },
+  { method: 'skill/match', from: 'agent', frame: 'request', handling: 'pass', why: 'Harn: chooses among skills it names itself' },
+  { method: 'host/call', from: 'agent', frame: 'request', handling: 'act', why: 'Harn: the editor runs whatever is named' },
+  { method: 'builtin_call', from: 'agent', frame: 'request', handling: 'act', why: 'Harn, as host/call' },
+  { method: 'agent/idle', from: 'agent', frame: 'notification', handling: 'pass', why: 'Harn: it waits for work' },
+  { method: 'harn.hitl.requested', from: 'agent', frame: 'notification', handling: 'pass', why: 'Harn: shows a question; the answer is a call of the editor\'s' },
+  { method: 'proxy/initialize', from: 'editor', frame: 'request', handling: 'refuse', why: 'a chain of proxies is not spoken here' },
+  { method: 'proxy/successor', from: 'editor', frame: 'request', handling: 'refuse', why: 'proxy/successor wraps another call, which would not be judged' },
+  { method: 'proxy/successor', from: 'editor', frame: 'notification', handling: 'refuse', why: 'proxy/successor wraps another call, which would not be judged' },
+  { method: 'proxy/successor', from: 'agent', frame: 'request', handling: 'refuse', why: 'proxy/successor wraps another call, which would not be judged' },
+  { method: 'proxy/successor', from: 'agent', frame: 'notification', handling: 'refuse', why: 'proxy/successor wraps another call, which would not be judged' },
+  { method: '_*', from: 'editor', frame: 'notification', handling: 'pass', why: 'the protocol leaves names that begin with an underscore to vendors' },
+  { method: '_*', from: 'agent', frame: 'notification', handling: 'pass', why: 'the protocol leaves names that begin with an underscore to vendors' },
+] as const satisfies readonly CallFrame[];
+
+export interface CallFrame {
+  readonly method: string;
+  readonly from: 'editor' | 'agent';
+  readonly frame: FrameKind;
+  readonly handling: Handling;
+  readonly effect?: Effect;
+  readonly why?: string;
+}
+
+function framed(rows: readonly CallRow[], from: CallFrame['from']): CallFrame[] {
+  return rows.map(({ wire, frame, relay, effect, why }) => ({
+    method: wire,
+    from,
+    frame,
+    handling: relay,
+    ...(effect && { effect }),
+    ...(why && { why }),
+  }));
+}
+
+/** What becomes of every frame between an editor and its agent, by who sends it and as which kind of frame. */
+export const FRAMES = frameTable<CallFrame>([
+  ...framed(CLIENT_CALLS, 'editor'),
+  ...framed(AGENT_CALLS, 'agent'),
+  ...FURTHER_CALLS,
+]);
+
+const PLAIN_METHODS: ReadonlyMap<string, string> = new Map(
+  FRAMES.rows.filter(({ method }) => !method.endsWith('*')).map(({ method }) => [plainMethod(method), method]),
+);
+
+/** As a reader that forgives case, spaces and marks would take it. */
+function plainMethod(method: string): string {
+  return method
+    .normalize('NFKC')
+    .toLowerCase()
+    .replace(/[^a-z0-9$_./]/g, '')
+    .replace(/^[/.]+|[/.]+$/g, '')
+    .replace(/\/+/g, '/');
+}
+
+/** The table's word about a frame. A name that is almost one of the table's is not an unknown one: it is refused. */
+export function judgeFrame(from: CallFrame['from'], frame: FrameKind, method: string): Judgement<CallFrame> {
+  const judged = FRAMES.judge(from, frame, method);
+  if (judged.handling === 'refuse' || (judged.row && !judged.row.method.endsWith('*'))) return judged;
+  const like = PLAIN_METHODS.get(plainMethod(method));
+  if (!like) return judged;
+  return { handling: 'refuse', reason: `${JSON.stringify(method.slice(0, 80))} resembles ${like} and is not it` };
+}
 
 /** What an agent tells while it works. */
 // biome-ignore format: one update per line reads as the page of a specification

@@ -141,7 +141,7 @@ test('a question the agent takes back is closed everywhere', async () => {
   agents.takesBack(stage.agent, answers);
   const done = stage.prompt();
   await stage.editor.heard(({ method }) => method === 'session/request_permission');
-  stage.editor.notify('test/now', {});
+  stage.editor.notify('_test/now', {});
   await done;
   expect(answers).toEqual(['cancelled']);
   // Once, in the agent's own words.
@@ -162,14 +162,14 @@ test('a file it no longer wants is not asked about any more, and not written', a
   stage.agent.on('session/prompt', async () => {
     const params = { sessionId: 's1', path: `${CWD}/a`, content: 'x' };
     const asked = stage.agent.ask('fs/write_text_file', params, 'file');
-    await stage.agent.heard(({ method }) => method === 'test/now');
+    await stage.agent.heard(({ method }) => method === '_test/now');
     stage.agent.notify('$/cancel_request', { requestId: 'file' });
     expect((await asked).error).toMatchObject({ code: 1403 });
     return { stopReason: 'end_turn' };
   });
   const done = stage.prompt();
   const dialog = await stage.editor.heard(({ method }) => method === 'session/request_permission');
-  stage.editor.notify('test/now', {});
+  stage.editor.notify('_test/now', {});
   await done;
   const taken = stage.editor.frames.filter(({ method }) => method === '$/cancel_request');
   expect(taken.map(({ params }) => params?.requestId)).toEqual(['file', dialog.id]);

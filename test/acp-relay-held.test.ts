@@ -100,7 +100,7 @@ test('a rule that changes where to write is obeyed, and both paths are on record
   expect(heard?.params).toEqual({ sessionId: 's1', path: `${CWD}/safe.txt`, content: 'x', _meta: { keep: 1 } });
 });
 
-test('a name that stands twice in what was decided about stands once in what goes on', async () => {
+test('a request in which a name stands twice is turned back, and its sender hears so under its id', async () => {
   const rules = '[{ id: ok, when: { kind: fs.write }, then: allow, say: fine }]';
   const stage = await openStage({ rules });
   await stage.greeted();
@@ -110,13 +110,11 @@ test('a name that stands twice in what was decided about stands once in what goe
     stage.agent.raw(
       `{"jsonrpc":"2.0","id":"dup","method":"fs/write_text_file","params":{"path":"/etc/passwd","sessionId":"s1","content":"x","path":"${CWD}/a.txt"}}\n`,
     );
-    await done;
+    expect((await done).error).toEqual({ code: -32600, message: 'a name stands twice in one object' });
     return END;
   });
   await stage.prompt();
-  const line = stage.editor.lines.find((each) => each.includes('fs/write_text_file'));
-  expect(line).not.toContain('/etc/passwd');
-  expect(JSON.parse(String(line)).params).toEqual({ path: `${CWD}/a.txt`, sessionId: 's1', content: 'x' });
+  expect(stage.editor.lines.filter((each) => each.includes('fs/write_text_file'))).toEqual([]);
 });
 
 test('a terminal is held from its creation to its exit, and its output is kept', async () => {

@@ -76,7 +76,7 @@ const ASKS: readonly (readonly [string, string, object, object])[] = [
   ['something nobody here knows', '_vendor/choose', { among: [1, 2] }, { chosen: 1 }],
 ];
 test.each(ASKS)('waiting for %s is not hanging; silence after it is', async (_, method, params, result) => {
-  const stage = await silent();
+  const stage = await silent({ rules: '[{ id: vendors, when: { kind: extension }, then: allow, say: known here }]' });
   stage.agent.on('session/prompt', async () => {
     await stage.agent.ask(method, { sessionId: 's1', ...params });
     stage.agent.notify('_test/answered', {});

@@ -209,8 +209,8 @@ test('an agent that dies fails its turn and answers nobody by being silent', asy
   const { editor, agent, greeted, prompt, task } = await openStage();
   await greeted();
   const done = prompt();
-  const other = editor.ask('_vendor/slow', {});
-  await agent.heard(({ method }) => method === '_vendor/slow');
+  const other = editor.ask('session/list', {});
+  await agent.heard(({ method }) => method === 'session/list');
   agent.close();
   expect((await done).error).toMatchObject({ code: -32603 });
   expect((await other).error).toMatchObject({ code: -32603, data: { code: 'upstream_unavailable' } });

@@ -2,14 +2,14 @@
  * The calls of one turn: opened by whatever mentions them first, told once as requested, ended once. What an agent does
  * without asking is on record as told, no more.
  */
-import { effectOf, toolStatus } from '../../mappings/acp.ts';
+import { toolStatus } from '../../mappings/acp.ts';
 import { CANCELLED_CATEGORY, DENIED_CATEGORY } from '../../mappings/acp-harn.ts';
 import type { Fact, Json, JsonObject } from '../../src/index.ts';
 import { effectsOf, sha256 } from './effects.ts';
 import { toolFields } from './harn.ts';
 import { listOf, textOf, within } from './shapes.ts';
 import { heard, type Step } from './step.ts';
-import { inputOf, merged, outputOf, type ToldCall, targetOf, toolNameOf } from './translate.ts';
+import { effectOfCall, inputOf, merged, outputOf, type ToldCall, targetOf, toolNameOf } from './translate.ts';
 
 export interface Call {
   /** Ours; the agent's own unless it used that before in this turn. */
@@ -96,7 +96,7 @@ export function createCalls({ cwd }: { readonly cwd: string }): Calls {
           name: toolNameOf(told),
           kind: 'tool',
           input: inputOf(told),
-          effect: effectOf(told.kind),
+          effect: effectOfCall(told),
           evidence: 'observed',
           ...(target && { target }),
         },

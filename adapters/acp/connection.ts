@@ -52,6 +52,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   const peer: Peer = createPeer({
     send: options.send,
     log,
+    other: 'editor',
     strict: true,
     async request(asked) {
       const serve = lookup(CALLS, asked.method);

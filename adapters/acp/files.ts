@@ -2,11 +2,12 @@
  * Files, read and written for an agent through the gate: one of the two ways to hold what it does. What was read never
  * stands in the log, only its hash. Refuses what lies beyond the workspace, links included, unless that is left to the rules.
  */
-import { mkdir, readFile, realpath, rename, stat, unlink, writeFile } from 'node:fs/promises';
-import { dirname, isAbsolute, join, normalize, relative } from 'node:path';
+import { mkdir, readFile, rename, stat, unlink, writeFile } from 'node:fs/promises';
+import { dirname, isAbsolute, normalize, relative } from 'node:path';
 import { type ActResult, Fault, type HeldEffect, type Ids, type JsonObject, type Sink } from '../../src/index.ts';
 import { sha256, shownPath } from './effects.ts';
 import type { Reading } from './reading.ts';
+import { realPath } from './real-path.ts';
 import { numberOf, textOf } from './shapes.ts';
 
 export interface FilesDeps {
@@ -14,6 +15,8 @@ export interface FilesDeps {
   readonly reading: Pick<Reading, 'servedBy' | 'wrote'>;
   readonly taskId: string;
   readonly cwd: string;
+  /** The agent, as it names itself. */
+  readonly agent: string;
   readonly outside: 'refuse' | 'rules';
   readonly ids: Ids;
 }
@@ -26,7 +29,7 @@ export interface Files {
 
 const LARGEST = 32 * 1024 * 1024;
 
-export function createFiles({ sink, reading, taskId, cwd, outside, ids }: FilesDeps): Files {
+export function createFiles({ sink, reading, taskId, cwd, agent, outside, ids }: FilesDeps): Files {
   let count = 0;
 
   function pathOf(value: unknown): string {
@@ -37,21 +40,10 @@ export function createFiles({ sink, reading, taskId, cwd, outside, ids }: FilesD
     return normalize(path);
   }
 
-  /** Where it really lies. A file that is not there yet lies where its nearest directory does. */
-  async function resolved(path: string): Promise<string> {
-    try {
-      return await realpath(path);
-    } catch (cause) {
-      if (!isAbsent(cause)) throw new Fault('invalid_request', `${path} cannot be looked at`);
-      const parent = dirname(path);
-      return parent === path ? path : join(await resolved(parent), relative(parent, path));
-    }
-  }
-
   async function requireInside(path: string): Promise<void> {
     if (outside === 'rules') return;
-    const root = await resolved(cwd);
-    const place = relative(root, await resolved(path));
+    const root = await realPath(cwd);
+    const place = relative(root, await realPath(path));
     if (place.startsWith('..') || isAbsolute(place)) {
       throw new Fault('permission_denied', 'the path lies outside the workspace');
     }
@@ -70,9 +62,12 @@ export function createFiles({ sink, reading, taskId, cwd, outside, ids }: FilesD
         kind,
         tool: kind,
         tool_call_id: `${taskId}.${kind}${count}`,
-        target: args.path,
+        // Where it really lies: a link is no way round a rule about the file behind it.
+        target: await realPath(args.path),
         arguments: args,
         effect: kind === 'fs.read' ? 'read' : 'write',
+        claims: { agent },
+        cwd,
         ...(served && { attributes: { linked_to: served.id, linked_by: served.by } }),
       },
       effect,
@@ -112,7 +107,7 @@ export function createFiles({ sink, reading, taskId, cwd, outside, ids }: FilesD
           if (isAbsent(cause)) return undefined;
           throw cause;
         });
-        await replace(await resolved(to), text, ids.next('tmp'));
+        await replace(await realPath(to), text, ids.next('tmp'));
         reading.wrote(to);
         const after_sha256 = sha256(text);
         return {

@@ -2,6 +2,7 @@
  * Both ends of a JSON-RPC conversation over texts: what comes is dealt with in the order it comes, what is asked of us runs
  * beside it, and answers find their questions. Knows the protocol's envelope and its one cancellation; nothing of its methods.
  */
+import { judgeFrame } from '../../mappings/acp.ts';
 import { asFault, type Json, type JsonObject, type Logger } from '../../src/index.ts';
 import { createPending } from '../../src/wire/json-rpc.ts';
 import { rawIdOf } from '../../src/wire/raw-id.ts';
@@ -36,6 +37,8 @@ export interface PeerOptions {
   request(asked: Asked): Promise<Json>;
   /** Awaited before the next message is looked at: this is what keeps order and holds the sender back. */
   notification(method: string, params: JsonObject): Promise<void>;
+  /** Which side of the protocol the other end is: the table says what it may send, and as which kind of frame. */
+  readonly other: 'editor' | 'agent';
   readonly log: Logger;
   /** Whether nonsense is answered. An agent's stray output is not a request of anyone's. */
   readonly strict: boolean;
@@ -116,7 +119,9 @@ export function createPeer(options: PeerOptions): Peer {
         return;
       }
       const params = objectOf(frame.params) ?? {};
+      const judged = judgeFrame(options.other, id === undefined ? 'notification' : 'request', method);
       if (id === undefined) {
+        if (judged.handling === 'refuse') return await complain(-32600, judged.reason);
         if (method === '$/cancel_request') {
           const { requestId } = params;
           running.get(JSON.stringify(requestId))?.abort();
@@ -132,6 +137,10 @@ export function createPeer(options: PeerOptions): Peer {
       const named = id === null || typeof id === 'string' || typeof id === 'number';
       if (!named) return await complain(-32600, 'an id is a string or a number');
       const raw = rawIdOf(text, id);
+      if (judged.handling === 'refuse') {
+        const error = { code: -32600, message: judged.reason };
+        return await options.send(`{"jsonrpc":"2.0","id":${raw},"error":${JSON.stringify(error)}}`);
+      }
       if (running.size >= MOST_AT_ONCE) {
         const error = { code: 1429, message: 'too many calls at once', data: { code: 'rate_limited' } };
         return await options.send(`{"jsonrpc":"2.0","id":${raw},"error":${JSON.stringify(error)}}`);

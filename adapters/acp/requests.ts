@@ -1,6 +1,7 @@
 /** What an agent asks of its client while it works, each put to the bridge and answered in the agent's own words. */
+import { raised } from '../../mappings/acp-acts.ts';
 import { HITL_KINDS, HITL_RESPOND } from '../../mappings/acp-harn.ts';
-import { type Answer, EFFECTS, type Json, type JsonObject, type Logger, type Sink } from '../../src/index.ts';
+import { type Answer, EFFECTS, Fault, type Json, type JsonObject, type Logger, type Sink } from '../../src/index.ts';
 import type { BackendSettings } from './config.ts';
 import type { Files } from './files.ts';
 import { harnPayload } from './harn.ts';
@@ -8,6 +9,7 @@ import { type Asked, RpcError } from './peer.ts';
 import type { Reading } from './reading.ts';
 import type { Seat } from './seat.ts';
 import { lookup, objectOf, textOf, within } from './shapes.ts';
+import { shownEffect } from './shown-act.ts';
 import type { Step } from './step.ts';
 import type { Terminals } from './terminals.ts';
 import { inputOf, OURS, onlyLasting, optionsOf, toAction, toolNameOf, toWireOutcome, withMeta } from './translate.ts';
@@ -45,6 +47,15 @@ export function createRequests(deps: RequestsDeps): Requests {
   let held = false;
   let count = 0;
 
+  const asks = new Map<string, number>();
+
+  /** The call's own name for its first question; every further one is a question of its own, with an answer of its own. */
+  function questionId(callId: string): string {
+    const times = (asks.get(callId) ?? 0) + 1;
+    asks.set(callId, times);
+    return times === 1 ? callId : `${callId}?${times}`;
+  }
+
   async function permission({ params, signal: withdrawn }: Asked): Promise<JsonObject> {
     count += 1;
     const toolCall = { toolCallId: `permission-${count}`, ...objectOf(params.toolCall) };
@@ -53,9 +64,12 @@ export function createRequests(deps: RequestsDeps): Requests {
     const bare = params.options === undefined;
     const named = textOf(within(toolCall, 'toolName'));
     const { call, steps } = reading.asked(named ? { name: named, ...toolCall } : toolCall);
+    // Frozen here: whatever the agent says of the call from now on was not asked about.
+    const { told } = call;
+    const id = questionId(call.id);
     await write(steps);
     if (!bare && onlyLasting(options)) {
-      const { id: tool_call_id, told } = call;
+      const tool_call_id = id;
       const name = toolNameOf(told);
       const error = 'the agent offered nothing but a lasting grant, which is not ours to give';
       reading.denied(call);
@@ -73,7 +87,7 @@ export function createRequests(deps: RequestsDeps): Requests {
     const answer: Answer = await sink
       .ask({
         kind: 'approval',
-        action: toAction(call.told, call.id),
+        action: toAction(told, id, { agent: seat.agentName, cwd: seat.cwd }),
         ...(title && { question: `May ${settings.name} do this: ${title.slice(0, 500)}?` }),
         ext: { acp: { permission: asked } },
         withdrawn,
@@ -146,6 +160,7 @@ export function createRequests(deps: RequestsDeps): Requests {
     const wants = lookup(HITL_KINDS, told.kind) ?? 'approval';
     const ext = { acp: { hitl: told } };
     const request = objectOf(payload.approvalRequest) ?? payload;
+    const args = objectOf(request.args) ?? {};
     const answer = await sink.ask(
       wants === 'input'
         ? {
@@ -161,9 +176,14 @@ export function createRequests(deps: RequestsDeps): Requests {
               kind: 'tool',
               tool_call_id: `hitl-${requestId}`,
               tool: textOf(request.action) ?? String(told.kind),
-              arguments: objectOf(request.args) ?? {},
-              effect: EFFECTS.find((word) => word === request.effect) ?? 'unknown',
+              arguments: args,
+              effect: raised(
+                EFFECTS.find((word) => word === request.effect) ?? 'unknown',
+                shownEffect({ rawInput: args }),
+              ),
               evidence: 'asked',
+              claims: { agent: seat.agentName, ...(question && { title: question }) },
+              cwd: seat.cwd,
             },
             ...(question && { question }),
             ext,
@@ -204,6 +224,12 @@ export function createRequests(deps: RequestsDeps): Requests {
       const { method } = asked;
       const serve = lookup(SERVED, method);
       if (!serve) throw new RpcError({ code: -32601, message: `there is no method ${method.slice(0, 100)} here` });
+      // One process, one session: a call that names another, or none, belongs to no work of ours.
+      if (asked.params.sessionId !== seat.sessionId) {
+        throw new Fault('invalid_request', 'sessionId must be the session this agent works in', {
+          param: '/sessionId',
+        });
+      }
       if (method.startsWith('fs/') || method === 'terminal/create') held = true;
       return await settle(() => serve(asked));
     },

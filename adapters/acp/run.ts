@@ -53,11 +53,20 @@ export async function runTask({ settings, deps, work, sink, signal, seat }: RunO
     reading,
     taskId: task.id,
     cwd,
+    agent: seat.agentName,
     blocked: settings.blockedTerminal,
     inherit: settings.inherit,
     graceMs: settings.graceMs,
   });
-  const files = createFiles({ sink, reading, taskId: task.id, cwd, outside: settings.outside, ids: deps.ids });
+  const files = createFiles({
+    sink,
+    reading,
+    taskId: task.id,
+    cwd,
+    agent: seat.agentName,
+    outside: settings.outside,
+    ids: deps.ids,
+  });
   const requests = createRequests({ settings, sink, reading, files, terminals, write, seat, log: deps.log, signal });
 
   const sitting = seat.sit({

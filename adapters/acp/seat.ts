@@ -12,7 +12,7 @@ import { offersCatalog } from './harn.ts';
 import { NOTHING_SPENT, type Spent } from './meter.ts';
 import { type Asked, createPeer, type Peer, RpcError } from './peer.ts';
 import { openSession } from './seat-session.ts';
-import { objectOf } from './shapes.ts';
+import { lastPath, objectOf, textOf } from './shapes.ts';
 
 /** Whoever works with the agent at the moment. */
 export interface Sitter {
@@ -27,6 +27,8 @@ export interface Seat {
   readonly sessionId: string;
   readonly cwd: string;
   readonly agent: JsonObject;
+  /** The agent as it names itself, or the program that was started. */
+  readonly agentName: string;
   /** What it said it can do. */
   readonly can: JsonObject;
   /** It knows what was said before. */
@@ -88,6 +90,7 @@ async function greet(child: Child, options: SeatOptions): Promise<Seat> {
   const peer = createPeer({
     send: write,
     log: deps.log,
+    other: 'agent',
     strict: false,
     async notification(method, params) {
       if (method === 'session/update') {
@@ -133,6 +136,7 @@ async function greet(child: Child, options: SeatOptions): Promise<Seat> {
   let closing: Promise<void> | undefined;
   return {
     ...opened,
+    agentName: textOf(opened.agent.name) ?? lastPath(settings.command[0] ?? settings.name),
     peer,
     cwd,
     catalog,

@@ -3,6 +3,7 @@
  * its output is kept as a log when it is over. A task that ends takes its terminals with it.
  */
 import { isAbsolute } from 'node:path';
+import { LOADING_VARIABLES } from '../../mappings/acp-acts.ts';
 import { Fault, type JsonObject, type Sink, type ToolResult } from '../../src/index.ts';
 import { type Child, startChild } from '../../src/wire/child.ts';
 import { minimalEnvironment } from '../../src/wire/environment.ts';
@@ -16,6 +17,8 @@ export interface TerminalsDeps {
   readonly reading: Pick<Reading, 'servedBy'>;
   readonly taskId: string;
   readonly cwd: string;
+  /** The agent, as it names itself. */
+  readonly agent: string;
   readonly blocked: 'exit126' | 'error';
   readonly inherit: readonly string[];
   readonly graceMs: number;
@@ -117,8 +120,10 @@ export function createTerminals(deps: TerminalsDeps): Terminals {
           tool: 'terminal',
           tool_call_id: id,
           target: [command, ...args].join(' ').slice(0, 2_000),
-          arguments: { command, args, cwd: where ?? cwd, env: Object.keys(given) },
+          arguments: { command, args, cwd: where ?? cwd, env: variablesShown(given) },
           effect: 'execute',
+          claims: { agent: deps.agent },
+          cwd,
           attributes: {
             shell: isShellLine(command, args),
             ...(served && { linked_to: served.id, linked_by: served.by }),
@@ -183,6 +188,11 @@ function environmentIn({ env }: JsonObject): Environment {
       return name && typeof value === 'string' && !/[=\0]/.test(name) ? [[name, value]] : [];
     }),
   );
+}
+
+/** Names are enough to decide by, because values are often secrets; but not where they choose what runs. */
+function variablesShown(given: Environment): string[] {
+  return Object.entries(given).map(([name, value]) => (LOADING_VARIABLES.test(name) ? `${name}=${value}` : name));
 }
 
 /** A line without arguments is meant for a shell; everything else is a program. Either way both outputs are one. */

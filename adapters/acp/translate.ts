@@ -12,9 +12,11 @@ import {
   stopReason,
   type TurnEnd,
 } from '../../mappings/acp.ts';
+import { raised } from '../../mappings/acp-acts.ts';
 import {
   type Answer,
   asFault,
+  type Effect,
   type End,
   type Failure,
   type Fault,
@@ -24,6 +26,7 @@ import {
 } from '../../src/index.ts';
 import { readTraceParent } from '../../src/wire/trace-context.ts';
 import { compact, listOf, objectOf, textOf, within } from './shapes.ts';
+import { shownEffect, shownPaths } from './shown-act.ts';
 
 export interface WireError {
   readonly code: number;
@@ -107,17 +110,36 @@ export function targetOf(call: ToldCall): string | undefined {
   return located ?? textOf(within(diff, 'path')) ?? named;
 }
 
-export function toAction(call: ToldCall, toolCallId: string): ProposedAction {
+/** What the agent calls it, or more, where its arguments show more. A kind no one knows says nothing. */
+export function effectOfCall(call: ToldCall): Effect {
+  return raised(effectOf(call.kind), shownEffect(call));
+}
+
+/** Whose act it is, and where its relative paths are meant from. */
+export interface Asker {
+  readonly agent: string;
+  readonly cwd: string;
+}
+
+export function toAction(call: ToldCall, toolCallId: string, { agent, cwd }: Asker): ProposedAction {
   const target = targetOf(call);
+  const locations = shownPaths(call);
+  const { title, kind } = call;
   return {
     kind: 'tool',
     tool_call_id: toolCallId,
     tool: toolNameOf(call),
     arguments: inputOf(call),
-    effect: effectOf(call.kind),
+    effect: effectOfCall(call),
     evidence: 'asked',
     ...(target && { target }),
-    attributes: { acp_kind: call.kind ?? 'other', ...(call.title && { title: call.title.slice(0, 200) }) },
+    claims: { agent, ...(title && { title }), ...(kind && { kind }) },
+    cwd,
+    attributes: {
+      acp_kind: kind ?? 'other',
+      ...(title && { title: title.slice(0, 200) }),
+      ...(locations.length > 0 && { locations }),
+    },
   };
 }
 

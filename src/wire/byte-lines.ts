@@ -8,8 +8,10 @@ import type { Readable } from 'node:stream';
 export type LineVerdict = true | (() => void);
 
 export interface ByteLinesOptions {
-  /** Bytes without the newline. A longer line ends the reading: what comes after it could not be told apart. */
+  /** Bytes without the newline. A longer line is skipped, or ends the reading where nothing is to be done about it. */
   readonly limit: number;
+  /** Called once for a line that is too long; the lines after it are read as before. */
+  tooLong?(): void;
   line(bytes: Buffer): LineVerdict;
   /** Before the line that begins at `from` is looked at by itself: where to go on, when it and some after it may pass unlooked. */
   through?(chunk: Buffer, from: number): number;
@@ -27,13 +29,16 @@ export interface ByteLines {
 
 const NEWLINE = 0x0a;
 
-export function readByteLines(stream: Readable, { limit, line, through, pass, end }: ByteLinesOptions): ByteLines {
+export function readByteLines(stream: Readable, options: ByteLinesOptions): ByteLines {
+  const { limit, line, through, pass, end } = options;
   let pieces: Buffer[] = [];
   let size = 0;
   /** What arrived while nobody looked. */
   let unread: Buffer[] = [];
   let paused = false;
   let over = false;
+  /** The rest of a line that is too long is not kept. */
+  let skipping = false;
   let ended: Error | true | undefined;
 
   function take(chunk: Buffer): void {
@@ -44,6 +49,12 @@ export function readByteLines(stream: Readable, { limit, line, through, pass, en
       run = -1;
     };
     for (;;) {
+      if (skipping) {
+        const rest = chunk.indexOf(NEWLINE, from) + 1;
+        if (rest === 0) return;
+        skipping = false;
+        from = rest;
+      }
       const unlooked = through && size === 0 ? through(chunk, from) : from;
       if (unlooked > from) {
         if (run < 0) run = from;
@@ -55,7 +66,7 @@ export function readByteLines(stream: Readable, { limit, line, through, pass, en
       const joined = size > 0;
       pieces = [];
       size = 0;
-      const verdict = whole.length - 1 > limit ? tooLong : line(whole);
+      const verdict = whole.length - 1 > limit ? () => tooLong(false) : line(whole);
       if (verdict !== true) {
         flush(from);
         verdict();
@@ -73,11 +84,18 @@ export function readByteLines(stream: Readable, { limit, line, through, pass, en
     if (from < chunk.length) {
       pieces.push(chunk.subarray(from));
       size += chunk.length - from;
-      if (size > limit) tooLong();
+      if (size > limit) tooLong(true);
     }
   }
 
-  const tooLong = () => finish(new Error(`a line is longer than ${limit} bytes`));
+  /** `more`: its end has not been seen yet. */
+  function tooLong(more: boolean): void {
+    pieces = [];
+    size = 0;
+    skipping = more;
+    if (options.tooLong) options.tooLong();
+    else finish(new Error(`a line is longer than ${limit} bytes`));
+  }
 
   function finish(why?: Error): void {
     if (over) return;

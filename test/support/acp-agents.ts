@@ -177,7 +177,7 @@ export function takesBack(agent: End, answers: unknown[]): void {
       { sessionId: 's1', toolCall: { toolCallId: 'b1', kind: 'edit' }, options: OPTIONS },
       'mine',
     );
-    await agent.heard(({ method }) => method === 'test/now');
+    await agent.heard(({ method }) => method === '_test/now');
     agent.notify('$/cancel_request', { requestId: 'mine' });
     answers.push(said(await asked));
     return END;

@@ -1,66 +1,119 @@
 /**
- * Which calls were let through, so that what an agent then does for such a call through us is not asked about a second time.
- * A yes covers the file or the command it was about and nothing beside it, for as long as the call is open.
+ * Acts that were let through when their agent asked, so that the same act is not asked about a second time when the agent
+ * then does it through us. An approval is frozen when it is given: the operation, the file where it really lies, the content
+ * or the command as they were shown. It covers exactly that act, once, while its call is open.
  */
 import { resolve } from 'node:path';
-import type { Actor, Answer, JsonObject } from '../../../src/index.ts';
+import type { Actor, Answer, Effect } from '../../../src/index.ts';
 import type { Call } from '../calls.ts';
-import { listOf, textOf, within } from '../shapes.ts';
-import { inputOf, type ToldCall } from '../translate.ts';
+import { realPath } from '../real-path.ts';
+import { shownCommands, shownContents, shownDirectory, shownPaths, showsContents } from '../shown-act.ts';
+import type { ToldCall } from '../translate.ts';
 import type { Turn } from './turns.ts';
 
 export interface Approvals {
-  approved(turn: Turn, call: Call, answer: Extract<Answer, { kind: 'approved' }>): void;
-  /** Who said yes to a call that this file, or this command, is what it is about. */
-  covering(turn: Turn, act: { readonly path: string } | { readonly command: string }): Covered | undefined;
+  /** `told` and `effect` as they were when the question was decided, whatever the agent has said since. */
+  approved(turn: Turn, given: Approved): Promise<void>;
+  /** The approval of exactly this act, which is thereby used up. */
+  covering(turn: Turn, act: HeldOperation): Covered | undefined;
 }
+
+export interface Approved {
+  readonly call: Call;
+  readonly told: ToldCall;
+  readonly effect: Effect;
+  readonly answer: Extract<Answer, { kind: 'approved' }>;
+}
+
+export type HeldOperation =
+  | { readonly operation: 'read'; readonly path: string }
+  | { readonly operation: 'write'; readonly path: string; readonly content: string }
+  | {
+      readonly operation: 'execute';
+      readonly command: string;
+      readonly args: readonly string[];
+      readonly cwd: string;
+      /** Variables it would be given. A question shows none. */
+      readonly variables: number;
+    };
+
 export interface Covered {
   readonly callId: string;
   readonly by: Actor;
   readonly reason: string;
 }
 
-/** Speaks for rules: what a rule let through was let through by nobody in particular. */
+/** Speaks for rules: an act that a rule let through was let through by no person. */
 export const KEEPER: Actor = { id: 'system:acp', kind: 'system', scopes: ['*'], door: 'acp' };
 
-const PATHS = ['path', 'file_path', 'filePath', 'abs_path', 'absolute_path', 'absolutePath'];
-const COMMANDS = ['command', 'cmd', 'commandLine'];
+interface Frozen {
+  readonly call: Call;
+  readonly by: Actor;
+  covers(act: HeldOperation): boolean;
+}
 
 export function createApprovals(person: Actor): Approvals {
-  const given = new WeakMap<Turn, { call: Call; by: Actor }[]>();
+  const given = new WeakMap<Turn, Frozen[]>();
   return {
-    approved(turn, call, { by }) {
+    async approved(turn, { call, told, effect, answer }) {
+      const covers = await frozen(told, effect, turn.place.cwd);
+      if (!covers) return;
       const list = given.get(turn) ?? [];
       // The yes was given in the editor's dialog; what it covers is answered with that same yes.
-      list.push({ call, by: by === person.id ? { ...person, interactive: true } : KEEPER });
+      list.push({ call, by: answer.by === person.id ? { ...person, interactive: true } : KEEPER, covers });
       given.set(turn, list);
     },
     covering(turn, act) {
-      const found = (given.get(turn) ?? []).findLast(({ call: { told } }) => {
-        if (told.status === 'completed' || told.status === 'failed') return false;
-        return 'path' in act
-          ? pathsOf(told).some((path) => resolve(turn.place.cwd, path) === act.path)
-          : commandsOf(told).includes(act.command.trim());
-      });
+      const list = given.get(turn) ?? [];
+      const open = ({ call: { told } }: Frozen) => told.status !== 'completed' && told.status !== 'failed';
+      const at = list.findIndex((each) => open(each) && each.covers(act));
+      const found = list[at];
       if (!found) return undefined;
+      list.splice(at, 1);
       const { call, by } = found;
       return { callId: call.id, by, reason: `part of ${call.id}, which was approved` };
     },
   };
 }
 
-function pathsOf(call: ToldCall): readonly string[] {
-  const places = listOf(call.locations).map((place) => within(place, 'path'));
-  const diffs = listOf(call.content).map((item) => within(item, 'path'));
-  const input: JsonObject = inputOf(call);
-  return [...places, ...diffs, ...PATHS.map((name) => input[name])].flatMap((path) => textOf(path) ?? []);
+/** What a yes to this call covers; undefined when it is about nothing that could go through us. */
+async function frozen(told: ToldCall, effect: Effect, cwd: string): Promise<Frozen['covers'] | undefined> {
+  if (effect === 'execute') {
+    const commands = shownCommands(told);
+    const where = resolve(cwd, shownDirectory(told) ?? '.');
+    return (act) =>
+      act.operation === 'execute' &&
+      act.variables === 0 &&
+      resolve(act.cwd) === where &&
+      commands.some((command) => isSameCommand(command, act));
+  }
+  if (effect !== 'read' && effect !== 'write') return undefined;
+  const lexical = shownPaths(told).map((path) => resolve(cwd, path));
+  const paths = new Map<string, string>();
+  for (const path of lexical) paths.set(path, await realPath(path).catch(() => path));
+  const isHere = (path: string) => [...paths.values()].includes(path);
+  if (effect === 'read') return (act) => act.operation === 'read' && isHere(act.path);
+  const anyContent = !showsContents(told);
+  const contents = new Map<string, ReadonlySet<string>>();
+  for (const real of new Set(paths.values())) {
+    const isFile = (path: string) => paths.get(resolve(cwd, path)) === real;
+    contents.set(real, new Set(shownContents(told, isFile)));
+  }
+  return (act) =>
+    act.operation === 'write' && isHere(act.path) && (anyContent || contents.get(act.path)?.has(act.content) === true);
 }
 
-function commandsOf(call: ToldCall): readonly string[] {
-  const input = inputOf(call);
-  return COMMANDS.flatMap((name) => {
-    const value = input[name];
-    const text = Array.isArray(value) ? value.join(' ') : textOf(value);
-    return text ? [text.trim()] : [];
-  });
+const PLAIN_WORD = /^[\w@%+=:,./-]+$/;
+const SHELLS = /^(?:.*\/)?(?:ba|z|da|k)?sh$/;
+
+/** The same words; or the same line, given to a shell or spelled in words that no shell would read in another way. */
+function isSameCommand(
+  asked: string | readonly string[],
+  { command, args }: { readonly command: string; readonly args: readonly string[] },
+): boolean {
+  const words = [command, ...args];
+  if (typeof asked !== 'string') return asked.length === words.length && asked.every((word, at) => word === words[at]);
+  if (args.length === 0) return command.trim() === asked;
+  if (SHELLS.test(command) && args.length === 2 && (args[0] === '-c' || args[0] === '-lc')) return args[1] === asked;
+  return words.every((word) => PLAIN_WORD.test(word)) && words.join(' ') === asked;
 }

@@ -1,24 +1,28 @@
 /**
- * What an agent says: what it tells is written down and shown, what it wants is decided first. What it wants while nobody
- * asked it for anything has a turn of its own, so that it is decided and on record like everything else.
+ * What an agent sends: updates are written down and shown, requests are decided first. The table says what becomes of each
+ * frame; one that cannot be read or placed never crosses. A request outside of any prompt has a turn of its own, so that it
+ * is decided and on record like everything else.
  */
-import type { JsonObject, Logger } from '../../../src/index.ts';
+import { judgeFrame } from '../../../mappings/acp.ts';
+import { Fault, type JsonObject, type Logger } from '../../../src/index.ts';
 import type { LineVerdict } from '../../../src/wire/byte-lines.ts';
 import { objectOf, textOf } from '../shapes.ts';
 import { KEEPER } from './approvals.ts';
-import { turnedBack } from './batches.ts';
+import type { ActExtension } from './extension.ts';
 import { type Frame, idOf, type Notification, paramsOf, type Request, type Response, sameId } from './frame.ts';
 import type { Held } from './held.ts';
 import type { Late } from './late.ts';
+import { invalid, requireSound, sessionIn } from './params.ts';
 import type { Passing } from './passing.ts';
-import type { Places } from './places.ts';
+import type { Place, Places } from './places.ts';
 import type { Prompts } from './prompts.ts';
 import type { Questions } from './questions.ts';
 import { failedRequest } from './refusals.ts';
+import { CONNECTION, type RefusedFrames } from './refused-frames.ts';
 import { createRunOn } from './run-on.ts';
 import { isTerminalUse, type Terminals } from './terminals.ts';
 import type { Turn, Turns } from './turns.ts';
-import type { Wires } from './wires.ts';
+import { answeredFor, isOwnId, type Wires } from './wires.ts';
 
 /** Settles when the agent has its answer; the signal fires when it no longer wants one. */
 type InTurn = (request: Request, turn: Turn, withdrawn: AbortSignal) => Promise<void>;
@@ -35,30 +39,42 @@ export interface FromAgentDeps {
   readonly late: Late;
   readonly permission: InTurn;
   readonly elicit: InTurn;
+  readonly extension: ActExtension;
+  readonly refused: RefusedFrames;
   readonly version: () => number;
   readonly log: Logger;
 }
 
+const DROPPED = () => {};
+
 export function createFromAgent(deps: FromAgentDeps) {
-  const { wires, places, passing, prompts, turns, questions, held, terminals, late, version, log } = deps;
+  const { wires, places, passing, prompts, turns, questions, held, terminals, late, refused, version, log } = deps;
 
   /** What it asked and has no answer to, by the id it asked with. */
   const wanting = new Map<string, AbortController>();
-  const decided: Readonly<Record<string, InTurn>> = {
-    'session/request_permission': deps.permission,
-    'fs/read_text_file': held.file,
-    'fs/write_text_file': held.file,
-    'terminal/create': terminals.create,
-    'elicitation/create': deps.elicit,
-  };
+  /** Sessions of agents it started itself, as it said in a session that was opened here. */
+  const children = new Set<string>();
+  const decided: ReadonlyMap<string, InTurn> = new Map([
+    ['session/request_permission', deps.permission],
+    ['fs/read_text_file', held.file],
+    ['fs/write_text_file', held.file],
+    ['terminal/create', terminals.create],
+    ['elicitation/create', deps.elicit],
+  ]);
 
   function updated(frame: Notification): LineVerdict {
     const { sessionId, update } = paramsOf(frame);
     const told = objectOf(update);
-    if (!told) return true;
-    const turn = turns.running(String(sessionId));
-    const place = turn?.place ?? places.known(String(sessionId));
+    const wireId = textOf(sessionId);
+    if (!told || !wireId) {
+      return () => refused.refuse('agent', frame, 'session/update needs a sessionId and an update', { code: -32602 });
+    }
+    const turn = turns.running(wireId);
+    const place = turn?.place ?? places.known(wireId);
     if (told.sessionUpdate === 'current_mode_update' && place) place.mode = textOf(told.currentModeId) ?? place.mode;
+    if (told.sessionUpdate === 'subagent_update' && place && textOf(told.sessionId)) {
+      children.add(told.sessionId as string);
+    }
     if (!turn?.live) {
       if (place && !place.replaying) late.told(place, frame, told);
       return true;
@@ -66,7 +82,7 @@ export function createFromAgent(deps: FromAgentDeps) {
     turn.pulse.heard();
     if (told.sessionUpdate === 'tool_call' || told.sessionUpdate === 'tool_call_update') turn.cards.told(told);
     if (turn.live.scribe.more(told)) {
-      runOn.learn(frame.line, String(sessionId), told);
+      runOn.learn(frame.line, wireId, told);
       return true;
     }
     const written = turn.live.scribe.told(told);
@@ -85,34 +101,90 @@ export function createFromAgent(deps: FromAgentDeps) {
   function told(frame: Notification): void {
     if (frame.method === '$/cancel_request') {
       const id = JSON.stringify(paramsOf(frame).requestId ?? null);
-      wires.editor.send(frame.line);
-      questions.takenBack(id);
-      wanting.get(sameId(id))?.abort();
+      const wanted = wanting.get(sameId(id));
+      // A request of another side, or one that has its answer, is not its to take back.
+      if (wanted) {
+        wires.editor.send(frame.line);
+        questions.takenBack(id);
+        wanted.abort();
+      } else refused.dropped('agent', frame, 'there is no open request of the agent with this id');
     } else if (frame.method === 'elicitation/complete') wires.editor.send(frame.line);
     else wires.editor.sendAfter(passing.pass(frame, KEEPER), () => frame.line);
   }
 
-  async function wanted(request: Request): Promise<void> {
-    const work = Object.hasOwn(decided, request.method) ? decided[request.method] : undefined;
-    const wireId = textOf(paramsOf(request).sessionId);
-    if (work && wireId) return await inTurn(request, wireId, work);
-    const using = isTerminalUse(request.method) ? terminals.use(request) : undefined;
-    if (using) return await using;
-    if (!isTerminalUse(request.method)) await passing.pass(request, KEEPER);
-    await new Promise<void>((resolve) => {
-      const answered = ({ line }: Response) => {
-        wires.agent.send(line);
-        resolve();
-      };
-      wires.asks.expect({ method: request.method, id: idOf(request), answered });
-      wires.editor.send(request.line);
-    });
+  async function wanted(request: Request, withdrawn: AbortSignal): Promise<void> {
+    const { method } = request;
+    const judged = judgeFrame('agent', 'request', method);
+    if (judged.handling === 'refuse') return refused.refuse('agent', request, judged.reason);
+    const work = decided.get(method);
+    if (judged.handling === 'act' || work || isTerminalUse(method)) requireSound(request);
+    if (method === 'elicitation/create' && isAboutCall(request)) return await carried(request);
+    if (work) return await inTurn(request, placeOf(request), (turn) => work(request, turn, withdrawn));
+    if (isTerminalUse(method)) {
+      placeOf(request);
+      return await terminals.use(request);
+    }
+    if (judged.handling === 'pass') return await carried(request);
+    const { effect = 'unknown' } = judged.row ?? {};
+    await inTurn(request, anyPlace(request), (turn) =>
+      deps.extension({ from: 'agent', request, effect }, turn, withdrawn),
+    );
   }
 
-  /** Whoever waits for an answer may be silent until it comes. */
-  function waitingFor(request: Request): Promise<void> {
-    const answered = wanted(request);
-    return turnsOf(request).reduce((work, { pulse }) => pulse.during(work), answered);
+  async function carried(request: Request): Promise<void> {
+    await passing.pass(request, KEEPER);
+    const { line } = await wires.askEditor(request);
+    wires.agent.send(line);
+  }
+
+  /** A form may be about a request of the editor's, such as a login, instead of a session. */
+  function isAboutCall(request: Request): boolean {
+    const { sessionId, requestId } = paramsOf(request);
+    return (
+      sessionId === undefined && requestId !== undefined && wires.calls.get(JSON.stringify(requestId)) !== undefined
+    );
+  }
+
+  /** The session it names, which has to be one that was opened on this connection. */
+  function placeOf(request: Request): Place | string {
+    const wireId = sessionIn(request);
+    const place = turns.running(wireId)?.place ?? places.known(wireId);
+    if (place || children.has(wireId)) return place ?? wireId;
+    throw invalid('sessionId', 'names no session that is open on this connection');
+  }
+
+  /** Calls of vendors need not name a session. */
+  function anyPlace(request: Request): Place | string {
+    const wireId = textOf(paramsOf(request).sessionId);
+    const named = wireId ? places.known(wireId) : undefined;
+    return named ?? turns.all().find(({ live }) => live)?.place ?? CONNECTION;
+  }
+
+  async function inTurn(request: Request, at: Place | string, work: (turn: Turn) => Promise<void>): Promise<void> {
+    const place = typeof at === 'string' ? await places.find(at) : at;
+    const running = turns.running(place.wireId);
+    await (running ? work(running) : alone(request, place, work));
+  }
+
+  /** The agent may be silent until it has its answer. */
+  async function waitingFor(request: Request): Promise<void> {
+    const id = sameId(idOf(request));
+    if (isOwnId(id)) return refused.refuse('agent', request, 'ids that begin with gw: are taken');
+    if (wanting.has(id)) {
+      return refused.refuse('agent', request, 'a request with this id has no answer yet', { anonymous: true });
+    }
+    const taken = new AbortController();
+    wanting.set(id, taken);
+    try {
+      const answered = wanted(request, taken.signal);
+      await turnsOf(request).reduce((work, { pulse }) => pulse.during(work), answered);
+    } catch (thrown) {
+      if (thrown instanceof Fault && thrown.kind === 'invalid_request') {
+        refused.refuse('agent', request, thrown.message, { code: -32602 });
+      } else wires.agent.send(failedRequest(idOf(request), thrown));
+    } finally {
+      wanting.delete(id);
+    }
   }
 
   /** Whose sign of life this is: of the session it names, and of all when it names none. */
@@ -123,20 +195,8 @@ export function createFromAgent(deps: FromAgentDeps) {
     return turn ? [turn] : [];
   }
 
-  async function inTurn(request: Request, wireId: string, work: InTurn): Promise<void> {
-    const taken = new AbortController();
-    const id = sameId(idOf(request));
-    wanting.set(id, taken);
-    try {
-      const running = turns.running(wireId);
-      await (running ? work(request, running, taken.signal) : alone(request, wireId, work, taken.signal));
-    } finally {
-      if (wanting.get(id) === taken) wanting.delete(id);
-    }
-  }
-
-  async function alone(request: Request, wireId: string, work: InTurn, withdrawn: AbortSignal): Promise<void> {
-    const own = await turns.open(await places.find(wireId), {
+  async function alone(request: Request, place: Place, work: (turn: Turn) => Promise<void>): Promise<void> {
+    const own = await turns.open(place, {
       kind: 'own',
       actor: KEEPER,
       input: { kind: 'agent_initiated', method: request.method },
@@ -146,7 +206,7 @@ export function createFromAgent(deps: FromAgentDeps) {
       stopped: (turn) => turn.finish({ state: 'CANCELED' }),
     });
     try {
-      await work(request, own, withdrawn);
+      await work(own);
       await own.live?.scribe.finish(null);
     } finally {
       own.finish({ state: 'COMPLETED', summary: `the agent asked for ${request.method} outside of any prompt` });
@@ -154,8 +214,14 @@ export function createFromAgent(deps: FromAgentDeps) {
   }
 
   function stray({ line }: Frame): void {
-    if (line.length <= 2) return;
-    log.warn({ line: line.toString('utf8', 0, 200) }, 'an agent said something that is not the protocol');
+    log.warn({ line: line.toString('utf8', 0, 200) }, 'an agent wrote something that is not the protocol');
+  }
+
+  function answered(frame: Response): LineVerdict {
+    const entry = wires.calls.take(frame);
+    if (!entry) return () => refused.dropped('agent', frame, 'no request waits for this response');
+    const { answered: take } = entry;
+    return take ? () => take(frame) : true;
   }
 
   return {
@@ -173,19 +239,26 @@ export function createFromAgent(deps: FromAgentDeps) {
       if (frame.kind === 'notification' && frame.method === 'session/update') return updated(frame);
       if ('message' in frame) for (const { pulse } of turnsOf(frame)) pulse.heard();
       switch (frame.kind) {
-        case 'notification':
+        case 'notification': {
+          const judged = judgeFrame('agent', 'notification', frame.method);
+          if (judged.handling === 'refuse') return () => refused.refuse('agent', frame, judged.reason);
           return () => told(frame);
-        case 'response': {
-          const { answered } = wires.calls.take(frame) ?? {};
-          return answered ? () => answered(frame) : true;
         }
+        case 'response':
+          return answered(frame);
         case 'request':
-          return () => void waitingFor(frame).catch((thrown) => wires.agent.send(failedRequest(idOf(frame), thrown)));
+          return () => void waitingFor(frame);
         case 'batch':
-          return turnedBack(frame, wires.agent);
+          return () => refused.refuse('agent', frame, 'one JSON-RPC object at a time');
+        case 'unreadable':
+          return () => {
+            refused.unreadable('agent', frame);
+            if (frame.answers) answeredFor(wires.calls, frame, wires.editor);
+          };
         case 'noise':
-          stray(frame);
-          return true;
+          return () => stray(frame);
+        case 'blank':
+          return DROPPED;
       }
     },
   };

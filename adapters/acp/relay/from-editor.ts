@@ -1,16 +1,32 @@
-/** What an editor says: prompts, sessions and switches are decided before the agent hears of them; the rest is carried. */
-import type { Actor } from '../../../src/index.ts';
+/**
+ * What an editor sends: prompts, sessions and switches are decided before the agent has them, and so is every request that no
+ * table knows; the rest is carried. A frame that cannot be read or placed never crosses.
+ */
+import { judgeFrame } from '../../../mappings/acp.ts';
+import { type Actor, asFault } from '../../../src/index.ts';
 import type { LineVerdict } from '../../../src/wire/byte-lines.ts';
 import { textOf } from '../shapes.ts';
-import { turnedBack } from './batches.ts';
-import { type Frame, idOf, type Notification, paramsOf, type Request, type Response } from './frame.ts';
+import type { ActExtension } from './extension.ts';
+import {
+  type Frame,
+  idOf,
+  NOT_JSON,
+  type Notification,
+  paramsOf,
+  type Request,
+  type Response,
+  sameId,
+  unreadable,
+} from './frame.ts';
+import { requireSound, sessionIn } from './params.ts';
 import type { Passing } from './passing.ts';
 import type { Places } from './places.ts';
 import type { Prompts } from './prompts.ts';
 import { failedRequest } from './refusals.ts';
+import { CONNECTION, type RefusedFrames } from './refused-frames.ts';
 import type { Sessions } from './sessions.ts';
 import type { Turn, Turns } from './turns.ts';
-import type { Wires } from './wires.ts';
+import { answeredFor, type Wires } from './wires.ts';
 
 export interface FromEditorDeps {
   readonly person: Actor;
@@ -20,6 +36,8 @@ export interface FromEditorDeps {
   readonly prompts: Prompts;
   readonly sessions: Sessions;
   readonly turns: Turns;
+  readonly extension: ActExtension;
+  readonly refused: RefusedFrames;
   /** What the agent said about itself. */
   readonly initialized: (result: unknown) => void;
   readonly cancelTask: (turn: Turn, reason: string) => void;
@@ -29,42 +47,78 @@ const OPENS = ['session/new', 'session/load', 'session/resume', 'session/fork'];
 const CLOSES = ['session/close', 'session/delete'];
 
 export function createFromEditor(deps: FromEditorDeps) {
-  const { person, wires, places, passing, prompts, sessions, turns, initialized, cancelTask } = deps;
+  const { person, wires, places, passing, prompts, sessions, turns, refused, initialized, cancelTask } = deps;
+  /** Requests that are being decided, by id; what the agent has is in the ledger. */
+  const deciding = new Set<string>();
 
   /** Settles when the agent has it, or the editor knows why not. */
-  async function asked(request: Request): Promise<void> {
+  async function decided(request: Request): Promise<void> {
     const { method } = request;
+    if (CLOSES.includes(method)) {
+      sessionIn(request);
+      return sessions.close(request);
+    }
+    if (method === 'session/new' || method === 'session/fork') return await sessions.open(request);
+    const wireId = sessionIn(request);
     if (OPENS.includes(method)) return await sessions.open(request);
-    if (CLOSES.includes(method)) return sessions.close(request);
-    const wireId = textOf(paramsOf(request).sessionId) ?? '';
     if (method === 'session/prompt') return await prompts.prompt(request, await places.find(wireId));
     return await sessions.configure(request, await places.find(wireId));
   }
 
+  /** Nobody here knows what it does, so it is decided like every act. */
+  async function extended(request: Request): Promise<void> {
+    requireSound(request);
+    const wireId = textOf(paramsOf(request).sessionId);
+    const named = wireId ? places.known(wireId) : undefined;
+    const place = named ?? turns.all().find(({ live }) => live)?.place ?? (await places.find(CONNECTION));
+    const running = turns.running(place.wireId);
+    const extension = { from: 'editor', request, effect: 'unknown' } as const;
+    if (running) return await deps.extension(extension, running);
+    const own = await sessions.openOwn(request, place);
+    try {
+      await deps.extension(extension, own);
+    } finally {
+      own.finish({ state: 'COMPLETED', summary: `the editor called ${request.method.slice(0, 100)}` });
+    }
+  }
+
   function request(frame: Request): void {
     const { method } = frame;
-    const refuse = (thrown: unknown) => wires.editor.send(failedRequest(idOf(frame), thrown));
-    if (method === 'initialize') {
+    const id = sameId(idOf(frame));
+    const judged = judgeFrame('editor', 'request', method);
+    if (deciding.has(id) || wires.calls.get(id)) {
+      refused.refuse('editor', frame, 'a request with this id has no answer yet', { anonymous: true });
+    } else if (judged.handling === 'refuse') refused.refuse('editor', frame, judged.reason);
+    else if (method === 'initialize') {
       greeted(frame);
       wires.agent.send(frame.line);
       void passing.note(frame, person);
-    } else if (isOurs(frame)) asked(frame).catch(refuse);
+    } else if (isOurs(frame)) decide(id, frame, decided(frame));
+    else if (judged.handling === 'act' && !judged.row) decide(id, frame, extended(frame));
     else {
+      const passed = passing.pass(frame, person);
       wires.calls.expect({ method, id: idOf(frame) });
-      const decided = passing.pass(frame, person);
-      wires.agent.sendAfter(decided, () => frame.line);
-      decided.catch((why) => {
+      wires.agent.sendAfter(passed, () => frame.line);
+      passed.catch((why) => {
         wires.calls.forget(idOf(frame));
-        refuse(why);
+        wires.editor.send(failedRequest(idOf(frame), why));
       });
     }
   }
 
+  function decide(id: string, frame: Request, work: Promise<void>): void {
+    deciding.add(id);
+    work
+      .catch((thrown) => {
+        const { kind, message } = asFault(thrown);
+        if (kind === 'invalid_request') refused.refuse('editor', frame, message, { code: -32602 });
+        else wires.editor.send(failedRequest(idOf(frame), thrown));
+      })
+      .finally(() => deciding.delete(id));
+  }
+
   function isOurs(frame: Request): boolean {
     const { method } = frame;
-    if (method === 'session/new') return true;
-    // Without a session it is no more than a call that the agent will not understand.
-    if (!textOf(paramsOf(frame).sessionId)) return false;
     return (
       method === 'session/prompt' || OPENS.includes(method) || CLOSES.includes(method) || sessions.switchesMode(frame)
     );
@@ -81,9 +135,11 @@ export function createFromEditor(deps: FromEditorDeps) {
   function told(frame: Notification): void {
     const { sessionId, requestId } = paramsOf(frame);
     if (frame.method === 'session/cancel') {
-      const turn = turns.running(String(sessionId));
+      const wireId = textOf(sessionId);
+      const turn = turns.running(wireId ?? '');
       if (turn) turn.canceled = 'by_editor';
-      stopped(frame, turn);
+      if (wireId) stopped(frame, turn);
+      else refused.refuse('editor', frame, 'session/cancel needs a sessionId', { code: -32602 });
     } else if (frame.method === '$/cancel_request') {
       stopped(frame, prompts.turnOf(JSON.stringify(requestId ?? null)));
     } else wires.agent.sendAfter(passing.pass(frame, person), () => frame.line);
@@ -100,17 +156,29 @@ export function createFromEditor(deps: FromEditorDeps) {
     look(frame: Frame): LineVerdict {
       switch (frame.kind) {
         case 'response': {
-          const { answered } = wires.asks.take(frame) ?? {};
+          const entry = wires.asks.take(frame);
+          if (!entry) return () => refused.dropped('editor', frame, 'no request waits for this response');
+          const { answered } = entry;
           return answered ? () => answered(frame) : true;
         }
         case 'request':
           return () => request(frame);
-        case 'notification':
+        case 'notification': {
+          const judged = judgeFrame('editor', 'notification', frame.method);
+          if (judged.handling === 'refuse') return () => refused.refuse('editor', frame, judged.reason);
           return () => told(frame);
+        }
         case 'batch':
-          return turnedBack(frame, wires.editor);
+          return () => refused.refuse('editor', frame, 'one JSON-RPC object at a time');
+        case 'unreadable':
+          return () => {
+            refused.unreadable('editor', frame);
+            if (frame.answers) answeredFor(wires.asks, frame, wires.agent);
+          };
         case 'noise':
-          return true;
+          return () => refused.unreadable('editor', unreadable(frame.line, NOT_JSON, 'the line is not JSON'));
+        case 'blank':
+          return () => {};
       }
     },
   };

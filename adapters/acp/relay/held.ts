@@ -1,15 +1,17 @@
 /**
  * Files and terminals the agent asks its editor for. They pass through us, so they are held: decided, written down, and only
- * then handed to the editor; what it answers is written down before the agent has it. Content is never logged, its hash is.
+ * then handed to the editor; what it answers is written down before the agent has it. What was read is never logged, its hash is.
  */
-import { isAbsolute, resolve } from 'node:path';
-import type { HeldEffect, Ids, JsonObject, ProposedAction, ToolResult } from '../../../src/index.ts';
+import { normalize } from 'node:path';
+import type { HeldEffect, Ids, Json, JsonObject, ProposedAction, ToolResult } from '../../../src/index.ts';
 import { sha256, shownPath } from '../effects.ts';
-import { numberOf, objectOf, textOf, within } from '../shapes.ts';
+import { realPath } from '../real-path.ts';
+import { objectOf, textOf, within } from '../shapes.ts';
 import { toWireError } from '../translate.ts';
 import type { Approvals, Covered } from './approvals.ts';
 import { encodeError, idOf, paramsOf, type Request, type Response } from './frame.ts';
-import { repeatsNames, withMember } from './members.ts';
+import { withMember } from './members.ts';
+import { invalid, pathIn, wholeNumber } from './params.ts';
 import { type Questions, readOwn } from './questions.ts';
 import { refusedError } from './refusals.ts';
 import type { Begun, Turn } from './turns.ts';
@@ -20,6 +22,8 @@ export interface HeldDeps {
   readonly questions: Questions;
   readonly approvals: Approvals;
   readonly ids: Ids;
+  /** The agent, as it names itself. */
+  readonly agent: () => string;
 }
 
 export interface Held {
@@ -29,10 +33,13 @@ export interface Held {
 }
 
 export interface HeldAct {
-  readonly action: Omit<ProposedAction, 'tool_call_id'>;
+  readonly action: Omit<ProposedAction, 'tool_call_id' | 'claims' | 'cwd'>;
+  /** The agent's own words about it, where it said any. */
+  readonly claims?: { readonly title?: string; readonly kind?: string };
   /** What a person is shown, should one be asked. */
   readonly title: string;
   readonly kind: string;
+  readonly content?: readonly Json[];
   readonly covered?: Covered | undefined;
   /** The request with what a rule changed about it. */
   rewritten(line: Buffer, args: JsonObject): Buffer;
@@ -43,7 +50,7 @@ export interface HeldAct {
   refused(reason: string): Buffer | undefined;
 }
 
-export function createHeld({ wires, questions, approvals, ids }: HeldDeps): Held {
+export function createHeld({ wires, questions, approvals, ids, agent }: HeldDeps): Held {
   /** What files held when they last went through us. */
   const read = new WeakMap<Turn, Map<string, string>>();
   const remember = (turn: Turn, path: string, hash: string) => {
@@ -56,21 +63,21 @@ export function createHeld({ wires, questions, approvals, ids }: HeldDeps): Held
     const begun = await turn.begun;
     await begun.scribe.settled();
     const callId = ids.next('held');
-    const { action, title, kind, covered } = wanted;
+    const { action, title, kind, covered, content } = wanted;
+    const shown = { toolCallId: callId, title, kind, status: 'pending', rawInput: action.arguments ?? {} };
     const expectation = questions.expect(turn, callId, {
-      shown: { toolCall: { toolCallId: callId, title, kind, status: 'pending' } },
+      shown: { toolCall: { ...shown, ...(content && { content: [...content] }) } },
       read: readOwn,
       covered,
     });
     try {
       const effect: HeldEffect = (args) => {
         const asked = JSON.stringify(args) === JSON.stringify(action.arguments);
-        // Two readers must not read two things where something was decided about one.
-        const same = asked && !repeatsNames(request.line, 'params');
-        const plain = same ? request.line : wanted.rewritten(reencoded(request), args);
-        return wanted.run(plain, begun, callId);
+        return wanted.run(asked ? request.line : wanted.rewritten(request.line, args), begun, callId);
       };
-      const done = await begun.sink.act({ ...action, tool_call_id: callId }, effect, withdrawn);
+      const claims = { agent: agent(), ...wanted.claims };
+      const proposed = { ...action, tool_call_id: callId, claims, cwd: turn.place.cwd };
+      const done = await begun.sink.act(proposed, effect, withdrawn);
       const bytes = done.kind === 'refused' ? wanted.refused(done.reason) : wanted.answer();
       if (bytes) wires.agent.send(bytes);
     } catch (thrown) {
@@ -82,30 +89,40 @@ export function createHeld({ wires, questions, approvals, ids }: HeldDeps): Held
   }
 
   async function file(request: Request, turn: Turn, withdrawn: AbortSignal): Promise<void> {
-    const { scribe } = await turn.begun;
     const { cwd } = turn.place;
     const params = paramsOf(request);
-    const given = textOf(params.path) ?? '';
-    const path = isAbsolute(given) ? resolve(given) : resolve(cwd, given);
+    const given = pathIn(params.path);
     const writing = request.method === 'fs/write_text_file';
-    const content = typeof params.content === 'string' ? params.content : '';
-    const linked = scribe.reading.servedBy({ path });
+    const content = writing ? contentIn(params) : '';
+    const [first, limit] = [wholeNumber(params, 'line'), wholeNumber(params, 'limit')];
+    const lexical = normalize(given);
+    const path = await realPath(lexical);
+    const { scribe } = await turn.begun;
+    const linked = scribe.reading.servedBy({ path: lexical });
     let response: Response | undefined;
     await act(request, turn, withdrawn, {
       action: {
         kind: writing ? 'fs.write' : 'fs.read',
         tool: writing ? 'fs.write' : 'fs.read',
+        // Where it really lies: a link is no way round a rule about the file behind it.
         target: path,
         effect: writing ? 'write' : 'read',
-        arguments: writing
-          ? { path: given, sha256: sha256(content), bytes: Buffer.byteLength(content) }
-          : { path: given, line: numberOf(params.line) ?? null, limit: numberOf(params.limit) ?? null },
+        arguments: writing ? { path: given, content } : { path: given, line: first, limit },
         attributes: { protocol: 'acp', ...(linked && { call: linked.id, linked_by: linked.by }) },
       },
       title: `${writing ? 'Write' : 'Read'} ${shownPath(cwd, path)}`,
       kind: writing ? 'edit' : 'read',
-      covered: approvals.covering(turn, { path }),
-      rewritten: (line, args) => withMember(line, ['params', 'path'], args.path ?? given),
+      ...(writing && { content: [{ type: 'diff', path: lexical, oldText: null, newText: content }] }),
+      covered: approvals.covering(turn, writing ? { operation: 'write', path, content } : { operation: 'read', path }),
+      rewritten(line, args) {
+        const members = writing ? ['path', 'content'] : ['path', 'line', 'limit'];
+        return members.reduce((next, name) => {
+          const value = args[name];
+          return value === undefined || value === (params[name] ?? null)
+            ? next
+            : withMember(next, ['params', name], value);
+        }, line);
+      },
       async run(line) {
         response = await wires.askEditor(request, line);
         const failed = failureOf(response);
@@ -150,9 +167,7 @@ export function failureOf({ message }: Response): ToolResult | undefined {
   return { status: 'error', output: null, error: textOf(error.message) ?? 'the editor refused' };
 }
 
-/** As parsed, so that a name that stood twice stands once. */
-function reencoded(request: Request): Buffer {
-  return repeatsNames(request.line, 'params')
-    ? Buffer.from(`${JSON.stringify({ ...request.message, id: undefined }).slice(0, -1)},"id":${idOf(request)}}\n`)
-    : request.line;
+function contentIn(params: JsonObject): string {
+  if (typeof params.content !== 'string') throw invalid('content', 'must be a text');
+  return params.content;
 }

@@ -5,7 +5,7 @@
 import type { Readable, Writable } from 'node:stream';
 import { type ByteLines, type LineVerdict, readByteLines } from '../../../src/wire/byte-lines.ts';
 import { createOrderedWriter, type OrderedWriter } from '../../../src/wire/ordered-writer.ts';
-import { type Frame, frameOf, idOf, type Request, type Response, sameId } from './frame.ts';
+import { type Frame, frameOf, idOf, NOT_JSON, type Request, type Response, sameId, unreadable } from './frame.ts';
 import type { RunOn } from './run-on.ts';
 
 /** What looks at lines once it is there. */
@@ -54,11 +54,16 @@ export function openLink({ editor, agent }: Streams): Link {
   const fromAgent = side(agent.stdout, toEditor, {
     look(frame) {
       if (looker) return looker.fromAgent(frame);
-      if (frame.kind === 'request' || frame.kind === 'batch') return undefined;
       if (frame.kind === 'response') {
         const greeting = greetings.find(({ request }) => sameId(idOf(request)) === sameId(idOf(frame)));
-        if (greeting) greeting.answer = frame;
-      } else told.keep(frame);
+        if (!greeting || greeting.answer) return undefined;
+        greeting.answer = frame;
+        return true;
+      }
+      if (frame.kind === 'blank') return DROPPED;
+      if (frame.kind === 'noise') return () => told.keep(frame);
+      if (frame.kind !== 'notification' || !mayPassEarly(frame.method)) return undefined;
+      told.keep(frame);
       return true;
     },
     through: (chunk, from) => looker?.runOn.through(chunk, from) ?? from,
@@ -78,6 +83,13 @@ export function openLink({ editor, agent }: Streams): Link {
       fromAgent.release();
     },
   };
+}
+
+const DROPPED = () => {};
+
+/** What has no effect and belongs to no request; the table judges all else, once it can be written down. */
+function mayPassEarly(method: string): boolean {
+  return method === 'session/update' || method.startsWith('_');
 }
 
 const MOST_EARLY = 256;
@@ -123,20 +135,26 @@ function side(input: Readable, out: OrderedWriter, { look, through }: Looking): 
   const pauseIfFull = () => {
     if (out.full) lines.pause();
   };
+  function judged(frame: Frame, bytes: Buffer): LineVerdict {
+    const verdict = look(frame);
+    // A line that had to be written in another way goes on in that way.
+    if (verdict === true) return frame.line === bytes ? true : () => out.send(frame.line);
+    return () => {
+      if (verdict) verdict();
+      else {
+        held = frame;
+        lines.pause();
+      }
+      pauseIfFull();
+    };
+  }
   const lines: ByteLines = readByteLines(input, {
     limit: LONGEST_LINE,
-    line(bytes) {
-      const frame = frameOf(bytes);
-      const verdict = look(frame);
-      if (verdict === true) return true;
-      return () => {
-        if (verdict) verdict();
-        else {
-          held = frame;
-          lines.pause();
-        }
-        pauseIfFull();
-      };
+    line: (bytes) => judged(frameOf(bytes), bytes),
+    tooLong() {
+      const frame = unreadable(Buffer.alloc(0), NOT_JSON, `a line is longer than ${LONGEST_LINE} bytes`);
+      const verdict = judged(frame, frame.line);
+      if (verdict !== true) verdict();
     },
     ...(through && { through }),
     pass(bytes) {

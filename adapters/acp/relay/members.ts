@@ -70,17 +70,19 @@ export function rawMember(bytes: Buffer, name: string): string | undefined {
   return member && bytes.toString('utf8', member.start, member.end);
 }
 
-/** True when a name stands twice in the object or in one below it on the way given. Two readers could read two things. */
-export function repeatsNames(bytes: Buffer, ...path: readonly string[]): boolean {
-  let from = 0;
-  for (const name of [undefined, ...path]) {
-    const home = name === undefined ? undefined : membersOf(bytes, from).findLast((member) => member.name === name);
-    if (name !== undefined && !home) return false;
-    from = home?.start ?? from;
-    const names = membersOf(bytes, from).map((member) => member.name.toLowerCase());
-    if (new Set(names).size !== names.length) return true;
+/** How deep the value goes, and how many members all its objects have together, a name that stands twice counted twice. */
+export function surveyOf(bytes: Buffer): { readonly depth: number; readonly members: number } {
+  let [deep, depth, members] = [0, 0, 0];
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at];
+    if (byte === QUOTE) at = endOfString(bytes, at) - 1;
+    else if (byte === COLON) members += 1;
+    else if (byte === OPEN_OBJECT || byte === OPEN_LIST) {
+      deep += 1;
+      if (deep > depth) depth = deep;
+    } else if (byte === CLOSE_OBJECT || byte === CLOSE_LIST) deep -= 1;
   }
-  return false;
+  return { depth, members };
 }
 
 function spliced(bytes: Buffer, start: number, end: number, text: string): Buffer {

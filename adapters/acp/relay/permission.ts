@@ -1,12 +1,21 @@
 /**
  * `session/request_permission`: merged with what is known of the call, put to the gate, answered by a rule, by the person at
- * the editor, or by anyone elsewhere. Options are chosen by kind; the one that lasts is never chosen for someone.
+ * the editor, or by a person elsewhere. Each request is one question with one answer, about the call as it was when it was
+ * asked. Options are chosen by kind; the one that lasts is never chosen for someone.
  */
 import { STANDING_GRANT } from '../../../mappings/acp.ts';
 import { type Answer, asFault, type JsonObject } from '../../../src/index.ts';
 import type { Call } from '../calls.ts';
 import { listOf, objectOf, textOf, within } from '../shapes.ts';
-import { onlyLasting, optionsOf, toAction, toWireOutcome, type WireOption } from '../translate.ts';
+import {
+  effectOfCall,
+  onlyLasting,
+  optionsOf,
+  type ToldCall,
+  toAction,
+  toWireOutcome,
+  type WireOption,
+} from '../translate.ts';
 import type { Approvals } from './approvals.ts';
 import { encodeResult, idOf, paramsOf, type Request, type Response } from './frame.ts';
 import { withMember } from './members.ts';
@@ -20,6 +29,8 @@ export interface PermissionDeps {
   readonly approvals: Approvals;
   /** Whether people are offered to be asked no more. */
   readonly standingGrants: 'honour' | 'hide';
+  /** The agent, as it names itself. */
+  readonly agent: () => string;
 }
 
 interface Asking {
@@ -29,13 +40,27 @@ interface Asking {
   readonly withdrawn: AbortSignal;
 }
 
-export function createPermissions({ wires, questions, approvals, standingGrants }: PermissionDeps) {
+export function createPermissions({ wires, questions, approvals, standingGrants, agent }: PermissionDeps) {
+  const asks = new WeakMap<Turn, Map<string, number>>();
+
+  /** The call's own name for its first question; every further one is a question of its own. */
+  function questionId(turn: Turn, callId: string): string {
+    const counts = asks.get(turn) ?? new Map<string, number>();
+    asks.set(turn, counts);
+    const count = (counts.get(callId) ?? 0) + 1;
+    counts.set(callId, count);
+    return count === 1 ? callId : `${callId}?${count}`;
+  }
+
   /** Settles when the agent has its answer. */
   return async function permission(request: Request, turn: Turn, withdrawn: AbortSignal): Promise<void> {
     const params = paramsOf(request);
     const begun = await turn.begun;
     const asked = toolCallOf(params);
     const call = begun.scribe.asked(asked);
+    // Frozen here: whatever the agent says of the call from now on was not asked about.
+    const { told } = call;
+    const id = questionId(turn, call.id);
     // What was told before the question stands before it in the log.
     await begun.scribe.settled();
     const options = optionsOf(params.options);
@@ -48,16 +73,16 @@ export function createPermissions({ wires, questions, approvals, standingGrants 
       return choice;
     };
     const { line, hidden } = asShown(request, params, standingGrants);
-    const expectation = questions.expect(turn, call.id, {
+    const expectation = questions.expect(turn, id, {
       shown: { request, line },
       read,
-      onShown: () => turn.cards.shown(call.told.toolCallId),
+      onShown: () => turn.cards.shown(told.toolCallId),
     });
-    const title = textOf(asked.title) ?? call.told.title;
-    const ext = { acp: { toolCallId: call.told.toolCallId, options: listOf(params.options) } };
+    const title = textOf(asked.title) ?? told.title;
+    const ext = { acp: { toolCallId: told.toolCallId, options: listOf(params.options) } };
     const ask = {
       kind: 'approval',
-      action: toAction(call.told, call.id),
+      action: toAction(told, id, { agent: agent(), cwd: turn.place.cwd }),
       ...(title && { question: title }),
       ext,
       withdrawn,
@@ -71,9 +96,9 @@ export function createPermissions({ wires, questions, approvals, standingGrants 
       if (hidden)
         void begun.scribe.note({
           event: 'vendor.acp.options_hidden',
-          payload: { tool_call_id: call.id, kinds: [STANDING_GRANT] },
+          payload: { tool_call_id: id, kinds: [STANDING_GRANT] },
         });
-      await settle(answer, call, turn, begun, lasting);
+      await settle(answer, { id, call, told }, turn, begun, lasting);
       // The editor's yes is not the last word: rules that changed meanwhile, or a quota that ran out, may have refused the act.
       const line = words && (answer.kind === 'approved' || !saidYes) ? words : undefined;
       wires.agent.send(line ?? encodeResult(idOf(request), toWireOutcome(options, answer)));
@@ -112,12 +137,16 @@ export function createPermissions({ wires, questions, approvals, standingGrants 
     }
   }
 
-  async function settle(answer: Answer, call: Call, turn: Turn, { scribe }: Begun, lasting: boolean): Promise<void> {
+  async function settle(answer: Answer, asked: Asked, turn: Turn, { scribe }: Begun, lasting: boolean): Promise<void> {
+    const { id, call, told } = asked;
     if (answer.kind === 'approved') {
-      approvals.approved(turn, call, answer);
+      // An editor shows a call as it was last told: a yes to one that changed meanwhile covers nothing beyond the answer.
+      if (isSameAct(told, call.told))
+        await approvals.approved(turn, { call, told, effect: effectOfCall(told), answer });
+      else await scribe.note({ event: 'vendor.acp.changed_while_asked', payload: { tool_call_id: id } });
       // An auditor has to know why later calls were not asked about.
       if (lasting) {
-        await scribe.note({ event: 'vendor.acp.standing_grant', payload: { tool_call_id: call.id, by: answer.by } });
+        await scribe.note({ event: 'vendor.acp.standing_grant', payload: { tool_call_id: id, by: answer.by } });
       }
       return;
     }
@@ -125,6 +154,21 @@ export function createPermissions({ wires, questions, approvals, standingGrants 
     const reason = 'reason' in answer ? answer.reason : 'not approved';
     turn.cards.refused(call.told as unknown as JsonObject, reason);
   }
+}
+
+interface Asked {
+  /** What the log calls this question. */
+  readonly id: string;
+  readonly call: Call;
+  /** The call as it was when it was asked about. */
+  readonly told: ToldCall;
+}
+
+/** Whether it is still the act that was asked about, whatever became of its state and its output. */
+function isSameAct(asked: ToldCall, now: ToldCall): boolean {
+  const act = ({ title, name, kind, rawInput, content, locations }: ToldCall) =>
+    JSON.stringify([title, name, kind, rawInput, content, locations]);
+  return asked === now || act(asked) === act(now);
 }
 
 /** The gate could not be asked, or the work is over: not a yes. */

@@ -57,7 +57,7 @@ export interface Expectation {
 type Entry = Expected & { dialog: Dialog | undefined };
 
 interface Dialog {
-  readonly id: string;
+  id: string;
   answering: Promise<boolean> | undefined;
   bytes: Buffer | undefined;
 }
@@ -99,7 +99,9 @@ export function createQuestions({ bridge, person, wires, log }: QuestionsDeps): 
   }
 
   function show(ask: AskRecord, turn: Turn, expected: Entry): void {
-    let dialog: Dialog;
+    const dialog: Dialog = { id: '', answering: undefined, bytes: undefined };
+    expected.dialog = dialog;
+    open.set(ask.id, dialog);
     const heard = (response: Response) => {
       const { body, passes } = expected.read(response);
       dialog.bytes = passes ? response.line : undefined;
@@ -107,17 +109,14 @@ export function createQuestions({ bridge, person, wires, log }: QuestionsDeps): 
     };
     if ('request' in expected.shown) {
       const { request, line } = expected.shown;
-      dialog = { id: idOf(request), answering: undefined, bytes: undefined };
+      dialog.id = idOf(request);
       wires.asks.expect({ method: request.method, id: dialog.id, answered: heard });
       wires.editor.send(line);
     } else {
       const { toolCall } = expected.shown;
       const params = { sessionId: turn.place.wireId, toolCall, options: OWN_OPTIONS };
-      const id = wires.put('session/request_permission', params, heard);
-      dialog = { id, answering: undefined, bytes: undefined };
+      dialog.id = wires.put('session/request_permission', params, heard);
     }
-    expected.dialog = dialog;
-    open.set(ask.id, dialog);
     expected.onShown?.();
   }
 

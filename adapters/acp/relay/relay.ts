@@ -4,9 +4,10 @@
  * This file only joins the parts.
  */
 import { type Actor, asFault, type Bridge, type Ids, type Logger } from '../../../src/index.ts';
-import { numberOf, objectOf, within } from '../shapes.ts';
+import { numberOf, objectOf, textOf, within } from '../shapes.ts';
 import { createApprovals } from './approvals.ts';
 import { createElicitations } from './elicit.ts';
+import { createExtensions } from './extension.ts';
 import { encode, encodeError } from './frame.ts';
 import { createFromAgent } from './from-agent.ts';
 import { createFromEditor } from './from-editor.ts';
@@ -19,6 +20,7 @@ import { createPlaces } from './places.ts';
 import { createPrompts } from './prompts.ts';
 import { createQuestions } from './questions.ts';
 import { agentGoneError } from './refusals.ts';
+import { createRefusedFrames } from './refused-frames.ts';
 import { createSessions } from './sessions.ts';
 import type { RelaySettings } from './settings.ts';
 import { createStall } from './stall.ts';
@@ -47,10 +49,13 @@ export interface Relay extends Looker {
 
 export function createRelay(deps: RelayDeps): Relay {
   const { bridge, person, name, turns, wires, settings, log, ids } = deps;
-  const agreed = { version: 1, http: false };
+  const agreed = { version: 1, http: false, agent: name };
 
   function initialized(result: unknown): void {
     agreed.version = numberOf(within(result, 'protocolVersion')) ?? agreed.version;
+    // The agent's own name for itself chooses how its arguments are read; ours is the program's.
+    agreed.agent =
+      textOf(within(result, 'agentInfo', 'name')) ?? textOf(within(result, 'info', 'name')) ?? agreed.agent;
     const second = objectOf(within(result, 'capabilities', 'session', 'mcp', 'http'));
     agreed.http = within(result, 'agentCapabilities', 'mcpCapabilities', 'http') === true || second !== undefined;
   }
@@ -74,9 +79,12 @@ export function createRelay(deps: RelayDeps): Relay {
   const approvals = createApprovals(person);
   const passing = createPassing({ bridge, places, log, cwd: settings.cwd });
   const late = createLate(passing);
-  const held = createHeld({ wires, questions, approvals, ids });
+  const agent = () => agreed.agent;
+  const refused = createRefusedFrames({ wires, turns, places, log });
+  const extension = createExtensions({ wires, questions, ids, agent });
+  const held = createHeld({ wires, questions, approvals, ids, agent });
   const terminals = createTerminals({ wires, held, approvals, blocked: settings.blockedTerminal });
-  const permission = createPermissions({ wires, questions, approvals, standingGrants: settings.standingGrants });
+  const permission = createPermissions({ wires, questions, approvals, standingGrants: settings.standingGrants, agent });
   const elicit = createElicitations({ wires, questions, ids });
   const offer = () => settings.mcpServers.filter(({ http }) => !http || agreed.http);
   const version = () => agreed.version;
@@ -91,6 +99,8 @@ export function createRelay(deps: RelayDeps): Relay {
     questions,
     places,
     passing,
+    extension,
+    refused,
     stop,
     cancelTask,
     version,
@@ -117,6 +127,7 @@ export function createRelay(deps: RelayDeps): Relay {
       end(turn);
     }
     await Promise.all(open.map(({ over }) => over));
+    await refused.close();
     await late.close();
   }
 

@@ -21,6 +21,8 @@ export interface Sessions {
   /** Whether this decides how freely the agent acts. */
   switchesMode(request: Request): boolean;
   configure(request: Request, place: Place): Promise<void>;
+  /** A turn for one request of the editor's outside of any prompt. */
+  openOwn(request: Request, place: Place, more?: JsonObject): Promise<Turn>;
 }
 
 export interface SessionsDeps {
@@ -120,7 +122,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
     const running = turns.running(place.wireId);
     let own: Turn | undefined;
     try {
-      own = running ? undefined : await openOwn(request, place, to);
+      own = running ? undefined : await openOwn(request, place, { to });
       const turn = (running ?? own) as Turn;
       const { sink } = await turn.begun;
       const callId = ids.next('switch');
@@ -140,6 +142,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
           effect: known && tier !== 'act_auto' ? 'none' : 'unknown',
           arguments: compact({ from: place.mode, to, option: configId }),
           attributes: { protocol: 'acp', tier, known_mode: known !== undefined },
+          cwd: place.cwd,
         },
         async () => {
           response = await wires.askAgent(request);
@@ -160,11 +163,11 @@ export function createSessions(deps: SessionsDeps): Sessions {
     }
   }
 
-  function openOwn(request: Request, place: Place, to: string): Promise<Turn> {
+  function openOwn(request: Request, place: Place, more: JsonObject = {}): Promise<Turn> {
     return turns.open(place, {
       kind: 'own',
       actor: person,
-      input: { kind: 'configure', method: request.method, to },
+      input: { kind: 'to' in more ? 'configure' : 'editor_initiated', method: request.method, ...more },
       about: { method: request.method },
       asked: questions.asked,
       answered: questions.answered,
@@ -183,7 +186,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
     wires.editor.send(encode({ jsonrpc: '2.0', method: 'session/update', params: { sessionId: wireId, update } }));
   }
 
-  return { open, close, switchesMode, configure };
+  return { open, close, switchesMode, configure, openOwn };
 }
 
 /** Names and kinds; what stands in variables and headers is for the agent alone. */

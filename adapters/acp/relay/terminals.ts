@@ -3,21 +3,23 @@
  * through looks to the agent like a command that could not be run, with the reason as its output: models make more of
  * that than of an error.
  */
+import { LOADING_VARIABLES } from '../../../mappings/acp-acts.ts';
 import type { Json, JsonObject, ToolResult } from '../../../src/index.ts';
 import { sha256 } from '../effects.ts';
-import { listOf, objectOf, textOf, within } from '../shapes.ts';
+import { objectOf, textOf, within } from '../shapes.ts';
 import type { Approvals } from './approvals.ts';
 import { encodeError, encodeResult, idOf, paramsOf, type Request, type Response } from './frame.ts';
 import { failureOf, type Held } from './held.ts';
 import { withMember } from './members.ts';
+import { commandIn, invalid } from './params.ts';
 import { refusedError } from './refusals.ts';
 import type { Turn } from './turns.ts';
 import type { Wires } from './wires.ts';
 
 export interface Terminals {
   create(request: Request, turn: Turn, withdrawn: AbortSignal): Promise<void>;
-  /** Output, wait, kill, release: settles when the agent has its answer. Undefined when it is none of ours. */
-  use(request: Request): Promise<void> | undefined;
+  /** Output, wait, kill, release: settles when the agent has its answer. Only for a terminal that was let through here. */
+  use(request: Request): Promise<void>;
   /** The turn is over: whatever still runs was not seen to end. */
   ended(turn: Turn): void;
 }
@@ -40,9 +42,11 @@ const MAY_NOT_RUN = 126;
 
 export function createTerminals({ wires, held, approvals, blocked }: TerminalsDeps): Terminals {
   const running = new Map<string, Running>();
+  /** Terminals the editor made for an act that was let through, until they are released. */
+  const made = new Set<string>();
   /** Terminals that never were, by name, with the reason. */
   const refused = new Map<string, string>();
-  const key = (params: JsonObject) => `${String(params.sessionId)}\n${String(params.terminalId)}`;
+  const key = (params: JsonObject) => JSON.stringify([params.sessionId ?? null, params.terminalId ?? null]);
 
   function finish(id: string, exit: JsonObject | undefined, why?: string): void {
     const terminal = running.get(id);
@@ -75,33 +79,30 @@ export function createTerminals({ wires, held, approvals, blocked }: TerminalsDe
   return {
     async create(request, turn, withdrawn) {
       const params = paramsOf(request);
-      const command = textOf(params.command) ?? '';
-      const args = listOf(params.args).map(String);
+      const { command, args, cwd = turn.place.cwd, env } = commandIn(params);
       const commandLine = [command, ...args].join(' ');
-      const names = listOf(params.env).flatMap((each) => textOf(within(each, 'name')) ?? []);
+      // Values of variables are often secrets; their names are enough to decide by, unless they choose what runs.
+      const variables = env.map(({ name, value }) => (LOADING_VARIABLES.test(name) ? `${name}=${value}` : name));
       let response: Response | undefined;
       await held.act(request, turn, withdrawn, {
         action: {
           kind: 'terminal',
           tool: 'terminal',
-          target: commandLine || 'terminal',
+          target: commandLine,
           effect: 'execute',
-          // Values of variables are often secrets; their names are enough to decide by.
-          arguments: { command, args, cwd: textOf(params.cwd) ?? turn.place.cwd, env: names },
+          arguments: { command, args: [...args], cwd, env: variables },
           attributes: { protocol: 'acp' },
         },
         title: `Run ${commandLine}`,
         kind: 'execute',
-        covered: approvals.covering(turn, { command: commandLine }),
+        covered: approvals.covering(turn, { operation: 'execute', command, args, cwd, variables: env.length }),
         rewritten(line, changed) {
           const members: Readonly<Record<string, Json | undefined>> = { command: changed.command, args: changed.args };
           let next = line;
           for (const [name, value] of Object.entries(members)) {
             if (value !== undefined) next = withMember(next, ['params', name], value);
           }
-          if (changed.cwd !== (textOf(params.cwd) ?? turn.place.cwd)) {
-            next = withMember(next, ['params', 'cwd'], changed.cwd);
-          }
+          if (changed.cwd !== cwd) next = withMember(next, ['params', 'cwd'], changed.cwd);
           return next;
         },
         async run(line) {
@@ -110,6 +111,7 @@ export function createTerminals({ wires, held, approvals, blocked }: TerminalsDe
           const terminalId = textOf(within(response.message, 'result', 'terminalId'));
           if (failed || !terminalId) return failed ?? { status: 'error', output: null, error: 'no terminal was made' };
           const id = key({ sessionId: params.sessionId, terminalId } as JsonObject);
+          made.add(id);
           const over = new Promise<ToolResult>((resolve) => {
             running.set(id, { turn, output: '', over: resolve });
           });
@@ -144,10 +146,11 @@ export function createTerminals({ wires, held, approvals, blocked }: TerminalsDe
         );
         return Promise.resolve();
       }
-      if (!running.has(id)) return undefined;
+      if (!made.has(id)) throw invalid('terminalId', 'names no terminal that was created in this session');
       return wires.askEditor(request).then(
         (response) => {
           learn(id, request.method, response);
+          if (request.method === 'terminal/release' && !failureOf(response)) made.delete(id);
           wires.agent.send(response.line);
         },
         () => finish(id, undefined, 'the editor has gone'),

@@ -33,6 +33,8 @@ export interface Turn {
   readonly begun: Promise<Begun>;
   /** Set as soon as it has begun. */
   readonly live: Begun | undefined;
+  /** Its end was said; it is only being written down. */
+  readonly finished: boolean;
   /** The event that ended it. Never rejects. */
   readonly over: Promise<CoreEvent | undefined>;
   /** Prompts that have no result yet. */
@@ -143,6 +145,9 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
       },
       get live() {
         return state.live;
+      },
+      get finished() {
+        return state.finished;
       },
     };
     tickets.set(ticket, {

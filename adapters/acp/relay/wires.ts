@@ -4,7 +4,7 @@
  */
 import type { JsonObject } from '../../../src/index.ts';
 import type { OrderedWriter } from '../../../src/wire/ordered-writer.ts';
-import { encode, idOf, type Request, type Response, sameId } from './frame.ts';
+import { encode, encodeError, frameOf, idOf, type Request, type Response, sameId, type Unreadable } from './frame.ts';
 
 export interface Unanswered {
   readonly method: string;
@@ -91,6 +91,20 @@ export function createWires(editor: OrderedWriter, agent: OrderedWriter): Wires 
 }
 
 const OWN_IDS = 'gw:';
+
+/** An id that only we give. */
+export function isOwnId(id: string): boolean {
+  return id.startsWith(`"${OWN_IDS}`);
+}
+
+/** The answer to a request came, and nobody can read it: the side that waits for it gets an error instead. */
+export function answeredFor(ledger: Ledger, { id, reason }: Unreadable, waiting: OrderedWriter): void {
+  const error = { code: -32603, message: `the answer could not be read: ${reason}` };
+  const failed = frameOf(encodeError(id, error)) as Response;
+  const entry = ledger.take(failed);
+  if (entry?.answered) entry.answered(failed);
+  else if (entry) waiting.send(failed.line);
+}
 
 function createLedger(): Ledger {
   const open = new Map<string, Unanswered>();

@@ -1,0 +1,106 @@
+/**
+ * What a call shows of itself: commands, files, contents, and the least effect these can have. Read from the arguments and
+ * the diffs, never from what the agent calls it.
+ */
+import {
+  COMMAND_NAMES,
+  CONTENT_NAMES,
+  DIRECTORY_NAMES,
+  effectShownBy,
+  PATH_NAMES,
+  plainName,
+  raised,
+} from '../../mappings/acp-acts.ts';
+import type { Effect, Json } from '../../src/index.ts';
+import { listOf, objectOf, textOf, within } from './shapes.ts';
+
+/** The members of a call that are looked at. */
+export interface Showing {
+  readonly rawInput?: Json;
+  readonly content?: readonly Json[];
+  readonly locations?: readonly Json[];
+}
+
+const DEEPEST = 8;
+
+/** `none` when nothing about it shows an effect. */
+export function shownEffect({ rawInput, content }: Showing): Effect {
+  const diff = listOf(content).some((item) => within(item, 'type') === 'diff');
+  return raised(effectIn(rawInput, 0), diff ? 'write' : 'none');
+}
+
+function effectIn(value: Json | undefined, depth: number): Effect {
+  // Nested further than any agent nests what it means: nobody can tell what it does.
+  if (depth > DEEPEST) return 'unknown';
+  if (typeof value === 'string') return effectIn(spelledOut(value), depth + 1);
+  if (typeof value !== 'object' || value === null) return 'none';
+  let effect: Effect = 'none';
+  for (const [name, member] of Object.entries(value)) {
+    if (member === null || member === '') continue;
+    const shown = Array.isArray(value) ? undefined : effectShownBy(name);
+    effect = raised(raised(effect, shown ?? 'none'), effectIn(member, depth + 1));
+  }
+  return effect;
+}
+
+/** Some agents send their arguments as the text of an object. */
+function spelledOut(text: string): Json | undefined {
+  if (!/^\s*[{[]/.test(text)) return undefined;
+  try {
+    const value = JSON.parse(text) as Json;
+    return typeof value === 'object' ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Every path the call names: where it is, what it changes, what it was given. */
+export function shownPaths(call: Showing): readonly string[] {
+  const located = listOf(call.locations).map((place) => within(place, 'path'));
+  const diffs = listOf(call.content).map((item) => within(item, 'path'));
+  const given = named(call.rawInput, PATH_NAMES);
+  return [...new Set([...located, ...diffs, ...given].flatMap((path) => textOf(path) ?? []))];
+}
+
+/** What it would put into this file, as often as it says so; empty when it shows no content. */
+export function shownContents(call: Showing, isFile: (path: string) => boolean): readonly string[] {
+  const diffs = listOf(call.content).flatMap((item) => {
+    const { type, path, newText } = objectOf(item) ?? {};
+    return type === 'diff' && typeof path === 'string' && isFile(path) && typeof newText === 'string' ? [newText] : [];
+  });
+  const given = named(call.rawInput, CONTENT_NAMES).flatMap((value) => (typeof value === 'string' ? [value] : []));
+  return [...diffs, ...given];
+}
+
+/** Whether it shows contents at all, of whatever file. */
+export function showsContents(call: Showing): boolean {
+  return (
+    listOf(call.content).some((item) => within(item, 'type') === 'diff') ||
+    named(call.rawInput, CONTENT_NAMES).some((value) => value !== null && value !== undefined)
+  );
+}
+
+/** Commands as they were given: a line, or the words of one. */
+export function shownCommands({ rawInput }: Showing): readonly (string | readonly string[])[] {
+  const args = within(rawInput, 'args');
+  return named(rawInput, COMMAND_NAMES).flatMap((value): (string | readonly string[])[] => {
+    const rest = isWords(args) ? args : undefined;
+    if (typeof value === 'string' && value !== '') return rest ? [[value, ...rest]] : [value.trim()];
+    return isWords(value) ? [value] : [];
+  });
+}
+
+export function shownDirectory({ rawInput }: Showing): string | undefined {
+  return named(rawInput, DIRECTORY_NAMES).flatMap((value) => textOf(value) ?? [])[0];
+}
+
+function isWords(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.length > 0 && value.every((word) => typeof word === 'string');
+}
+
+function named(rawInput: Json | undefined, names: readonly string[]): readonly (Json | undefined)[] {
+  const input = objectOf(rawInput);
+  if (!input) return [];
+  const wanted = new Set(names.map(plainName));
+  return Object.entries(input).flatMap(([name, value]) => (wanted.has(plainName(name)) ? [value] : []));
+}
