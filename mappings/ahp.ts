@@ -91,6 +91,28 @@ export const decision = table(VERDICTS, [
   { wire: 'escalate', core: 'escalate', dir: '<->' },
 ]);
 
+/** The words beside `allow` and `block`. An agent that does not obey one of them hears `block` instead. */
+export const SOFT_WORDS = ['modify', 'defer', 'escalate'] as const satisfies readonly Verdict[];
+export type SoftWord = (typeof SOFT_WORDS)[number];
+
+/**
+ * What agents were seen to do with a soft word, by the framework they name in their handshake. An agent that is not on this
+ * page is taken to obey `allow` and `block` only. A configuration says which words count at all; a row here takes away
+ * from that, because an agent's own word for what it is proves nothing.
+ */
+export const agentProfiles: readonly {
+  readonly framework: string;
+  readonly honours: readonly SoftWord[];
+  readonly why: string;
+}[] = [
+  {
+    framework: 'a3s-ahp',
+    honours: [],
+    why: 'a3s-code 2.4: runs what was answered escalate, defer or modify; stops for block alone',
+  },
+  { framework: 'tollbridge', honours: SOFT_WORDS, why: 'this gateway in front of another one: takes all five words' },
+];
+
 /** How each family says a verdict. `failed`: nobody decided, which is a no in the family's own words. */
 export const spoken = {
   generic: { allow: 'allow', modify: 'modify', block: 'block', defer: 'defer', escalate: 'escalate', failed: 'block' },

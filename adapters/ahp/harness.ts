@@ -318,7 +318,7 @@ export function createHarness(
   }
 
   function patience({ gone }: Caller, ms: number, hold: boolean): Patience {
-    return { until: wait(ms, gone, closing.signal), hold };
+    return { until: wait(ms, gone, closing.signal), gone, hold };
   }
 
   function decided(event: AhpEvent, asker: Asker): Promise<JsonObject> {

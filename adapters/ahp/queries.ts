@@ -47,6 +47,7 @@ export function createQueries({ runs, rulings }: { readonly runs: Runs; readonly
           evidence: 'asked',
           attributes: { agent_id },
         },
+        takesArguments: false,
       },
       patience,
     );
