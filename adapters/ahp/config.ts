@@ -25,6 +25,8 @@ export const UpstreamShape = Type.Object(
     defer_means: Optional(ClosedWord(['retry', 'approval'])),
     /** Notifications that may wait to be sent. */
     queue: Optional(Type.Integer({ minimum: 1 })),
+    /** It keeps news in a batch from whatever decides; the reference harness does not, so news goes one by one. */
+    batches_news: Optional(Type.Boolean()),
     hop: Optional(NonEmpty),
   },
   closed,

@@ -83,7 +83,7 @@ export function createHarness(
   const rulings = createRulings(bridge, deps.ids);
   const decider = createDecider({ bridge, runs, rulings, settings, deps });
   const observer = createObserver({ bridge, runs, settings, deps });
-  const queries = createQueries({ runs, rulings });
+  const queries = createQueries({ runs, rulings, hop: settings.hop });
   const greetings = new Map<string, Greeting>();
   const closing = manyMayListen(new AbortController());
 
