@@ -5,6 +5,7 @@
 import type { ActionKind } from '../src/model/actions.ts';
 import type { FaultKind } from '../src/model/faults.ts';
 import { ARTIFACT_KINDS, type Effect, TASK_STATES, VERDICTS, type Verdict } from '../src/model/words.ts';
+import { type FrameRow, frameTable } from './frames.ts';
 import { table } from './row.ts';
 
 export const PROTOCOL = '2.4';
@@ -74,6 +75,32 @@ const BY_TYPE: ReadonlyMap<string, EventRow> = new Map(EVENTS.map((row) => [row.
 export function eventRow(type: EventType): EventRow {
   return BY_TYPE.get(type) as EventRow;
 }
+
+/**
+ * What becomes of a frame. An agent sends four methods; `ahp/event` is judged by the event it carries, because that says
+ * whether an answer is waited for. The harness only answers.
+ */
+export const frames = frameTable([
+  { method: 'ahp/handshake', from: 'agent', frame: 'request', handling: 'answer' },
+  { method: 'ahp/query', from: 'agent', frame: 'request', handling: 'act' },
+  { method: 'ahp/batch', from: 'agent', frame: 'request', handling: 'act' },
+  ...EVENTS.flatMap((row: EventRow): FrameRow<'agent' | 'harness'>[] => {
+    const method = `ahp/event ${row.wire}`;
+    if (row.dir === 'none') {
+      const why = `Event type ${row.wire} has a method of its own: ahp/${row.wire}`;
+      return [
+        { method, from: 'agent', frame: 'request', handling: 'refuse', why },
+        { method, from: 'agent', frame: 'notification', handling: 'refuse', why },
+      ];
+    }
+    return row.answer
+      ? [{ method, from: 'agent', frame: 'request', handling: 'act', ...(row.effect && { effect: row.effect }) }]
+      : [{ method, from: 'agent', frame: 'notification', handling: 'pass' }];
+  }),
+]);
+
+/** Peers up to 2.2 tell what later ones ask; nothing is carried on from it. */
+export const OLDER_TELL: readonly string[] = ['idle', 'rate_limit'];
 
 /** What we say we do: every event we decide or take in, and the two methods beside them. */
 export const CAPABILITIES: readonly string[] = [

@@ -145,6 +145,7 @@ function familyOf(type: EventType) {
 
 function resultOf(response: unknown, id: string, method: string): Json {
   if (!isObject(response)) throw new HarnessError('protocol', 'the answer is not a response');
+  if ('method' in response) throw new HarnessError('protocol', 'a harness answers; it asks and tells nothing itself');
   if (response.jsonrpc !== '2.0') throw new HarnessError('protocol', 'the answer is not JSON-RPC 2.0');
   if (typeof response.id !== 'string') throw new HarnessError('protocol', 'the answer has no id that could be ours');
   if (response.id !== id) throw new HarnessError('protocol', 'the answer belongs to another question');
