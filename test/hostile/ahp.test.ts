@@ -54,11 +54,14 @@ const event = (event_type: string, payload: unknown, more: object = {}) => ({
   ...more,
 });
 
-async function running(more = '', rules = RULES): Promise<Running> {
+async function running(more = '', rules = RULES, timeout_ms = 2_000): Promise<Running> {
   const dir = await aDirectory();
   const data = join(dir, 'data');
   const config = join(dir, 'tollbridge.yaml');
-  await writeFile(config, `data: ${data}\ndoors: { ahp: { timeout_ms: 2000, settle_ms: 0${more} } }\n${rules}`);
+  await writeFile(
+    config,
+    `data: ${data}\ndoors: { ahp: { timeout_ms: ${timeout_ms}, settle_ms: 0${more} } }\n${rules}`,
+  );
   const { child, ended } = program(['--config', config, 'ahp', '--stdio'], { cwd: dir });
   const answers = new Map<string, Said>();
   const waiting = new Map<string, (said: Said) => void>();
@@ -202,7 +205,7 @@ describe('an agent that does not stop for block either', () => {
     const { port } = hook.address() as AddressInfo;
     await writeFile(
       config,
-      `data: data\nlisten: { port: 0 }\nvaults: { own: { provider: env, prefix: HOOK_ } }\napprovals: { webhooks: { ops: { url: "http://127.0.0.1:${port}/", secret: HOOK_KEY } } }\n${RULES}`,
+      `data: data\nlisten: { port: 0 }\nvaults: { own: { provider: env, prefix: HOOK_ } }\napprovals: { webhooks: { ops: { url: "http://127.0.0.1:${port}/", secret: KEY } } }\n${RULES}`,
     );
     const { child, says, ended } = program(['--config', config, 'serve', '--json'], {
       cwd: dir,
@@ -335,7 +338,7 @@ describe('an outside harness that says nothing', () => {
   silent: { ahp: { socket: ${silent.path}, on_failure: ignore } }
   strict: { ahp: { socket: ${strict.path} } }
 ${RULES}`;
-    const agent = await running('', rules);
+    const agent = await running('', rules, 10_000);
     expect(await agent.act('bash', { command: 'good' })).toMatchObject({ decision: 'allow' });
     expect(await agent.act('bash', { command: 'bad' })).toMatchObject({ decision: 'block', reason: 'the neighbour' });
     expect(await agent.violations()).toEqual([]);
