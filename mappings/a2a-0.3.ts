@@ -3,6 +3,7 @@
  * list of tasks and say `kind` where 1.0 names the member.
  */
 import { ROLES, TASK_STATES } from '../src/model/words.ts';
+import { frameTable } from './frames.ts';
 import { table } from './row.ts';
 
 export const PROTOCOL = '0.3';
@@ -61,3 +62,13 @@ export const OPERATIONS = [
   },
   { id: 'card', rpc: 'agent/getAuthenticatedExtendedCard', path: '/v1/card' },
 ] as const;
+
+/** As in 1.0: requests of the client, and nothing else. */
+export const frames = frameTable(
+  OPERATIONS.map(({ id, rpc }) => ({
+    method: rpc,
+    from: 'client' as const,
+    frame: 'request' as const,
+    handling: id === 'send' || id === 'stream' ? ('act' as const) : ('answer' as const),
+  })),
+);

@@ -4,6 +4,7 @@
  */
 import type { FaultKind } from '../src/model/faults.ts';
 import { ROLES, TASK_STATES } from '../src/model/words.ts';
+import { frameTable } from './frames.ts';
 import { table } from './row.ts';
 
 export const PROTOCOL = '1.0';
@@ -168,6 +169,16 @@ export const OPERATIONS = [
   { id: 'card', rpc: 'GetExtendedAgentCard', verbs: ['GET'], path: '/extendedAgentCard', success: 200 },
 ] as const satisfies readonly Operation[];
 export type OperationId = (typeof OPERATIONS)[number]['id'];
+
+/** Every method of the JSON-RPC binding is a request of the client; the protocol has no notifications and no batches. */
+export const frames = frameTable(
+  OPERATIONS.map(({ id, rpc }) => ({
+    method: rpc,
+    from: 'client' as const,
+    frame: 'request' as const,
+    handling: id === 'send' || id === 'stream' ? ('act' as const) : ('answer' as const),
+  })),
+);
 
 /** How an error is said on each binding. `grpc` is the status by name. */
 export interface WireError {

@@ -5,6 +5,7 @@
 import type { ActionKind } from '../src/model/actions.ts';
 import type { FaultKind } from '../src/model/faults.ts';
 import { ARTIFACT_KINDS, type Effect, TASK_STATES, VERDICTS, type Verdict } from '../src/model/words.ts';
+import { type FrameRow, frameTable } from './frames.ts';
 import { table } from './row.ts';
 
 export const PROTOCOL = '2.4';
@@ -75,6 +76,32 @@ export function eventRow(type: EventType): EventRow {
   return BY_TYPE.get(type) as EventRow;
 }
 
+/**
+ * What becomes of a frame. An agent sends four methods; `ahp/event` is judged by the event it carries, because that says
+ * whether an answer is waited for. The harness only answers.
+ */
+export const frames = frameTable([
+  { method: 'ahp/handshake', from: 'agent', frame: 'request', handling: 'answer' },
+  { method: 'ahp/query', from: 'agent', frame: 'request', handling: 'act' },
+  { method: 'ahp/batch', from: 'agent', frame: 'request', handling: 'act' },
+  ...EVENTS.flatMap((row: EventRow): FrameRow<'agent' | 'harness'>[] => {
+    const method = `ahp/event ${row.wire}`;
+    if (row.dir === 'none') {
+      const why = `Event type ${row.wire} has a method of its own: ahp/${row.wire}`;
+      return [
+        { method, from: 'agent', frame: 'request', handling: 'refuse', why },
+        { method, from: 'agent', frame: 'notification', handling: 'refuse', why },
+      ];
+    }
+    return row.answer
+      ? [{ method, from: 'agent', frame: 'request', handling: 'act', ...(row.effect && { effect: row.effect }) }]
+      : [{ method, from: 'agent', frame: 'notification', handling: 'pass' }];
+  }),
+]);
+
+/** Peers up to 2.2 tell what later ones ask; nothing is carried on from it. */
+export const OLDER_TELL: readonly string[] = ['idle', 'rate_limit'];
+
 /** What we say we do: every event we decide or take in, and the two methods beside them. */
 export const CAPABILITIES: readonly string[] = [
   ...EVENTS.filter(({ dir }) => dir !== 'none').map(({ wire }) => wire),
@@ -90,6 +117,28 @@ export const decision = table(VERDICTS, [
   { wire: 'defer', core: 'defer', dir: '<->' },
   { wire: 'escalate', core: 'escalate', dir: '<->' },
 ]);
+
+/** The words beside `allow` and `block`. An agent that does not obey one of them hears `block` instead. */
+export const SOFT_WORDS = ['modify', 'defer', 'escalate'] as const satisfies readonly Verdict[];
+export type SoftWord = (typeof SOFT_WORDS)[number];
+
+/**
+ * What agents were seen to do with a soft word, by the framework they name in their handshake. An agent that is not on this
+ * page is taken to obey `allow` and `block` only. A configuration says which words count at all; a row here takes away
+ * from that, because an agent's own word for what it is proves nothing.
+ */
+export const agentProfiles: readonly {
+  readonly framework: string;
+  readonly honours: readonly SoftWord[];
+  readonly why: string;
+}[] = [
+  {
+    framework: 'a3s-ahp',
+    honours: [],
+    why: 'a3s-code 2.4: runs what was answered escalate, defer or modify; stops for block alone',
+  },
+  { framework: 'tollbridge', honours: SOFT_WORDS, why: 'this gateway in front of another one: takes all five words' },
+];
 
 /** How each family says a verdict. `failed`: nobody decided, which is a no in the family's own words. */
 export const spoken = {

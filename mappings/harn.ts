@@ -2,8 +2,10 @@
  * Agents Protocol v1 (`agents-protocol-2026-04-25`) ↔ canonical. The canonical words are this protocol's own, so most of
  * this page is what the protocol adds round them: statuses, codes, scopes and the list of operations.
  */
+
 import { ASK_STATES } from '../src/model/asks.ts';
 import type { FaultKind } from '../src/model/faults.ts';
+import { type FrameRow, frameTable } from './frames.ts';
 import { table } from './row.ts';
 
 export const VERSION_HEADER = 'harn-agents-protocol-version';
@@ -205,3 +207,41 @@ export const OPERATIONS = [
 ] as const satisfies readonly Operation[];
 
 export type OperationId = (typeof OPERATIONS)[number]['id'];
+
+// ---- Frames of a socket ----
+
+/** A frame of the client that is the twin of an operation: which, and the id in that operation's path. */
+export interface SocketRow extends FrameRow<'client' | 'gateway'> {
+  readonly operation?: OperationId;
+  readonly of?: 'session_id' | 'task_id' | 'request_id';
+}
+
+const told = (method: string): SocketRow[] => [
+  { method, from: 'client', frame: 'notification', handling: 'answer' },
+  { method, from: 'client', frame: 'request', handling: 'answer' },
+];
+const command = (method: string, operation: OperationId, of: NonNullable<SocketRow['of']>): SocketRow => ({
+  method,
+  from: 'client',
+  frame: 'request',
+  handling: 'act',
+  operation,
+  of,
+});
+const said = (method: string): SocketRow => ({ method, from: 'gateway', frame: 'notification', handling: 'pass' });
+
+/** A frame with an id is a request. What is only about the connection may have one; a command has to. */
+export const frames = frameTable<SocketRow>([
+  ...told('ping'),
+  ...told('pong'),
+  ...told('ack'),
+  ...told('resume'),
+  { method: 'tools.offer', from: 'client', frame: 'request', handling: 'answer' },
+  command('message.append', 'appendSessionMessage', 'session_id'),
+  command('task.submit', 'submitSessionTask', 'session_id'),
+  command('task.cancel', 'cancelTask', 'task_id'),
+  command('task.message', 'appendTaskMessage', 'task_id'),
+  command('session.truncate', 'truncateSession', 'session_id'),
+  command('response', 'respondPermissionRequest', 'request_id'),
+  ...['ready', 'event', 'caught_up', 'result', 'error', 'request', 'request.withdrawn'].map(said),
+]);

@@ -60,7 +60,9 @@ export type {
   ChainHead,
   ReceiptClaim,
   ReceiptIssuer,
+  Refusal,
   ReplayClaim,
+  ReportedAct,
   SealedReceipt,
   TreeNode,
 } from './ports/proof.ts';

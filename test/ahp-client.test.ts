@@ -150,6 +150,106 @@ describe('whatever is not a decision is a no', () => {
   });
 });
 
+describe('a harness that hangs', () => {
+  /** Hangs on its first connection, and is well on every other. */
+  async function hanging(config: UpstreamConfig = {}) {
+    const hung = new Set<unknown>();
+    let connections = 0;
+    const { path } = await harness(({ id }, say, socket) => {
+      if (!hung.has(socket) && connections > 0) say({ jsonrpc: '2.0', id, result: { decision: 'allow' } });
+      else {
+        connections += 1;
+        hung.add(socket);
+      }
+    });
+    return upstream({ socket: path, ...config });
+  }
+
+  test('is given up and reached again by the next question', async () => {
+    const engine = await hanging();
+    expect(await engine.decide(action(), NEVER)).toMatchObject({ verdict: 'block', code: 'harness_failed' });
+    expect(await engine.decide(action(), NEVER)).toMatchObject({ verdict: 'allow' });
+  });
+
+  test('costs the questions beside the one that found out a second try, not their answers', async () => {
+    const engine = await hanging({ timeout_ms: 1_000 });
+    const first = engine.decide(action(), NEVER);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    const beside = engine.decide(action(), NEVER);
+    expect(await first).toMatchObject({ verdict: 'block' });
+    expect(await beside).toMatchObject({ verdict: 'allow' });
+  });
+
+  test('leaves time for the harness after it, and its silence means what the configuration says', async () => {
+    const silent = await harness(() => {});
+    const well = await harness(answer({ decision: 'block', reason: 'the neighbour says no' }));
+    const engines = [
+      upstream({ name: 'silent', socket: silent.path, timeout_ms: 10_000, on_failure: 'ignore' }),
+      upstream({ name: 'well', socket: well.path, timeout_ms: 10_000 }),
+    ];
+    const agent = await openAgent({
+      rules: '- { id: shell, when: { tool: bash }, then: allow }',
+      engines,
+      config: { timeout_ms: 2_000 },
+    });
+    await agent.tell('session_start', {});
+    expect(await agent.ask('pre_action', { tool_name: 'bash', arguments: {} })).toMatchObject({
+      decision: 'block',
+      reason: 'the neighbour says no',
+    });
+  });
+
+  test.each([
+    ['ignore', { decision: 'allow' }],
+    ['block', { decision: 'block', reason: expect.stringContaining('gave no decision') }],
+    ['escalate', { decision: 'block', reason: expect.stringContaining('stays open') }],
+  ] as const)(
+    '%s is what happens at the door too, though it would wait longer than the door',
+    async (on_failure, said) => {
+      const silent = await harness(() => {});
+      const agent = await openAgent({
+        rules: '- { id: shell, when: { tool: bash }, then: allow }',
+        engines: [upstream({ socket: silent.path, timeout_ms: 10_000, on_failure })],
+        config: { timeout_ms: 2_000 },
+      });
+      await agent.tell('session_start', {});
+      expect(await agent.ask('pre_action', { tool_name: 'bash', arguments: {} })).toMatchObject(said);
+    },
+  );
+});
+
+describe('a query', () => {
+  const query = action({ kind: 'query', tool: 'should_i_proceed', server: 'ahp', arguments: { question: '?' } });
+
+  test.each([
+    [{ answer: 'yes' }, { verdict: 'allow', code: 'answered' }],
+    [
+      { answer: 'no', reason: 'not today' },
+      { verdict: 'block', reason: 'not today' },
+    ],
+    [{ answer: { maybe: true } }, { verdict: 'block' }],
+    [{ answer: null }, { verdict: 'block' }],
+  ])('%j of the harness', async (said, decision) => {
+    const { path, heard } = await harness(({ id, method }, say) => {
+      if (method === 'ahp/query') say({ jsonrpc: '2.0', id, result: said });
+    });
+    expect(await upstream({ socket: path }).decide(query, NEVER)).toMatchObject(decision);
+    expect(heard.at(-1)).toMatchObject({
+      method: 'ahp/query',
+      params: { query_type: 'should_i_proceed', payload: { question: '?' }, metadata: { via: ['us'] } },
+    });
+  });
+
+  test('of an agent is put to the harness, and its yes is the answer', async () => {
+    const { path } = await harness(({ id }, say) => say({ jsonrpc: '2.0', id, result: { answer: 'yes' } }));
+    const agent = await openAgent({ engines: [upstream({ socket: path })] });
+    const params = { session_id: 's', agent_id: 'a', query_type: 'should_i_proceed', payload: {} };
+    expect(await agent.request('ahp/query', params)).toMatchObject({ answer: 'yes' });
+    const round = { ...params, metadata: { via: [`tollbridge@${process.pid}`] } };
+    expect(await agent.request('ahp/query', round)).toMatchObject({ answer: 'no' });
+  });
+});
+
 test('a connection that was cut is made again', async () => {
   let count = 0;
   const { path, heard } = await harness((message, say, socket) => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Agent, event, openAgent, type Said } from './support/ahp.ts';
+import { type Agent, event, OBEDIENT, openAgent, type Said } from './support/ahp.ts';
 
 const RULES = `
 - { id: shell, when: { tool: bash }, then: allow }
@@ -28,7 +28,7 @@ async function seenTask(agent: Agent): Promise<Said> {
 
 describe('pre_action', () => {
   test('is allowed, blocked, rewritten and put off as the rules say', async () => {
-    const agent = await openAgent({ rules: RULES });
+    const agent = await openAgent({ rules: RULES, config: OBEDIENT });
     expect(await agent.ask('pre_action', call('bash', { command: 'ls' }))).toEqual({
       decision: 'allow',
       metadata: { policy: 'shell' },
@@ -63,7 +63,7 @@ describe('pre_action', () => {
   });
 
   test('is escalated when the time is up; asking again joins the question, and an answer is used once', async () => {
-    const agent = await openAgent({ rules: RULES, config: { timeout_ms: 400 } });
+    const agent = await openAgent({ rules: RULES, config: { timeout_ms: 400, ...OBEDIENT } });
     const mail = call('send_mail', { to: 'bo' });
     const first = await agent.ask('pre_action', mail);
     const { id } = await agent.task();
@@ -81,7 +81,7 @@ describe('pre_action', () => {
   });
 
   test('one approval lets one of two equal calls through', async () => {
-    const agent = await openAgent({ rules: RULES, config: { timeout_ms: 3000 } });
+    const agent = await openAgent({ rules: RULES, config: { timeout_ms: 3000, ...OBEDIENT } });
     const mail = call('send_mail', { to: 'bo' });
     await agent.tell('session_start', {});
     const both = [agent.ask('pre_action', mail), agent.ask('pre_action', mail)];
@@ -91,13 +91,13 @@ describe('pre_action', () => {
   });
 
   test('a question asked before a restart is joined after it', async () => {
-    const agent = await openAgent({ rules: RULES, config: { timeout_ms: 400 } });
+    const agent = await openAgent({ rules: RULES, config: { timeout_ms: 400, ...OBEDIENT } });
     const mail = call('send_mail', { to: 'bo' });
     const { escalation_target: ask } = await agent.ask('pre_action', mail);
     const later = await openAgent({
       rules: RULES,
       dir: agent.t.dir,
-      config: { timeout_ms: 400, workspace: agent.workspace },
+      config: { timeout_ms: 400, workspace: agent.workspace, ...OBEDIENT },
     });
     expect((await later.ask('pre_action', mail)).escalation_target).toBe(ask);
     await later.t.answer(ask, { approved: true });
@@ -117,7 +117,7 @@ describe('pre_action', () => {
 });
 
 test('every harness a question came through shortens the time people have', async () => {
-  const agent = await openAgent({ rules: '- { id: ask, when: { kind: tool }, then: ask }' });
+  const agent = await openAgent({ rules: '- { id: ask, when: { kind: tool }, then: ask }', config: OBEDIENT });
   const mail = { tool: 'mail', arguments: {} };
   const via = Array.from({ length: 6 }, (_, hop) => `house-${hop}`);
   expect(await agent.ask('pre_action', mail, { metadata: { via } })).toMatchObject({ decision: 'escalate' });
@@ -127,7 +127,7 @@ test('every harness a question came through shortens the time people have', asyn
 }, 7_500);
 
 test('prompts are decided about, and rewritten in the words they came in', async () => {
-  const agent = await openAgent({ rules: RULES });
+  const agent = await openAgent({ rules: RULES, config: OBEDIENT });
   expect(await agent.ask('pre_prompt', { prompt: 'my password is x' })).toMatchObject({ decision: 'block' });
   expect(await agent.ask('pre_prompt', { prompt: 'fix it', message_count: 3 })).toMatchObject({
     decision: 'modify',
@@ -208,7 +208,7 @@ describe('typed events', () => {
   test('a confirmation is a question to people unless a rule answers it', async () => {
     const agent = await openAgent({
       rules: '- { id: cheap, when: { kind: elicit, tool: "confirmation:cost_confirm" }, then: allow }',
-      config: { timeout_ms: 400 },
+      config: { timeout_ms: 400, ...OBEDIENT },
     });
     const sure = (confirmation_type: string) => ({ session_id: 's', confirmation_type, message: 'sure?' });
     expect(await agent.ask('confirmation', sure('cost_confirm'))).toEqual({ decision: 'approve' });
@@ -279,11 +279,15 @@ describe('typed events', () => {
 test('queries get a yes, a no, or the word of a person', async () => {
   const agent = await openAgent({
     rules:
-      '- { id: no, when: { kind: query, tool: may_i_delete }, then: block, say: never }\n- { id: ask, when: { kind: query, tool: may_i_send }, then: ask, say: who knows }',
+      '- { id: yes, when: { kind: query, tool: may_i_read }, then: allow, say: go on }\n- { id: no, when: { kind: query, tool: may_i_delete }, then: block, say: never }\n- { id: ask, when: { kind: query, tool: may_i_send }, then: ask, say: who knows }',
   });
   const query = (query_type: string) =>
     agent.request('ahp/query', { session_id: 's', agent_id: 'a', query_type, payload: { question: '?' } });
-  expect(await query('should_i_proceed')).toMatchObject({ answer: 'yes' });
+  expect(await query('may_i_read')).toEqual({ answer: 'yes', reason: 'go on' });
+  expect(await query('should_i_proceed')).toEqual({
+    answer: 'no',
+    reason: 'no rule answers this query, which counts as no',
+  });
   expect(await query('may_i_delete')).toEqual({ answer: 'no', reason: 'never' });
   const asked = query('may_i_send');
   await expect.poll(async () => (await agent.task()).status).toBe('INPUT_REQUIRED');

@@ -87,7 +87,7 @@ async function converse(asking: Asking): Promise<void> {
   );
   expect(await asking.batch([pre('rm'), pre('bash')])).toMatchObject([{ decision: 'block' }, { decision: 'allow' }]);
   expect(await asking.query({ session_id: 's', agent_id: 'a', query_type: 'q', payload: {} })).toMatchObject({
-    answer: 'yes',
+    answer: 'no',
   });
   const recall = { session_id: 's', query: 'q', memory_type: 'm', max_results: 1, working_directory: '/' };
   expect(await asking.event(event('memory_recall', recall) as unknown as AhpEvent)).toEqual({

@@ -70,7 +70,7 @@ test('a run told to us is told on as it came: its waiting, its plan and its chec
   const checks = [{ id: 'c', subject: 'tests', status: 'failed' }];
   await agent.tell('run_lifecycle', { ...run, status: 'executing' });
   await agent.tell('task_list', { ...run, tasks: plan });
-  expect(await agent.ask('pre_action', { tool: 'bash', arguments: {} })).toMatchObject({ decision: 'escalate' });
+  expect(await agent.ask('pre_action', { tool: 'bash', arguments: {} })).toMatchObject({ decision: 'block' });
   const [ask] = await agent.t.asks((await agent.task()).id);
   await agent.t.answer(ask!.id, { approved: false, reason: 'no' });
   await agent.tell('run_lifecycle', { ...run, status: 'completed', result_summary: 'nearly' });
@@ -106,13 +106,13 @@ describe('news', () => {
   const numbers = ({ method, params }: Said) =>
     method === 'ahp/batch' ? params.events.map(({ payload }: Said) => payload.n) : params.payload?.n;
 
-  test('goes in batches as big as the harness takes', async () => {
+  test('goes in batches as big as the harness takes, where it keeps news from its decisions', async () => {
     const { path, heard } = await harness(({ id, method, params }, say) => {
       if (method === 'ahp/batch') {
         say({ jsonrpc: '2.0', id, result: { decisions: params.events.map(() => ({ decision: 'allow' })) } });
       }
     }, BATCHING);
-    const engine = upstream({ socket: path, timeout_ms: 5_000 });
+    const engine = upstream({ socket: path, timeout_ms: 5_000, batches_news: true });
     seven(engine);
     await engine.told();
     await expect.poll(() => heard.length).toBe(4);
@@ -123,11 +123,20 @@ describe('news', () => {
     const { path, heard } = await harness(({ id, method }, say) => {
       if (method === 'ahp/batch') say({ jsonrpc: '2.0', id, error: { code: -32601, message: 'Method not found' } });
     }, BATCHING);
-    const engine = upstream({ socket: path, timeout_ms: 5_000 });
+    const engine = upstream({ socket: path, timeout_ms: 5_000, batches_news: true });
     seven(engine);
     await engine.told();
     await expect.poll(() => heard.length).toBe(9);
     expect(heard.slice(1).map(numbers)).toEqual([[1, 2, 3], 1, 2, 3, 4, 5, 6, 7]);
+  });
+
+  test('goes one by one where nothing is said about batches: a decision handler never sees it', async () => {
+    const { path, heard } = await harness(() => {}, BATCHING);
+    const engine = upstream({ socket: path });
+    seven(engine);
+    await engine.told();
+    await expect.poll(() => heard.length).toBe(8);
+    expect(heard.slice(1).every(({ method, id }) => method === 'ahp/event' && id === undefined)).toBe(true);
   });
 
   test('goes one by one to a harness that does not speak of batches', async () => {

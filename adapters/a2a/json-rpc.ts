@@ -1,8 +1,8 @@
 /** The JSON-RPC binding: one POST to the agent's base. 1.0 by our own table, 0.3 by the SDK's translation layer. */
 import { LegacyJsonRpcTransportHandler } from '@a2a-js/sdk/compat/v0_3/server';
 import type { A2ARequestHandler, ServerCallContext } from '@a2a-js/sdk/server';
-import { OPERATIONS, type OperationId, PROTOCOL } from '../../mappings/a2a.ts';
-import { OPERATIONS as OLDER } from '../../mappings/a2a-0.3.ts';
+import { frames, OPERATIONS, type OperationId, PROTOCOL } from '../../mappings/a2a.ts';
+import { OPERATIONS as OLDER, frames as olderFrames } from '../../mappings/a2a-0.3.ts';
 import type { Authenticate, Json, JsonObject, Logger } from '../../src/index.ts';
 import type { A2aSettings } from './config.ts';
 import {
@@ -38,8 +38,7 @@ export function createJsonRpc(deps: BindingDeps): (incoming: Incoming) => Promis
   const older = new LegacyJsonRpcTransportHandler(deps.legacy);
 
   async function current(incoming: Incoming, { id, method, params }: Call, context: ServerCallContext): Promise<void> {
-    const operation = METHODS.get(method);
-    if (!operation) throw new Refusal('METHOD_NOT_FOUND', `there is no method ${JSON.stringify(method.slice(0, 80))}`);
+    const operation = METHODS.get(method) as OperationId;
     if (operation !== 'card' && !isObject(params)) throw new Refusal('INVALID_PARAMS', 'params has to be an object');
     const outcome = await PERFORM[operation](deps.handler, (params ?? {}) as JsonObject, context);
     if ('result' in outcome) {
@@ -53,6 +52,7 @@ export function createJsonRpc(deps: BindingDeps): (incoming: Incoming) => Promis
   }
 
   async function legacy(incoming: Incoming, call: Call, context: ServerCallContext): Promise<void> {
+    requireNames(call.params);
     const came = (await older.handle(call.body, context)) as Json | AsyncGenerator<Json>;
     const extensionHeader = 'X-A2A-Extensions';
     if (!isStream(came)) {
@@ -80,6 +80,7 @@ export function createJsonRpc(deps: BindingDeps): (incoming: Incoming) => Promis
       if (isObject(body) && isId(body.id)) id = body.id;
       requireVersion(version, settings);
       const call = readCall(body, id);
+      judge(call, version === PROTOCOL ? frames : olderFrames);
       await (version === PROTOCOL ? current : legacy)(incoming, call, context);
     } catch (thrown) {
       refusing(incoming, thrown, log);
@@ -112,8 +113,28 @@ function readCall(body: unknown, id: RpcId): Call {
   const { jsonrpc, method, params } = body;
   if (jsonrpc !== '2.0') throw new Refusal('INVALID_REQUEST', 'jsonrpc has to be "2.0"');
   if (typeof method !== 'string' || method === '') throw new Refusal('INVALID_REQUEST', 'method is required');
+  if ('result' in body || 'error' in body)
+    throw new Refusal('INVALID_REQUEST', 'this is an answer, and nothing was asked');
   if ('id' in body && !isId(body.id)) throw new Refusal('INVALID_REQUEST', 'id has to be a text or a whole number');
   return { id, method, params, body };
+}
+
+/** A call that asks for no answer is still a call: it is refused, not carried out in silence. */
+function judge({ body, method }: Call, table: typeof frames | typeof olderFrames): void {
+  const judged = table.judge('client', 'id' in body ? 'request' : 'notification', method);
+  if (judged.handling === 'refuse') throw new Refusal('INVALID_REQUEST', judged.reason);
+  if (!judged.row) throw new Refusal('METHOD_NOT_FOUND', `there is no method ${JSON.stringify(method.slice(0, 80))}`);
+}
+
+/** The SDK's layer takes these as they come; a name is a text. */
+function requireNames(params: unknown): void {
+  if (!isObject(params)) return;
+  for (const name of ['id', 'taskId', 'contextId', 'pushNotificationConfigId']) {
+    const value = params[name];
+    if (value !== undefined && value !== null && typeof value !== 'string') {
+      throw new Refusal('INVALID_PARAMS', `${name} has to be a text`);
+    }
+  }
 }
 
 function asParseError(thrown: unknown): never {

@@ -4,6 +4,7 @@ import type { A2ARequestHandler, ServerCallContext } from '@a2a-js/sdk/server';
 import type { OperationId } from '../../mappings/a2a.ts';
 import type { Json, JsonObject } from '../../src/index.ts';
 import { CODECS, type Codec } from './codecs.ts';
+import { Refusal } from './refusal.ts';
 
 export type Params = JsonObject;
 export type Outcome = { readonly result: Json } | { readonly stream: AsyncGenerator<Json> };
@@ -36,7 +37,7 @@ function answering<Request, Result>(
   { whole }: { whole?(json: JsonObject, request: Request): Json } = {},
 ): Perform {
   return async (handler, params, context) => {
-    const request = given.fromJSON(params);
+    const request = read(given, params);
     const json = made.toJSON(await call(handler, request, context)) as JsonObject;
     return { result: whole ? whole(json, request) : json };
   };
@@ -49,7 +50,16 @@ function streaming<Request>(
   async function* encoded(updates: AsyncGenerator<StreamResponse>): AsyncGenerator<Json> {
     for await (const update of updates) yield made.toJSON(update) as Json;
   }
-  return async (handler, params, context) => ({ stream: encoded(call(handler, given.fromJSON(params), context)) });
+  return async (handler, params, context) => ({ stream: encoded(call(handler, read(given, params), context)) });
+}
+
+/** The codecs expect objects where the protocol has them, and trip over anything else. */
+function read<Request>(given: { fromJSON(json: unknown): Request }, params: Params): Request {
+  try {
+    return given.fromJSON(params);
+  } catch {
+    throw new Refusal('INVALID_PARAMS', 'params do not have the members this method takes');
+  }
 }
 
 function sent(came: Message | Task): SendMessageResponse {

@@ -23,7 +23,7 @@ export interface Welcome {
 }
 
 export interface Asking {
-  handshake(who: { readonly session_id: string; readonly agent_id: string }): Promise<Welcome>;
+  handshake(who: { readonly session_id: string; readonly agent_id: string }, signal?: AbortSignal): Promise<Welcome>;
   /** The decision, of the event's own family. */
   event(event: AhpEvent, signal?: AbortSignal): Promise<JsonObject>;
   query(query: JsonObject, signal?: AbortSignal): Promise<JsonObject>;
@@ -31,20 +31,36 @@ export interface Asking {
   notify(event: AhpEvent): Promise<void>;
   readonly welcome: Welcome | undefined;
   readonly cut: AbortSignal;
+  /** It was cut from here, because the harness hung. */
+  readonly hung: boolean;
   close(): Promise<void>;
 }
+
+/** So long without a word to anybody, and a connection is given up. */
+const HANGS_MS = 2_000;
 
 const NEVER = manyMayListen(new AbortController()).signal;
 
 export function createAsking(link: Link, newId: () => string, timeoutMs: number): Asking {
   let welcome: Welcome | undefined;
+  let hung = false;
 
   async function call(method: string, params: Json, signal: AbortSignal): Promise<Json> {
     const id = newId();
-    const held = wait(Math.min(timeoutMs, welcome?.timeoutMs ?? timeoutMs), signal);
+    const longest = Math.min(timeoutMs, welcome?.timeoutMs ?? timeoutMs);
+    const held = wait(longest, signal);
+    const began = performance.now();
     try {
       const response = await link.request({ jsonrpc: '2.0', id, method, params }, held.signal);
       return resultOf(response, id, method);
+    } catch (cause) {
+      const waited = performance.now() - began;
+      // It hangs: whatever else is asked over this connection would wait as long. A new one may find it well.
+      if (waited >= Math.min(longest - 1, HANGS_MS) && link.silentSince(began)) {
+        hung = true;
+        await link.close();
+      }
+      throw cause;
     } finally {
       held.release();
     }
@@ -59,12 +75,15 @@ export function createAsking(link: Link, newId: () => string, timeoutMs: number)
     get welcome() {
       return welcome;
     },
+    get hung() {
+      return hung;
+    },
     cut: link.cut,
 
-    async handshake({ session_id, agent_id }) {
+    async handshake({ session_id, agent_id }, signal = NEVER) {
       const agent_info = { framework: 'tollbridge', version: VERSION, capabilities: [] };
       const params = { protocol_version: PROTOCOL, agent_info, session_id, agent_id };
-      const answer = shaped(shapes.HandshakeResponse, await call('ahp/handshake', params, NEVER));
+      const answer = shaped(shapes.HandshakeResponse, await call('ahp/handshake', params, signal));
       const version = String(answer.protocol_version);
       if (version.split('.')[0] !== PROTOCOL.split('.')[0]) {
         throw new HarnessError('protocol', `the harness speaks version ${version}, and we speak ${PROTOCOL}`);
@@ -126,6 +145,7 @@ function familyOf(type: EventType) {
 
 function resultOf(response: unknown, id: string, method: string): Json {
   if (!isObject(response)) throw new HarnessError('protocol', 'the answer is not a response');
+  if ('method' in response) throw new HarnessError('protocol', 'a harness answers; it asks and tells nothing itself');
   if (response.jsonrpc !== '2.0') throw new HarnessError('protocol', 'the answer is not JSON-RPC 2.0');
   if (typeof response.id !== 'string') throw new HarnessError('protocol', 'the answer has no id that could be ours');
   if (response.id !== id) throw new HarnessError('protocol', 'the answer belongs to another question');

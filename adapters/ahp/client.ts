@@ -16,11 +16,11 @@ import type { UpstreamConfig } from './config.ts';
 import { HarnessError } from './harness-error.ts';
 import { type Credential, openLink } from './links.ts';
 import { toWireNews } from './news.ts';
-import { manyMayListen, pause } from './patience.ts';
+import { manyMayListen, pause, wait } from './patience.ts';
 import { createReasking } from './reasking.ts';
 import { createTelling } from './telling.ts';
 import type { AhpEvent } from './translate.ts';
-import { toCoreDecision, toWireQuestion } from './upstream.ts';
+import { toCoreAnswer, toCoreDecision, toWireQuestion } from './upstream.ts';
 import { createWorkers } from './working.ts';
 
 export interface Upstream extends PolicyEngine {
@@ -49,6 +49,8 @@ export function requireOnePlace({ url, socket, command, api_key, token }: Upstre
 }
 
 const TIMEOUT_MS = 10_000;
+/** A harness that was away or hung is not waited for longer than this while it is reached again. */
+const AGAIN_MS = 1_000;
 const QUEUE = 1_000;
 /** After a failed attempt nobody is kept waiting for another one this soon. */
 const FIRST_REST_MS = 100;
@@ -65,6 +67,8 @@ export function createUpstream(config: UpstreamConfig, deps: Pick<Deps, 'log' | 
   let connected: Promise<Asking> | undefined;
   let rest = FIRST_REST_MS;
   let notBefore = 0;
+  /** The last connection hung or could not be made. */
+  let doubtful = false;
 
   async function credential(): Promise<Credential | undefined> {
     if (config.api_key) return { kind: 'api_key', value: await deps.secret(config.api_key) };
@@ -85,11 +89,17 @@ export function createUpstream(config: UpstreamConfig, deps: Pick<Deps, 'log' | 
     made.then(
       (asking) => {
         rest = FIRST_REST_MS;
-        if (asking.cut.aborted) lost();
-        else asking.cut.addEventListener('abort', lost, { once: true });
+        doubtful = false;
+        const cut = () => {
+          lost();
+          doubtful = true;
+        };
+        if (asking.cut.aborted) cut();
+        else asking.cut.addEventListener('abort', cut, { once: true });
       },
       () => {
         lost();
+        doubtful = true;
         notBefore = Date.now() + rest;
         rest = Math.min(rest * 2, LONGEST_REST_MS);
       },
@@ -101,7 +111,7 @@ export function createUpstream(config: UpstreamConfig, deps: Pick<Deps, 'log' | 
     const link = await openLink(config, await credential(), deps.log);
     const asking = createAsking(link, () => crypto.randomUUID(), timeoutMs);
     try {
-      await asking.handshake({ session_id: deps.ids.next('session'), agent_id: hop });
+      await asking.handshake({ session_id: deps.ids.next('session'), agent_id: hop }, closing.signal);
       return asking;
     } catch (cause) {
       await link.close();
@@ -115,17 +125,41 @@ export function createUpstream(config: UpstreamConfig, deps: Pick<Deps, 'log' | 
     if (!question)
       return { verdict: 'allow', code: 'no_objection', reason: `${name} is not asked about this`, engine: name };
     try {
-      const asking = await abortable(connection(), signal);
-      const { maxDepth } = asking.welcome ?? {};
-      if (maxDepth !== undefined && question.depth > maxDepth) {
-        return { verdict: 'block', reason: 'harness depth limit', code: 'depth_limit', engine: name };
-      }
-      const said = await asking.event(question, signal);
-      return toCoreDecision(action, question, said, name);
+      return await overConnection(signal, async (asking) => {
+        if (question.kind === 'query') return toCoreAnswer(await asking.query(question.query, signal), name);
+        const { event } = question;
+        const { maxDepth } = asking.welcome ?? {};
+        if (maxDepth !== undefined && event.depth > maxDepth) {
+          return { verdict: 'block', reason: 'harness depth limit', code: 'depth_limit', engine: name };
+        }
+        return toCoreDecision(action, event, await asking.event(event, signal), name);
+      });
     } catch (cause) {
       const why = cause instanceof HarnessError ? cause.message : 'it could not be asked';
       deps.log.warn({ engine: name, why, on_failure: onFailure }, 'an outside harness gave no decision');
       return withoutDecision(`${name} gave no decision: ${why}`);
+    }
+  }
+
+  /** A connection that was cut because another question hung on it costs this one a second try, not its answer. */
+  async function overConnection<T>(signal: AbortSignal, ask: (asking: Asking) => Promise<T>): Promise<T> {
+    const asking = await reached(signal);
+    try {
+      return await ask(asking);
+    } catch (cause) {
+      const lost = cause instanceof HarnessError && cause.kind === 'transport' && asking.hung;
+      if (!lost || signal.aborted) throw cause;
+      return await ask(await reached(signal));
+    }
+  }
+
+  async function reached(signal: AbortSignal): Promise<Asking> {
+    if (!doubtful) return await abortable(connection(), signal);
+    const short = wait(AGAIN_MS, signal);
+    try {
+      return await abortable(connection(), short.signal);
+    } finally {
+      short.release();
     }
   }
 
@@ -151,6 +185,7 @@ export function createUpstream(config: UpstreamConfig, deps: Pick<Deps, 'log' | 
   const telling = createTelling({
     name,
     most,
+    batches: config.batches_news ?? false,
     log: deps.log,
     closing: closing.signal,
     connection,
@@ -171,6 +206,7 @@ export function createUpstream(config: UpstreamConfig, deps: Pick<Deps, 'log' | 
     // The gate waits until we have given up ourselves: then the reason is ours to give.
     patienceMs: timeoutMs + 500,
     decide,
+    unanswered: () => withoutDecision(`${name} gave no decision: the harness did not answer in time`),
     tell: telling.tell,
     listen(bridge, actor) {
       (async () => {

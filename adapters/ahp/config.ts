@@ -1,4 +1,5 @@
 /** What can be said about this protocol in a configuration, and what holds when nothing is said. */
+import { agentProfiles, SOFT_WORDS, type SoftWord } from '../../mappings/ahp.ts';
 import { ClosedWord, EFFECTS, type Effect, NonEmpty, type Static, Type } from '../../src/index.ts';
 
 const Optional = Type.Optional;
@@ -26,6 +27,8 @@ export const UpstreamShape = Type.Object(
     defer_means: Optional(ClosedWord(['retry', 'approval'])),
     /** Notifications that may wait to be sent. */
     queue: Optional(Type.Integer({ minimum: 1 })),
+    /** It keeps news in a batch from whatever decides; the reference harness does not, so news goes one by one. */
+    batches_news: Optional(Type.Boolean()),
     hop: Optional(NonEmpty),
   },
   closed,
@@ -45,6 +48,12 @@ export const configSchema = Type.Object(
     timeout_ms: Optional(Type.Integer({ minimum: 100 })),
     batch_size: Optional(Type.Integer({ minimum: 1 })),
     max_depth: Optional(Type.Integer({ minimum: 0 })),
+    /** The answer to a question nobody answered within that time. `escalate` only for agents that honour it. */
+    unanswered: Optional(ClosedWord(['block', 'escalate'])),
+    /** Words beside `allow` and `block` that agents at this door obey; any other becomes a `block` with the reason. */
+    honours: Optional(Type.Array(ClosedWord(SOFT_WORDS))),
+    /** The same for agents that name this framework in their handshake, instead of what is said for all. */
+    agents: Optional(Type.Record(Type.String(), Type.Object({ honours: Type.Array(ClosedWord(SOFT_WORDS)) }, closed))),
     /** Refuse events of agents that did not shake hands. */
     strict_handshake: Optional(Type.Boolean()),
     /** What tools do to the world, by name: this house knows better than a list of well-known names. */
@@ -74,6 +83,9 @@ export interface AhpSettings {
   readonly holdMs: number;
   readonly batchSize: number;
   readonly maxDepth: number;
+  readonly unanswered: 'block' | 'escalate';
+  readonly honours: readonly SoftWord[];
+  readonly agents: ReadonlyMap<string, readonly SoftWord[]>;
   readonly strictHandshake: boolean;
   readonly effects: Readonly<Record<string, Effect>>;
   readonly settleMs: number;
@@ -103,6 +115,9 @@ export function settingsOf(config: AhpConfig): AhpSettings {
     holdMs: Math.max(least - MARGIN_MS, Math.floor(least / 2)),
     batchSize: config.batch_size ?? 100,
     maxDepth: config.max_depth ?? 10,
+    unanswered: config.unanswered ?? 'block',
+    honours: config.honours ?? [],
+    agents: new Map(Object.entries(config.agents ?? {}).map(([name, { honours }]) => [name, honours])),
     strictHandshake: config.strict_handshake ?? false,
     effects: config.effects ?? {},
     settleMs: config.settle_ms ?? 500,
@@ -111,4 +126,12 @@ export function settingsOf(config: AhpConfig): AhpSettings {
     lineLimit: config.line_limit ?? 4 * MIB,
     hop: config.hop ?? `tollbridge@${process.pid}`,
   };
+}
+
+/** The soft words this agent is trusted to obey. Its framework is its own claim: a known one can only take words away. */
+export function honouredBy(settings: AhpSettings, framework: string | undefined): ReadonlySet<SoftWord> {
+  const named = framework === undefined ? undefined : settings.agents.get(framework);
+  const profile = agentProfiles.find((row) => row.framework === framework);
+  const words = named ?? settings.honours.filter((word) => profile === undefined || profile.honours.includes(word));
+  return new Set(words.filter((word) => word !== 'escalate' || settings.unanswered === 'escalate'));
 }

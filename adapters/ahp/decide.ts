@@ -13,7 +13,7 @@ import {
   type JsonObject,
   type ProposedAction,
 } from '../../src/index.ts';
-import type { AhpSettings } from './config.ts';
+import { type AhpSettings, honouredBy } from './config.ts';
 import { Misfit } from './decode.ts';
 import { type Remembered, recall, type Wanted } from './memory.ts';
 import { notSeen } from './open-calls.ts';
@@ -24,6 +24,7 @@ import type { Run, Runs } from './runs.ts';
 import { readPayload } from './tolerant.ts';
 import {
   type AhpEvent,
+  asHonoured,
   attributesOf,
   failed,
   fingerprint,
@@ -75,15 +76,21 @@ export function createDecider({ bridge, runs, rulings, settings, deps }: Decider
     const call = readCall(event.payload);
     const print = fingerprint(call.tool, call.arguments);
     const action = toCoreAction(event, call, settings.effects);
-    const { run, ruled, call_id } = await ruleOn(event, asker, { action, fingerprint: print });
-    if (call_id && (ruled.verdict === 'allow' || ruled.verdict === 'modify')) {
-      const ran = ruled.arguments ? fingerprint(call.tool, ruled.arguments) : print;
-      const now = Date.parse(deps.clock.now());
-      run.open.add(ran, { id: call_id, tool: call.tool }, now);
-      giveUp(run, now);
+    const honoured = honouredBy(settings, asker.framework);
+    const takesArguments = honoured.has('modify');
+    const { run, ruled, call_id } = await ruleOn(event, asker, { action, takesArguments, fingerprint: print });
+    const said = toWireGeneric(asHonoured(ruled, honoured), rewriteCall(event.payload, call));
+    if (!call_id) return said;
+    const now = Date.parse(deps.clock.now());
+    const known = { id: call_id, tool: call.tool };
+    if (said.decision !== 'allow' && said.decision !== 'modify') {
+      run.refused.add(print, known, now);
+      run.refused.giveUp(now);
+      if (ruled.verdict === 'modify') await calledOff(run, call_id, call.tool);
+      return said;
     }
-    const said = toWireGeneric(ruled, rewriteCall(event.payload, call));
-    if (said.decision === 'block' && ruled.verdict === 'modify') await calledOff(run, call_id, call.tool);
+    run.open.add(ruled.arguments ? fingerprint(call.tool, ruled.arguments) : print, known, now);
+    giveUp(run, now);
     return said;
   }
 
@@ -106,7 +113,7 @@ export function createDecider({ bridge, runs, rulings, settings, deps }: Decider
       name: tool,
       status: 'error',
       error: 'the agent was told no',
-      code: 'canceled',
+      code: 'called_off',
     };
     await report(run, [{ event: 'tool.failed', payload }]);
   }
@@ -116,7 +123,9 @@ export function createDecider({ bridge, runs, rulings, settings, deps }: Decider
     const given = prompt ? { prompt: prompt.text } : ((event.payload ?? {}) as JsonObject);
     const args = typeof given === 'object' && !Array.isArray(given) ? given : { prompt: given };
     const action = { ...toAction(event, args), tool: 'prompt' };
-    const { run, ruled } = await ruleOn(event, asker, { action });
+    const honoured = honouredBy(settings, asker.framework);
+    const { run, ruled: decided } = await ruleOn(event, asker, { action, takesArguments: honoured.has('modify') });
+    const ruled = asHonoured(decided, honoured);
     if (ruled.verdict === 'allow' || ruled.verdict === 'modify') {
       const text = (ruled.arguments?.prompt ?? prompt?.text) as Json | undefined;
       run.prompts += 1;
@@ -246,7 +255,12 @@ export function createDecider({ bridge, runs, rulings, settings, deps }: Decider
     const named = type === 'confirmation' ? { tool: `confirmation:${wordOf(payload.confirmation_type)}` } : {};
     const action = { ...toAction(event, args), ...named };
     const held = type === 'confirmation' ? asker : { ...asker, patience: { ...asker.patience, hold: false } };
-    return { payload, ...(await ruleOn(event, held, { action })) };
+    const honoured = honouredBy(settings, asker.framework);
+    const takesArguments = APPLIED_HERE.has(type) || honoured.has('modify');
+    const answered = await ruleOn(event, held, { action, takesArguments });
+    // The words of these two say when to come back and nothing else, so there is nothing in them to disobey.
+    const ruled = type === 'idle' || type === 'rate_limit' ? answered.ruled : asHonoured(answered.ruled, honoured);
+    return { payload, ...answered, ruled };
   }
 
   function answer(event: AhpEvent, asker: Asker): Promise<JsonObject> {
@@ -290,6 +304,9 @@ export function createDecider({ bridge, runs, rulings, settings, deps }: Decider
       await calledOff(run, waiting.id, call.tool);
   }
 }
+
+/** What a rule rewrites in these is applied to our own answer; the agent has nothing to rewrite. */
+const APPLIED_HERE: ReadonlySet<Family> = new Set(['memory_recall', 'rate_limit', 'reasoning']);
 
 /** Looking up an open question once more takes no longer than this after the time is up. */
 const LAST_WORD_MS = 250;

@@ -2,7 +2,7 @@
  * One message in, at most one out, whatever carries it. Checks come in the protocol's own order; errors are only for
  * messages that no decision could answer, because agents take an error for a yes.
  */
-import { CAPABILITIES, eventRow, faults, type Method, PROTOCOL } from '../../mappings/ahp.ts';
+import { CAPABILITIES, eventRow, faults, frames, type Method, OLDER_TELL, PROTOCOL } from '../../mappings/ahp.ts';
 import {
   type Actor,
   asFault,
@@ -83,7 +83,7 @@ export function createHarness(
   const rulings = createRulings(bridge, deps.ids);
   const decider = createDecider({ bridge, runs, rulings, settings, deps });
   const observer = createObserver({ bridge, runs, settings, deps });
-  const queries = createQueries({ runs, rulings });
+  const queries = createQueries({ runs, rulings, hop: settings.hop });
   const greetings = new Map<string, Greeting>();
   const closing = manyMayListen(new AbortController());
 
@@ -99,7 +99,7 @@ export function createHarness(
 
   async function receive(message: unknown, caller: Caller): Promise<Outcome> {
     if (!isObject(message) || typeof message.method !== 'string' || typeof message.jsonrpc !== 'string') return INVALID;
-    if (message.params === undefined) return INVALID;
+    if (message.params === undefined || 'result' in message || 'error' in message) return INVALID;
     const { id, method } = message as { id?: unknown; method: string };
     if (id === undefined) return await notified(method, message, caller);
     if (typeof id !== 'string' && !Number.isInteger(id)) return INVALID;
@@ -118,16 +118,18 @@ export function createHarness(
   async function notified(method: string, message: Record<string, unknown>, caller: Caller): Promise<Outcome> {
     try {
       if (message.jsonrpc !== '2.0') throw new Refusal(-32600, 'jsonrpc must be 2.0');
-      if (method !== 'ahp/event') return { kind: 'taken' };
+      if (method !== 'ahp/event') {
+        const judged = frames.judge('agent', 'notification', method);
+        throw new Misfit(`Protocol error: ${judged.handling === 'refuse' ? judged.reason : 'not a notification'}`);
+      }
       const event = readEvent(message.params as Json);
       requireGreeting(event, caller);
-      const { answer } = eventRow(event.event_type);
-      if (answer || event.event_type === 'handshake' || event.event_type === 'query') {
-        if (!toldByOlder(event, caller)) {
-          throw new Misfit(`Protocol error: Blocking event ${event.event_type} must be sent as a request`);
-        }
+      const judged = frames.judge('agent', 'notification', `ahp/event ${event.event_type}`);
+      if (judged.handling === 'pass') {
+        await observer.take(event, caller.actor, greetingOf(event, caller)?.framework);
+      } else if (toldByOlder(event, caller)) {
         await decided(event, askerOf(event, caller, false));
-      } else await observer.take(event, caller.actor, greetingOf(event, caller)?.framework);
+      } else throw new Misfit(`Protocol error: Blocking event ${event.event_type} must be sent as a request`);
       return { kind: 'taken' };
     } catch (thrown) {
       const { code, message: why } = errorOf(thrown);
@@ -138,7 +140,7 @@ export function createHarness(
 
   /** Peers up to 2.2 tell what later ones ask. */
   function toldByOlder(event: AhpEvent, caller: Caller): boolean {
-    if (event.event_type !== 'idle' && event.event_type !== 'rate_limit') return false;
+    if (!OLDER_TELL.includes(event.event_type)) return false;
     const [, minor] = (greetingOf(event, caller)?.version ?? PROTOCOL).split('.');
     return Number(minor ?? 0) <= 2;
   }
@@ -207,11 +209,10 @@ export function createHarness(
     const read = readEvent(params);
     requireGreeting(read, caller);
     const { event_type } = read;
-    if (event_type === 'handshake' || event_type === 'query') {
-      throw new Refusal(-32602, `Event type ${event_type} has a method of its own: ahp/${event_type}`);
-    }
-    if (!eventRow(event_type).answer) {
-      throw new Refusal(-32602, `Fire-and-forget event ${event_type} must be sent as a notification`);
+    const judged = frames.judge('agent', 'request', `ahp/event ${event_type}`);
+    if (judged.handling === 'refuse') {
+      const own = eventRow(event_type).dir === 'none' ? judged.reason : undefined;
+      throw new Refusal(-32602, own ?? `Fire-and-forget event ${event_type} must be sent as a notification`);
     }
     return decided(read, askerOf(read, caller, true, id));
   }
@@ -318,7 +319,7 @@ export function createHarness(
   }
 
   function patience({ gone }: Caller, ms: number, hold: boolean): Patience {
-    return { until: wait(ms, gone, closing.signal), hold };
+    return { until: wait(ms, gone, closing.signal), gone, hold };
   }
 
   function decided(event: AhpEvent, asker: Asker): Promise<JsonObject> {

@@ -2,11 +2,11 @@
  * The four ways to reach a harness: a program we start, a Unix socket, a WebSocket, and HTTP. A link carries texts and
  * nothing else; when it is cut, everyone who waits on it hears so at once.
  */
-import { spawn } from 'node:child_process';
 import { createConnection } from 'node:net';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import { WebSocket } from 'ws';
 import type { JsonObject, Logger } from '../../src/index.ts';
+import { startChild } from '../../src/wire/child.ts';
 import { minimalEnvironment } from '../../src/wire/environment.ts';
 import { createPending } from '../../src/wire/json-rpc.ts';
 import { lineWriter, readLines } from '../../src/wire/ndjson.ts';
@@ -16,6 +16,8 @@ export interface Link {
   /** The whole response to a request, as it came. */
   request(message: JsonObject & { readonly id: string }, signal: AbortSignal): Promise<unknown>;
   notify(message: JsonObject, signal: AbortSignal): Promise<void>;
+  /** Nothing has come from the harness since then. Never said of HTTP, where nothing is shared by several questions. */
+  silentSince(at: number): boolean;
   /** Fires when it is cut. Never for HTTP, which has no line to cut. */
   readonly cut: AbortSignal;
   close(): Promise<void>;
@@ -37,7 +39,7 @@ export interface Where {
 const LIMIT = 4 * 1024 * 1024;
 
 export async function openLink(where: Where, credential: Credential | undefined, log: Logger): Promise<Link> {
-  if (where.command) return childLink(where.command, where.env, log);
+  if (where.command) return await childLink(where.command, where.env, log);
   if (where.socket) return await socketLink(where.socket);
   if (!where.url) throw new HarnessError('transport', 'nothing says where the harness is');
   return /^wss?:/i.test(where.url) ? await webSocketLink(where.url, credential) : httpLink(where.url, credential);
@@ -47,12 +49,14 @@ export async function openLink(where: Where, credential: Credential | undefined,
 function streamed(send: (text: string) => Promise<void>, end: () => void) {
   const pending = createPending();
   const cut = new AbortController();
+  let heardAt = 0;
   const broken = () => {
     cut.abort();
     pending.fail(new HarnessError('transport', 'the connection to the harness was lost'));
   };
   const link: Link = {
     cut: cut.signal,
+    silentSince: (at) => heardAt < at,
     async request(message, signal) {
       if (cut.signal.aborted) throw new HarnessError('transport', 'the connection to the harness was lost');
       const answer = pending.wait(message.id, signal);
@@ -61,9 +65,9 @@ function streamed(send: (text: string) => Promise<void>, end: () => void) {
         throw cause instanceof HarnessError ? cause : new HarnessError('timeout', 'the harness did not answer in time');
       });
     },
-    async notify(message) {
+    async notify(message, signal) {
       if (cut.signal.aborted) throw new HarnessError('transport', 'the connection to the harness was lost');
-      await send(JSON.stringify(message));
+      await taken(send(JSON.stringify(message)), AbortSignal.any([signal, cut.signal]));
     },
     async close() {
       broken();
@@ -71,6 +75,7 @@ function streamed(send: (text: string) => Promise<void>, end: () => void) {
     },
   };
   const hear = (text: string) => {
+    heardAt = performance.now();
     try {
       pending.deliver(JSON.parse(text));
     } catch {
@@ -78,6 +83,16 @@ function streamed(send: (text: string) => Promise<void>, end: () => void) {
     }
   };
   return { link, hear, broken };
+}
+
+/** A harness that does not read must not keep those who have something else to tell. */
+function taken(sent: Promise<void>, over: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = () => reject(new HarnessError('timeout', 'the harness does not read what it is told'));
+    if (over.aborted) return stop();
+    over.addEventListener('abort', stop, { once: true });
+    sent.then(resolve, reject).finally(() => over.removeEventListener('abort', stop));
+  });
 }
 
 /** Lines over any two streams. */
@@ -89,14 +104,17 @@ export function lineLink(input: Readable, output: Writable, end: () => void): Li
   return link;
 }
 
-function childLink([program = '', ...args]: readonly string[], more: Where['env'], log: Logger): Link {
+async function childLink(command: readonly string[], more: Where['env'], log: Logger): Promise<Link> {
+  const [program] = command;
   const env = { ...minimalEnvironment(), ...more };
-  // Its standard error is its log, and goes where ours goes.
-  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'], env });
-  child.on('error', (cause) => log.warn({ err: cause, program }, 'a harness could not be started'));
+  // Its standard error is its log.
+  const onStderr = (line: string) => log.info({ program }, line);
+  const child = await startChild({ command, env, onStderr }).catch((cause) => {
+    log.warn({ err: cause, program }, 'a harness could not be started');
+    throw new HarnessError('transport', 'the harness could not be started');
+  });
   return lineLink(child.stdout, child.stdin, () => {
-    child.stdin.end();
-    setTimeout(() => child.kill(), 1_000).unref();
+    child.close().catch((cause) => log.warn({ err: cause, program }, 'a harness could not be ended'));
   });
 }
 
@@ -144,6 +162,7 @@ function httpLink(url: string, credential: Credential | undefined): Link {
   };
   return {
     cut: new AbortController().signal,
+    silentSince: () => false,
     async request(message, signal) {
       const { status, text } = await post(message, signal);
       // Its body is not repeated: it may say anything.

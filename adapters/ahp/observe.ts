@@ -16,7 +16,7 @@ import {
 import type { AhpSettings } from './config.ts';
 import { extOf, openingOf, says } from './decide.ts';
 import { isObject } from './decode.ts';
-import { notSeen, type OpenCall } from './open-calls.ts';
+import { notSeen, type OpenCall, type OpenCalls } from './open-calls.ts';
 import { PROTOCOL_NAME, type Run, type Runs } from './runs.ts';
 import { type AhpEvent, fingerprint, readCall, viaOf } from './translate.ts';
 
@@ -305,7 +305,7 @@ function endOf({ failure }: Run): End {
 function callEnded(run: Run, payload: Json, { ids }: Pick<Deps, 'ids'>): Fact[] {
   const { tool, arguments: given, argumentsKey } = readCall(payload);
   const result = resultOf(members(payload));
-  const paired = argumentsKey ? run.open.take(fingerprint(tool, given)) : run.open.takeOnly(tool);
+  const paired = pairOf(run.open, tool, given, argumentsKey) ?? pairOf(run.refused, tool, given, argumentsKey);
   if (paired) return [ended(paired, result)];
   const id = ids.next('call');
   const requested = {
@@ -317,6 +317,10 @@ function callEnded(run: Run, payload: Json, { ids }: Pick<Deps, 'ids'>): Fact[] 
     evidence: 'observed',
   };
   return [{ event: 'tool.requested', payload: requested }, ended({ id, tool }, result)];
+}
+
+function pairOf(calls: OpenCalls, tool: string, given: JsonObject, argumentsKey: string): OpenCall | undefined {
+  return argumentsKey ? calls.take(fingerprint(tool, given)) : calls.takeOnly(tool);
 }
 
 interface Result {

@@ -13,12 +13,14 @@ export function manyMayListen(controller: AbortController): AbortController {
 export class Wait {
   readonly #timer: NodeJS.Timeout;
   readonly #others: readonly AbortSignal[];
+  readonly #endsAt: number;
   #over = false;
   #controller: AbortController | undefined;
   #heard: Set<() => void> | undefined;
 
   constructor(ms: number, others: readonly AbortSignal[]) {
     this.#others = others;
+    this.#endsAt = performance.now() + ms;
     this.#timer = setTimeout(stop, ms, this);
     for (const other of others) {
       if (other.aborted) this.stop();
@@ -31,6 +33,11 @@ export class Wait {
     this.#controller ??= manyMayListen(new AbortController());
     if (this.#over) this.#controller.abort();
     return this.#controller.signal;
+  }
+
+  /** Whole milliseconds until the time is up. */
+  left(): number {
+    return this.#over ? 0 : Math.max(0, Math.floor(this.#endsAt - performance.now()));
   }
 
   /** Calls back once, at the end; at once when that has been. Returns what calls it off. */

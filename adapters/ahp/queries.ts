@@ -5,22 +5,32 @@ import { isObject } from './decode.ts';
 import { inTime } from './patience.ts';
 import type { Patience, Rulings } from './rulings.ts';
 import type { Runs } from './runs.ts';
-import type { AhpEvent } from './translate.ts';
+import { type AhpEvent, viaOf } from './translate.ts';
 
 export interface Query {
   readonly session_id: string;
   readonly agent_id: string;
   readonly query_type: string;
   readonly payload: Json;
+  readonly metadata?: Json;
 }
 
 export interface Queries {
   answer(query: Query, actor: Actor, patience: Patience): Promise<JsonObject>;
 }
 
-export function createQueries({ runs, rulings }: { readonly runs: Runs; readonly rulings: Rulings }): Queries {
+export interface QueryDeps {
+  readonly runs: Runs;
+  readonly rulings: Rulings;
+  readonly hop: string;
+}
+
+export function createQueries({ runs, rulings, hop }: QueryDeps): Queries {
   return {
     async answer(query, actor, patience) {
+      if (viaIn(query).includes(hop)) {
+        return { answer: 'no', reason: `${hop} is asked about its own question: harnesses go in a circle` };
+      }
       const answered = ask(query, actor, patience).catch((cause) => {
         const fault = asFault(cause);
         return { answer: 'no', reason: fault.kind === 'internal' ? 'it could not be decided' : fault.message };
@@ -30,7 +40,9 @@ export function createQueries({ runs, rulings }: { readonly runs: Runs; readonly
     },
   };
 
-  async function ask({ session_id, agent_id, query_type, payload }: Query, actor: Actor, patience: Patience) {
+  async function ask(query: Query, actor: Actor, patience: Patience) {
+    const { session_id, agent_id, query_type, payload } = query;
+    const via = viaIn(query);
     const place = { session_id, agent_id, depth: 0 };
     const first = { ...place, event_type: 'query', timestamp: '', payload } as AhpEvent;
     const run = await runs.caughtUp(actor, place, () => openingOf(first, undefined));
@@ -45,8 +57,9 @@ export function createQueries({ runs, rulings }: { readonly runs: Runs; readonly
           arguments: isObject(payload) ? (payload as JsonObject) : { payload },
           effect: 'none',
           evidence: 'asked',
-          attributes: { agent_id },
+          attributes: { agent_id, ...(via.length > 0 && { via }) },
         },
+        takesArguments: false,
       },
       patience,
     );
@@ -54,8 +67,6 @@ export function createQueries({ runs, rulings }: { readonly runs: Runs; readonly
     switch (ruled.verdict) {
       case 'allow':
         return { answer: 'yes', reason: ruled.reason };
-      case 'modify':
-        return { answer: 'yes', reason: ruled.reason, alternatives: [JSON.stringify(ruled.arguments ?? {})] };
       case 'defer':
       case 'escalate':
         return { answer: 'no', reason: `not yet: ${ruled.reason}`, alternatives: ['ask again later'] };
@@ -65,3 +76,7 @@ export function createQueries({ runs, rulings }: { readonly runs: Runs; readonly
   }
 }
 const LAST_WORD_MS = 250;
+
+function viaIn({ metadata }: Query): readonly string[] {
+  return viaOf(isObject(metadata) ? (metadata as JsonObject) : undefined);
+}

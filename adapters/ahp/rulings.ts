@@ -1,6 +1,6 @@
 /**
- * May it? One question to the gate and, when people are asked, the wait for them: within a deadline, given up when the
- * asker is gone, joined by whoever asks the same again. An approval lets exactly one act through.
+ * May it? One question to the gate and, when people are asked, the wait for them: in core, within a deadline, given up when
+ * the asker is gone, joined when the same is asked again. An approval lets exactly one act through.
  */
 import {
   type Accepted,
@@ -16,19 +16,23 @@ import {
   type ProposedAction,
   type Row,
 } from '../../src/index.ts';
-import { pause, type Wait } from './patience.ts';
+import type { Wait } from './patience.ts';
 import type { Asked, Run } from './runs.ts';
 import { type Ruled, ruledBy } from './translate.ts';
 
 export interface Patience {
   /** Over when the answer has to go out, and when nobody is there to hear it. */
   readonly until: Wait;
+  /** Fires when nobody is there to hear it. */
+  readonly gone: AbortSignal;
   /** People may be waited for. */
   readonly hold: boolean;
 }
 
 export interface Question {
   readonly action: ProposedAction;
+  /** The asker would run the arguments a rule wrote instead of its own. */
+  readonly takesArguments: boolean;
   /** Same fingerprint, same question. Absent for what is not a call: the gate tells those apart itself. */
   readonly fingerprint?: string;
   readonly ext?: JsonObject;
@@ -46,19 +50,36 @@ export interface Rulings {
   ask(actor: Actor, run: Run, question: Question, patience: Patience): Promise<Answered>;
 }
 
-const LOOK_MS = 100;
+/** Policy is given a little less time than there is, so that an outside harness's silence still has its configured meaning. */
+const MARGIN_MS = 250;
 /** Questions of one run that a repeat can still join. */
 const MOST_ASKED = 1_000;
-type State = AskRecord['state'];
 
 export function createRulings(bridge: Bridge, ids: Ids): Rulings {
   type Proposed = Accepted<'action.propose'> & { readonly decision: Decision };
 
-  function propose(actor: Actor, run: Run, { action, ext, trace_id }: Question, callId: string | undefined) {
+  function propose(
+    actor: Actor,
+    run: Run,
+    { action, takesArguments, ext, trace_id }: Question,
+    callId: string | undefined,
+    { until, gone, hold }: Patience,
+    asked: (askId: string) => void,
+  ) {
+    const left = until.left();
     return bridge.submit({
       kind: 'action.propose',
       actor,
-      body: { task_id: run.taskId, action: { ...action, ...(callId && { tool_call_id: callId }) }, wait_ms: 0 },
+      body: {
+        task_id: run.taskId,
+        action: { ...action, ...(callId && { tool_call_id: callId }) },
+        wait_ms: hold ? left : 0,
+        decide_ms: Math.max(1, Math.ceil(left - Math.min(MARGIN_MS, left / 4))),
+        takes_arguments: takesArguments,
+        waits_out_deferral: false,
+      },
+      signal: gone,
+      asked,
       ...(ext && { ext }),
       ...(trace_id && { trace_id }),
     }) as Promise<Proposed>;
@@ -71,7 +92,7 @@ export function createRulings(bridge: Bridge, ids: Ids): Rulings {
     for (const { id, tool_call_id, used_at, state } of data) {
       const fingerprint = tool_call_id?.split('.').at(-1);
       if (!tool_call_id || !fingerprint || used_at || state === 'canceled' || run.asked.has(fingerprint)) continue;
-      run.asked.set(fingerprint, { call_id: tool_call_id, ask_id: id, taken: false });
+      run.asked.set(fingerprint, { call_id: tool_call_id, ask_id: id });
     }
   }
 
@@ -92,30 +113,28 @@ export function createRulings(bridge: Bridge, ids: Ids): Rulings {
       if (fingerprint && run.asksKnown !== true) await lookUp(actor, run);
       const before = fingerprint ? run.asked.get(fingerprint) : undefined;
       const callId = fingerprint ? (before?.call_id ?? `${ids.next('call')}.${fingerprint}`) : undefined;
-      const first = await propose(actor, run, question, callId);
-      const askId = first.details?.ask_id as string | undefined;
-      if (!askId) {
-        // Ruled without people, or with an answer that was waiting to be taken.
-        if (fingerprint && run.asked.get(fingerprint) === before) run.asked.delete(fingerprint);
-        return { ruled: ruledBy(first.decision), call_id: callId, ...valueIn(first.answer) };
+      let asked: Asked | undefined = before;
+      const heard = (askId: string) => {
+        if (asked || !fingerprint) return;
+        asked = { call_id: callId as string, ask_id: askId };
+        remember(run, fingerprint, asked);
+      };
+      let proposed: Proposed;
+      try {
+        proposed = await propose(actor, run, question, callId, patience, heard);
+      } catch (cause) {
+        // An approval lets one act through. Another that asked the same was quicker, and this one asks anew.
+        if (!asked || asFault(cause).kind !== 'conflict') throw cause;
+        if (fingerprint && run.asked.get(fingerprint) === asked) run.asked.delete(fingerprint);
+        continue;
       }
-      const asked: Asked = before ?? { call_id: callId ?? '', ask_id: askId, taken: false };
-      if (fingerprint && !before) remember(run, fingerprint, asked);
-      const waiting: Answered = { ruled: { ...ruledBy(first.decision), ask_id: askId }, call_id: callId };
-      if (!patience.hold) return waiting;
-      const closed = await untilClosed(actor, askId, patience.until.signal);
-      if (!closed) return waiting;
-      const mine = !asked.taken;
-      asked.taken = true;
-      if (fingerprint && run.asked.get(fingerprint) === asked) run.asked.delete(fingerprint);
-      if (mine) {
-        const taken = await propose(actor, run, question, callId);
-        return { ruled: ruledBy(taken.decision), call_id: callId, ...valueIn(taken.answer) };
-      }
-      // The same no is a no for everyone who asked; a yes was for one of them, and the others ask anew.
-      if (closed.state !== 'approved') {
-        return { ruled: { verdict: 'block', reason: closed.reason ?? 'not approved' }, call_id: callId };
-      }
+      const { decision, answer, details } = proposed;
+      // Its asker has gone: what people say is kept for when it asks again.
+      const left = asked && answer?.kind === 'canceled' && patience.gone.aborted ? asked.ask_id : undefined;
+      const askId = (details?.ask_id as string | undefined) ?? left;
+      if (askId) return { ruled: { ...ruledBy(decision), verdict: 'escalate', ask_id: askId }, call_id: callId };
+      if (fingerprint && asked && run.asked.get(fingerprint) === asked) run.asked.delete(fingerprint);
+      return { ruled: ruledBy(decision), call_id: callId, ...valueIn(answer) };
     }
   }
 
@@ -124,19 +143,6 @@ export function createRulings(bridge: Bridge, ids: Ids): Rulings {
     asked.set(fingerprint, question);
     const [oldest] = asked.keys();
     if (asked.size > MOST_ASKED && oldest !== undefined) asked.delete(oldest);
-  }
-
-  async function untilClosed(actor: Actor, askId: string, signal: AbortSignal) {
-    for (;;) {
-      if (signal.aborted) return undefined;
-      const { state, reason } = await bridge.view<AskRecord & Row>(actor, 'ask', askId).catch((cause) => {
-        // Looking again is harmless, and the deadline is watched elsewhere.
-        if (asFault(cause).kind === 'unavailable') return { state: 'open' as State, reason: null };
-        throw cause;
-      });
-      if (state !== 'open') return { state, reason };
-      await pause(LOOK_MS, signal);
-    }
   }
 
   return { ask };

@@ -31,7 +31,6 @@ export interface Place {
 export interface Asked {
   readonly call_id: string;
   readonly ask_id: string;
-  taken: boolean;
 }
 
 export interface Run extends Place {
@@ -42,6 +41,8 @@ export interface Run extends Place {
   runId: string | undefined;
   /** Calls that were let through and have no result yet. */
   readonly open: OpenCalls;
+  /** Calls the agent was told no to, so that a report about one is known for what it is. */
+  readonly refused: OpenCalls;
   /** How many of them were given up. */
   unseen: number;
   readonly asked: Map<string, Asked>;
@@ -190,6 +191,7 @@ export function createRuns(bridge: Bridge, settings: AhpSettings, deps: Pick<Dep
       sessionId,
       runId: undefined,
       open: createOpenCalls(),
+      refused: createOpenCalls(),
       unseen: 0,
       asked: new Map(),
       asksKnown: !found,

@@ -313,6 +313,8 @@ export const shapes = {
     agent_id: needs(text),
     query_type: needs(text),
     payload: needs(any),
+    // Not of the protocol: the harnesses a query came through, so that it does not go round in circles.
+    metadata: may(any),
   }),
   QueryResponse: struct({ answer: needs(any), reason: may(text), alternatives: may(texts) }),
   BatchRequest: struct({ events: needs(list(event)) }),

@@ -112,7 +112,9 @@ export function spelled(response: JsonObject, asked: string | Buffer): string {
 }
 
 function isFinal(response: JsonObject | undefined): boolean {
-  const { decision } = (response?.result ?? {}) as JsonObject;
+  const { decision, metadata } = (response?.result ?? {}) as JsonObject;
+  const { question, retry_after_ms } = (metadata ?? {}) as JsonObject;
+  if (question !== undefined || retry_after_ms !== undefined) return false;
   return response !== undefined && !('error' in response) && decision !== 'escalate' && decision !== 'defer';
 }
 

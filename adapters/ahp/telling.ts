@@ -1,6 +1,6 @@
 /**
  * What an outside harness is told when there is time: a bounded queue that drops old news for new, but never how a run went.
- * Several go in one batch where the harness takes batches, and one by one where it does not.
+ * One by one; several in one batch only where the configuration says that the harness keeps news in a batch from its decisions.
  */
 import { eventRow } from '../../mappings/ahp.ts';
 import type { Logger } from '../../src/index.ts';
@@ -18,6 +18,8 @@ export interface Telling {
 export interface TellingDeps {
   readonly name: string;
   readonly most: number;
+  /** The harness tells news from questions inside a batch. Most put everything in it to their decision handler. */
+  readonly batches: boolean;
   readonly log: Logger;
   readonly closing: AbortSignal;
   connection(): Promise<Asking>;
@@ -25,7 +27,7 @@ export interface TellingDeps {
   restMs(): number;
 }
 
-export function createTelling({ name, most, log, closing, connection, restMs }: TellingDeps): Telling {
+export function createTelling({ name, most, batches, log, closing, connection, restMs }: TellingDeps): Telling {
   const waiting: AhpEvent[] = [];
   /** Connections that said they take batches and then did not. */
   const oneByOne = new WeakSet<Asking>();
@@ -45,7 +47,7 @@ export function createTelling({ name, most, log, closing, connection, restMs }: 
         const asking = await connection();
         // Older ones may have been dropped for newer ones while nobody could be told.
         drop(waiting.filter(({ event_type }) => !knows(asking.welcome, event_type)));
-        next = waiting.slice(0, oneByOne.has(asking) ? 1 : atOnce(asking.welcome));
+        next = waiting.slice(0, !batches || oneByOne.has(asking) ? 1 : atOnce(asking.welcome));
         if (next.length > 1) await together(asking, next);
         else if (next[0]) await asking.notify(next[0]);
       } catch (cause) {

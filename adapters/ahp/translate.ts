@@ -1,6 +1,6 @@
 /** The pure middle: what an event asks of the gate, and how a ruling is said in each family's words. */
 import { hash } from 'node:crypto';
-import { type EventType, type Family, intentWords, spoken, toolEffects } from '../../mappings/ahp.ts';
+import { type EventType, type Family, intentWords, type SoftWord, spoken, toolEffects } from '../../mappings/ahp.ts';
 import {
   canonicalJson,
   type Decision,
@@ -135,6 +135,22 @@ export function promptOf(payload: Json): { readonly key: string; readonly text: 
 }
 
 // ---- Rulings, spoken ----
+
+/** What this agent is told: a word it would not obey is a no that says what it stands for. */
+export function asHonoured(ruled: Ruled, honoured: ReadonlySet<SoftWord>): Ruled {
+  const { verdict, reason, ask_id, retry_after_ms, metadata } = ruled;
+  if (verdict === 'escalate' && !honoured.has(verdict)) {
+    const open = ask_id ? `not answered yet; question ${ask_id} stays open, ask again` : 'a person has to answer first';
+    const about = ask_id ? { metadata: { ...metadata, question: ask_id } } : {};
+    return { verdict: 'block', reason: `${reason} (${open})`, ...(metadata && { metadata }), ...about };
+  }
+  if (verdict === 'defer' && !honoured.has(verdict)) {
+    const later = inMs(retry_after_ms ?? 1000);
+    const about = { ...metadata, retry_after_ms: later };
+    return { verdict: 'block', reason: `${reason} (put off; ask again in ${later} ms)`, metadata: about };
+  }
+  return ruled;
+}
 
 /** A payload with these arguments instead of its own: complete, in the sender's own vocabulary. */
 export type Rewrite = (args: JsonObject) => Json | undefined;

@@ -15,9 +15,8 @@ const TYPE = /"event_type"\s*:\s*"(\w+)"/;
 export function refuseUnread(head: string, why: string): JsonObject | undefined {
   const members = OPENING.exec(head)?.[1]?.trimEnd().slice(0, -1);
   const { jsonrpc, id, method } = members === undefined ? {} : (parsed(`{${members}}`) as JsonObject);
-  if (jsonrpc !== '2.0' || method !== 'ahp/event' || (typeof id !== 'string' && typeof id !== 'number'))
-    return undefined;
-  return refusal(id, TYPE.exec(head)?.[1], why);
+  if (jsonrpc !== '2.0' || (typeof id !== 'string' && typeof id !== 'number')) return undefined;
+  return method === 'ahp/event' ? refusal(id, TYPE.exec(head)?.[1], why) : error(id, method, why);
 }
 
 /**
@@ -26,9 +25,11 @@ export function refuseUnread(head: string, why: string): JsonObject | undefined 
  */
 export function refuseDamaged(text: string, why: string): JsonObject | undefined {
   const message = parsed(text);
-  if (!isObject(message) || message.method !== 'ahp/event' || !isObject(message.params)) return undefined;
-  const { id, params } = message;
+  if (!isObject(message)) return undefined;
+  const { id, method, params } = message;
   if (typeof id !== 'string' && !Number.isInteger(id)) return undefined;
+  if (method !== 'ahp/event') return error(id as string | number, method, why);
+  if (!isObject(params)) return undefined;
   const { event_type } = params;
   return refusal(id as string | number, typeof event_type === 'string' ? event_type : undefined, why);
 }
@@ -39,6 +40,12 @@ function parsed(text: string): unknown {
   } catch {
     return {};
   }
+}
+
+/** Beside events there is nothing a decision could answer; but whoever gave it an id waits. */
+function error(id: string | number, method: unknown, why: string): JsonObject | undefined {
+  if (typeof method !== 'string') return undefined;
+  return { jsonrpc: '2.0', id, error: { code: -32600, message: `Invalid request: ${why}` } };
 }
 
 function refusal(id: string | number, type: string | undefined, why: string): JsonObject | undefined {

@@ -5,20 +5,35 @@ import { isObject } from './decode.ts';
 import type { AhpEvent } from './translate.ts';
 import type { Worker } from './working.ts';
 
+export type Question =
+  | { readonly kind: 'event'; readonly event: AhpEvent }
+  | { readonly kind: 'query'; readonly query: JsonObject };
+
 /** The question to put to a harness; undefined for what it has no word for, on which it then has no opinion. */
-export function toWireQuestion(action: Action, { agent_id, depth, via }: Worker, now: string): AhpEvent | undefined {
+export function toWireQuestion(action: Action, { agent_id, depth, via }: Worker, now: string): Question | undefined {
+  const session_id = action.session_id ?? action.workspace_id;
+  if (action.kind === 'query') {
+    const { tool: query_type = 'query', arguments: payload } = action;
+    return { kind: 'query', query: { session_id, agent_id, query_type, payload, metadata: { via } } };
+  }
   const asked = questionOf(action);
   if (!asked) return undefined;
   const server = action.kind === 'tool' && action.server ? { mcp_server: action.server } : {};
-  return {
-    event_type: asked.type,
-    session_id: action.session_id ?? action.workspace_id,
-    agent_id,
-    timestamp: now,
-    depth,
-    payload: asked.payload,
-    metadata: { via, ...server },
-  };
+  const metadata = { via, ...server };
+  const { type: event_type, payload } = asked;
+  return { kind: 'event', event: { event_type, session_id, agent_id, timestamp: now, depth, payload, metadata } };
+}
+
+const YES = new Set(['yes', 'true', 'allow', 'approve']);
+
+/** A harness's answer to a query. Only a plain yes is one; whatever else it says is passed on as the reason of a no. */
+export function toCoreAnswer({ answer, reason }: JsonObject, engine: string): Decision {
+  const said = typeof answer === 'string' ? answer : JSON.stringify(answer);
+  const why = typeof reason === 'string' && reason ? reason : `${engine} answers ${said.slice(0, 200)}`;
+  const yes = answer === true || (typeof answer === 'string' && YES.has(answer.trim().toLowerCase()));
+  return yes
+    ? { verdict: 'allow', code: 'answered', reason: why, engine }
+    : { verdict: 'block', code: 'answered', reason: why, engine };
 }
 
 function questionOf(action: Action): { type: EventType; payload: Json } | undefined {

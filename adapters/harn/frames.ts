@@ -1,6 +1,6 @@
 /** What travels on a socket. One JSON object per text frame; each command is the twin of a REST operation. */
 
-import type { OperationId } from '../../mappings/harn.ts';
+import { frames, type OperationId, type SocketRow } from '../../mappings/harn.ts';
 import {
   check,
   Fault,
@@ -27,18 +27,6 @@ const Command = Frame({
   idempotency_key: Optional(NonEmpty),
 });
 type Command = Static<typeof Command>;
-
-/** Command, operation, and the id in its path. */
-export const COMMANDS_BY_TYPE: Readonly<
-  Record<string, { readonly operation: OperationId; readonly of: 'session_id' | 'task_id' | 'request_id' }>
-> = {
-  'message.append': { operation: 'appendSessionMessage', of: 'session_id' },
-  'task.submit': { operation: 'submitSessionTask', of: 'session_id' },
-  'task.cancel': { operation: 'cancelTask', of: 'task_id' },
-  'task.message': { operation: 'appendTaskMessage', of: 'task_id' },
-  'session.truncate': { operation: 'truncateSession', of: 'session_id' },
-  response: { operation: 'respondPermissionRequest', of: 'request_id' },
-};
 
 const Resume = Frame({ last_event_id: Id });
 
@@ -90,26 +78,46 @@ export function toIncoming(
   here: { readonly session_id?: string; readonly task_id?: string },
 ): Incoming {
   const { type } = frame;
-  if (type === 'ping') return { type, t: frame.t ?? null };
-  if (type === 'pong' || type === 'ack') return { type: 'nothing' };
-  if (type === 'resume') return { type, cursor: check(Resume, frame, 'frame').last_event_id };
-  if (type === 'tools.offer') {
-    const { id, tools } = check(Offer, frame, 'frame');
-    return { type: 'offer', id, tools };
+  const judged = judge(frame);
+  switch (type) {
+    case 'ping':
+      return { type, t: frame.t ?? null };
+    case 'pong':
+    case 'ack':
+      return { type: 'nothing' };
+    case 'resume':
+      return { type, cursor: check(Resume, frame, 'frame').last_event_id };
+    case 'tools.offer': {
+      const { id, tools } = check(Offer, frame, 'frame');
+      return { type: 'offer', id, tools };
+    }
   }
-  const known = typeof type === 'string' && Object.hasOwn(COMMANDS_BY_TYPE, type) ? COMMANDS_BY_TYPE[type] : undefined;
-  if (!known) throw new Fault('invalid_request', 'there is no frame of this type', { param: '/type' });
+  const { operation, of } = judged;
+  if (!operation || !of) throw new Fault('invalid_request', 'there is no frame of this type', { param: '/type' });
 
   const command: Command = check(Command, frame, 'frame');
-  const subject = command[known.of] ?? (known.of === 'request_id' ? undefined : here[known.of]);
-  if (!subject) throw new Fault('invalid_request', `the frame does not say ${known.of}`, { param: `/${known.of}` });
+  const subject = command[of] ?? (of === 'request_id' ? undefined : here[of]);
+  if (!subject) throw new Fault('invalid_request', `the frame does not say ${of}`, { param: `/${of}` });
   const { type: _, id, session_id: _s, task_id: _t, request_id: _r, idempotency_key: key, ...body } = frame;
   return {
     type: 'command',
     id: command.id,
-    operation: known.operation,
-    params: { [known.of]: subject },
+    operation,
+    params: { [of]: subject },
     body,
     key: key as string | undefined,
   };
+}
+
+/** The row of this type of frame. One that lacks its id, that is ours to send, or that nobody knows is refused. */
+function judge(frame: JsonObject): SocketRow {
+  const { type } = frame;
+  if (typeof type !== 'string') throw new Fault('invalid_request', 'a frame says its type', { param: '/type' });
+  const judged = frames.judge('client', frame.id === undefined ? 'notification' : 'request', type);
+  if (judged.handling === 'refuse') {
+    const param = frames.judge('client', 'request', type).handling === 'refuse' ? '/type' : '/id';
+    throw new Fault('invalid_request', judged.reason, { param });
+  }
+  if (!judged.row) throw new Fault('invalid_request', 'there is no frame of this type', { param: '/type' });
+  return judged.row;
 }

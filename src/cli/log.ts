@@ -21,17 +21,24 @@ export async function showLog({ follow, last, task, json, ...options }: LogOptio
     const after = count === undefined ? undefined : await beforeLast(store, stream, count);
     const from = { stream, ...(after && { after }) };
     const narrate = createNarrator();
+    const colours = takesColours(process.stdout, process.env);
     await untilStopped(async (signal) => {
       for await (const event of follow ? store.follow(from, signal) : store.read(from)) {
         if (signal.aborted) return;
         if (json) process.stdout.write(`${JSON.stringify(event)}\n`);
         else {
           const line = narrate(event);
-          if (line) process.stdout.write(logLine(event, line));
+          if (line) process.stdout.write(logLine(event, line, colours));
         }
       }
     });
   });
+}
+
+/** `FORCE_COLOR` and `NO_COLOR` as other programs take them; without either, only a terminal gets colours. */
+function takesColours({ isTTY }: NodeJS.WriteStream, { FORCE_COLOR, NO_COLOR }: NodeJS.ProcessEnv): boolean {
+  if (NO_COLOR) return false;
+  return FORCE_COLOR ? FORCE_COLOR !== '0' : isTTY === true;
 }
 
 function countOf(text: string): number {

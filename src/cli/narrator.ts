@@ -7,6 +7,7 @@ import type { Decision } from '../model/actions.ts';
 import type { CoreEvent } from '../model/events.ts';
 import { own } from '../model/own.ts';
 import type {
+  AlarmPayload,
   AskClosedPayload,
   AskOpenedPayload,
   DecidedPayload,
@@ -21,6 +22,8 @@ export interface Line {
   /** One word for what happened, to be read down a column. */
   readonly word: string;
   readonly text: string;
+  /** To be shown in red where there are colours. */
+  readonly alarm?: boolean;
 }
 export type Narrator = (event: CoreEvent) => Line | undefined;
 
@@ -126,6 +129,17 @@ export function createNarrator(): Narrator {
       text: `opened by ${actor ?? 'someone'}  (${shortId(session_id ?? '')})`,
     }),
     'session.closed': (_, { session_id }) => ({ word: 'session', text: `closed  (${shortId(session_id ?? '')})` }),
+    'vendor.tollbridge.alarm': (payload) => {
+      const { name = '', message = '', rule_id, ask_id, evidence = '' } = payload as Partial<AlarmPayload>;
+      const call = calls.get(String(payload.tool_call_id ?? ''));
+      const args = briefArguments(call?.input ?? {}, 80);
+      const by = rule_id ? `  [rule ${brief(rule_id)}]` : ask_id ? `  (${shortId(ask_id)})` : '';
+      return {
+        word: 'ALARM',
+        text: `${joined([brief(message || name, 160), args && `(${args})`, evidence && `[${brief(evidence)}]`])}${by}`,
+        alarm: true,
+      };
+    },
     'vendor.tollbridge.tainted': ({ server, what, target }) => ({
       word: 'tainted',
       text: joined([
@@ -148,7 +162,7 @@ export function createNarrator(): Narrator {
       return undefined;
     }
     const line = own(lines, event.event)?.(event.payload, event);
-    return line && { word: plain(line.word), text: plain(line.text) };
+    return line && { word: plain(line.word), text: plain(line.text), ...(line.alarm && { alarm: true }) };
   };
 }
 
@@ -158,11 +172,14 @@ export function because({ rule_id, reason, code }: Pick<Decision, 'rule_id' | 'r
 }
 
 /** `2026-11-16 05:16:23  #11  6GF5R0  allowed    read_note (name: plan)`. */
-export function logLine(event: CoreEvent, { word, text }: Line): string {
+export function logLine(event: CoreEvent, { word, text, alarm }: Line, colours = false): string {
   const when = event.created_at.slice(0, 19).replace('T', ' ');
   const task = shortId(event.task_id ?? '').padEnd(6);
-  return `${when}  #${eventNumber(event.id).padEnd(5)} ${task}  ${word.padEnd(9)}  ${text}\n`;
+  const line = `${when}  #${eventNumber(event.id).padEnd(5)} ${task}  ${word.padEnd(9)}  ${text}`;
+  return alarm && colours ? `${RED}${line}${PLAIN}\n` : `${line}\n`;
 }
+const RED = '\u001b[1;31m';
+const PLAIN = '\u001b[0m';
 
 function toolEnd(word: string, { name = '', output, error, code }: Partial<ToolEndedPayload>): Line {
   const said = error ?? (output as JsonObject | undefined)?.text ?? (output == null ? '' : JSON.stringify(output));

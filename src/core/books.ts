@@ -8,6 +8,8 @@ import type { Account, ReceiptIssuer, Store } from '../ports.ts';
 export interface Book {
   readonly account: Account;
   cursor: Cursor | undefined;
+  /** Another process wrote to the task since; the log has it. */
+  behind: boolean;
   /** Whether the task has made any file. */
   files: boolean;
   /** Tells whoever wants to end the task that more has been written to it. */
@@ -50,18 +52,23 @@ export function createBooks(store: Store, issuer: ReceiptIssuer): Books {
     books.set(taskId, book);
     const range = { stream: { of: 'task', id: taskId } as const, ...(book.cursor && { after: book.cursor }) };
     for await (const event of store.read(range)) enter(book, event);
+    book.behind = false;
     return book;
   }
 
   function enter(book: Book, event: CoreEvent): void {
-    if (event.sequence !== book.account.sequence + 1) return; // someone else wrote in between; catch-up reads it
+    if (event.sequence !== book.account.sequence + 1) {
+      // Another process wrote in between; catch-up reads it.
+      book.behind ||= event.sequence > book.account.sequence;
+      return;
+    }
     book.account.add(event);
     book.cursor = event.id;
     if (event.event.startsWith('artifact.')) book.files = true;
   }
 
   function blank(): Book {
-    return { account: issuer.account(), cursor: undefined, files: false, heard: undefined };
+    return { account: issuer.account(), cursor: undefined, behind: false, files: false, heard: undefined };
   }
 
   return {

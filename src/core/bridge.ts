@@ -25,6 +25,7 @@ import type {
 } from '../ports.ts';
 import { createAccess, requireCommandScope, requireReadScope } from './access.ts';
 import { createActs } from './acts.ts';
+import { createAlarms } from './alarms.ts';
 import { createAsks } from './asks.ts';
 import { branchHandlers } from './branches.ts';
 import type { Context, Handlers } from './context.ts';
@@ -216,6 +217,7 @@ export function createCore(deps: CoreDeps): Core {
   });
   const shared = {
     ...context,
+    alarms: createAlarms(endings, log),
     acts,
     asks,
     endings,

@@ -19,7 +19,9 @@ import type {
   QuotaRules,
   ReceiptClaim,
   ReceiptIssuer,
+  Refusal,
   ReplayClaim,
+  ReportedAct,
   Row,
   Store,
 } from '../ports.ts';
@@ -65,6 +67,8 @@ export interface Endings {
   /** Starts keeping an account from what the log already holds: all of it is read, unless it is at hand. */
   open(taskId: string, written?: readonly CoreEvent[]): undefined | Promise<unknown>;
   openCalls(taskId: string): Promise<ReturnType<Account['open']>>;
+  /** Why a call of this task should not have run. At once where the account is at hand and has no objection. */
+  refusal(taskId: string, callId: string, told?: ReportedAct): Refusal | undefined | Promise<Refusal | undefined>;
 }
 
 export function createEndings(deps: EndingsDeps): Endings {
@@ -251,6 +255,13 @@ export function createEndings(deps: EndingsDeps): Endings {
     open: books.open,
     async openCalls(taskId) {
       return (await books.catchUp(taskId)).account.open();
+    },
+    refusal(taskId, callId, told) {
+      books.readUp();
+      const book = books.get(taskId);
+      if (book && !book.behind && !book.account.refusal(callId, told)) return undefined;
+      // An answer given in another process may have let it through since.
+      return books.catchUp(taskId).then(({ account }) => account.refusal(callId, told));
     },
   };
 }

@@ -16,8 +16,11 @@ export interface GateDeps {
   /** Keyed, so that the log holds proof of the arguments and not the arguments. */
   readonly digest: (args: JsonObject) => string;
 }
-/** At once where the rules alone decide. */
-export type Gate = (action: Action) => Decision | Promise<Decision>;
+/** At once where the rules alone decide. `withinMs`: the asker cannot wait longer than that. */
+export type Gate = (action: Action, withinMs?: number) => Decision | Promise<Decision>;
+
+/** After its time is up an engine that was told so may still say what its own silence means. */
+const LAST_WORD_MS = 100;
 
 export function createGate({ policy, timeoutMs, log, digest }: GateDeps): Gate {
   function failed(action: Action, cause: unknown): Decision {
@@ -28,13 +31,14 @@ export function createGate({ policy, timeoutMs, log, digest }: GateDeps): Gate {
   /** What may run is fixed here: a decision that is not a no names the arguments it covers. */
   function sound(decision: unknown, action: Action): Decision {
     if (isDecision(decision)) {
+      if (isUnanswered(action, decision)) return blocked('no_answer', 'no rule answers this query, which counts as no');
       if (decision.verdict === 'block' || decision.verdict === 'defer') return decision;
       return { ...decision, arguments_digest: digest(decision.arguments ?? action.arguments) };
     }
     throw new Error(`${policy.name} answered with something that is not a decision`);
   }
 
-  return (action) => {
+  return (action, withinMs) => {
     try {
       // Rules alone need no waiting, and so no clock that watches over it.
       const atOnce = policy.judge?.(action);
@@ -42,22 +46,22 @@ export function createGate({ policy, timeoutMs, log, digest }: GateDeps): Gate {
     } catch (cause) {
       return failed(action, cause);
     }
-    return waited(action);
+    return waited(action, withinMs ?? Number.POSITIVE_INFINITY);
   };
 
-  async function waited(action: Action): Promise<Decision> {
+  async function waited(action: Action, withinMs: number): Promise<Decision> {
     // A timer of our own rather than AbortSignal.timeout, so that a quick decision leaves nothing ticking.
     const deadline = new AbortController();
     let timer: NodeJS.Timeout | undefined;
-    const waitMs = Math.max(timeoutMs, policy.patienceMs ?? 0);
+    const waitMs = Math.min(withinMs, Math.max(timeoutMs, policy.patienceMs ?? 0));
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
         deadline.abort();
-        reject(new Error('out of time'));
+        timer = setTimeout(reject, LAST_WORD_MS, new Error('out of time'));
       }, waitMs);
     });
     try {
-      return sound(await Promise.race([policy.decide(action, deadline.signal), late]), action);
+      return sound(await Promise.race([policy.decide(action, deadline.signal, waitMs), late]), action);
     } catch (cause) {
       const refused = failed(action, cause);
       return deadline.signal.aborted
@@ -68,6 +72,12 @@ export function createGate({ policy, timeoutMs, log, digest }: GateDeps): Gate {
     }
   }
 }
+
+/** That nobody objects to a question is not an answer to it: only a rule or an engine that was asked says yes. */
+function isUnanswered({ kind }: Action, { verdict, rule_id, code }: Decision): boolean {
+  return kind === 'query' && verdict === 'allow' && rule_id === undefined && code !== ANSWERED;
+}
+const ANSWERED = 'answered';
 
 export function blocked(code: string, reason: string, engine = 'bridge'): Decision {
   return { verdict: 'block', code, reason, engine };

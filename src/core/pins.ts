@@ -61,14 +61,14 @@ export function createPins({ store, log, hash, tools }: Context & { readonly too
 
   return {
     guard: (gate) => {
-      const guarded = async (action: DefinedAction): Promise<Decision> => {
+      const guarded = async (action: DefinedAction, withinMs: number | undefined): Promise<Decision> => {
         try {
-          return (await refusal(action)) ?? (await gate(action));
+          return (await refusal(action)) ?? (await gate(action, withinMs));
         } catch {
           return blocked('definition_unknown', 'whether the tool is still what it was could not be told');
         }
       };
-      return (action) => (usesDefinition(action) ? guarded(action) : gate(action));
+      return (action, withinMs) => (usesDefinition(action) ? guarded(action, withinMs) : gate(action, withinMs));
     },
   };
 }

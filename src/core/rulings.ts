@@ -53,8 +53,12 @@ export interface RulingDeps {
 export interface RuleOptions {
   readonly actor: Actor;
   readonly signal: AbortSignal;
-  /** How long an escalation may hold the asker; absent means until it is answered or expires. */
+  /** How long the asker may be held, from the moment it asks; absent means until the question is answered or expires. */
   readonly waitMs?: number;
+  /** How long policy may take; absent means as long as its engines need. */
+  readonly decideMs?: number;
+  /** A deferral is the asker's to hear, not to be waited out here. */
+  readonly deferred?: 'told';
   /** The asker can run rewritten arguments. */
   readonly takesArguments: boolean;
   readonly question?: string;
@@ -70,6 +74,9 @@ export interface RuleOptions {
   /** Told of the question people are asked. */
   readonly asked?: (askId: string) => void;
 }
+
+/** When the asker has to be answered, on the process's own clock. */
+type Holding = RuleOptions & { readonly holdUntil: number };
 
 export type Ruling =
   | { readonly kind: 'go'; readonly action: Action; readonly decision: Decision; readonly answer?: Answer }
@@ -98,13 +105,17 @@ export function createRulings(deps: RulingDeps): Rulings {
     let first: Held = held;
     let current = action;
     let requested = options.requested ?? false;
-    let waited = 0;
+    const holding: Holding = {
+      holdUntil: performance.now() + (options.waitMs ?? Number.POSITIVE_INFINITY),
+      ...options,
+    };
     for (let tries = 0; ; tries += 1) {
-      const ruled = await ruleOnce(task, current, requested, options, first);
+      const ruled = await ruleOnce(task, current, requested, holding, first);
       if (ruled === 'taken' || ruled.decision.verdict !== 'defer' || ruled.kind !== 'no') return ruled;
+      if (options.deferred === 'told') return ruled;
       const retryMs = Math.min(ruled.decision.retry_after_ms ?? 1000, deps.deferCapMs);
       // Whoever holds the line only so long is told to come back, rather than kept until it hangs up.
-      if (options.waitMs !== undefined && retryMs > options.waitMs - waited) return ruled;
+      if (retryMs > holding.holdUntil - performance.now()) return ruled;
       if (tries >= deps.deferTries) {
         const decision = blocked('deferred_too_long', `${ruled.decision.reason}; still so after ${tries} tries`);
         await log.commit({
@@ -119,7 +130,6 @@ export function createRulings(deps: RulingDeps): Rulings {
       }
       requested = true;
       first = held.mounted ? { mounted: true } : {};
-      waited += retryMs;
       await pause(retryMs, options.signal);
       current = await asOfNow(task, current);
     }
@@ -135,11 +145,11 @@ export function createRulings(deps: RulingDeps): Rulings {
     task: Task,
     action: Action,
     requested: boolean,
-    options: RuleOptions,
+    options: Holding,
     { claim, mounted, refused }: Held,
   ): Promise<Ruling | 'taken'> {
     const revision = deps.revision?.();
-    const asked = asExecutable(refused ?? (await gate(action)), options);
+    const asked = asExecutable(refused ?? (await gate(action, options.decideMs)), options);
     // What people are asked about, and what may run, is the act as the rules rewrote it.
     const effective: Action = asked.arguments ? { ...action, arguments: asked.arguments } : action;
     const shown = await showable(task, action.arguments, asked.arguments);
@@ -225,12 +235,15 @@ export function createRulings(deps: RulingDeps): Rulings {
     action: Action,
     decision: Decision,
     raised: Raised,
-    options: RuleOptions,
+    options: Holding,
     { mounted, revision }: { readonly mounted: boolean; readonly revision: number | undefined },
   ): Promise<Ruling> {
     options.asked?.(raised.ask_id);
     const answer = await waitFor(raised.ask_id, task.id, options);
-    if (!answer) return { kind: 'open', ask_id: raised.ask_id, decision };
+    // An approval is not spent on an asker that has left: it is kept for when it asks again.
+    if (!answer || (options.signal.aborted && answer.kind === 'approved')) {
+      return { kind: 'open', ask_id: raised.ask_id, decision };
+    }
     if (answer.kind !== 'approved' && answer.kind !== 'value') {
       if (answer.kind !== 'canceled') await spend(task, raised.ask_id, []).catch(ignoreConflict);
       const refused = notApproved(decision, answer);
@@ -326,12 +339,12 @@ export function createRulings(deps: RulingDeps): Rulings {
     }
   }
 
-  async function waitFor(askId: string, taskId: string, options: RuleOptions): Promise<Answer | undefined> {
-    const { signal, waitMs, withdrawn, actor } = options;
+  async function waitFor(askId: string, taskId: string, options: Holding): Promise<Answer | undefined> {
+    const { signal, waitMs, holdUntil, withdrawn, actor } = options;
     const asker = { id: actor.id, withdrawn };
     if (waitMs === undefined) return await asks.wait(askId, taskId, signal, asker);
     const budget = new AbortController();
-    const timer = setTimeout(() => budget.abort(), waitMs);
+    const timer = setTimeout(() => budget.abort(), Math.max(0, holdUntil - performance.now()));
     try {
       const answer = await asks.wait(askId, taskId, AbortSignal.any([signal, budget.signal]), asker);
       return budget.signal.aborted && answer.kind === 'canceled' ? undefined : answer;

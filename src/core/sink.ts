@@ -18,6 +18,7 @@ import { check } from '../model/validate.ts';
 import { isTerminal } from '../model/words.ts';
 import type { ActResult, At, Clock, Ids, Row, Sink, Store } from '../ports.ts';
 import { type Acts, reused } from './acts.ts';
+import type { Alarms } from './alarms.ts';
 import { newArtifact } from './artifacts.ts';
 import type { Asks } from './asks.ts';
 import { charging } from './charging.ts';
@@ -35,6 +36,8 @@ export interface SinkDeps {
   readonly log: Log;
   readonly acts: Acts;
   readonly asks: Asks;
+  /** Absent in a replay: what it repeats was reported once. */
+  readonly alarms?: Alarms;
   readonly clock: Clock;
   readonly ids: Ids;
   /** Canonical text, to tell a fact said before a crash from a new one. */
@@ -292,10 +295,11 @@ function name(value: Json, named: Named[]): void {
  * too large to stand in them.
  */
 export function factEvents(
-  deps: Pick<SinkDeps, 'log' | 'clock' | 'ids' | 'repeats'>,
+  deps: Pick<SinkDeps, 'log' | 'clock' | 'ids' | 'repeats' | 'alarms'>,
   task: Task,
   actor: Actor,
   fact: Fact,
+  before: readonly EventDraft[] = [],
 ): FactEvents | Promise<FactEvents> {
   refuseReserved(fact.event);
   const now = deps.clock.now();
@@ -331,7 +335,11 @@ export function factEvents(
   const said = deps.repeats ? fact.payload : modest(fact, task, deps.ids, now);
   return goOnWith(deps.log.fitMembers(said, place), ({ value: payload, artifacts }) => {
     const told = { event: fact.event, payload, ...base };
-    return { events: artifacts.length === 0 ? [told] : [...artifactEvents(artifacts, inTask(task)), told], told };
+    const events = artifacts.length === 0 ? [told] : [...artifactEvents(artifacts, inTask(task)), told];
+    const raised = deps.repeats ? undefined : deps.alarms?.raisedBy(task, fact, before);
+    return goOnWith(raised, (alarm) => {
+      return alarm ? { events: [...events, alarm], told } : { events, told };
+    });
   });
 }
 

@@ -8,6 +8,7 @@ import type { Task } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import type { Row } from '../ports.ts';
 import { requireScope } from './access.ts';
+import type { Alarms } from './alarms.ts';
 import { admitAnswer, readAnswer } from './answers.ts';
 import type { Asks } from './asks.ts';
 import { type CancelDeps, type CancelTask, createCancel, stopEvent } from './cancel.ts';
@@ -28,6 +29,7 @@ type Kinds = Extract<
 
 export interface TaskDeps extends SubmitDeps, CancelDeps {
   readonly asks: Asks;
+  readonly alarms: Alarms;
 }
 
 export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTask: CancelTask } {
@@ -104,7 +106,7 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
       const reporter = actor.kind === 'agent' ? actor : agentActor(task);
       const facts = body.facts ?? [];
       const events: EventDraft[] = [];
-      for (const fact of facts) events.push(...(await factEvents(deps, task, reporter, fact)).events);
+      for (const fact of facts) events.push(...(await factEvents(deps, task, reporter, fact, events)).events);
       const unit = charging(
         whileOpen(task, () => events),
         await acts.metering(task, usageIn(facts)),
@@ -135,9 +137,12 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
         { evidence, ...proposal },
         {
           actor,
-          signal: NEVER,
-          takesArguments: true,
+          signal: command.signal ?? NEVER,
+          takesArguments: body.takes_arguments ?? true,
           ...(body.wait_ms !== undefined && { waitMs: body.wait_ms }),
+          ...(body.waits_out_deferral === false && { deferred: 'told' as const }),
+          ...(body.decide_ms !== undefined && { decideMs: body.decide_ms }),
+          ...(command.asked && { asked: command.asked }),
           ...(command.ext && { ext: command.ext }),
         },
       );

@@ -6,6 +6,7 @@
 import { createHmac } from 'node:crypto';
 import type { Actor } from '../model/actions.ts';
 import type { AskRecord } from '../model/asks.ts';
+import type { CoreEvent } from '../model/events.ts';
 import type { AskClosedPayload, AskOpenedPayload } from '../model/payloads.ts';
 import type { Bridge, Clock, Closable, Logger, Row } from '../ports.ts';
 
@@ -56,9 +57,11 @@ export function openWebhooks(deps: WebhookDeps): Closable {
       if (!closing.signal.aborted) log.error({ err: cause }, 'open questions could not be looked up');
     });
     const news = bridge.follow(actor, { stream: { of: 'all' }, after: 'now' }, closing.signal);
-    for await (const { event, payload } of news) {
+    for await (const happened of news) {
+      const { event, payload } = happened;
       if (event === 'vendor.tollbridge.ask_opened') opened((payload as unknown as AskOpenedPayload).ask);
       if (event === 'vendor.tollbridge.ask_closed') closed(payload as unknown as AskClosedPayload);
+      if (event === 'vendor.tollbridge.alarm') alarmed(happened);
     }
   }
 
@@ -99,6 +102,15 @@ export function openWebhooks(deps: WebhookDeps): Closable {
     }
   }
 
+  /** Nothing waits for an answer to it, so it is told a few times and then left to the log. */
+  function alarmed({ id, created_at, task_id, session_id, workspace_id, actor, payload }: CoreEvent): void {
+    const data = { ...payload, event_id: id, task_id, session_id, workspace_id, actor };
+    const body = JSON.stringify({ type: 'alarm.raised', timestamp: created_at, data });
+    for (const recipient of recipients) {
+      deliver(recipient, { id: `${id}.alarm`, body }, closing.signal, (attempt) => attempt <= LAST_WORDS);
+    }
+  }
+
   async function deliver(
     recipient: Recipient,
     told: Told,
@@ -109,7 +121,7 @@ export function openWebhooks(deps: WebhookDeps): Closable {
     for (let attempt = 1; worthIt(attempt) && !signal.aborted; attempt += 1) {
       const trouble = await attemptAt(recipient, told, signal);
       if (!trouble || signal.aborted) return;
-      log.warn({ recipient: recipient.name, attempt, trouble }, 'a question could not be told; it is tried again');
+      log.warn({ recipient: recipient.name, attempt, trouble }, 'a webhook was not delivered; it is tried again');
       await deps.pause(wait, signal).catch(() => {});
       wait = Math.min(wait * 2, LONGEST_WAIT_MS);
     }

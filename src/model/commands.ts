@@ -166,6 +166,12 @@ export const COMMANDS = {
     task_id: Id,
     action: ProposedAction,
     wait_ms: Optional(Type.Integer({ minimum: 0 })),
+    /** How long policy may take: its engines give up early enough to say what their silence means. */
+    decide_ms: Optional(Type.Integer({ minimum: 1 })),
+    /** False for a proposer that would run what it proposed, whatever a rule makes of it: then a rewrite is a refusal. */
+    takes_arguments: Optional(Type.Boolean()),
+    /** False for a proposer that wants to hear at once that an act is put off. */
+    waits_out_deferral: Optional(Type.Boolean()),
   }),
   /** Do this for me: gated, then run by the named tool backend, then recorded. */
   'tool.call': Body({ task_id: Id, action: ProposedAction }),
@@ -222,11 +228,11 @@ export interface CommandEnvelope {
   readonly bytes?: Uint8Array;
   /** What the door took out of `task.submit` before it came here; the receipt repeats it. */
   readonly redactions?: readonly RedactionMark[];
-  /** For `tool.call` and `passthrough`: fires when whoever asked has given up. */
+  /** For `action.propose`, `tool.call` and `passthrough`: fires when whoever asked has given up. */
   readonly signal?: AbortSignal;
   /** For the same: handed to whoever runs it, unread. */
   readonly line?: object;
-  /** For `tool.call`: told which question people are asked about it. */
+  /** For `action.propose` and `tool.call`: told which question people are asked about it. */
   readonly asked?: (askId: string) => void;
 }
 export type Command = {

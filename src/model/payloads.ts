@@ -96,6 +96,25 @@ export interface ToolEndedPayload {
   /** `outcome_unknown`: it may have happened; it will not be tried again. `canceled`: stopped before an answer came. */
   readonly code?: string;
 }
+/** `vendor.tollbridge.alarm` */
+export interface AlarmPayload {
+  readonly alarm: 'ran_though_refused';
+  readonly tool_call_id: string;
+  readonly name: string;
+  /** Where the act stood when it was reported as run. */
+  readonly state: 'refused' | 'deferred' | 'waiting_for_approval' | 'approved_but_not_begun' | 'rewritten';
+  /** The call that was not let through, where the same act is reported under another id. */
+  readonly refused_call_id?: string;
+  /** How firmly the act was had: an agent that asked and did not obey, or one that only told. */
+  readonly evidence: string;
+  /** The fact that says it ran. */
+  readonly reported: string;
+  readonly message: string;
+  readonly rule_id?: string;
+  readonly ask_id?: string;
+  readonly engine?: string;
+  readonly code?: string;
+}
 /** `artifact.created` */
 export interface ArtifactPayload {
   readonly artifact: Artifact;

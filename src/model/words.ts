@@ -181,6 +181,7 @@ export const OWN_EVENT_KINDS = {
   'vendor.tollbridge.resource_deleted': 'a resource was withdrawn; its history stays',
   'vendor.tollbridge.tree_head': 'a signed Merkle tree head over all receipts so far',
   'vendor.tollbridge.passthrough': "a call in another protocol's words that we carried without modelling it",
+  'vendor.tollbridge.alarm': 'an act that was not let through is reported as run',
   'vendor.tollbridge.tainted': 'a session has read what others wrote; names where it came from',
   'vendor.tollbridge.note': 'something worth telling an auditor that fits nowhere else',
 } as const;

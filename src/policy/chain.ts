@@ -47,18 +47,30 @@ export function createPolicyChain({ engines: given, timeoutMs = DEFAULT_TIMEOUT_
       for (const engine of engines) if (!hearing.hear(engine, askPure(engine, hearing.current()))) break;
       return hearing.answer(engines);
     },
-    async decide(action, signal) {
+    async decide(action, signal, withinMs = Number.POSITIVE_INFINITY) {
       const engines = current();
-      const deadline = performance.now() + Math.max(timeoutMs, patience());
+      const deadline = performance.now() + Math.min(withinMs, Math.max(timeoutMs, patience()));
       const hearing = openHearing(action);
-      for (const engine of engines) {
-        const said = await ask(engine, hearing.current(), signal, deadline - performance.now());
+      for (const [at, engine] of engines.entries()) {
+        const share = shareOf(engines, at, deadline - performance.now());
+        const said = await ask(engine, hearing.current(), signal, share);
         if (!hearing.hear(engine, said)) break;
       }
       return hearing.answer(engines);
     },
     inputs: (action) => current().flatMap((engine) => (engine as Partial<PureEngine>).inputs?.(action) ?? []),
   };
+}
+
+/**
+ * One engine that says nothing must not use up the time of those after it: where there is less time than all of them
+ * would take, each gets its part of what is left.
+ */
+function shareOf(engines: readonly PolicyEngine[], at: number, leftMs: number): number {
+  const { patienceMs: own = 0 } = engines[at] as PolicyEngine;
+  let wanted = 0;
+  for (let next = at; next < engines.length; next += 1) wanted += engines[next]?.patienceMs ?? 0;
+  return own === 0 || wanted <= leftMs ? leftMs : (leftMs * own) / wanted;
 }
 
 interface Hearing {
@@ -104,8 +116,9 @@ function openHearing(action: Action): Hearing {
 
 /** Pure engines answer at once. Others get a signal of their own, and are left behind when it fires. */
 async function ask(engine: PolicyEngine, action: Action, signal: AbortSignal, msLeft: number): Promise<unknown> {
-  if (signal.aborted || msLeft <= 0) return late(engine.name);
+  // Rules take no time, so there is always time for them.
   if (isPure(engine)) return askPure(engine, action);
+  if (signal.aborted || msLeft <= 0) return late(engine, action);
   return await askOutside(engine, action, signal, msLeft).catch(() => failed(engine.name));
 }
 
@@ -132,20 +145,23 @@ function askOutside(engine: PolicyEngine, action: Action, signal: AbortSignal, m
     };
     const giveUp = () => {
       own.abort();
-      settle(() => resolve(late(engine.name)));
+      settle(() => resolve(late(engine, action)));
     };
     const timer = setTimeout(giveUp, msLeft);
     signal.addEventListener('abort', giveUp, { once: true });
     // Inside an async function, so that an engine that throws before it promises anything ends up here too.
-    (async () => engine.decide(action, own.signal))().then(
+    (async () => engine.decide(action, own.signal, msLeft))().then(
       (answer) => settle(() => resolve(answer)),
       (cause) => settle(() => reject(cause)),
     );
   });
 }
 
-function late(name: string): Decision {
-  return block(name, 'policy_timed_out', `${name} did not answer in time, which counts as no`);
+function late(engine: PolicyEngine, action: Action): Decision {
+  const { name } = engine;
+  return (
+    engine.unanswered?.(action) ?? block(name, 'policy_timed_out', `${name} did not answer in time, which counts as no`)
+  );
 }
 
 function isShadow(engine: PolicyEngine, { verdict, code }: Decision): boolean {

@@ -7,7 +7,10 @@ import type { Bridge } from './doors.ts';
 
 export interface PolicyEngine {
   readonly name: string;
-  decide(action: Action, signal: AbortSignal): Promise<Decision>;
+  /** `withinMs`: the signal fires after that; an engine that asks others gives them less. */
+  decide(action: Action, signal: AbortSignal, withinMs?: number): Promise<Decision>;
+  /** What it means that the engine has not answered in time. Absent: a no. */
+  unanswered?(action: Action): Decision;
   /** The same answer at once, where nobody has to be waited for; undefined where somebody has. */
   judge?(action: Action): Decision | undefined;
   /** How long it may take over an answer, when that is longer than rules take. */

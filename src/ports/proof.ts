@@ -1,5 +1,6 @@
 /** Receipts and the hashes that hold them together. */
 import type { CoreEvent, EventDraft } from '../model/events.ts';
+import type { AlarmPayload } from '../model/payloads.ts';
 import type { Receipt, ReceiptDelta, ReplayMaterial } from '../model/receipt.ts';
 import type { Task } from '../model/resources.ts';
 import type { Json } from '../model/schema.ts';
@@ -19,8 +20,23 @@ export interface Account {
   add(event: CoreEvent): void;
   /** Calls that were requested and have no end yet; `cleared` ones may have happened. */
   open(): readonly { readonly tool_call_id: string; readonly name: string; readonly cleared: boolean }[];
+  /**
+   * Why this call should not have run. Undefined when it was let through, and when no decision was ever made on it or on
+   * the same act under another id. `told`: what it did, where the call itself is only about to be written down.
+   */
+  refusal(callId: string, told?: ReportedAct): Refusal | undefined;
   seal(claim: ReceiptClaim, head: ChainHead): SealedReceipt;
 }
+
+export interface ReportedAct {
+  readonly tool: string;
+  readonly input: Json;
+}
+
+export type Refusal = Pick<
+  AlarmPayload,
+  'name' | 'state' | 'refused_call_id' | 'evidence' | 'rule_id' | 'ask_id' | 'engine' | 'code'
+>;
 
 /** What the account cannot know from the events alone. */
 export interface ReceiptClaim {

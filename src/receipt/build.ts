@@ -177,6 +177,7 @@ function metadataOf(input: ReceiptInput, calls: readonly CallEvidence[], gaps: r
   for (const { evidence: word } of calls) words[word] = (words[word] ?? 0) + 1;
   const told: Writable<JsonObject> = {
     ...(input.metadata && (signable(input.metadata) as JsonObject)),
+    ...(evidence.calls.alarmed.size > 0 && { alarms: evidence.calls.alarmed.size }),
     chain: { id: input.chain_id ?? input.task.workspace_id, scope: 'workspace' },
   };
   if (Object.keys(evidence.decisions).length > 0) told.decisions = evidence.decisions;

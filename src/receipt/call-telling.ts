@@ -42,6 +42,7 @@ function detailsOf(call: CallEvidence): JsonObject {
   told.evidence = call.evidence;
   if (call.policy_version) told.policy_version = call.policy_version;
   if (call.denied && call.status === 'succeeded') told.ran_though_denied = true;
+  if (call.ran_without) told.ran_without = call.ran_without;
   if (call.executed_hash && call.requested_hash && call.executed_hash !== call.requested_hash) {
     told.requested_input_hash = call.requested_hash;
   }

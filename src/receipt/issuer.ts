@@ -12,6 +12,7 @@ import { hashOf } from './canonical-json.ts';
 import { copyOf, createEvidence, type Evidence, learn } from './evidence.ts';
 import { replayInput } from './materials.ts';
 import { sealReceipt } from './seal.ts';
+import { refusalOf } from './tool-calls.ts';
 
 export interface IssuerOptions {
   readonly signer: Signer;
@@ -86,6 +87,7 @@ function createAccount({ signer, issuer, source }: IssuerOptions, speaker: () =>
         return state ? [{ tool_call_id: call.call_id, name: call.tool, cleared: state === 'running' }] : [];
       });
     },
+    refusal: (callId, told) => refusalOf(evidence.calls, callId, told),
     seal,
   };
   return account;

@@ -9,7 +9,7 @@ import { spellOnce } from './canonical-json.ts';
 import type { Evidence, UsageSum } from './evidence.ts';
 import { onto, withEntry } from './pile.ts';
 import { count, hashIfPossible, type Members, membersOf, sha256, sum, text, time } from './reading.ts';
-import { begun, decided, ended, requested, ruled } from './tool-calls.ts';
+import { alarmed, begun, decided, ended, requested, ruled } from './tool-calls.ts';
 
 type FileWrite = Receipt['side_effects']['fs_writes'][number];
 type NetworkEgress = Receipt['side_effects']['network_egress'][number];
@@ -60,6 +60,7 @@ export const LESSONS: Readonly<Record<string, Lesson>> = {
   'artifact.created': learnArtifact,
   'artifact.updated': learnArtifact,
   'span.completed': learnModelCall,
+  'vendor.tollbridge.alarm': ({ calls }, payload) => alarmed(calls, payload),
   'vendor.tollbridge.passthrough': (evidence) => {
     evidence.unmodelled += 1;
   },

@@ -1,5 +1,6 @@
 /** What the log says about each tool call, from request to end. Later facts never erase earlier ones that disagree. */
 import type { CoreEvent } from '../model/events.ts';
+import type { Refusal, ReportedAct } from '../ports.ts';
 import { doing } from './call-telling.ts';
 import { listed, onto, type Pile } from './pile.ts';
 import { hashIfPossible, type Members, membersOf, text } from './reading.ts';
@@ -28,6 +29,8 @@ export interface CallEvidence {
   denied: boolean | undefined;
   /** The approval was spent on it: from then on it may have happened. */
   begun: boolean;
+  /** It ended well without leave: what it was waiting for then. */
+  ran_without: string | undefined;
   /** What it was doing when it was stopped before it could answer. */
   stopped_while: string | undefined;
   status: 'succeeded' | 'failed' | 'canceled' | undefined;
@@ -44,17 +47,21 @@ export interface Calls {
   count: number;
   readonly open: Map<string, CallEvidence>;
   settled: Pile<CallEvidence> | undefined;
-  /** Ids of those. */
-  readonly over: Set<string>;
+  /** Those, by id. */
+  readonly over: Map<string, CallEvidence>;
+  /** Ids of those that were not let through and are reported as run. */
+  readonly alarmed: Set<string>;
+  /** Acts that were not let through as they were asked for: tool and input to the call's id. */
+  readonly withheld: Map<string, string>;
 }
 
 export function createCalls(): Calls {
-  return { count: 0, open: new Map(), settled: undefined, over: new Set() };
+  return { count: 0, open: new Map(), settled: undefined, over: new Map(), alarmed: new Set(), withheld: new Map() };
 }
 
 /** The same calls, to learn more about without the first ones learning it. */
-export function copyOfCalls({ count, open, settled, over }: Calls): Calls {
-  const copy: Calls = { count, open: new Map(), settled, over: new Set(over) };
+export function copyOfCalls({ count, open, settled, over, alarmed, withheld }: Calls): Calls {
+  const copy: Calls = { count, open: new Map(), settled, over: new Map(over), alarmed: new Set(alarmed), withheld };
   for (const [id, call] of open) copy.open.set(id, { ...call });
   return copy;
 }
@@ -81,11 +88,14 @@ export function decided(calls: Calls, payload: Members): void {
   learnAsked(call, action.arguments);
   if (decision.verdict === 'modify') learnRewritten(call, decision.arguments);
   call.verdict = text(decision.verdict) ?? call.verdict;
+  // Asked about again, and let through this time.
+  if (call.denied && (call.verdict === 'allow' || call.verdict === 'modify')) call.denied = false;
   call.would_be = text(decision.would_be) ?? call.would_be;
   call.rule_id = text(decision.rule_id) ?? call.rule_id;
   call.engine = text(decision.engine) ?? call.engine;
   call.policy_version = text(decision.policy_version) ?? call.policy_version;
   call.code = text(decision.code) ?? call.code;
+  noteWithheld(calls, call);
 }
 
 /** `tool.approved`, `tool.denied` */
@@ -98,6 +108,7 @@ export function ruled(calls: Calls, payload: Members, denied: boolean): void {
   call.rule_id = text(payload.rule_id) ?? call.rule_id;
   call.code = text(payload.code) ?? call.code;
   call.denied = denied;
+  noteWithheld(calls, call);
 }
 
 /** `vendor.tollbridge.ask_used` */
@@ -121,15 +132,75 @@ export function ended(calls: Calls, payload: Members, event: CoreEvent): void {
   const call = callOf(calls, id, text(payload.name));
   const stopped = payload.code === 'canceled' || payload.code === 'outcome_unknown';
   if (stopped && known) call.stopped_while = doing(known);
+  // Allowed in the log, and then answered with a no because the yes could no longer be delivered.
+  if (payload.code === CALLED_OFF) call.denied = true;
   call.output_hash = hashIfPossible(payload.output);
   if (call.output_hash) call.output_event_id = text(event.id);
   else if (payload.output !== undefined) call.unhashable = true;
+  const without = withheld(call);
   call.status = endedAs(call, payload, event.event);
+  if (call.status === 'succeeded' && without !== 'refused') call.ran_without = without;
   call.code = text(payload.code) ?? call.code;
   calls.open.delete(id);
-  calls.over.add(id);
+  calls.over.set(id, call);
   calls.settled = onto(calls.settled, call);
 }
+
+/** `vendor.tollbridge.alarm` */
+export function alarmed(calls: Calls, payload: Members): void {
+  const id = text(payload.tool_call_id);
+  if (id) calls.alarmed.add(id);
+}
+
+/**
+ * Why a call should not have run, as far as the log knows it: it was not let through itself, or nobody decided on it and it
+ * does what another call was not let through with. One alarm about a call is enough.
+ */
+export function refusalOf(calls: Calls, id: string, told?: ReportedAct): Refusal | undefined {
+  if (calls.alarmed.has(id)) return undefined;
+  const call = calls.open.get(id) ?? calls.over.get(id);
+  if (call?.verdict !== undefined || call?.denied !== undefined) return call && refusal(call);
+  const tool = call?.tool ?? told?.tool;
+  const hash = call?.requested_hash ?? (told && hashIfPossible(told.input));
+  const other = tool && hash ? calls.withheld.get(actKey(tool, hash)) : undefined;
+  const known = other === undefined ? undefined : (calls.open.get(other) ?? calls.over.get(other));
+  const refused = known && refusal(known, 'rewritten');
+  return refused && { ...refused, refused_call_id: known.call_id };
+}
+
+/** `otherwise`: what it means that the act ran as it was asked for, where a rule had rewritten it. */
+function refusal(call: CallEvidence, otherwise?: 'rewritten'): Refusal | undefined {
+  const state = withheld(call) ?? (call.verdict === 'modify' ? otherwise : undefined);
+  if (!state) return undefined;
+  const { tool: name, evidence, rule_id, ask_id, engine, code } = call;
+  return {
+    name,
+    state,
+    evidence,
+    ...(rule_id && { rule_id }),
+    ...(ask_id && { ask_id }),
+    ...(engine && { engine }),
+    ...(code && { code }),
+  };
+}
+
+/** So that the same act under another id is found. */
+function noteWithheld(calls: Calls, call: CallEvidence): void {
+  if (!call.requested_hash || !(withheld(call) || call.verdict === 'modify')) return;
+  calls.withheld.set(actKey(call.tool, call.requested_hash), call.call_id);
+}
+
+function actKey(tool: string, hash: string): string {
+  return `${hash} ${tool}`;
+}
+
+function withheld(call: CallEvidence): Exclude<Refusal['state'], 'rewritten'> | undefined {
+  if (call.denied || call.verdict === 'block') return 'refused';
+  const state = call.status ? call.stopped_while : doing(call);
+  return WITHHELD.find((word) => word === state);
+}
+const WITHHELD = ['deferred', 'waiting_for_approval', 'approved_but_not_begun'] as const;
+const CALLED_OFF = 'called_off';
 
 /** All calls, in the order they were first mentioned. */
 export function callsInOrder(calls: Calls): readonly CallEvidence[] {
@@ -174,6 +245,7 @@ function firstMention(order: number, call_id: string, tool: string): CallEvidenc
     ask_id: undefined,
     denied: undefined,
     begun: false,
+    ran_without: undefined,
     stopped_while: undefined,
     status: undefined,
     code: undefined,

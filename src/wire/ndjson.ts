@@ -7,7 +7,7 @@ import type { Readable, Writable } from 'node:stream';
 export interface LineOptions {
   /** Bytes, without the newline. */
   readonly limit: number;
-  /** Told once for every line that was skipped, and how it began if it was too long. */
+  /** Told once for every line that was skipped, and how it began. */
   readonly skipped?: (why: string, head: string) => void;
 }
 
@@ -80,7 +80,7 @@ function createCutter({ limit, skipped }: LineOptions) {
     try {
       return utf8.decode(whole).trim() || undefined;
     } catch {
-      skipped?.('a line is not UTF-8', '');
+      skipped?.('a line is not UTF-8', whole.toString('utf8', 0, HEAD_BYTES));
       return undefined;
     }
   };

@@ -28,6 +28,9 @@ export interface Agent {
   task(): Promise<Said>;
 }
 
+/** An agent that obeys all five words, and is told when nobody has answered yet. */
+export const OBEDIENT: AhpConfig = { honours: ['modify', 'defer', 'escalate'], unanswered: 'escalate' };
+
 export interface AgentOptions extends TestHouseOptions {
   readonly config?: AhpConfig;
   readonly actor?: Actor;

@@ -52,6 +52,14 @@ export const DIFFERENCES: readonly Difference[] = [
     instead: (came) => expectCode(came, -32600),
   },
   {
+    name: 'a method nobody knows is refused, whatever kind of frame it comes in',
+    why: 'the recorded server takes any notification it does not know and says nothing; its sender should hear that nothing came of it',
+    applies: (sent) => sent?.id === undefined && typeof sent?.method === 'string' && sent.method !== 'ahp/event',
+    instead(came) {
+      if (came !== undefined) expectCode(came, -32603);
+    },
+  },
+  {
     name: 'what is too deep to read is refused',
     why: 'the recorded server drops a question nested deeper than its reader goes, and agents take silence for a yes',
     applies: (sent, recorded) => recorded === undefined && sent?.method === 'ahp/event' && isDeep(sent),

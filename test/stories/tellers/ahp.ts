@@ -19,6 +19,8 @@ const open: OpenWire = async ({ house, ana, workspace, personaId, tools, ids, cl
     workspace: workspace.id,
     ...(personaId && { persona: personaId }),
     effects: EFFECTS,
+    // The agent of these stories runs what it is given instead; one that might not hears block.
+    honours: ['modify'],
     settle_ms: 0,
   });
   const harness = createHarness(house.bridge, settings, { log: logger, ids, clock });
