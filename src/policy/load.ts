@@ -21,7 +21,7 @@ import { createTimeSlices, type GiveWay } from './time-slices.ts';
  * What one decision can take when every rule matches, and one call of a parser when the text is as long as it may be: both
  * stay well under 100 ms, during which nothing else in the process runs. A longer set is a mistake or an attack.
  */
-const MAX_RULES = 1_000;
+const MAX_RULES = 500;
 const MAX_SOURCE_CHARS = MAX_TEXT_CHARS;
 
 export interface PolicyFile {
