@@ -15,8 +15,10 @@ import type {
   Committed,
   Ids,
   Logger,
+  PendingActs,
   PolicyEngine,
   QuotaRules,
+  ReadFileText,
   ReceiptIssuer,
   Signer,
   Store,
@@ -46,6 +48,7 @@ import { taskHandlers } from './tasks.ts';
 import { createTools } from './tools.ts';
 import { createUploads } from './uploads.ts';
 import { createViews } from './views.ts';
+import { createWholeActs, inMemory } from './whole-acts.ts';
 
 export interface CoreDeps {
   readonly store: Store;
@@ -62,6 +65,10 @@ export interface CoreDeps {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly logger: Logger;
+  /** Where acts are kept whole while people are asked about them; in memory when there is no such place. */
+  readonly pendingActs?: PendingActs;
+  /** Files as they are, to show what a write would change. */
+  readonly readFile?: ReadFileText;
   readonly settings?: Partial<Settings>;
 }
 
@@ -127,11 +134,12 @@ export function createCore(deps: CoreDeps): Core {
   let endings: Endings | undefined;
   const plain = createLog({ store, redactor: deps.redactor, ids, inlineLimit: settings.inlineLimit });
   const log: Log = { ...plain, commit: (unit) => plain.commit(unit).then(observed) };
-  function observed(committed: Committed): Committed {
+  function observed(committed: Committed): Committed | Promise<Committed> {
     if (committed.repeated) return committed;
     endings?.observe(committed.events);
     for (const { event, resource } of committed.events) if (event === 'session.closed') release(resource.id);
-    return committed;
+    const dropping = wholeActs.closed(committed.events);
+    return dropping ? dropping.then(() => committed) : committed;
   }
   function release(sessionId: string): void {
     for (const backend of backends.values()) {
@@ -149,8 +157,15 @@ export function createCore(deps: CoreDeps): Core {
   const gate = pins.guard(
     createGate({ policy: deps.policy, timeoutMs: settings.policyTimeoutMs, log: logger, digest }),
   );
+  const wholeActs = createWholeActs({
+    ...context,
+    logger,
+    pending: deps.pendingActs ?? inMemory(),
+    readFile: deps.readFile,
+  });
   const asks = createAsks({
     ...context,
+    wholeActs,
     signer: deps.signer,
     canonical: deps.canonical,
     expiresMs: settings.askExpiresMs,
@@ -161,6 +176,7 @@ export function createCore(deps: CoreDeps): Core {
     ...settings,
     gate,
     asks,
+    wholeActs,
     tools,
     taints,
     digest,
@@ -255,6 +271,7 @@ export function createCore(deps: CoreDeps): Core {
     bridge: {
       submit,
       ...createViews({ store, access }),
+      pendingAct: (actor, askId) => wholeActs.show(actor, askId),
       ...createUploads({ ...context, artifactLimit: settings.artifactLimit }),
       ...createDeliveries({ ...context, submit }),
       async tools(actor) {
@@ -294,10 +311,12 @@ export function createCore(deps: CoreDeps): Core {
       held = await store.lease(`instance:${instance}`);
       const orphans = { ...shared, runner, isDead, keeper: settings.keeper };
       await asks.expireDue();
+      await wholeActs.sweep();
       const recovered = await recover(orphans);
       const again = async () => {
         try {
           await asks.expireDue();
+          await wholeActs.sweep();
           await recover(orphans);
         } catch (cause) {
           logger.error({ err: cause }, 'looking for orphaned tasks failed');

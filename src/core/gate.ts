@@ -144,4 +144,5 @@ const RECORDED_OTHERWISE: ReadonlySet<string> = new Set([
   'task_id',
   'tier',
   'arguments',
+  'changes',
 ]);

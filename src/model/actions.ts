@@ -67,6 +67,8 @@ export interface Action {
   readonly claims?: Claims;
   /** The directory relative paths of this act are meant from. */
   readonly cwd?: string;
+  /** Files it would write, for the person who is asked. Never logged: the arguments name the content by its hash. */
+  readonly changes?: readonly FileChange[];
   /** What it is expected to use up, checked against quotas before it runs. */
   readonly cost?: Readonly<Record<string, number>>;
   /** Facts rules may name: annotations, taint, claimed modes. Flat and small. */
@@ -83,6 +85,13 @@ export interface Claims {
   readonly agent?: string;
   readonly title?: string;
   readonly kind?: string;
+}
+
+export interface FileChange {
+  readonly path: string;
+  readonly after: string;
+  /** Null when there is no such file yet; absent when nobody could tell. */
+  readonly before?: string | null;
 }
 
 export interface Decision {
