@@ -34,7 +34,7 @@ import { type Keyring, openKeyring } from './receipt/keys.ts';
 import { createStoredVerifier } from './receipt/verify-stored.ts';
 import { keepRules, lastChange, RULES, rulesOnRecord } from './rules-on-record.ts';
 import { readFileText } from './store/file-text.ts';
-import { filePendingActs } from './store/pending-acts.ts';
+import { pendingActsIn } from './store/pending-acts.ts';
 import { createSqliteStore } from './store/sqlite.ts';
 import { VERSION } from './version.ts';
 
@@ -78,9 +78,6 @@ export interface House extends Omit<Core, 'remount'> {
   readonly policy: ReloadablePolicy;
   readonly redactor: Redactor;
 }
-
-/** Where acts are kept whole, below the data directory, while people are asked about them. */
-export const PENDING_ACTS = 'pending-acts';
 
 /** As long as the write-ahead log ever gets between checkpoints. */
 export const SERVING_ROOM = 16_500_000;
@@ -156,7 +153,7 @@ export async function openHouse(options: HouseOptions): Promise<House> {
     clock,
     ids,
     logger,
-    pendingActs: filePendingActs({ dir: join(options.dataDir, PENDING_ACTS), signer }),
+    pendingActs: pendingActsIn(options.dataDir, signer),
     readFile: readFileText,
     ...(options.settings && { settings: options.settings }),
   });

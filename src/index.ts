@@ -3,12 +3,13 @@
  * promise. The running gateway is a second entrance, `tollbridge/gateway`, because it mounts adapters that use this one.
  */
 
-export { type Dialog, dialogText, elsewhere } from './inbox/question-text.ts';
+export { type Dialog, dialogFor, dialogText } from './inbox/question-text.ts';
 export type {
   Action,
   ActionKind,
   Actor,
   Decision,
+  FileChange,
   NewArtifact,
   SideEffect,
   ToolResult,

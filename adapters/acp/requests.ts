@@ -74,7 +74,7 @@ export function createRequests(deps: RequestsDeps): Requests {
       .ask({
         kind: 'approval',
         action: toAction(call.told, call.id),
-        ...(title && { question: `May ${settings.name} do this: ${title.slice(0, 500)}?` }),
+        ...(title && { question: title }),
         ext: { acp: { permission: asked } },
         withdrawn,
       })

@@ -23,6 +23,7 @@ import {
   type ProposedAction,
 } from '../../src/index.ts';
 import { readTraceParent } from '../../src/wire/trace-context.ts';
+import { changesIn } from './changes.ts';
 import { compact, listOf, objectOf, textOf, within } from './shapes.ts';
 
 export interface WireError {
@@ -117,6 +118,7 @@ export function toAction(call: ToldCall, toolCallId: string): ProposedAction {
     effect: effectOf(call.kind),
     evidence: 'asked',
     ...(target && { target }),
+    ...changesIn(call),
     attributes: { acp_kind: call.kind ?? 'other', ...(call.title && { title: call.title.slice(0, 200) }) },
   };
 }

@@ -49,7 +49,9 @@ export function createWholeActs({ store, access, ids, logger, pending, readFile 
   }
 
   /** Files as they are now, where the agent did not say. */
-  async function withBefore({ changes, cwd }: Action): Promise<PendingAct['changes']> {
+  async function withBefore(action: Action): Promise<PendingAct['changes']> {
+    const changes = changesOf(action);
+    const { cwd } = action;
     if (!changes || !cwd || !readFile) return changes;
     return await Promise.all(
       changes.map(async (change) => {
@@ -117,6 +119,13 @@ export function createWholeActs({ store, access, ids, logger, pending, readFile 
 
 export function reasonOf(cause: unknown): string {
   return cause instanceof Fault ? cause.message : 'it could not be read';
+}
+
+/** Files it would write: as its proposer shows them, or as its own arguments say. */
+function changesOf({ kind, changes, target, arguments: args }: Action): PendingAct['changes'] {
+  if (changes || kind !== 'fs.write' || typeof args.content !== 'string') return changes;
+  const path = target ?? args.path;
+  return typeof path === 'string' ? [{ path, after: args.content }] : undefined;
 }
 
 /** The members a person needs, as they are. */

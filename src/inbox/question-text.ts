@@ -2,7 +2,9 @@
  * A question as text, for terminals and for dialogs of other programs. A value of several lines has a bar before each of them,
  * so that no line of it can pass for one of ours.
  */
+import type { Actor } from '../model/actions.ts';
 import type { AskRecord, PendingAct } from '../model/asks.ts';
+import type { Bridge } from '../ports.ts';
 import { type QuestionView, type Shown, viewQuestion } from './question-view.ts';
 
 /** Longer than anyone reads in a dialog, and than some clients show. */
@@ -28,8 +30,8 @@ export interface Dialog {
 }
 
 /** For a surface that has one text to show it in. What does not fit is not cut: the text says where to answer instead. */
-export function dialogText(ask: AskRecord, act: PendingAct | undefined, now: string): Dialog {
-  const view = viewQuestion(ask, act, now);
+export function dialogText(ask: AskRecord, act?: PendingAct): Dialog {
+  const view = viewQuestion(ask, act);
   const details = detailsText(view);
   const { headline } = view;
   if (ask.kind === 'input' || (view.whole && details.length <= LONGEST_DIALOG)) {
@@ -43,8 +45,14 @@ export function dialogText(ask: AskRecord, act: PendingAct | undefined, now: str
   return { headline, text: `${headline}${kept}\n${why} ${elsewhere(ask.id)}`, whole: false };
 }
 
+/** The same for someone in particular: with the whole act where they may answer, otherwise with what the log has of it. */
+export async function dialogFor(bridge: Pick<Bridge, 'pendingAct'>, actor: Actor, ask: AskRecord): Promise<Dialog> {
+  const act = ask.kind === 'input' ? undefined : await bridge.pendingAct(actor, ask.id).catch(() => undefined);
+  return dialogText(ask, act);
+}
+
 /** Where an act is shown whole, and a yes to it counts. */
-export function elsewhere(askId: string): string {
+function elsewhere(askId: string): string {
   return `A yes given here does not count. See it whole with "tollbridge approvals", and answer with "tollbridge approve ${askId}", with the link you were sent, or at /v1/permission-requests/${askId}.`;
 }
 

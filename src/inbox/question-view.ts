@@ -27,7 +27,7 @@ export interface QuestionView {
 }
 
 /** `act` is the whole act, for those who may answer; without it the view is as good as the log's. */
-export function viewQuestion(ask: AskRecord, act: PendingAct | undefined, now: string): QuestionView {
+export function viewQuestion(ask: AskRecord, act: PendingAct | undefined, now?: string): QuestionView {
   const about = (act ?? ask.action) as Partial<PendingAct>;
   const input = ask.kind === 'input';
   return {
@@ -43,7 +43,7 @@ export function viewQuestion(ask: AskRecord, act: PendingAct | undefined, now: s
       ...shown('In', about.cwd && [about.cwd]),
       ...shown('Asked because', ask.reason && [ask.reason, ask.rule_id && `[rule ${ask.rule_id}]`]),
       ...shown('Meant for', ask.to.length > 0 && [ask.to.join(', ')]),
-      { name: 'Answer until', value: `${ask.expires_at} (${timeLeft(ask.expires_at, now)})` },
+      { name: 'Answer until', value: `${ask.expires_at} (${timeFor(ask, now)})` },
     ],
     arguments: Object.entries(about.arguments ?? {}).map(([name, value]) => ({
       name: /^[\w.$-]+$/.test(name) ? name : visibleLine(JSON.stringify(name)),
@@ -105,12 +105,17 @@ function wordsOf(ask: AskRecord, { claims, arguments: args }: Partial<PendingAct
   return [asked, title, also].flatMap((text) => (text ? [visibleText(text)] : []));
 }
 
-function timeLeft(until: string, now: string): string {
-  const minutes = Math.floor((Date.parse(until) - Date.parse(now)) / 60_000);
-  if (Number.isNaN(minutes)) return 'time unknown';
-  if (minutes < 0) return 'over';
-  if (minutes < 1) return 'less than a minute left';
-  if (minutes < 120) return `${minutes} ${minutes === 1 ? 'minute' : 'minutes'} left`;
+/** Without a clock: what was left when it was asked, for messages that are read at another time than they are made. */
+function timeFor({ expires_at, created_at }: AskRecord, now: string | undefined): string {
+  const left = Date.parse(expires_at) - Date.parse(now ?? created_at);
+  return now === undefined ? `${duration(left)} after it was asked` : left <= 0 ? 'over' : `${duration(left)} left`;
+}
+
+function duration(ms: number): string {
+  const seconds = Math.floor(ms / 1000);
+  if (seconds < 120) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 120) return `${minutes} min`;
   const hours = Math.floor(minutes / 60);
-  return hours < 48 ? `${hours} hours left` : `${Math.floor(hours / 24)} days left`;
+  return hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`;
 }

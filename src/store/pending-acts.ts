@@ -9,7 +9,7 @@ import type { PendingAct } from '../model/asks.ts';
 import { Fault } from '../model/faults.ts';
 import type { PendingActs, Signer } from '../ports.ts';
 
-export interface PendingActsOptions {
+interface PendingActsOptions {
   /** A directory for these files alone, made when the first act is kept. */
   readonly dir: string;
   readonly signer: Pick<Signer, 'mac'>;
@@ -22,6 +22,11 @@ const LONGEST = 8 * 1024 * 1024;
 const NONCE = 12;
 const TAG = 16;
 const MAGIC = Buffer.from('tollbridge-act-1');
+
+/** Those of the installation whose data directory this is. */
+export function pendingActsIn(dataDir: string, signer: Pick<Signer, 'mac'>): PendingActs {
+  return filePendingActs({ dir: join(dataDir, 'pending-acts'), signer });
+}
 
 export function filePendingActs({ dir, signer, longest = LONGEST }: PendingActsOptions): PendingActs {
   // A keyed digest of a fixed text is as good as a key, and says nothing about the one it was made with.
