@@ -106,7 +106,7 @@ test('nothing an agent says can move the cursor or colour the screen', () => {
   } as unknown as CoreEvent;
   expect(createNarrator()(event)).toEqual({
     word: 'says',
-    text: 'agent:\ufffd[2Jdemo: fine\ufffd]0;owned\ufffd\ufffd \ufffdapproved',
+    text: 'agent:\\u{1b}[2Jdemo: fine\\u{1b}]0;owned\\u{7}\\r \\u{202e}approved',
   });
 });
 

@@ -132,7 +132,7 @@ export function toWirePermission(ask: AskRecord & Row, act?: PendingAct): Wire<'
     request: {
       kind: ask.kind,
       question: visibleText(ask.question),
-      shown: act || ask.metadata.shown !== 'in_part' ? 'whole' : 'in_part',
+      ...(ask.metadata.shown === 'in_part' && { shown: act ? 'whole' : 'in_part' }),
       schema: ask.schema,
       tool_call_id: ask.tool_call_id,
       rule_id: ask.rule_id,

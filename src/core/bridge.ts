@@ -134,12 +134,12 @@ export function createCore(deps: CoreDeps): Core {
   let endings: Endings | undefined;
   const plain = createLog({ store, redactor: deps.redactor, ids, inlineLimit: settings.inlineLimit });
   const log: Log = { ...plain, commit: (unit) => plain.commit(unit).then(observed) };
-  function observed(committed: Committed): Committed | Promise<Committed> {
+  function observed(committed: Committed): Committed {
     if (committed.repeated) return committed;
     endings?.observe(committed.events);
     for (const { event, resource } of committed.events) if (event === 'session.closed') release(resource.id);
-    const dropping = wholeActs.closed(committed.events);
-    return dropping ? dropping.then(() => committed) : committed;
+    wholeActs.closed(committed.events);
+    return committed;
   }
   function release(sessionId: string): void {
     for (const backend of backends.values()) {

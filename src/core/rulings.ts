@@ -162,7 +162,7 @@ export function createRulings(deps: RulingDeps): Rulings {
       return certain(await writeDown({ ...given, effective, opening, opened: (askId) => (used = askId) }));
     } finally {
       // The commit went another way: no question stands under this id.
-      if (id && used !== id) await deps.wholeActs?.discard(id);
+      if (id && used !== id) deps.wholeActs?.discard(id);
     }
   }
 

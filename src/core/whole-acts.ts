@@ -18,13 +18,13 @@ export interface WholeActs {
   /** Before a question opens: its id, with the act kept under it. Rejects when the act cannot be kept. */
   prepare(task: Task, action: Action, question: { readonly key: string; readonly digest: string }): Promise<string>;
   /** The question was not opened under this id after all. */
-  discard(askId: string): Promise<void>;
+  discard(askId: string): void;
   /** The act as it will run. Refuses those who may not answer; a closed question has none any more. */
   show(actor: Actor, askId: string): Promise<PendingAct>;
   /** Rejects when a yes to this question could not have been given to what will run. */
   requireKept(askId: string): Promise<void>;
   /** What a commit closed has nothing left to show. */
-  closed(events: readonly CoreEvent[]): Promise<void> | undefined;
+  closed(events: readonly CoreEvent[]): void;
   /** Drops what a process that died left behind. */
   sweep(): Promise<void>;
 }
@@ -42,10 +42,12 @@ export interface WholeActsDeps {
 const UNOPENED_MS = 10 * 60_000;
 
 export function createWholeActs({ store, access, ids, logger, pending, readFile }: WholeActsDeps): WholeActs {
-  async function drop(askId: string): Promise<void> {
-    await pending
-      .drop(askId)
-      .catch((cause) => logger.error({ err: cause, ask: askId }, 'a kept act could not be dropped'));
+  function drop(askId: string): void {
+    try {
+      pending.drop(askId);
+    } catch (cause) {
+      logger.error({ err: cause, ask: askId }, 'a kept act could not be dropped; it is tried again');
+    }
   }
 
   /** Files as they are now, where the agent did not say. */
@@ -89,19 +91,15 @@ export function createWholeActs({ store, access, ids, logger, pending, readFile 
     },
 
     closed(events) {
-      let dropping: Promise<void>[] | undefined;
       for (const { event, payload, replay } of events) {
-        if (event !== 'vendor.tollbridge.ask_closed' || replay) continue;
-        dropping ??= [];
-        dropping.push(drop(String(payload.ask_id)));
+        if (event === 'vendor.tollbridge.ask_closed' && !replay) drop(String(payload.ask_id));
       }
-      return dropping && Promise.all(dropping).then(() => {});
     },
 
     async sweep() {
       for (const { askId, ageMs } of await pending.list()) {
         const ask = await store.get<AskRecord & Row>('ask', askId);
-        if (ask ? ask.state !== 'open' : ageMs > UNOPENED_MS) await drop(askId);
+        if (ask ? ask.state !== 'open' : ageMs > UNOPENED_MS) drop(askId);
       }
     },
   };
@@ -174,7 +172,7 @@ export function inMemory(): PendingActs {
     async read(askId) {
       return kept.get(askId)?.act;
     },
-    async drop(askId) {
+    drop(askId) {
       kept.delete(askId);
     },
     async list() {

@@ -6,11 +6,12 @@ import type { PendingAct } from '../model/asks.ts';
  * the log, unreadable to anyone without this installation's keys, until its question is closed.
  */
 export interface PendingActs {
-  /** Resolves once it is durable. Rejects with the reason when it cannot be kept; then nothing is kept. */
+  /** Resolves once every process that shares the log can read it. Rejects with the reason when it cannot be kept. */
   keep(askId: string, act: PendingAct): Promise<void>;
   /** Undefined when there is none. Rejects when there is one that cannot be read. */
   read(askId: string): Promise<PendingAct | undefined>;
-  drop(askId: string): Promise<void>;
+  /** At once, so that it happens in the step that closes the question. Nothing to drop is fine. */
+  drop(askId: string): void;
   /** Every act that is kept, with the time since it was in milliseconds. */
   list(): Promise<readonly { readonly askId: string; readonly ageMs: number }[]>;
 }

@@ -3,7 +3,8 @@
  * made from its MAC key, bound to the question's id. Beside the log, never in it. Written whole or not at all.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
-import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { open, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PendingAct } from '../model/asks.ts';
 import { Fault } from '../model/faults.ts';
@@ -46,20 +47,15 @@ export function filePendingActs({ dir, signer, longest = LONGEST }: PendingActsO
       }
       const draft = `${path}.${randomBytes(6).toString('hex')}.draft`;
       try {
-        await mkdir(dir, { recursive: true, mode: 0o700 });
-        const file = await open(draft, 'wx', 0o600);
-        try {
-          await file.writeFile(seal(key(), askId, text));
-          await file.sync();
-        } finally {
-          await file.close();
-        }
-        await rename(draft, path);
-        await syncDirectory(dir);
+        mkdirSync(dir, { recursive: true, mode: 0o700 });
+        writeFileSync(draft, seal(key(), askId, text), { flag: 'wx', mode: 0o600 });
+        renameSync(draft, path);
       } catch (cause) {
-        await rm(draft, { force: true }).catch(() => {});
+        rmSync(draft, { force: true });
         throw new Fault('unavailable', 'it could not be kept', { cause });
       }
+      // Nothing waits for the disk: an act that a power failure took can no longer be approved, and that is all.
+      void flush(path, dir);
     },
 
     async read(askId) {
@@ -70,8 +66,8 @@ export function filePendingActs({ dir, signer, longest = LONGEST }: PendingActsO
       return sealed && (JSON.parse(unseal(key(), askId, sealed)) as PendingAct);
     },
 
-    async drop(askId) {
-      await rm(pathOf(askId), { force: true });
+    drop(askId) {
+      rmSync(pathOf(askId), { force: true });
     },
 
     async list() {
@@ -119,13 +115,11 @@ function damaged(cause?: unknown): Fault {
   return new Fault('unavailable', 'the kept act is damaged, or was kept under another key', { cause });
 }
 
-/** A name is durable once its directory is. Some systems cannot open directories; they keep names their own way. */
-async function syncDirectory(dir: string): Promise<void> {
-  const handle = await open(dir, 'r').catch(() => undefined);
-  if (!handle) return;
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
+/** The file first, then its name in the directory. Some systems cannot open directories; they keep names their own way. */
+async function flush(...paths: readonly string[]): Promise<void> {
+  for (const path of paths) {
+    const handle = await open(path, 'r').catch(() => undefined);
+    await handle?.sync().catch(() => {});
+    await handle?.close().catch(() => {});
   }
 }
