@@ -97,6 +97,8 @@ export function createHeld({ wires, questions, approvals, ids }: HeldDeps): Held
         tool: writing ? 'fs.write' : 'fs.read',
         target: path,
         effect: writing ? 'write' : 'read',
+        cwd,
+        ...(writing && { changes: [{ path, after: content }] }),
         arguments: writing
           ? { path: given, sha256: sha256(content), bytes: Buffer.byteLength(content) }
           : { path: given, line: numberOf(params.line) ?? null, limit: numberOf(params.limit) ?? null },
