@@ -160,6 +160,7 @@ export function toWirePermission(
     toolCall: compact({
       toolCallId: ask.tool_call_id ?? ask.id,
       title: headline,
+      name: textOf(action.tool) ?? textOf(action.kind),
       kind: kindOf(action),
       status: 'pending',
       rawInput: action.arguments,

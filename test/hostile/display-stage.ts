@@ -204,8 +204,8 @@ export async function openStage(): Promise<Stage> {
 
 function configuration(hook: string): string {
   return `rules:
-  - { id: people-decide, when: {}, then: ask, say: "a person looks at this" }
-  - { id: work-may-begin, when: { kind: [prompt, session.open] }, then: allow }
+  - { id: other, when: {}, then: allow }
+  - { id: people-decide, when: { kind: [tool, fs.write, terminal] }, then: ask, say: "a person looks at this" }
 approvals:
   webhooks: { duty: { url: "${hook}", secret: duty, links: true } }
 `;

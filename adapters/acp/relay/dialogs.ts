@@ -40,11 +40,12 @@ export function permissionLine(request: Request, line: Buffer, { dialog, act }: 
   });
 }
 
-/** One of ours, about what passes through us. */
+/** One of ours, about what passes through us. Its title is ours too, and may name what the agent named. */
 export function ownCall(toolCall: JsonObject, { dialog, act }: Showing): JsonObject {
   const content = [textBlock(dialog.text), ...(dialog.whole ? toWireDiffs(act) : [])];
   const rawInput = dialog.whole && act ? { rawInput: act.arguments } : {};
-  return { ...toolCall, title: dialog.headline, ...rawInput, content };
+  const title = visibleLine(textOf(toolCall.title) ?? dialog.headline);
+  return { ...toolCall, title, ...rawInput, content };
 }
 
 /** A form is the agent's own, and the editor says so; only what cannot be seen in it is written out. */
