@@ -172,7 +172,8 @@ function send(response: ServerResponse, status: number, html: string, allow?: st
 /** A link is a secret, and what it shows is for its holder only. */
 const PRIVATE = {
   'cache-control': 'no-store',
-  'referrer-policy': 'no-referrer',
+  // With none at all a browser calls the origin of the form null, and the answer would be refused as a stranger's.
+  'referrer-policy': 'same-origin',
   'x-robots-tag': 'noindex',
   'x-content-type-options': 'nosniff',
 };
