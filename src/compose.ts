@@ -9,6 +9,7 @@ import { cleanLogger } from './core/clean-logger.ts';
 import { createIds, systemClock } from './core/clock.ts';
 import { projector } from './core/projector.ts';
 import { createRedactor, type Redactor } from './core/redact.ts';
+import { createLargeValues } from './large-values.ts';
 import type { Action } from './model/actions.ts';
 import type { JsonObject } from './model/schema.ts';
 import { createPolicyChain } from './policy/chain.ts';
@@ -88,6 +89,7 @@ export async function openHouse(options: HouseOptions): Promise<House> {
   const clock = options.clock ?? systemClock;
   const ids = options.ids ?? createIds();
   const redactor = options.redactor ?? createRedactor();
+  const large = createLargeValues(redactor);
   const logger = cleanLogger(options.logger ?? SILENT, redactor);
   const keyring = await openKeyring({ dir: join(options.dataDir, 'keys'), now: () => clock.now() });
   const signer = options.replace?.signer ?? keyring.signer();
@@ -148,6 +150,7 @@ export async function openHouse(options: HouseOptions): Promise<House> {
     signer,
     canonical: comparableText,
     redactor,
+    cleanLarge: large.clean,
     backends: options.backends ?? [],
     tools: options.tools ?? [],
     clock,
@@ -174,6 +177,7 @@ export async function openHouse(options: HouseOptions): Promise<House> {
       await rules.close();
       await noted;
       await store.close();
+      await large.close();
     },
   };
 }

@@ -98,6 +98,34 @@ export const ConfigShape = Closed({
       allowed_origins: Optional(said('Origins beyond our own whose pages may use us.', Type.Array(WebAddress))),
     }),
   ),
+  limits: Optional(
+    Closed({
+      connections: Optional(
+        said(
+          'Connections open at once; the longest silent one makes room. Half of the file descriptors when absent.',
+          Type.Integer({ minimum: 1 }),
+        ),
+      ),
+      connections_per_address: Optional(
+        said(
+          'Of these, from one address that is not this machine. A quarter when absent.',
+          Type.Integer({ minimum: 1 }),
+        ),
+      ),
+      children: Optional(
+        said(
+          'Programs running at once: agents, tool servers, harnesses. 256 at most when absent.',
+          Type.Integer({ minimum: 1 }),
+        ),
+      ),
+      result: Optional(
+        said(
+          'Text of one result. A larger one is refused after the call; its caller is told that the call ran.',
+          Type.Unsafe<string>({ type: 'string', minLength: 1, examples: ['4MB', '16MB'] }),
+        ),
+      ),
+    }),
+  ),
   auth: Optional(Closed({ oauth: Optional(OAuthShape) })),
   vaults: Optional(
     said('Where secrets are looked up, in this order when a name does not say in which.', Named(VaultShape)),

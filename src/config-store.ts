@@ -42,7 +42,7 @@ export function storeOf(store: ConfigFile['store'], { at, dataDir, moved, where 
 
 const UNITS = { MB: 1024 ** 2, GB: 1024 ** 3, TB: 1024 ** 4 } as const;
 
-function bytesOf(text: string): number | undefined {
+export function bytesOf(text: string): number | undefined {
   const [, count, unit] = /^(\d+(?:\.\d+)?) ?(MB|GB|TB)$/.exec(text) ?? [];
   return unit ? Math.floor(Number(count) * UNITS[unit as keyof typeof UNITS]) : undefined;
 }

@@ -8,6 +8,7 @@ import { dirname, isAbsolute, join, resolve } from 'node:path';
 import type { OAuthOptions } from './auth/oauth.ts';
 import type { VaultPlace } from './auth/vaults.ts';
 import { checkDocument, readDocument, type Where, wrong } from './config-document.ts';
+import { type Limits, limitsOf } from './config-limits.ts';
 import type { ConfigFile } from './config-shape.ts';
 import { type StorePlace, storeOf } from './config-store.ts';
 import { Fault } from './model/faults.ts';
@@ -24,6 +25,7 @@ export interface Config {
   readonly host: string;
   readonly port: number;
   readonly publicUrl: string | undefined;
+  readonly limits: Limits;
   readonly allowedHosts: readonly string[];
   readonly allowedOrigins: readonly string[];
   readonly oauth: OAuthOptions | undefined;
@@ -113,6 +115,7 @@ export async function readConfig(given: Given): Promise<Config> {
     }),
     host: given.host ?? config.listen?.host ?? '127.0.0.1',
     port: given.port ?? config.listen?.port ?? 4319,
+    limits: limitsOf(config.limits, where),
     publicUrl: config.listen?.public_url?.replace(/\/$/, ''),
     allowedHosts: [...(publicUrl ? [publicUrl.hostname] : []), ...(config.listen?.allowed_hosts ?? [])],
     allowedOrigins: [...(publicUrl ? [publicUrl.origin] : []), ...(config.listen?.allowed_origins ?? [])],

@@ -12,6 +12,7 @@ import type { Config } from './config.ts';
 import { createIds, systemClock } from './core/clock.ts';
 import type { Recovered } from './core/recovery.ts';
 import { createRedactor } from './core/redact.ts';
+import { RESULT_LIMITS } from './core/result-size.ts';
 import { declare } from './declare.ts';
 import { createDemoAgent } from './demo/agent.ts';
 import { createHandOver } from './demo/hand-over.ts';
@@ -28,6 +29,7 @@ import { reloading } from './reload.ts';
 import { requireRules } from './rules-on-record.ts';
 import { upkeep } from './upkeep.ts';
 import { VERSION } from './version.ts';
+import { capChildren } from './wire/child.ts';
 import { createHttpHost } from './wire/http.ts';
 import { isLoopback } from './wire/origin.ts';
 
@@ -60,6 +62,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const { journal, adapters = everyAdapter, keeper = true } = options;
   const local = isLoopback(config.host);
   if (!local) await requireStrangersToProveThemselves(config);
+  if (config.limits.children !== undefined) capChildren(config.limits.children);
   const mounts = mountsOf(config, adapters);
   const redactor = createRedactor();
   const logger = createLogger(redactor);
@@ -72,6 +75,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     allowedHosts: config.allowedHosts,
     allowedOrigins: config.allowedOrigins,
     authenticated: true,
+    ...config.limits,
     requestId: () => ids.next('req'),
     log: logger,
   });
@@ -129,6 +133,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     settings: {
       defaultAgent: config.defaultAgent,
       keeper,
+      ...(config.limits.resultSize && { resultLimits: { ...RESULT_LIMITS, size: config.limits.resultSize } }),
       ...(config.autonomy && { defaultTier: config.autonomy }),
       ...(config.askExpiresMs && { askExpiresMs: config.askExpiresMs }),
     },

@@ -11,6 +11,8 @@ import type { Unasked, Wire } from './south.ts';
 export interface SouthLine extends Pick<Wire, 'request' | 'notify' | 'respond'> {
   /** Something the server said. */
   take(frame: Frame): void;
+  /** A frame could not be read. `head` is how it began: the request it names there fails, or the only one that waits. */
+  unread(head: string, cause: Error): void;
   /** Nothing more will come: everybody who waits is told why. */
   over(cause: Error): void;
 }
@@ -35,6 +37,13 @@ export function createSouthLine(say: (frame: object) => Promise<void>, unasked: 
       const owner = isNotice(frame) ? waiting.get(ownerOf(frame)) : undefined;
       if (owner) owner.heard(frame);
       else unasked(frame);
+    },
+    unread(head, cause) {
+      if (head === '') return;
+      const id = /^\s*\{[^{}[\]]*"id"\s*:\s*"([^"\\]+)"/.exec(head)?.[1];
+      const named = id === undefined ? undefined : waiting.get(id);
+      const all = [...waiting.all()];
+      (named ?? (all.length === 1 ? all[0] : undefined))?.fail(cause);
     },
     over(cause) {
       ended ??= cause;

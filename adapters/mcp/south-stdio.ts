@@ -27,7 +27,11 @@ export async function openStdio(program: Program, unasked: Unasked, log: Logger)
     (frame) => (child.stdin.destroyed ? Promise.reject(exited()) : write(JSON.stringify(frame))),
     unasked,
   );
-  const skipped = (why: string) => log.warn({ server: command[0], why }, 'a line of a tool server was skipped');
+  const skipped = (why: string, head = '') => {
+    log.warn({ server: command[0], why }, 'a line of a tool server was skipped');
+    // An answer that is too long to be read is an answer all the same: the request that waits for it must not wait for ever.
+    line.unread(head, new Fault('payload_too_large', `the server's answer was not read: ${why}`));
+  };
 
   const reading = hearLines(child.stdout, { limit: program.lineLimit, skipped }, (text) => {
     const frames = framesIn(text);

@@ -21,7 +21,8 @@ export const CLIENT_INFO = { name: 'tollbridge', version: VERSION } as const;
 
 /** What nearly every program needs; nothing else of ours is anyone's business. */
 const INHERITED = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER', 'LANG', 'TMPDIR'];
-const MIB = 1024 * 1024;
+/** Of one frame of a server, twice what a result may have. A longer one is not read: parsing it would hold up everyone else. */
+const FRAME_LIMIT = 8 * 1024 * 1024;
 
 export function wayOf(name: string, config: UpstreamConfig, deps: SouthDeps): Way {
   if (Boolean(config.command) === Boolean(config.url)) {
@@ -34,14 +35,14 @@ export function wayOf(name: string, config: UpstreamConfig, deps: SouthDeps): Wa
       host: undefined,
       async open(_, unasked) {
         const env = { ...inherited(process.env), ...config.env, ...(await secrets(config.env_secrets, deps)) };
-        const program = { command, env, lineLimit: 64 * MIB, ...(config.cwd !== undefined && { cwd: config.cwd }) };
+        const program = { command, env, lineLimit: FRAME_LIMIT, ...(config.cwd !== undefined && { cwd: config.cwd }) };
         return await openStdio(program, unasked, deps.log);
       },
     };
   }
   const url = new URL(config.url as string);
   const auth = createSouthAuth(name, url, config, deps);
-  const limit = 64 * MIB;
+  const limit = FRAME_LIMIT;
   const fixed = { ...basic(url), ...config.headers };
   const secretive = config.header_secrets ?? config.token ?? config.oauth ?? config.sign_in;
   const remote: Remote = {

@@ -18,6 +18,7 @@ import { decidedEvent } from './gate.ts';
 import { inTask, placeOf } from './lifecycle.ts';
 import { artifactEvents } from './log.ts';
 import { createPolicyData, type ReadPolicyData } from './policy-data.ts';
+import { boundedResult, type ResultLimits } from './result-size.ts';
 import { createRulings, ended, type RuleOptions, type Ruling, type RulingDeps } from './rulings.ts';
 import type { Taints } from './taints.ts';
 
@@ -27,6 +28,8 @@ export interface ActsDeps extends RulingDeps {
   readonly hash: (value: Json) => string;
   readonly logger: Logger;
   readonly defaultTier: AutonomyTier;
+  /** Absent in a replay: what it repeats was within them. */
+  readonly resultLimits?: ResultLimits;
   /** The digest by which a decision names the arguments it covers. Absent in a replay, which runs nothing. */
   readonly digest?: (args: JsonObject) => string;
   /** Where personas and quotas come from; a replay has neither, its decisions are on record. */
@@ -208,7 +211,8 @@ export function createActs(deps: ActsDeps): Acts {
 
   async function attempt(run: () => Promise<ToolResult>): Promise<ToolResult> {
     try {
-      return await run();
+      const result = await run();
+      return deps.resultLimits ? boundedResult(result, deps.resultLimits) : result;
     } catch (cause) {
       deps.logger.warn({ err: cause }, 'a tool threw');
       const message = cause instanceof Error ? cause.message : String(cause);

@@ -33,7 +33,7 @@ import { declaredHandlers } from './declared.ts';
 import { createDeliveries } from './deliveries.ts';
 import { createEndings, type Endings } from './endings.ts';
 import { createGate, decidedEvent } from './gate.ts';
-import { createLog, type Log, type Redactor } from './log.ts';
+import { type CleanLarge, createLog, type Log, type Redactor } from './log.ts';
 import { isOffered, offeredTools } from './offered.ts';
 import { createOffers } from './offers.ts';
 import type { Admit } from './opening.ts';
@@ -41,6 +41,8 @@ import { createPins } from './pins.ts';
 import { type RecordDeps, recordHandlers } from './records.ts';
 import { type Recovered, recover } from './recovery.ts';
 import { createReplayer } from './replay.ts';
+import { RESULT_LIMITS, type ResultLimits } from './result-size.ts';
+import { requireRoom } from './room.ts';
 import { createRunner } from './runner.ts';
 import { sessionHandlers } from './sessions.ts';
 import { createTaints } from './taints.ts';
@@ -69,6 +71,7 @@ export interface CoreDeps {
   readonly pendingActs?: PendingActs;
   /** Files as they are, to show what a write would change. */
   readonly readFile?: ReadFileText;
+  readonly cleanLarge?: CleanLarge;
   readonly settings?: Partial<Settings>;
 }
 
@@ -83,6 +86,7 @@ export interface Settings {
   readonly deferCapMs: number;
   readonly inlineLimit: number;
   readonly artifactLimit: number;
+  readonly resultLimits: ResultLimits;
   /**
    * Looks after work of agents it does not have, and ends it when its process has died. Not for one that only visits: the gateway it
    * belongs to comes back for it.
@@ -101,6 +105,7 @@ const DEFAULTS: Settings = {
   deferCapMs: 60_000,
   inlineLimit: 64 * 1024,
   artifactLimit: 64 * 1024 * 1024,
+  resultLimits: RESULT_LIMITS,
   keeper: true,
   sweepMs: 10_000,
 };
@@ -132,7 +137,13 @@ export function createCore(deps: CoreDeps): Core {
 
   const offers = createOffers(toolBackends, store, logger);
   let endings: Endings | undefined;
-  const plain = createLog({ store, redactor: deps.redactor, ids, inlineLimit: settings.inlineLimit });
+  const plain = createLog({
+    store,
+    redactor: deps.redactor,
+    ids,
+    inlineLimit: settings.inlineLimit,
+    ...(deps.cleanLarge && { cleanLarge: deps.cleanLarge }),
+  });
   const log: Log = { ...plain, commit: (unit) => plain.commit(unit).then(observed) };
   function observed(committed: Committed): Committed {
     if (committed.repeated) return committed;
@@ -154,7 +165,7 @@ export function createCore(deps: CoreDeps): Core {
   const tools = createTools(toolBackends, hash);
   const pins = createPins({ ...context, tools });
   const digest = (args: JsonObject) => deps.signer.mac(deps.canonical(args));
-  const gate = pins.guard(
+  const judge = pins.guard(
     createGate({ policy: deps.policy, timeoutMs: settings.policyTimeoutMs, log: logger, digest }),
   );
   const wholeActs = createWholeActs({
@@ -163,6 +174,7 @@ export function createCore(deps: CoreDeps): Core {
     pending: deps.pendingActs ?? inMemory(),
     readFile: deps.readFile,
   });
+  const gate = requireRoom(judge, store, settings.resultLimits);
   const asks = createAsks({
     ...context,
     wholeActs,
@@ -224,7 +236,13 @@ export function createCore(deps: CoreDeps): Core {
     ...sessionHandlers({ ...context, cancelTask, admit }),
     ...branchHandlers(context),
     ...tasks,
-    ...recordHandlers({ ...shared, taints, verify: deps.verify, artifactLimit: settings.artifactLimit }),
+    ...recordHandlers({
+      ...shared,
+      taints,
+      verify: deps.verify,
+      artifactLimit: settings.artifactLimit,
+      resultLimits: settings.resultLimits,
+    }),
     ...replayer.handlers,
   };
 
@@ -287,7 +305,8 @@ export function createCore(deps: CoreDeps): Core {
         if (!(await access.workspaceVisible(actor, workspaceId))) return [];
         const data = await acts.policyData({ workspace_id: workspaceId, persona_id: null, quota_id: null });
         const about = { actor, workspace_id: workspaceId, ...data };
-        const deps = { tools, gate, ids };
+        // What is offered does not come and go with the room there is.
+        const deps = { tools, gate: judge, ids };
         if (!one) return await offeredTools(deps, about);
         return (await isOffered(deps, about, one.name, one.source ?? undefined)) ? [one] : [];
       },

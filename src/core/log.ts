@@ -22,7 +22,14 @@ export interface LogDeps {
   readonly ids: Ids;
   /** A payload member whose JSON is longer than this is kept as an artifact. */
   readonly inlineLimit: number;
+  /** Cleans what is large elsewhere than on this thread. Absent: it is cleaned here. */
+  readonly cleanLarge?: CleanLarge;
 }
+
+/** JSON without its secrets, and where they were. */
+export type CleanLarge = (
+  value: Json,
+) => Promise<{ readonly bytes: Uint8Array; readonly marks: readonly RedactionMark[] }>;
 
 export interface Log {
   commit(unit: Unit): Promise<Committed>;
@@ -45,7 +52,13 @@ export interface Place {
   readonly now: string;
 }
 
-export function createLog({ store, redactor, ids, inlineLimit }: LogDeps): Log {
+export function createLog({ store, redactor, ids, inlineLimit, ...deps }: LogDeps): Log {
+  const cleanLarge = deps.cleanLarge ?? cleanHere;
+  async function cleanHere(content: Json): ReturnType<CleanLarge> {
+    const { value, marks } = redactor.redact(content);
+    return { bytes: Buffer.from(JSON.stringify(value) ?? 'null'), marks };
+  }
+
   function cleanEvent(event: EventDraft): EventDraft {
     // Everything in it that someone else may have worded, names given by callers included.
     const { payload, ext, metadata, actor, trace_id, span_id, idempotency_key } = event;
@@ -72,8 +85,7 @@ export function createLog({ store, redactor, ids, inlineLimit }: LogDeps): Log {
 
   /** Content kept apart. Cleaned here, because nobody looks into it again; what was taken out is told with it. */
   async function keep(content: Json, visibility: string, place: Place): Promise<Artifact> {
-    const { value, marks } = redactor.redact(content);
-    const bytes = Buffer.from(JSON.stringify(value) ?? 'null');
+    const { bytes, marks } = await cleanLarge(content);
     const redactions = marks.map(({ field, reason }) => ({ field: `/content${field}`, reason }));
     return {
       id: ids.next('artifact'),

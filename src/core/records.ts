@@ -13,6 +13,7 @@ import { accepted, type Context, type Handlers, once } from './context.ts';
 import { decidedEvent, type Gate } from './gate.ts';
 import { keptBytes } from './log.ts';
 import { bindingId } from './projector.ts';
+import { excess, type ResultLimits } from './result-size.ts';
 import type { Taints } from './taints.ts';
 import type { Tools } from './tools.ts';
 import { receiptResource } from './views.ts';
@@ -35,6 +36,7 @@ export interface RecordDeps extends Context {
     options: { readonly trustAnchor?: string; readonly atTime?: string },
   ) => Promise<Verdict>;
   readonly artifactLimit: number;
+  readonly resultLimits: ResultLimits;
 }
 
 type Placed = { readonly workspace_id?: string | null; readonly session_id?: string | null };
@@ -205,6 +207,9 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
       if (!passes || !body.server) return accepted('passthrough', session ?? task, false, { decision });
       const request = { method: body.method, params: body.params ?? {} };
       const details = await deps.tools.pass(body.server, request, command.signal ?? NEVER, command.line);
+      const over = excess(details, deps.resultLimits);
+      if (over)
+        throw new Fault('payload_too_large', `the answer of ${body.server} was not passed on: it holds ${over}`);
       if (session && deps.tools.taints(body.server, request)) {
         const { server, method: what, target } = body;
         await deps.taints.mark(session, { server, what, ...(target && { target }) });

@@ -17,6 +17,8 @@ export interface Redactor {
   errorText(thrown: unknown): string;
   /** A value that must not appear from now on: a vault's, an environment's, one of our own keys. */
   learn(secret: string): void;
+  /** Everything it was told, in order: for a thread that has to know the same. Never leaves this process. */
+  readonly learned: readonly string[];
   /** For text that comes in pieces. */
   readonly beginnings: Beginnings;
 }
@@ -45,6 +47,7 @@ export function createRedactor({ keys = [], patterns = [] }: RedactorOptions = {
   const names = createSecretNames(keys);
   const known = createKnownSecrets();
   const extra = patterns.map((pattern) => new RegExp(pattern.source, `${pattern.flags.replace(/[gy]/g, '')}g`));
+  const learned: string[] = [];
   const verdicts = new Map<string, NameVerdict>();
   const innocent: (string | undefined)[] = new Array(KEPT_TEXTS).fill(undefined);
   let left = MOST_VALUES;
@@ -132,6 +135,7 @@ export function createRedactor({ keys = [], patterns = [] }: RedactorOptions = {
       return clean(value, 0) ? { value, marks: NONE } : redactDeep(value, eye);
     },
     text,
+    learned,
     beginnings: {
       brokenOff: known.brokenOff,
       knownIn(whole) {
@@ -144,6 +148,7 @@ export function createRedactor({ keys = [], patterns = [] }: RedactorOptions = {
     errorText: (thrown) => text(oneLine(text(describe(thrown)))).slice(0, LONGEST_ERROR),
     learn(secret) {
       if (!known.learn(secret)) return;
+      learned.push(secret);
       verdicts.clear();
       innocent.fill(undefined);
     },

@@ -137,6 +137,8 @@ export interface Store {
   retain(before: string): Promise<{ dropped: number }>;
   /** Projections from nothing but the log; the live ones must come out equal. */
   rebuild(): Promise<void>;
+  /** Bytes that can still be written, as far as the disk and the configured size tell; looked at a few times a second at most. */
+  room(): number;
   /** Undefined when well; otherwise why nothing can be written. */
   trouble(): string | undefined;
   close(): Promise<void>;

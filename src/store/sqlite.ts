@@ -9,6 +9,7 @@ import { createBlobs } from './sqlite/blobs.ts';
 import { createCommits } from './sqlite/commits.ts';
 import { openConnection } from './sqlite/connection.ts';
 import { createFollowing } from './sqlite/follow.ts';
+import { createFreeRoom } from './sqlite/free-room.ts';
 import { createLately } from './sqlite/lately.ts';
 import { createLeases } from './sqlite/lease.ts';
 import { createLog } from './sqlite/log.ts';
@@ -196,6 +197,7 @@ export async function createSqliteStore(options: SqliteOptions): Promise<SqliteS
         await rebuild();
         commits.forget();
       }),
+    room: createFreeRoom(connection, maxBytes),
     trouble: writer.trouble,
     commits: commits.count,
     commitsElsewhere: commits.countElsewhere,

@@ -8,6 +8,7 @@ import { stat } from 'node:fs/promises';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Fault } from '../model/faults.ts';
+import { childShare } from './capacity.ts';
 import { type Descendants, descendantsOf, MARK } from './descendants.ts';
 import { guard } from './guard.ts';
 
@@ -40,9 +41,36 @@ export interface Exit {
 const GRACE_MS = 2_000;
 const LONGEST_LINE = 4_096;
 
+/** Of the whole process, as the descriptors and processes are that children take. */
+let running = 0;
+let most: number | undefined;
+
+/** How many children may run at once in this process, whichever part of it starts them. */
+export function capChildren(count: number): void {
+  most = count;
+}
+
 export async function startChild({ command, cwd, env, onStderr }: ChildOptions): Promise<Child> {
   const [program, ...args] = command;
   if (!program) throw new Fault('invalid_request', 'no command was given to start');
+  const cap = most ?? childShare();
+  if (running >= cap) {
+    throw new Fault('rate_limited', `could not start ${program}: ${cap} programs run already, which is the limit here`);
+  }
+  running += 1;
+  try {
+    return await started(program, args, { command, cwd, env, onStderr });
+  } catch (cause) {
+    running -= 1;
+    throw cause;
+  }
+}
+
+async function started(
+  program: string,
+  args: readonly string[],
+  { cwd, env, onStderr }: { [K in keyof ChildOptions]: ChildOptions[K] | undefined },
+): Promise<Child> {
   const mark = randomBytes(9).toString('base64url');
   const child = spawn(program, args, {
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -50,17 +78,23 @@ export async function startChild({ command, cwd, env, onStderr }: ChildOptions):
     detached: true,
     ...(cwd !== undefined && { cwd }),
   });
+  // Listened for before anything else: one that could not be started has no streams, and an error nobody hears ends the process.
+  const spawned = new Promise<void>((resolve, reject) => {
+    child.once('spawn', resolve);
+    child.on('error', (cause) => void explain(cause, program, cwd).then(reject));
+  });
+  spawned.catch(() => {});
   const exited = new Promise<Exit>((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
+  if (!child.stdin || !child.stdout || !child.stderr) {
+    await spawned;
+    throw new Fault('upstream_unavailable', `could not start ${program}: it has no streams`);
+  }
   // Writing to one that has gone is no error of ours: `exited` says what there is to say.
   child.stdin.on('error', () => {});
   child.stdout.on('error', () => {});
   child.stderr.on('error', () => {});
   readErrors(child.stderr, onStderr);
-  await new Promise<void>((resolve, reject) => {
-    child.once('spawn', resolve);
-    child.once('error', (cause) => void explain(cause, program, cwd).then(reject));
-  });
-  child.on('error', () => {});
+  await spawned;
   const pid = child.pid as number;
   const well = guard(pid, mark);
   const descendants = descendantsOf(pid, mark);
@@ -72,7 +106,10 @@ export async function startChild({ command, cwd, env, onStderr }: ChildOptions):
     stdout: child.stdout,
     exited,
     close(graceMs = GRACE_MS) {
-      closing ??= end(child.stdin, exited, descendants, graceMs).finally(well);
+      closing ??= end(child.stdin, exited, descendants, graceMs).finally(() => {
+        running -= 1;
+        well();
+      });
       return closing;
     },
   };
@@ -120,7 +157,9 @@ async function explain(cause: Error, program: string, cwd: string | undefined): 
       ? 'there is no such command'
       : code === 'EACCES'
         ? 'it may not be run'
-        : (code ?? 'it could not be run');
+        : code === 'EMFILE' || code === 'ENFILE'
+          ? 'no file descriptors are left: close connections, or raise the limit (ulimit -n)'
+          : (code ?? 'it could not be run');
   return new Fault('upstream_unavailable', `could not start ${program}: ${why}`, { cause });
 }
 

@@ -27,6 +27,8 @@ export function guard(pid: number, mark: string): () => void {
     detached: true,
   });
   watching.on('error', () => {});
+  // Where no descriptor is left there is no guard; what it guards is ended with us in every way but a kill.
+  if (!watching.stdin) return () => {};
   watching.stdin.on('error', () => {});
   watching.unref();
   (watching.stdin as unknown as { unref?(): void }).unref?.();

@@ -8,6 +8,8 @@ import type { AddressInfo, Server } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { Fault } from '../model/faults.ts';
 import type { HttpHost, Logger, UpgradeHandler } from '../ports.ts';
+import { connectionShare } from './capacity.ts';
+import { createConnectionLimit } from './connection-limit.ts';
 import { createMounting } from './mounting.ts';
 import { crossOrigin, type Edge, edgeTrouble, isLoopback } from './origin.ts';
 import { type Refusal, refusal, refuse, refuseSocket } from './refusal.ts';
@@ -26,6 +28,9 @@ export interface HttpHostOptions {
   /** No request body may be longer, whatever a door allows. */
   readonly bodyLimit?: number;
   readonly headerLimit?: number;
+  /** Connections open at once: in all, and from one address that is not this machine. */
+  readonly connections?: number;
+  readonly connectionsPerAddress?: number;
   /** How long a peer may take to send its headers, and its whole request. */
   readonly headersTimeoutMs?: number;
   readonly requestTimeoutMs?: number;
@@ -78,6 +83,18 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
     noDelay: true,
   });
 
+  const limit = createConnectionLimit({
+    most: options.connections ?? connectionShare(),
+    ...(options.connectionsPerAddress !== undefined && { mostEach: options.connectionsPerAddress }),
+  });
+
+  /** Counted before a byte is read: a connection that says nothing takes a descriptor like any other. */
+  server.on('connection', (socket) => {
+    if (limit.admits(socket)) return;
+    socket.on('error', () => socket.destroy());
+    refuseSocket(socket, refusal('crowded', 'too many connections are open; close some, or try again later'), null);
+  });
+
   /** Everything that can be said about a request from its first line and its headers. */
   function admit(request: IncomingMessage): Refusal | undefined {
     const trouble = edgeTrouble(request, edge);
@@ -120,10 +137,12 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
 
   function closed(this: HouseResponse): void {
     open.over(this.req.id);
+    limit.silent(this.req.socket);
   }
 
   server.on('request', (request: HouseRequest, response: HouseResponse) => {
     request.id = options.requestId();
+    limit.busy(request.socket);
     response.last = draining;
     open.begin(request.id, response);
     response.on('close', closed);
@@ -140,6 +159,7 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
   server.on('upgrade', (request: HouseRequest, socket: Duplex, head: Buffer) => {
     const id = options.requestId();
     request.id = id;
+    limit.busy(request.socket);
     socket.on('error', () => socket.destroy());
     const refused = admit(request);
     if (refused) return refuseSocket(socket, refused, id);

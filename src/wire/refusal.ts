@@ -21,6 +21,7 @@ export const REFUSALS = {
   tooLarge: { status: 413, code: 'payload_too_large', type: 'request_error' },
   headersTooLarge: { status: 431, code: 'payload_too_large', type: 'request_error' },
   tooSlow: { status: 408, code: 'deadline_exceeded', type: 'request_error' },
+  crowded: { status: 503, code: 'service_unavailable', type: 'server_error' },
   draining: { status: 503, code: 'service_unavailable', type: 'server_error' },
   internal: { status: 500, code: 'internal_error', type: 'server_error' },
 } as const;

@@ -68,7 +68,7 @@ function isLoopback({ hostname }: URL): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
 }
 
-const JSON_LIMIT = 32 * 1024 * 1024;
+const JSON_LIMIT = 8 * 1024 * 1024;
 
 export function createRemote(options: RemoteOptions): Remote {
   const { base, token, requestMs } = options;

@@ -7,7 +7,7 @@ export interface SseMessage {
 }
 
 /** Longer than any event; a stream that never ends its line is no event stream. */
-const LONGEST = 32 * 1024 * 1024;
+const LONGEST = 8 * 1024 * 1024;
 
 /** For whoever goes on where a stream broke off: these also come without an event. */
 export interface SseMarks {

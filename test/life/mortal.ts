@@ -76,7 +76,7 @@ function mortality() {
       const wrapped: Record<string, unknown> = {};
       for (const [name, member] of Object.entries(store)) {
         wrapped[name] = (...args: never[]) => {
-          if (name === 'trouble') return store.trouble();
+          if (name === 'trouble' || name === 'room') return store[name]();
           if (name === 'read' || name === 'follow')
             return mortalIterable((member as (...a: never[]) => never)(...args));
           return dead ? never : heard((member as (...a: never[]) => Promise<unknown>)(...args));

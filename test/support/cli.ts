@@ -60,10 +60,15 @@ export interface Started {
 
 export function program(
   args: readonly string[],
-  options: { cwd?: string; env?: Record<string, string> } = {},
+  /** `shell`: commands that come first, such as `ulimit -n 64`. */
+  options: { cwd?: string; env?: Record<string, string>; shell?: string } = {},
 ): Started {
   const { npm_command: _, ...env } = process.env;
-  const child = spawn(process.execPath, [PROGRAM, ...args], {
+  const command = [process.execPath, PROGRAM, ...args];
+  const [file = '', ...rest] = options.shell
+    ? ['/bin/sh', '-c', `${options.shell}; exec "$0" "$@"`, ...command]
+    : command;
+  const child = spawn(file, rest, {
     stdio: 'pipe',
     env: { ...env, ...options.env },
     ...(options.cwd && { cwd: options.cwd }),

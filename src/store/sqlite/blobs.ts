@@ -17,7 +17,7 @@ export interface Blobs {
 }
 
 const PART = 256 * 1024;
-const PARTS_PER_TURN = 16;
+const PARTS_PER_TURN = 4;
 
 export function createBlobs(connection: Connection, transact: (work: () => void) => Promise<void>): Blobs {
   const selectSize = connection.prepare('SELECT size FROM blobs WHERE sha256 = ?');

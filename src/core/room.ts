@@ -1,0 +1,26 @@
+/**
+ * Nothing is done whose result could not be written down. While the log has less room than one result may take, acts that
+ * change something are refused; reading, answers and ends go on for as long as there is any room at all.
+ */
+import { AGENT_ACTS } from '../model/actions.ts';
+import { isSideEffect } from '../model/words.ts';
+import type { Store } from '../ports.ts';
+import { blocked, type Gate } from './gate.ts';
+import type { ResultLimits } from './result-size.ts';
+
+/** A result at its longest spelling in the log and its journal, the decision before it, the end and the receipt after it. */
+const SPELLING = 3;
+const AROUND = 2 * 1024 * 1024;
+
+export function requireRoom(gate: Gate, store: Pick<Store, 'room'>, { size }: ResultLimits): Gate {
+  const needed = SPELLING * size + AROUND;
+  return (action) => {
+    if (!AGENT_ACTS.includes(action.kind) || !isSideEffect(action.effect)) return gate(action);
+    const room = store.room();
+    if (room >= needed) return gate(action);
+    return blocked(
+      'no_room',
+      `the log has room for ${room} more bytes; ${needed} are kept free for results, so nothing was run`,
+    );
+  };
+}
