@@ -37,6 +37,8 @@ import { createIssuer } from './receipt/issuer.ts';
 import { type Keyring, openKeyring } from './receipt/keys.ts';
 import { createStoredVerifier } from './receipt/verify-stored.ts';
 import { keepRules, lastChange, RULES, rulesOnRecord } from './rules-on-record.ts';
+import { readFileText } from './store/file-text.ts';
+import { pendingActsIn } from './store/pending-acts.ts';
 import { createSqliteStore } from './store/sqlite.ts';
 import { VERSION } from './version.ts';
 
@@ -167,6 +169,8 @@ export async function openHouse(options: HouseOptions): Promise<House> {
     clock,
     ids,
     logger,
+    pendingActs: pendingActsIn(options.dataDir, signer),
+    readFile: readFileText,
     ...(options.settings && { settings: options.settings }),
     ...(options.upToDate && { upToDate: options.upToDate }),
   });

@@ -112,7 +112,9 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     const links = createLinks((text) => house.keyring.signer().mac(text));
     const linked = Object.entries(config.webhooks).flatMap(([name, hook]) => (hook.links ? [name] : []));
     if (linked.length > 0)
-      opened.unshift(await linkDoor({ http: deps.http, log: logger, links, recipients: linked }).open(bridge));
+      opened.unshift(
+        await linkDoor({ http: deps.http, log: logger, clock: systemClock, links, recipients: linked }).open(bridge),
+      );
     const { url } = await http.listen();
     const recipients = await recipientsOf(config, deps.secret, (name, ask) => {
       return `${config.publicUrl ?? url}${LINK_PATH}/${links.token(name, ask)}`;

@@ -2,18 +2,21 @@
  * The public surface: the words of the model, the ports, and what an adapter needs to speak them. Each name here is a
  * promise. The running gateway is a second entrance, `tollbridge/gateway`, because it mounts adapters that use this one.
  */
+
+export { type Dialog, dialogFor, dialogText } from './inbox/question-text.ts';
 export type {
   Action,
   ActionKind,
   Actor,
   Decision,
+  FileChange,
   NewArtifact,
   SideEffect,
   ToolResult,
   Usage,
 } from './model/actions.ts';
 export { ACTION_KINDS } from './model/actions.ts';
-export type { Answer, AskKind, AskState } from './model/asks.ts';
+export type { Answer, AskKind, AskState, PendingAct } from './model/asks.ts';
 export { ASK_STATES, AskRecord } from './model/asks.ts';
 export type { Command, CommandBody, CommandKind, CommandOf, DeclaredKind, End, Fact } from './model/commands.ts';
 export { COMMANDS, DECLARED_KINDS, ProposedAction, ReplayOverride } from './model/commands.ts';
@@ -62,6 +65,7 @@ export {
 } from './model/schema.ts';
 export { type Static, type TProperties, type TSchema, Type } from './model/type.ts';
 export { check, validator } from './model/validate.ts';
+export { visibleLine, visibleText } from './model/visible-text.ts';
 export * from './model/words.ts';
 export type * from './ports.ts';
 export { batchRoot } from './receipt/batch-root.ts';

@@ -53,6 +53,10 @@ export type {
   Unit,
 } from './ports/store.ts';
 
+// ---- What people are asked about, whole, beside the log ----
+
+export type { PendingActs, ReadFileText } from './ports/pending-acts.ts';
+
 // ---- Receipts, and the hashes that hold them together ----
 
 export type {

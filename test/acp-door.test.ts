@@ -56,7 +56,12 @@ test('a tool: asked about, allowed by its person, shown as it goes', async () =>
   const question = await editor.next(({ method }) => method === 'session/request_permission');
   expect(question.params).toMatchObject({
     sessionId,
-    toolCall: { title: 'send_mail: bo', kind: 'other', status: 'pending', rawInput: { to: 'bo', text: 'the plan' } },
+    toolCall: {
+      title: 'May agent:demo use send_mail on bo?',
+      kind: 'other',
+      status: 'pending',
+      rawInput: { to: 'bo', text: 'the plan' },
+    },
     options: [
       { optionId: 'approve', kind: 'allow_once' },
       { optionId: 'reject', kind: 'reject_once' },

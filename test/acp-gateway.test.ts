@@ -29,7 +29,10 @@ test('an agent of the configuration works for an editor, and a caller of another
   const steps = [{ ask: 'session/request_permission', params: { toolCall, options } }];
   const done = editor.prompt(sessionId, JSON.stringify(steps));
   const question = await editor.next(({ method }) => method === 'session/request_permission');
-  expect(question.params.toolCall).toMatchObject({ title: 'execute: rm -rf build', kind: 'execute' });
+  expect(question.params.toolCall).toMatchObject({
+    title: 'May agent:scripted use execute on rm -rf build?',
+    kind: 'execute',
+  });
 
   const { askId } = question.params._meta.tollbridge;
   const answer = await fetch(`${gateway.url}/v1/permission-requests/${askId}/respond`, {

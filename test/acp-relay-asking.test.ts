@@ -72,7 +72,7 @@ test('where lasting permissions are hidden the editor is not offered any, and th
   await stage.prompt();
   const question = stage.editor.frames.find(({ method }) => method === 'session/request_permission');
   expect(question?.params?.options).toEqual([
-    { optionId: 'once', name: 'Allow', kind: 'allow_once' },
+    { optionId: 'once', name: 'Allow once (agent: Allow)', kind: 'allow_once' },
     { optionId: 'no', name: 'Reject', kind: 'reject_once' },
   ]);
   expect(answers).toEqual(['once']);

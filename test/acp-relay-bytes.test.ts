@@ -60,11 +60,18 @@ test('what is decided arrives as it left too: prompts, questions, files and term
   const prompt =
     '{"params":{"prompt":[{"text":"caf\\u00e9","type":"text","x":1.0}],"sessionId":"s1","_meta":{"k":9007199254740993}},"id":9007199254740993,"method":"session/prompt","jsonrpc":"2.0"}';
   await say(editor, agent, prompt);
+  // A question is shown in our words; what is not about the call and its buttons stays the bytes it was.
+  const asks = editor.next(({ method }) => method === 'session/request_permission');
+  agent.raw(
+    `{"jsonrpc":"2.0","id":1e0,"method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"kind":"edit","toolCallId":"t1"},"options":${JSON.stringify(OPTIONS)},"z":1.0}}\n`,
+  );
+  await asks;
+  expect(editor.lines.at(-1)).toMatch(
+    /^\{"jsonrpc":"2\.0","id":1e0,"method":"session\/request_permission","params":\{"sessionId":"s1","toolCall":\{.*\},"options":\[.*\],"z":1\.0\}\}$/,
+  );
+  const chosen = '{"id":1e0,"result":{"outcome":{"optionId":"always","outcome":"selected"}},"jsonrpc":"2.0"}';
+  await say(editor, agent, chosen);
   const pairs = [
-    [
-      `{"jsonrpc":"2.0","id":1e0,"method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"kind":"edit","toolCallId":"t1"},"options":${JSON.stringify(OPTIONS)},"z":1.0}}`,
-      '{"id":1e0,"result":{"outcome":{"optionId":"always","outcome":"selected"}},"jsonrpc":"2.0"}',
-    ],
     [
       '{"id":"w","method":"fs/write_text_file","params":{"content":"\\u0041","path":"/repo/project/a","sessionId":"s1"},"jsonrpc":"2.0"}',
       '{"id":"w","result":{},"x":1.0}',
@@ -97,9 +104,9 @@ test('what is decided arrives as it left too: prompts, questions, files and term
   }
   const result = '{"result":{"stopReason":"end_turn","usage":{"totalTokens":1.0}},"id":9007199254740993}';
   agent.raw(`${result}\n`);
-  await arrived(editor, 2 + pairs.length + 1);
-  expect(editor.lines.slice(2)).toEqual([...pairs.map(([asked]) => asked), result]);
-  expect(agent.lines.slice(2)).toEqual([prompt, ...pairs.map(([, answered]) => answered)]);
+  await arrived(editor, 3 + pairs.length + 1);
+  expect(editor.lines.slice(3)).toEqual([...pairs.map(([asked]) => asked), result]);
+  expect(agent.lines.slice(2)).toEqual([prompt, chosen, ...pairs.map(([, answered]) => answered)]);
 });
 
 test('twenty mebibytes in one line pass both ways', async () => {

@@ -74,7 +74,7 @@ describe('the published client', () => {
     });
     expect(told.join('')).toContain(HELLO);
     expect(told.join('')).toContain('Mail to bo is sent.');
-    expect(asked).toEqual(['send_mail: bo']);
+    expect(asked).toEqual(['May agent:demo use send_mail on bo?']);
   });
 });
 

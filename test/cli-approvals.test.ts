@@ -13,13 +13,22 @@ test('a question shows the act as it would run, why it is asked, until when, and
   const { dir } = await aLog([WORK], { approve: 'leave open' });
   const { out } = await typed(() => listApprovals({ data: dir }));
   const id = /approve (ask_\w+)/.exec(out)?.[1] ?? '';
-  expect(out.split('\n').slice(0, 3)).toEqual([
+  expect(out.split('\n').slice(0, 8)).toEqual([
     `${id.slice(-6)}  May agent:demo use send_mail on ana?`,
-    '    what:  send_mail (to: ana, text: "the plan")',
-    '    why:   this leaves the house, so a person decides  [rule outside-needs-a-human]',
+    '    Proposed by: agent:demo',
+    '    Act: send_mail of demo',
+    '    Effect: send (held: it runs through this gateway)',
+    '    On: ana',
+    '    Asked because: this leaves the house, so a person decides [rule outside-needs-a-human]',
+    expect.stringMatching(/^ {4}Answer until: 20\S+Z \(\d+ min left\)$/),
+    '    Arguments:',
   ]);
+  expect(out).toContain('\n      to: ana\n      text: the plan\n');
   const [ask] = (await typed(() => listApprovals({ data: dir, json: true }))).out.trimEnd().split('\n');
-  expect(JSON.parse(ask ?? '')).toMatchObject({ id, object: 'ask', state: 'open', action: { tool: 'send_mail' } });
+  expect(JSON.parse(ask ?? '')).toMatchObject({
+    ...{ id, object: 'ask', state: 'open', action: { tool: 'send_mail' } },
+    act: { tool: 'send_mail', arguments: { to: 'ana', text: 'the plan' } },
+  });
 });
 
 test('nothing waiting is said to people, and is nothing to programs', async () => {

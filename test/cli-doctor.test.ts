@@ -140,7 +140,7 @@ test('a program that waits quietly is well; one that greets is not', async () =>
   expect(greets[1]).toEqual({
     check: 'stdout',
     state: 'bad',
-    says: `${process.execPath} writes to its standard output what is no message: Server \ufffd[1mready\ufffd[0m on stdio`,
+    says: `${process.execPath} writes to its standard output what is no message: Server \\u{1b}[1mready\\u{1b}[0m on stdio`,
     fix: 'let it log to standard error instead; many programs have an option such as --quiet or --log-level',
   });
 });

@@ -171,7 +171,7 @@ test('our own mistakes do not look like anybody else’s, and a cause is never a
   const { err } = await typed(async () => {
     throw trouble('conflict', 'a\u001b[31mb', 'c');
   });
-  expect(err).toBe('tollbridge: a\ufffd[31mb\n  fix: c\n');
+  expect(err).toBe('tollbridge: a\\u{1b}[31mb\n  fix: c\n');
   expect(await typed(() => showLog({ data: '/nowhere/at/all' }))).toMatchObject({ code: 3 });
 });
 

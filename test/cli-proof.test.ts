@@ -146,7 +146,7 @@ test('a tree head that somebody made up is not believed, nor may a key put colou
   );
   const [key] = JSON.parse(text('keys.json')).keys;
   const keys = { keys: [key, { ...key, kid: '\u001b[2Jx' }] };
-  expect((await checked(await copy({ 'keys.json': JSON.stringify(keys) }))).out).toContain('\ufffd[2Jx');
+  expect((await checked(await copy({ 'keys.json': JSON.stringify(keys) }))).out).toContain('\\u{1b}[2Jx');
 });
 
 test('without a signed end, that is said', async () => {

@@ -106,7 +106,7 @@ test('nothing an agent says can move the cursor or colour the screen', () => {
   } as unknown as CoreEvent;
   expect(createNarrator()(event)).toEqual({
     word: 'says',
-    text: 'agent:\ufffd[2Jdemo: fine\ufffd]0;owned\ufffd\ufffd \ufffdapproved',
+    text: 'agent:\\u{1b}[2Jdemo: fine\\u{1b}]0;owned\\u{7}\\r \\u{202e}approved',
   });
 });
 
@@ -149,7 +149,7 @@ test('a person at a terminal is told in sentences, and only what they want to kn
   out.error({ err: new Error('x'), part: 'a\u001b[2Jb' }, 'a part did not close');
   expect(lines).toEqual([
     'tollbridge: some of it waits (sections: ["listen"])\n',
-    'tollbridge: a part did not close (err: Fault: gone, part: a\ufffd[2Jb)\n',
+    'tollbridge: a part did not close (err: Fault: gone, part: a\\u{1b}[2Jb)\n',
   ]);
 });
 

@@ -33,7 +33,7 @@ test('a person approves on a phone, and what they saw is what ran', async () => 
   const links = createLinks((text) => house.house.keyring.signer().mac(text));
   const url = await serve(async (http) => {
     const log = { info() {}, warn() {}, error() {} };
-    await linkDoor({ http, log, links, recipients: ['duty'] }).open(house.bridge);
+    await linkDoor({ http, log, clock: house.clock, links, recipients: ['duty'] }).open(house.bridge);
   });
   const room = await house.room();
   const task = await room.task();
@@ -43,7 +43,7 @@ test('a person approves on a phone, and what they saw is what ran', async () => 
   const page = await openPage();
   await page.goto(link);
   expect(await page.locator('h1').textContent()).toContain('send_mail');
-  expect(await page.locator('pre').textContent()).toContain('Lunch at <noon>?');
+  expect((await page.locator('pre').allTextContents()).join('\n')).toContain('Lunch at <noon>?');
   for (const size of [
     { width: 360, height: 560 },
     { width: 1280, height: 800 },

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { type Gateway, startGateway } from '../src/gateway.ts';
 import { questionPage } from '../src/inbox/page.ts';
+import { viewQuestion } from '../src/inbox/question-view.ts';
 import type { Actor } from '../src/model/actions.ts';
 import type { AskRecord } from '../src/model/asks.ts';
 import type { Row } from '../src/ports.ts';
@@ -88,11 +89,23 @@ const post = (url: string, form: Record<string, string>, headers: Record<string,
   fetch(url, { method: 'POST', body: new URLSearchParams(form), headers });
 
 test('nothing an agent says can turn the page round, or put something into it', () => {
-  const ask = { kind: 'approval', question: 'Send \u202egpj.exe\u2066?', action: { tool: '<b>x</b>', arguments: {} } };
-  const page = questionPage({ ...ask, reason: '"why"', rule_id: null, expires_at: '2026-11-16T18:30:00Z' } as never);
-  expect(page).toContain('<h1>Send \ufffdgpj.exe\ufffd?</h1>');
-  expect(page).toContain('<code>&lt;b&gt;x&lt;/b&gt;</code>');
+  const ask = {
+    kind: 'approval',
+    question: 'Send \u202egpj.exe\u2066?',
+    action: { tool: '<b>x</b>', arguments: { '</pre>': '<script>' }, claims: { title: 'Only a </aside> read' } },
+    reason: '"why"',
+    rule_id: null,
+    to: [],
+    metadata: {},
+    created_at: '2026-11-16T17:30:00Z',
+    expires_at: '2026-11-16T18:30:00Z',
+  };
+  const page = questionPage({ view: viewQuestion(ask as never, undefined), kind: 'approval' });
+  expect(page).toContain('<h1>Send \\u{202e}gpj.exe\\u{2066}?</h1>');
+  expect(page).toContain('<dd>&lt;b&gt;x&lt;/b&gt;</dd>');
   expect(page).toContain('<dd>&quot;why&quot;</dd>');
+  expect(page).toContain('<h3>&quot;&lt;/pre&gt;&quot;</h3><pre>&lt;script&gt;</pre>');
+  expect(page).toContain('<pre>Only a &lt;/aside&gt; read</pre></aside>');
 });
 
 test('a question is told, signed, with a link; looking decides nothing, the form decides once', async () => {

@@ -5,7 +5,14 @@
  */
 import type { Message, Part } from '@a2a-js/sdk';
 import { EXTENSIONS } from '../../mappings/a2a.ts';
-import type { AskRecord, CommandBody, Json, JsonObject } from '../../src/index.ts';
+import {
+  type AskRecord,
+  type CommandBody,
+  dialogText,
+  type Json,
+  type JsonObject,
+  visibleText,
+} from '../../src/index.ts';
 import { Refusal } from './refusal.ts';
 import { dataPart, textPart, wireMessage } from './translate.ts';
 
@@ -13,8 +20,13 @@ export function toWireQuestion(
   asks: readonly AskRecord[],
   place: { readonly messageId: string; readonly taskId: string; readonly contextId: string },
 ): Message {
-  const parts = asks.flatMap((ask) => [textPart(ask.question), dataPart(described(ask))]);
+  const parts = asks.flatMap((ask) => [textPart(wordsOf(ask)), dataPart(described(ask))]);
   return wireMessage({ ...place, parts, extensions: [EXTENSIONS.asks] });
+}
+
+/** For whoever reads: the act as the log has it, and where to answer when that is not all of it. Messages leave this machine. */
+function wordsOf(ask: AskRecord): string {
+  return ask.kind === 'approval' ? dialogText(ask).text : visibleText(ask.question);
 }
 
 function described(ask: AskRecord): JsonObject {
@@ -29,7 +41,9 @@ function described(ask: AskRecord): JsonObject {
     const { tool, server, target, effect, arguments: args } = ask.action as JsonObject;
     const action = { tool, server, target, effect, arguments: args };
     const known = Object.entries(action).filter(([, value]) => value !== undefined);
-    return { ...about, action: Object.fromEntries(known) as JsonObject, answer: { askId: ask.id, approved: true } };
+    const { whole } = dialogText(ask);
+    const answer = { askId: ask.id, approved: whole };
+    return { ...about, action: Object.fromEntries(known) as JsonObject, shown: whole ? 'whole' : 'in_part', answer };
   }
   return { ...about, ...(ask.schema && { schema: ask.schema as JsonObject }), answer: { askId: ask.id, value: null } };
 }
@@ -73,7 +87,11 @@ export function toCoreAnswer(
   const id = said?.askId ?? said?.ask_id;
   const named = typeof id === 'string' ? id : undefined;
   const ask = chosen(open, named, said);
-  if (ask.kind === 'approval') return { ask_id: ask.id, ...verdictOf(said, textApprovals ? text : '') };
+  if (ask.kind === 'approval') {
+    const verdict = verdictOf(said, textApprovals ? text : '');
+    if (verdict.approved && !dialogText(ask).whole) throw new Refusal('INVALID_PARAMS', dialogText(ask).text);
+    return { ask_id: ask.id, ...verdict };
+  }
   if (said && typeof said.approved === 'boolean' && !said.approved) {
     return { ask_id: ask.id, approved: false, ...reasonOf(said) };
   }

@@ -7,16 +7,21 @@ import {
   type AskRecord,
   type Bridge,
   type CoreEvent,
+  type Dialog,
+  dialogText,
   Fault,
   type Json,
   type JsonObject,
   type Logger,
+  type PendingAct,
+  visibleLine,
+  visibleText,
 } from '../../src/index.ts';
 import type { ClientProfile } from './client-profile.ts';
 import { harnUpdate } from './harn.ts';
 import { type Peer, RpcError } from './peer.ts';
 import { compact, objectOf, textOf, within } from './shapes.ts';
-import { kindOf, titleOf } from './tool-telling.ts';
+import { kindOf } from './tool-telling.ts';
 import { OURS } from './translate.ts';
 
 export interface QuestionsDeps {
@@ -75,10 +80,15 @@ export function createQuestions(deps: QuestionsDeps): Questions {
   }
 
   async function permission(ask: AskRecord, signal: AbortSignal): Promise<void> {
-    const result = await peer.request('session/request_permission', toWirePermission(sessionId, ask), signal);
+    const act = await bridge.pendingAct(actor, ask.id).catch(() => undefined);
+    const dialog = dialogText(ask, act);
+    const params = toWirePermission(sessionId, ask, act, dialog);
+    const result = await peer.request('session/request_permission', params, signal);
     const outcome = objectOf(within(result, 'outcome')) ?? {};
     if (outcome.outcome === 'cancelled' && deps.canceling()) return;
     const approved = outcome.outcome === 'selected' && outcome.optionId === APPROVE;
+    // What was not shown whole is not approved here, and putting such a dialog away leaves it to others.
+    if (!dialog.whole && (approved || outcome.outcome !== 'selected')) return;
     const reason = textOf(within(result, '_meta', OURS, 'reason'));
     const why = reason ?? (outcome.outcome === 'selected' ? undefined : 'the question was dismissed');
     await answer(ask, { approved, ...(why && { reason: why }) });
@@ -88,7 +98,7 @@ export function createQuestions(deps: QuestionsDeps): Questions {
     const schema = formSchema(ask);
     const result = await peer.request(
       'elicitation/create',
-      { mode: 'form', sessionId, message: ask.question, requestedSchema: schema },
+      { mode: 'form', sessionId, message: visibleText(ask.question), requestedSchema: schema },
       signal,
     );
     const action = within(result, 'action');
@@ -138,27 +148,41 @@ export function createQuestions(deps: QuestionsDeps): Questions {
 export const APPROVE = 'approve';
 const REJECT = 'reject';
 
-/** Exactly two options, neither of which lasts; the call is complete and the reason stands beside it. */
-export function toWirePermission(sessionId: string, ask: AskRecord): JsonObject {
-  const action = ask.action as JsonObject;
-  const named = { name: action.tool ?? action.kind, target: action.target } as JsonObject;
-  const words = [ask.question, ask.reason].filter(Boolean).join('\n');
+/** Exactly two options, neither of which lasts; no yes where the act is not shown whole. The title is ours, as is the text below it. */
+export function toWirePermission(
+  sessionId: string,
+  ask: AskRecord,
+  act: PendingAct | undefined,
+  { headline, text, whole }: Dialog,
+): JsonObject {
+  const action = (act ?? ask.action) as unknown as JsonObject;
   return {
     sessionId,
     toolCall: compact({
       toolCallId: ask.tool_call_id ?? ask.id,
-      title: titleOf(named),
+      title: headline,
+      name: textOf(action.tool) ?? textOf(action.kind),
       kind: kindOf(action),
       status: 'pending',
       rawInput: action.arguments,
-      content: [{ type: 'content', content: { type: 'text', text: words } }],
+      content: [{ type: 'content', content: { type: 'text', text } }, ...toWireDiffs(act)],
     }),
     options: [
-      { optionId: APPROVE, name: 'Allow once', kind: 'allow_once' },
+      ...(whole ? [{ optionId: APPROVE, name: 'Allow once', kind: 'allow_once' }] : []),
       { optionId: REJECT, name: 'Reject', kind: 'reject_once' },
     ],
     _meta: { [OURS]: { askId: ask.id, expiresAt: ask.expires_at } },
   };
+}
+
+/** Editors show these side by side; the text above has them as lines. */
+export function toWireDiffs(act: PendingAct | undefined): JsonObject[] {
+  return (act?.changes ?? []).map(({ path, before, after }) => ({
+    type: 'diff',
+    path,
+    oldText: before ?? null,
+    newText: after,
+  }));
 }
 
 const SIMPLE = new Set(['string', 'number', 'integer', 'boolean']);
@@ -178,7 +202,7 @@ function formSchema({ schema, question }: AskRecord): JsonObject {
   const { type, description } = (schema ?? {}) as JsonObject;
   const answer = compact({
     type: SIMPLE.has(String(type)) ? type : 'string',
-    title: question,
+    title: visibleLine(question),
     description: textOf(description),
   });
   return { type: 'object', properties: { answer }, required: ['answer'] };

@@ -88,7 +88,7 @@ export function createRequests(deps: RequestsDeps): Requests {
       .ask({
         kind: 'approval',
         action: toAction(told, id, { agent: seat.agentName, cwd: seat.cwd }),
-        ...(title && { question: `May ${settings.name} do this: ${title.slice(0, 500)}?` }),
+        ...(title && { question: title }),
         ext: { acp: { permission: asked } },
         withdrawn,
       })

@@ -25,6 +25,7 @@ import {
   type ProposedAction,
 } from '../../src/index.ts';
 import { readTraceParent } from '../../src/wire/trace-context.ts';
+import { changesIn } from './changes.ts';
 import { compact, listOf, objectOf, textOf, within } from './shapes.ts';
 import { shownEffect, shownPaths } from './shown-act.ts';
 
@@ -133,6 +134,7 @@ export function toAction(call: ToldCall, toolCallId: string, { agent, cwd }: Ask
     effect: effectOfCall(call),
     evidence: 'asked',
     ...(target && { target }),
+    ...changesIn(call),
     claims: { agent, ...(title && { title }), ...(kind && { kind }) },
     cwd,
     attributes: {

@@ -123,7 +123,7 @@ export function createQuestions(deps: QuestionsDeps): Questions {
       return;
     }
     const action = { kind: 'tool' as const, tool: 'unknown', effect: 'unknown' as const, evidence: 'asked' as const };
-    const answer = await sink.ask({ kind: 'approval', action, question: 'May the remote go on?' });
+    const answer = await sink.ask({ kind: 'approval', action });
     if (signal.aborted) return;
     const { approved, reason } = toResponse(answer);
     const value = { approved: approved ?? false, ...(reason && { reason }) };

@@ -13,9 +13,11 @@ import {
   Fault,
   type JsonObject,
   MessageInput,
+  type PendingAct,
   PROTOCOL_VERSION,
   type Row,
   type Session,
+  visibleText,
 } from '../../src/index.ts';
 import type { Wire } from './schemas.ts';
 
@@ -112,7 +114,8 @@ export function toWireEvent(event: CoreEvent): Omit<CoreEvent, 'ext'> {
   return rest;
 }
 
-export function toWirePermission(ask: AskRecord & Row): Wire<'PermissionRequest'> {
+/** `act`: exactly what will run, for those who may answer; without it the act is as the log has it. */
+export function toWirePermission(ask: AskRecord & Row, act?: PendingAct): Wire<'PermissionRequest'> {
   const open = ask.state === 'open';
   return {
     id: ask.id,
@@ -125,10 +128,11 @@ export function toWirePermission(ask: AskRecord & Row): Wire<'PermissionRequest'
     workspace_id: ask.workspace_id,
     status: permissionStatus.toWire(ask.state),
     source: 'hitl',
-    action: ask.action,
+    action: act ? { ...ask.action, ...(act as unknown as JsonObject) } : ask.action,
     request: {
       kind: ask.kind,
-      question: ask.question,
+      question: visibleText(ask.question),
+      ...(ask.metadata.shown === 'in_part' && { shown: act ? 'whole' : 'in_part' }),
       schema: ask.schema,
       tool_call_id: ask.tool_call_id,
       rule_id: ask.rule_id,

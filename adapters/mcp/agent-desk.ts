@@ -1,6 +1,6 @@
 /** Calls of tools that stand for agents: work is given, and its result is the call's; or a task, where the client knows tasks. */
 import { CODES } from '../../mappings/mcp.ts';
-import type { Bridge, CoreEvent, JsonObject, Task } from '../../src/index.ts';
+import { type Bridge, type CoreEvent, type JsonObject, type Task, visibleLine } from '../../src/index.ts';
 import { AGENT_PREFIX, toExtensionTask, toLegacyTask } from './agent-result.ts';
 import type { Work } from './agent-work.ts';
 import type { Caller } from './caller.ts';
@@ -41,7 +41,9 @@ export function createAgentDesk(bridge: Bridge, work: Work): AgentDesk {
     const asks = open.map(({ id, kind, question }) => ({ ask_id: id, kind, question }));
     const structured = { ...(result.structuredContent as JsonObject), questions: asks };
     const text =
-      asks.length > 0 ? asks.map(({ ask_id, question }) => `${ask_id}: ${question}`).join('\n') : task.status;
+      asks.length > 0
+        ? asks.map(({ ask_id, question }) => `${ask_id}: ${visibleLine(question)}`).join('\n')
+        : task.status;
     const { isError: _, ...plain } = result;
     const content = asks.length > 0 ? [{ type: 'text', text }] : (plain.content ?? []);
     return complete({ ...plain, content, structuredContent: structured }, caller);

@@ -11,7 +11,7 @@ import type {
   Task,
   Outcome as WorkOutcome,
 } from '../../src/index.ts';
-import { isTerminal, TASK_STATES, type TaskState } from '../../src/index.ts';
+import { isTerminal, TASK_STATES, type TaskState, visibleText } from '../../src/index.ts';
 
 export const AGENT_PREFIX = 'agent__';
 const TEXT = { type: 'string' } as const;
@@ -137,7 +137,7 @@ export function toForm({ question, schema }: AskRecord): JsonObject {
   const fits = schema !== null && schema.type === 'object';
   const one = schema !== null && typeof schema.type === 'string' ? schema : TEXT;
   return {
-    message: question,
+    message: visibleText(question),
     requestedSchema: fits
       ? (schema as JsonObject)
       : object({ value: { ...(one as JsonObject), title: 'Answer' } }, ['value']),

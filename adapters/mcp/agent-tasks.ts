@@ -67,12 +67,11 @@ async function modern(method: string, params: JsonObject, task: Task, caller: Ca
       // An approval is put to a person; a program is not shown a form it may not fill in.
       const open = asked.filter(({ kind }) => kind !== 'approval' || caller.person !== undefined);
       if (open.length === 0) return { result: told };
-      const inputRequests = Object.fromEntries(
-        open.map((ask) => [
-          ask.id,
-          { method: 'elicitation/create', params: ask.kind === 'approval' ? approvalForm(ask) : toForm(ask) },
-        ]),
-      );
+      const forms = open.map(async (ask) => {
+        const params = ask.kind === 'approval' ? approvalForm(await work.dialog(ask, caller)) : toForm(ask);
+        return [ask.id, { method: 'elicitation/create', params }] as const;
+      });
+      const inputRequests = Object.fromEntries(await Promise.all(forms));
       return { result: { ...told, inputRequests: inputRequests as JsonObject } };
     }
     case 'tasks/update': {
@@ -82,8 +81,10 @@ async function modern(method: string, params: JsonObject, task: Task, caller: Ca
         if (!isObject(said)) continue;
         const content = isObject(said.content) ? said.content : {};
         const accepted = said.action === 'accept';
-        if (ask.kind === 'approval') await work.answer(ask, answerIn(said) ?? { approved: false }, caller, 'form');
-        else if (accepted) await work.answer(ask, { value: fromForm(ask, content) }, caller, 'form');
+        if (ask.kind === 'approval') {
+          const answer = answerIn(said, await work.dialog(ask, caller));
+          if (answer) await work.answer(ask, answer, caller, 'form');
+        } else if (accepted) await work.answer(ask, { value: fromForm(ask, content) }, caller, 'form');
         else await work.answer(ask, { approved: false, reason: 'declined at the client' }, caller, 'form');
       }
       return { result: { resultType: 'complete' } };

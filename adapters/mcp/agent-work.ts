@@ -8,6 +8,8 @@ import {
   asFault,
   type Bridge,
   type CoreEvent,
+  type Dialog,
+  dialogFor,
   Fault,
   type JsonObject,
   type Logger,
@@ -33,6 +35,8 @@ export interface Work {
   follow(task: Task, caller: Caller, running: Running, heard: (event: CoreEvent) => void): Promise<JsonObject>;
   result(task: Task, caller: Caller): Promise<JsonObject>;
   questions(task: Task, caller: Caller): Promise<readonly AskRecord[]>;
+  /** A question as this caller is shown it: whole only where it may answer. */
+  dialog(ask: AskRecord, caller: Caller): Promise<Dialog>;
   /** Filled in a form, or said by a tool call: that is the model's word and never a person's. */
   answer(ask: AskRecord, said: Said, caller: Caller, by: 'form' | 'tool'): Promise<void>;
   cancel(task: Task, reason: string, caller: Caller): Promise<void>;
@@ -100,8 +104,17 @@ export function createWork(bridge: Bridge, stints: Stints, deps: { readonly log:
     await answer(ask, { approved: false, reason: 'declined at the client' }, caller, 'form');
   }
 
-  async function answer(...[ask, said, { actor, person }, how]: Parameters<Work['answer']>): Promise<void> {
+  function dialog(ask: AskRecord, { actor, person }: Caller): Promise<Dialog> {
+    return dialogFor(bridge, person ?? actor, ask);
+  }
+
+  async function answer(...[ask, said, caller, how]: Parameters<Work['answer']>): Promise<void> {
+    const { actor, person } = caller;
     const { value, approved, reason } = said;
+    if (approved && ask.kind === 'approval') {
+      const { whole, text } = await dialog(ask, caller);
+      if (!whole) throw new Fault('permission_denied', text);
+    }
     const body = {
       ask_id: ask.id,
       ...(value !== undefined && { value: value as never }),
@@ -116,6 +129,7 @@ export function createWork(bridge: Bridge, stints: Stints, deps: { readonly log:
   return {
     find,
     questions,
+    dialog,
     result,
     answer,
     async give(agent, message, sessionId, caller) {

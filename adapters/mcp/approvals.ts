@@ -2,7 +2,16 @@
  * Approvals put to whoever sits in front of the client, where the client can show a form and may speak for a person. The
  * question says who wants what; it cannot be taken for one of the server's. Everyone else answers at another door.
  */
-import { type AskRecord, asFault, type Bridge, type JsonObject, type Logger, type Row } from '../../src/index.ts';
+import {
+  type AskRecord,
+  asFault,
+  type Bridge,
+  type Dialog,
+  dialogFor,
+  type JsonObject,
+  type Logger,
+  type Row,
+} from '../../src/index.ts';
 import { type Caller, canFillForms } from './caller.ts';
 import { isObject } from './frames.ts';
 import type { Inputs, Inputted } from './line.ts';
@@ -22,8 +31,10 @@ export function createApprovals(bridge: Bridge, { log }: { readonly log: Logger 
       try {
         const ask = await bridge.view<AskRecord & Row>(person, 'ask', askId);
         const key = `${APPROVAL_KEY}_${askId}`;
-        const { inputResponses } = await input({ [key]: { method: 'elicitation/create', params: approvalForm(ask) } });
-        const answer = answerIn(inputResponses[key] as JsonObject | undefined);
+        const dialog = await dialogFor(bridge, person, ask);
+        const form = approvalForm(dialog);
+        const { inputResponses } = await input({ [key]: { method: 'elicitation/create', params: form } });
+        const answer = answerIn(inputResponses[key] as JsonObject | undefined, dialog);
         if (!answer) return;
         const actor = { ...person, interactive: true } as const;
         await bridge.submit({ kind: 'ask.answer', actor, body: { ask_id: askId, ...answer } });
@@ -36,34 +47,31 @@ export function createApprovals(bridge: Bridge, { log }: { readonly log: Logger 
   };
 }
 
-export function approvalForm({ question, reason, action }: AskRecord): JsonObject {
-  const { server, tool, effect, arguments: args } = action as JsonObject;
-  const shown = JSON.stringify(args ?? {});
-  const lines = [
-    `Tollbridge asks for your approval: ${question}`,
-    ...(reason ? [`Why you are asked: ${reason}`] : []),
-    `Tool: ${String(tool)}${server ? ` of ${String(server)}` : ''}, effect: ${String(effect)}`,
-    `Arguments: ${shown.length > LONGEST ? `${shown.slice(0, LONGEST)}…` : shown}`,
-  ];
+/** The whole act, or a form that takes no yes: what a person has not seen is not approved here. */
+export function approvalForm({ text, whole }: Dialog): JsonObject {
   return {
-    message: lines.join('\n'),
+    message: `Tollbridge asks for your approval: ${text}`,
     requestedSchema: {
       type: 'object',
       properties: {
-        decision: { type: 'string', title: 'Decision', enum: ['approve', 'deny'] },
+        decision: { type: 'string', title: 'Decision', enum: whole ? ['approve', 'deny'] : [ELSEWHERE, 'deny'] },
         reason: { type: 'string', title: 'Reason', description: 'For the record' },
       },
       required: ['decision'],
     },
   };
 }
-const LONGEST = 2000;
+const ELSEWHERE = 'answer elsewhere';
 
-/** Only a word for yes is a yes. A form that was put away is a no that says so. */
-export function answerIn(result: JsonObject | undefined): { approved: boolean; reason?: string } | undefined {
+/** Only a word for yes is a yes. A form that was put away is a no that says so, unless it could not have been a yes. */
+export function answerIn(
+  result: JsonObject | undefined,
+  { whole }: Pick<Dialog, 'whole'>,
+): { approved: boolean; reason?: string } | undefined {
   if (!result) return undefined;
   const content = isObject(result.content) ? result.content : {};
   const reason = typeof content.reason === 'string' && content.reason !== '' ? content.reason : undefined;
+  if (!whole && !(result.action === 'accept' && content.decision === 'deny')) return undefined;
   if (result.action === 'accept' && content.decision === 'approve')
     return { approved: true, ...(reason && { reason }) };
   if (result.action === 'accept') return { approved: false, reason: reason ?? 'denied by the person at the client' };

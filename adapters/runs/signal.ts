@@ -72,6 +72,8 @@ export function signalRun(desk: Desk): (call: Call) => Promise<Reply> {
     }
     const question = questionFor(run, signal.action);
     if (!question) throw new RunsRefusal('RUN_NOT_AWAITING_INPUT');
+    // What a run cannot show whole is approved where it can be seen.
+    if (signal.action === 'approve' && !question.whole) throw new RunsRefusal('POLICY_DENIED', question.ask_id);
     if (names) await claim(actor, names, question.ask_id);
     await answer(actor, question.ask_id, signal);
   }

@@ -3,7 +3,17 @@
  * one without gaps. The same log always tells the same run, so a number is a cursor for good. Pure, and keeps no payloads.
  */
 import { type InputKind, inputKind, isOver, type RunEventType, type RunStatus, signalOf } from '../../mappings/runs.ts';
-import type { AskRecord, CoreEvent, DecidedPayload, Json, JsonObject, Message, Task } from '../../src/index.ts';
+import {
+  type AskRecord,
+  type CoreEvent,
+  type DecidedPayload,
+  dialogText,
+  type Json,
+  type JsonObject,
+  type Message,
+  type Task,
+  visibleText,
+} from '../../src/index.ts';
 import { type RunEvent, toRunEvent } from './frames.ts';
 import { REJECTED, runMetadataOf } from './run-metadata.ts';
 import { isObject } from './sensitive.ts';
@@ -15,6 +25,8 @@ export interface Question {
   readonly kind: 'approval' | 'input';
   readonly input_kind: InputKind;
   readonly reason_code: string;
+  /** All of it was shown: a yes to it is one. */
+  readonly whole: boolean;
 }
 
 export interface Standing {
@@ -153,7 +165,9 @@ export function createTelling(): Telling {
   }
 
   function asked(at: string, ask: AskRecord): readonly RunEvent[] {
+    const { text, whole } = dialogText(ask);
     const question: Question = {
+      whole,
       ask_id: ask.id,
       kind: ask.kind,
       input_kind: inputKind.toWire(ask.kind),
@@ -167,7 +181,7 @@ export function createTelling(): Telling {
         request_id: requestId,
         reason_code: question.reason_code,
         input_kind: question.input_kind,
-        question: ask.question,
+        question: ask.kind === 'approval' ? text : visibleText(ask.question),
         ...(ask.tool_call_id && { tool_call_id: ask.tool_call_id }),
         ...(typeof tool === 'string' && { tool_name: tool }),
         ...(ask.kind === 'approval' && { tool_input_summary: summarize(args) }),

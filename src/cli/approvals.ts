@@ -1,13 +1,18 @@
 /** `tollbridge approvals`, `approve`, `deny`: the inbox from a terminal. Works beside a running gateway. */
-import type { AskRecord } from '../model/asks.ts';
+import { mayAnswer } from '../core/answers.ts';
+import { systemClock } from '../core/clock.ts';
+import { detailsText } from '../inbox/question-text.ts';
+import { viewQuestion } from '../inbox/question-view.ts';
+import type { AskRecord, PendingAct } from '../model/asks.ts';
+import { asFault } from '../model/faults.ts';
 import type { AskClosedPayload, AskOpenedPayload } from '../model/payloads.ts';
-import type { Row, Store } from '../ports.ts';
+import type { Row } from '../ports.ts';
 import { rulesOnRecord } from '../rules-on-record.ts';
-import { type CommonOptions, configFrom, localActor, lookInto, visit } from './context.ts';
+import { type CommonOptions, configFrom, type LogBook, localActor, lookInto, visit } from './context.ts';
 import { findAsk } from './find.ts';
 import { calledAgain } from './own-name.ts';
 import { requirePerson } from './person-only.ts';
-import { brief, briefArguments, plain, shortId } from './plain.ts';
+import { brief, shortId } from './plain.ts';
 import { untilStopped } from './stopping.ts';
 
 type Ask = AskRecord & Row;
@@ -18,18 +23,19 @@ export interface ApprovalsOptions extends CommonOptions {
 }
 
 export async function listApprovals(options: ApprovalsOptions): Promise<void> {
-  await lookInto(options, async ({ store }) => {
+  await lookInto(options, async (book) => {
+    const { store } = book;
     await untilStopped(async (signal) => {
       // Taken first: what is opened while the list is read must not be missed.
       const from = await store.tip({ of: 'all' });
-      const shown = await showOpen(store, options);
+      const shown = await showOpen(book, options);
       if (shown.size === 0 && !options.json) process.stdout.write('Nothing is waiting for an answer.\n');
-      if (options.watch) await watchAsks(store, options, { shown, from, signal });
+      if (options.watch) await watchAsks(book, options, { shown, from, signal });
     });
   });
 }
 
-async function showOpen(store: Store, { json, ...options }: ApprovalsOptions): Promise<Set<string>> {
+async function showOpen({ store, acts }: LogBook, { json, ...options }: ApprovalsOptions): Promise<Set<string>> {
   const again = calledAgain(options);
   const shown = new Set<string>();
   for (let after: string | undefined; ; ) {
@@ -41,7 +47,7 @@ async function showOpen(store: Store, { json, ...options }: ApprovalsOptions): P
     });
     for (const ask of page) {
       shown.add(ask.id);
-      process.stdout.write(json ? `${JSON.stringify(ask)}\n` : lines(ask, again));
+      process.stdout.write(json ? await inJson(ask, acts) : await lines(ask, again, acts));
     }
     after = page.at(-1)?.id;
     if (page.length < 200 || !after) return shown;
@@ -56,7 +62,7 @@ interface Watching {
 
 /** Questions as they come, and how each was answered, until somebody stops it. */
 async function watchAsks(
-  store: Store,
+  { store, acts }: LogBook,
   { json, ...options }: ApprovalsOptions,
   { shown, from, signal }: Watching,
 ): Promise<void> {
@@ -66,7 +72,7 @@ async function watchAsks(
     if (event.event === 'vendor.tollbridge.ask_opened') {
       const { ask } = event.payload as unknown as AskOpenedPayload;
       if (shown.has(ask.id)) continue;
-      process.stdout.write(json ? `${JSON.stringify(ask)}\n` : lines(ask, again));
+      process.stdout.write(json ? await inJson(ask, acts) : await lines(ask, again, acts));
     } else if (event.event === 'vendor.tollbridge.ask_closed') {
       const { ask_id, state, by, reason } = event.payload as unknown as AskClosedPayload;
       const why = reason ? `: ${brief(reason)}` : '';
@@ -101,19 +107,36 @@ export async function answer(
   });
 }
 
-/** The act comes first, as it would run: a question is only as good as what it shows. */
-function lines(ask: AskRecord, again: string): string {
-  const why = ask.reason
-    ? `    why:   ${brief(ask.reason, 160)}${ask.rule_id ? `  [rule ${brief(ask.rule_id)}]` : ''}\n`
-    : '';
-  const to = ask.to.length > 0 ? `    for:   ${plain(ask.to.join(', '))}\n` : '';
+/** The act as it will run, whole: a question is only as good as what it shows. */
+async function lines(ask: AskRecord, again: string, acts: LogBook['acts']): Promise<string> {
+  const { act, trouble } = await wholeAct(ask, acts);
+  const view = viewQuestion(ask, act, systemClock.now());
+  const details = detailsText(view).split('\n');
+  if (trouble) details.push(`A yes is refused: ${brief(trouble, 300)}`);
+  const yes = ask.kind === 'approval' ? [`${again} approve ${ask.id}`] : [];
   return [
-    `${shortId(ask.id)}  ${brief(ask.question, 200)}\n`,
-    `    what:  ${brief(String(ask.action.tool ?? ask.action.kind ?? ask.kind))} (${briefArguments(ask.action.arguments ?? {}, 400)})\n`,
-    why,
-    to,
-    `    until: ${ask.expires_at}\n`,
-    `    ${again} approve ${ask.id}\n`,
-    `    ${again} deny ${ask.id} "reason"\n`,
-  ].join('');
+    `${shortId(ask.id)}  ${view.headline}`,
+    ...[...details, ...yes, `${again} deny ${ask.id} "reason"`].map((line) => `    ${line}`),
+    '',
+  ].join('\n');
+}
+
+/** Only for those who may answer; others see what the log has. */
+async function wholeAct(
+  ask: AskRecord,
+  acts: LogBook['acts'],
+): Promise<{ readonly act?: PendingAct; readonly trouble?: string }> {
+  if (ask.state !== 'open' || !mayAnswer(localActor(), ask) || ask.kind !== 'approval') return {};
+  try {
+    const act = await acts.read(ask.id);
+    return act ? { act } : { trouble: 'the whole act is not kept here' };
+  } catch (cause) {
+    return { trouble: asFault(cause).message };
+  }
+}
+
+/** For programs: the question as it is on record, and the whole act beside it. */
+async function inJson(ask: AskRecord, acts: LogBook['acts']): Promise<string> {
+  const { act } = await wholeAct(ask, acts);
+  return `${JSON.stringify(act ? { ...ask, act } : ask)}\n`;
 }

@@ -9,7 +9,7 @@ import { type Config, type Given, readConfig } from '../config.ts';
 import { userPlaces } from '../config-places.ts';
 import type { Actor } from '../model/actions.ts';
 import { own } from '../model/own.ts';
-import type { Store } from '../ports.ts';
+import type { PendingActs, Store } from '../ports.ts';
 import type { Jwks } from '../receipt/public-keys.ts';
 import { trouble } from './complaint.ts';
 import { projectNotice } from './project-notice.ts';
@@ -70,6 +70,8 @@ export interface LogBook {
   readonly store: Store;
   /** Public keys of its receipts. */
   readonly keys: Jwks;
+  /** Acts as they will run, while people are asked about them. */
+  readonly acts: Pick<PendingActs, 'read'>;
   readonly config: Config;
 }
 
@@ -78,16 +80,20 @@ export async function lookInto<T>(options: CommonOptions, use: (book: LogBook) =
   const config = await configFrom(options);
   requireLog(config);
   await requireUsable(config.dataDir);
-  const [{ createSqliteStore }, { projector }, { systemClock }, { openKeyring }] = await Promise.all([
-    import('../store/sqlite.ts'),
-    import('../core/projector.ts'),
-    import('../core/clock.ts'),
-    import('../receipt/keys.ts'),
-  ]);
+  const [{ createSqliteStore }, { projector }, { systemClock }, { openKeyring }, { pendingActsIn }] = await Promise.all(
+    [
+      import('../store/sqlite.ts'),
+      import('../core/projector.ts'),
+      import('../core/clock.ts'),
+      import('../receipt/keys.ts'),
+      import('../store/pending-acts.ts'),
+    ],
+  );
   const keyring = await openKeyring({ dir: join(config.dataDir, 'keys'), now: () => systemClock.now() });
   const store = await createSqliteStore({ ...config.store, clock: systemClock, projector });
   try {
-    return await use({ store, keys: keyring.jwks(), config });
+    const acts = pendingActsIn(config.dataDir, keyring.signer());
+    return await use({ store, keys: keyring.jwks(), acts, config });
   } finally {
     await store.close();
   }

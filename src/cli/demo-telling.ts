@@ -1,5 +1,5 @@
 /** What the demo says, and where: to people on standard output, or, when that is for programs, on standard error. */
-import type { AskRecord } from '../model/asks.ts';
+import type { AskRecord, PendingAct } from '../model/asks.ts';
 import type { CoreEvent } from '../model/events.ts';
 import { VERSION } from '../version.ts';
 import { createNarrator } from './narrator.ts';
@@ -12,7 +12,7 @@ export interface Telling {
   begin(): void;
   listens(url: string, token: string | undefined): void;
   event(event: CoreEvent): void;
-  question(ask: AskRecord): void;
+  question(ask: AskRecord, act: PendingAct): void;
   answeredByOption(word: string): void;
   answeredElsewhere(): void;
   nobodyHere(): void;
@@ -53,11 +53,11 @@ export function createTelling({ dir, name, json }: { dir: string; name: string; 
       const told = `  event ${eventNumber(event.id).padEnd(3)}  ${line.word.padEnd(9)}  ${line.text}`;
       output.write(`${folded(told, width, EVENT_INDENT)}\n`);
     },
-    question(ask) {
-      const tool = brief(String(ask.action.tool ?? ask.action.kind ?? 'this'));
+    question(ask, act) {
+      const tool = brief(act.tool ?? act.kind);
       say(
         '',
-        `The agent wants to act outside: ${tool} (${briefArguments(ask.action.arguments)}). It waits; nothing was sent.`,
+        `The agent wants to act outside: ${tool} (${briefArguments(act.arguments, Number.POSITIVE_INFINITY)}). It waits; nothing was sent.`,
         `  from another terminal:  ${here} approve ${ask.id}`,
         `                     or:  ${here} deny ${ask.id} "why not"`,
         ...(http ? [`  over HTTP:              ${curl(http, ask.id)}`] : []),

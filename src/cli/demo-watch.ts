@@ -1,7 +1,7 @@
 /** The demo while it runs: tells what happens as it happens, and puts the agent's question to whoever is here. */
 import type { House } from '../compose.ts';
 import type { Actor } from '../model/actions.ts';
-import type { AskRecord } from '../model/asks.ts';
+import type { AskRecord, PendingAct } from '../model/asks.ts';
 import type { CoreEvent } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
 import type { AskOpenedPayload } from '../model/payloads.ts';
@@ -37,7 +37,13 @@ export async function watch(
   let failure: unknown;
 
   const answering = async (ask: AskRecord, withdraw: AbortSignal) => {
-    const said = await answerFor(ask, withdraw, how);
+    const act = await house.bridge.pendingAct(actor, ask.id).catch((thrown) => {
+      if (withdraw.aborted || (thrown instanceof Fault && thrown.kind === 'conflict')) return undefined;
+      throw thrown;
+    });
+    // Closed in the meantime.
+    if (!act) return;
+    const said = await answerFor(ask, act, withdraw, how);
     if (said === 'interrupted') return stop.abort();
     if (said === undefined) return;
     const body = { ask_id: ask.id, ...said };
@@ -82,10 +88,11 @@ export async function watch(
 /** Undefined when it is left to others. */
 async function answerFor(
   ask: AskRecord,
+  act: PendingAct,
   withdraw: AbortSignal,
   { yes, no, wait, port, telling }: Watching,
 ): Promise<{ approved: boolean; reason?: string } | 'interrupted' | undefined> {
-  telling.question(ask);
+  telling.question(ask, act);
   if (yes || no) {
     telling.answeredByOption(yes ? 'yes' : 'no');
     return { approved: yes === true };

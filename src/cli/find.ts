@@ -1,4 +1,4 @@
-/** Names as people type them: whole, or only their end. Two that end alike are never guessed between. */
+/** Names as people type them: whole, or only their end or beginning. Two that look alike are never guessed between. */
 import type { AskRecord } from '../model/asks.ts';
 import type { Task } from '../model/resources.ts';
 import type { Row, Store } from '../ports.ts';
@@ -22,25 +22,36 @@ async function find<T extends Row>(store: Reading, object: string, id: string, s
   const exact = await store.get<T>(object, id);
   if (exact) return exact;
   const noun = object === 'ask' ? 'question' : object;
-  const found = id.length < SHORTEST ? [] : await endingIn<T>(store, object, id.toUpperCase());
-  const [first, second] = found;
+  const found = id.length < SHORTEST ? [] : await alike<T>(store, object, id.toUpperCase());
+  const [first, second] = answerable(found);
   if (first && !second) return first;
   if (second) {
     throw trouble(
       'invalid_request',
-      `more than one ${noun} ends in ${id}`,
+      `more than one ${noun} is called like ${id}`,
       `give more of its id: ${found.map((row) => row.id).join(', ')}`,
     );
   }
   throw trouble('not_found', `there is no ${noun} ${id}`, `"${shownBy}" shows what there is; --data says where`);
 }
 
-async function endingIn<T extends Row>(store: Reading, object: string, end: string): Promise<readonly T[]> {
+async function alike<T extends Row>(store: Reading, object: string, part: string): Promise<readonly T[]> {
   const found: T[] = [];
   for (let after: string | undefined; ; ) {
     const page = await store.list<T>({ object, limit: PAGE, newestFirst: true, ...(after && { after }) });
-    found.push(...page.filter(({ id }) => id.toUpperCase().endsWith(end)));
+    found.push(...page.filter(({ id }) => isPartOf(id.toUpperCase(), part)));
     after = page.at(-1)?.id;
-    if (page.length < PAGE || found.length > 3 || !after) return found;
+    if (page.length < PAGE || answerable(found).length > 3 || !after) return found;
   }
+}
+
+/** A beginning counts from the kind on: `ask_01M7`. */
+function isPartOf(id: string, part: string): boolean {
+  return id.endsWith(part) || (part.includes('_') && id.startsWith(part));
+}
+
+/** Of several questions only one that is open can be meant. */
+function answerable<T extends Row>(found: readonly T[]): readonly T[] {
+  const open = found.filter((row) => row.object === 'ask' && (row as T & { state?: string }).state === 'open');
+  return open.length > 0 ? open : found;
 }

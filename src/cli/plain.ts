@@ -1,14 +1,12 @@
 /**
- * Text from agents, tools and files on its way to a terminal. What could move the cursor, colour the screen or turn the
- * reading direction round is shown as a mark instead: nobody may draw an approval that is not there.
+ * Text from agents, tools and files on its way to a terminal. What could move the cursor, colour the screen, turn the reading
+ * direction round or not be seen at all is written out instead: nobody may draw an approval that is not there.
  */
+import { visibleText } from '../model/visible-text.ts';
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
-
-/** Lines and tabs stay; every other control becomes a mark. */
+/** Lines and tabs stay; everything else that cannot be seen is written out. */
 export function plain(text: string): string {
-  return text.replace(CONTROLS, '\ufffd');
+  return visibleText(text);
 }
 
 /** On one line, and no longer than anyone reads. */

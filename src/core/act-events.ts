@@ -5,6 +5,7 @@ import type { EventDraft } from '../model/events.ts';
 import type { ToolRequestedPayload, ToolRulingPayload } from '../model/payloads.ts';
 import type { Artifact, Pointer, Task } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
+import { visibleLine } from '../model/visible-text.ts';
 import { inTask } from './lifecycle.ts';
 
 /** Arguments as asked for and as rewritten, without secrets; what does not fit is in the artifacts. */
@@ -60,16 +61,26 @@ function rulingEvent(event: string, task: Task, action: Action, decision: Decisi
   return { event, payload: payload as unknown as JsonObject, ...inTask(task) };
 }
 
+/** The headline of a question, in our words: what the agent says of its act stands beside it, marked as the agent's. */
 export function questionOf(action: Action): string {
   if (action.kind === 'query' && typeof action.arguments.question === 'string') return action.arguments.question;
-  const what = action.tool ?? action.kind;
-  return action.target
-    ? `May ${action.actor.id} use ${what} on ${action.target}?`
-    : `May ${action.actor.id} use ${what}?`;
+  const who = visibleLine(action.actor.id);
+  const what = short(action.tool ?? action.kind);
+  if (action.kind === 'prompt') return `May ${who} give ${what} this work?`;
+  return action.target ? `May ${who} use ${what} on ${short(action.target)}?` : `May ${who} use ${what}?`;
 }
 
+/** A headline stays one; what it is about is shown whole below it. */
+function short(text: string): string {
+  const shown = visibleLine(text);
+  return shown.length <= LONGEST_IN_HEADLINE
+    ? shown
+    : `${shown.slice(0, LONGEST_IN_HEADLINE)}… (${text.length} characters)`;
+}
+const LONGEST_IN_HEADLINE = 300;
+
 export function describeForPeople(action: Action, shown: JsonObject): JsonObject {
-  const { kind, tool, server, target, effect, evidence, definition } = action;
+  const { kind, tool, server, target, effect, evidence, definition, claims } = action;
   const described = {
     kind,
     tool,
@@ -80,6 +91,7 @@ export function describeForPeople(action: Action, shown: JsonObject): JsonObject
     definition,
     actor: action.actor.id,
     arguments: shown,
+    claims: claims && Object.keys(claims).length > 0 ? { ...claims } : undefined,
   };
   return Object.fromEntries(Object.entries(described).filter(([, v]) => v !== undefined)) as Record<string, Json>;
 }
@@ -102,4 +114,22 @@ export function notApproved({ arguments: _, ask: _ask, ...decision }: Decision, 
 
 export function quotasOf({ quotas = [] }: Action): Pointer[] {
   return quotas.map(({ id }) => ({ object: 'quota', id }));
+}
+
+/** A question about a quota covers the arguments that the rules covered, rewritten ones included. */
+export function coveringSame(refusal: Decision, { arguments: args, arguments_digest }: Decision): Decision {
+  return { ...refusal, ...(args && { arguments: args }), ...(arguments_digest && { arguments_digest }) };
+}
+
+/** A rule that rewrites arguments is a refusal to someone who can only hear yes or no. */
+export function asExecutable(decision: Decision, { takesArguments }: { readonly takesArguments: boolean }): Decision {
+  const rewrites =
+    decision.verdict === 'modify' || (decision.verdict === 'escalate' && decision.arguments !== undefined);
+  if (!rewrites || (takesArguments && decision.arguments)) return decision;
+  return {
+    ...decision,
+    verdict: 'block',
+    code: 'cannot_modify',
+    reason: `${decision.reason} (the rule rewrites the arguments, which cannot be carried back to this agent)`,
+  };
 }

@@ -204,7 +204,7 @@ export function createActs(deps: ActsDeps): Acts {
   }
 
   /** One call id, one act: whoever comes second with the same call waits for its result, with another one is refused. */
-  function claimOf(task: Task, { tool_call_id, ...call }: ProposedAction): Pick<Unit, 'idempotency'> {
+  function claimOf(task: Task, { tool_call_id, changes: _, ...call }: ProposedAction): Pick<Unit, 'idempotency'> {
     const scope = deps.hash(['call', task.id, tool_call_id as string]);
     return { idempotency: { scope, body: deps.hash(call as unknown as Json) } };
   }

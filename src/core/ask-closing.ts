@@ -12,11 +12,13 @@ import type { Json, JsonObject } from '../model/schema.ts';
 import { check } from '../model/validate.ts';
 import { isTerminal } from '../model/words.ts';
 import type { At, Row, Store, Unit } from '../ports.ts';
+import { mayAnswer } from './answers.ts';
 import { inTask, settle } from './lifecycle.ts';
 import type { Log } from './log.ts';
 import { whyNoAnswer } from './may-answer.ts';
 import type { Run } from './rows.ts';
 import type { TypedAnswers } from './typed-answers.ts';
+import type { WholeActs } from './whole-acts.ts';
 
 /** The message an answer came in: written with it, or not at all. */
 export interface Said {
@@ -42,7 +44,22 @@ export interface AskClosing {
   ): Promise<{ record: AskRecord; repeated: boolean; result: Json | undefined }>;
 }
 
-export function createAskClosing(store: Store, log: Log, typed: Pick<TypedAnswers, 'keep'>): AskClosing {
+export function createAskClosing(
+  store: Store,
+  log: Log,
+  typed: Pick<TypedAnswers, 'keep'>,
+  wholeActs: Pick<WholeActs, 'requireKept'> | undefined,
+): AskClosing {
+  /** A yes is a yes to what will run: it counts only while that can be shown. A question closed meanwhile says so itself. */
+  async function requireShown({ id, state }: AskRecord): Promise<void> {
+    if (state !== 'open') return;
+    try {
+      await wholeActs?.requireKept(id);
+    } catch (cause) {
+      if ((await store.get<AskRecord & Row>('ask', id))?.state === 'open') throw cause;
+    }
+  }
+
   async function close(
     askId: string,
     { state, by, reason, answer }: Closed,
@@ -124,8 +141,10 @@ export function createAskClosing(store: Store, log: Log, typed: Pick<TypedAnswer
       }
       let answer: Closed;
       if (approved === false) answer = { state: 'denied', by, reason: reason ?? `${by} said no` };
-      else if (ask.kind === 'approval') answer = { state: 'approved', by, reason };
-      else {
+      else if (ask.kind === 'approval') {
+        await requireShown(ask);
+        answer = { state: 'approved', by, reason };
+      } else {
         if (value === undefined) throw new Fault('invalid_request', 'the answer needs a value', { param: '/value' });
         if (ask.schema) checkValue(ask.schema, value);
         answer = { state: 'answered', by, reason, answer: value };

@@ -17,6 +17,7 @@ import { inTask, settle } from './lifecycle.ts';
 import type { Log } from './log.ts';
 import type { Run } from './rows.ts';
 import { createTypedAnswers } from './typed-answers.ts';
+import { shownAs, type WholeActs } from './whole-acts.ts';
 
 export interface AsksDeps {
   readonly store: Store;
@@ -27,9 +28,15 @@ export interface AsksDeps {
   /** Canonical text of a value; the digest is a keyed hash of it. */
   readonly canonical: (value: Json) => string;
   readonly expiresMs: number;
+  /** Absent in a replay, which asks nobody. */
+  readonly wholeActs?: Pick<WholeActs, 'requireKept'>;
 }
 
 export interface Wanted {
+  /** The id the act is kept under, whole. */
+  readonly id?: string;
+  /** The log shows less of the act than will run. */
+  readonly inPart?: boolean;
   readonly kind: AskKind;
   readonly key: string;
   readonly digest: string;
@@ -80,7 +87,7 @@ export function createAsks(deps: AsksDeps): Asks {
   const { store, log, clock, ids, signer, canonical } = deps;
   // As it stands in the event: what a member is called tells what it holds.
   const typed = createTypedAnswers((value) => log.clean({ answer: value }).answer);
-  const closing = createAskClosing(store, log, typed);
+  const closing = createAskClosing(store, log, typed, deps.wholeActs);
 
   function digest(action: Parameters<Asks['digest']>[0]): string {
     return signer.mac(
@@ -104,7 +111,7 @@ export function createAsks(deps: AsksDeps): Asks {
       return { ask_id: known.id, state: known.state, task: again.task, events: again.events, joined: true };
     }
 
-    const id = ids.next('ask');
+    const id = wanted.id ?? ids.next('ask');
     const wished = wanted.expires_ms ?? wanted.decision?.ask?.expires_ms;
     const expiresMs = wished !== undefined && wished >= 0 && wished <= LONGEST_ASK ? wished : deps.expiresMs;
     const ask: AskRecord = {
@@ -112,7 +119,7 @@ export function createAsks(deps: AsksDeps): Asks {
       object: 'ask',
       created_at: at.now,
       updated_at: at.now,
-      metadata: { key: wanted.key },
+      metadata: { key: wanted.key, ...shownAs(wanted.inPart ?? false) },
       kind: wanted.kind,
       state: 'open',
       workspace_id: task.workspace_id,

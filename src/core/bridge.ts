@@ -16,8 +16,10 @@ import type {
   Committed,
   Ids,
   Logger,
+  PendingActs,
   PolicyEngine,
   QuotaRules,
+  ReadFileText,
   ReceiptIssuer,
   Signer,
   Store,
@@ -51,6 +53,7 @@ import { taskHandlers } from './tasks.ts';
 import { createTools } from './tools.ts';
 import { createUploads } from './uploads.ts';
 import { createViews } from './views.ts';
+import { createWholeActs, inMemory } from './whole-acts.ts';
 
 export interface CoreDeps {
   readonly store: Store;
@@ -69,6 +72,10 @@ export interface CoreDeps {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly logger: Logger;
+  /** Where acts are kept whole while people are asked about them; in memory when there is no such place. */
+  readonly pendingActs?: PendingActs;
+  /** Files as they are, to show what a write would change. */
+  readonly readFile?: ReadFileText;
   readonly cleanLarge?: CleanLarge;
   readonly settings?: Partial<Settings>;
   /** Rules or declarations that changed outside and do not hold here yet: resolves when they do. Asked before each decision. */
@@ -157,6 +164,7 @@ export function createCore(deps: CoreDeps): Core {
     if (committed.repeated) return committed;
     endings?.observe(committed.events);
     for (const { event, resource } of committed.events) if (event === 'session.closed') release(resource.id);
+    wholeActs.closed(committed.events);
     return committed;
   }
   function release(sessionId: string): void {
@@ -176,12 +184,19 @@ export function createCore(deps: CoreDeps): Core {
     createGate({ policy: deps.policy, timeoutMs: settings.policyTimeoutMs, log: logger, digest }),
   );
   const decide = requireRoom(judge, store, settings.resultLimits);
-  const gate: Gate = (action) => {
+  const gate: Gate = (action, withinMs) => {
     const pending = deps.upToDate?.();
-    return pending ? pending.then(() => decide(action)) : decide(action);
+    return pending ? pending.then(() => decide(action, withinMs)) : decide(action, withinMs);
   };
+  const wholeActs = createWholeActs({
+    ...context,
+    logger,
+    pending: deps.pendingActs ?? inMemory(),
+    readFile: deps.readFile,
+  });
   const asks = createAsks({
     ...context,
+    wholeActs,
     signer: deps.signer,
     canonical: deps.canonical,
     expiresMs: settings.askExpiresMs,
@@ -199,6 +214,7 @@ export function createCore(deps: CoreDeps): Core {
     revision: () => mounted.revision,
     gate,
     asks,
+    wholeActs,
     tools,
     taints,
     digest,
@@ -309,6 +325,7 @@ export function createCore(deps: CoreDeps): Core {
     bridge: {
       submit,
       ...createViews({ store, access }),
+      pendingAct: (actor, askId) => wholeActs.show(actor, askId),
       ...createUploads({ ...context, artifactLimit: settings.artifactLimit }),
       ...createDeliveries({ ...context, submit }),
       async tools(actor) {
@@ -349,10 +366,12 @@ export function createCore(deps: CoreDeps): Core {
       held = await store.lease(`instance:${instance}`);
       const orphans = { ...shared, runner, isDead, keeper: settings.keeper };
       await asks.expireDue();
+      await wholeActs.sweep();
       const recovered = await recover(orphans);
       const again = async () => {
         try {
           await asks.expireDue();
+          await wholeActs.sweep();
           await recover(orphans);
         } catch (cause) {
           logger.error({ err: cause }, 'looking for orphaned tasks failed');

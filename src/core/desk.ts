@@ -161,8 +161,8 @@ export function createDesks(deps: DesksDeps, closing: AbortSignal): Desks {
       ? live.permit && { kind: 'ask', permit: live.permit }
       : await readPermission(store.read({ stream, kinds: PERMISSION_EVENTS }));
     if (permission?.kind !== 'ask') return permission?.reason;
-    const { actor, question, action } = permission.permit;
-    const ruling = await acts.rule(task, action, { actor, signal, takesArguments: false, question });
+    const { actor, action } = permission.permit;
+    const ruling = await acts.rule(task, action, { actor, signal, takesArguments: false });
     if (ruling.kind === 'go') return undefined;
     return ruling.kind === 'no' ? ruling.reason : 'nobody approved the work';
   }

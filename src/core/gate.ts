@@ -156,4 +156,5 @@ const RECORDED_OTHERWISE: ReadonlySet<string> = new Set([
   'arguments',
   'root',
   'facts',
+  'changes',
 ]);

@@ -10,7 +10,6 @@ import type { AskClosedPayload, AskOpenedPayload, DecidedPayload } from '../mode
 export interface Permit {
   /** Who wants the work done: rules about them hold for the question too. */
   readonly actor: Actor;
-  readonly question: string;
   readonly action: ProposedAction;
 }
 export type Permission =
@@ -26,7 +25,6 @@ export function permitFor(
   const { actor, tool = 'an agent', arguments: args } = action;
   return {
     actor,
-    question: `May ${actor.id} give ${tool} this work?`,
     action: { kind: 'prompt', tool, effect: 'none', evidence: 'held', arguments: args },
   };
 }

@@ -11,7 +11,9 @@ import type { JsonObject } from '../model/schema.ts';
 import { isTerminal } from '../model/words.ts';
 import type { At, Clock, QuotaRules, Row, Unit } from '../ports.ts';
 import {
+  asExecutable,
   asShown,
+  coveringSame,
   denied,
   describeForPeople,
   notApproved,
@@ -21,9 +23,10 @@ import {
   rewritten,
   type Shown,
 } from './act-events.ts';
-import type { Asks, Raised } from './asks.ts';
+import type { Asks, Raised, Wanted } from './asks.ts';
 import { SERVED_BY } from './awaited.ts';
 import { chargeEvents } from './charging.ts';
+import { driftOf } from './drift.ts';
 import { blocked, decidedEvent, type Gate } from './gate.ts';
 import { inTask, placeOf } from './lifecycle.ts';
 import { artifactEvents, type Log } from './log.ts';
@@ -31,6 +34,7 @@ import type { ReadPolicyData } from './policy-data.ts';
 import type { Run } from './rows.ts';
 import type { Tools } from './tools.ts';
 import { pause } from './waiting.ts';
+import { isInPart, reasonOf, type WholeActs, withWords } from './whole-acts.ts';
 
 export interface RulingDeps {
   readonly log: Log;
@@ -48,6 +52,8 @@ export interface RulingDeps {
   /** How often a deferred act is asked about again before it is refused. */
   readonly deferTries: number;
   readonly deferCapMs: number;
+  /** Where acts are kept whole while people are asked about them. Absent in a replay, which asks nobody. */
+  readonly wholeActs?: Pick<WholeActs, 'prepare' | 'discard'>;
 }
 
 export interface RuleOptions {
@@ -61,6 +67,7 @@ export interface RuleOptions {
   readonly deferred?: 'told';
   /** The asker can run rewritten arguments. */
   readonly takesArguments: boolean;
+  /** What the agent says it is about: shown as the agent's words, never as the question. */
   readonly question?: string;
   /** The request is in the log already, from before a crash. */
   readonly requested?: boolean;
@@ -146,18 +153,52 @@ export function createRulings(deps: RulingDeps): Rulings {
     action: Action,
     requested: boolean,
     options: Holding,
-    { claim, mounted, refused }: Held,
+    held: Held,
   ): Promise<Ruling | 'taken'> {
     const revision = deps.revision?.();
-    const asked = asExecutable(refused ?? (await gate(action, options.decideMs)), options);
+    const asked = asExecutable(held.refused ?? (await gate(action, options.decideMs)), options);
+    const shown = await showable(task, action.arguments, asked.arguments);
     // What people are asked about, and what may run, is the act as the rules rewrote it.
     const effective: Action = asked.arguments ? { ...action, arguments: asked.arguments } : action;
-    const shown = await showable(task, action.arguments, asked.arguments);
+    if (asked.verdict !== 'escalate') {
+      const ruled = await writeDown({ task, action, effective, asked, shown, requested, options, held, revision });
+      if (ruled !== 'unkept') return ruled;
+    }
+    return await ask({ task, action, effective, asked, shown, requested, options, held, revision });
+  }
+
+  /** The act is kept whole before its question opens; one that cannot be kept is refused instead. */
+  async function ask(given: WritingDown): Promise<Ruling | 'taken'> {
+    const { task, action, shown } = given;
+    const effective = withWords(given.effective, given.options.question);
+    const digest = asks.digest(effective);
+    const key = action.tool_call_id ?? digest;
+    let id: string | undefined;
+    try {
+      id = await deps.wholeActs?.prepare(task, effective, { key, digest });
+    } catch (cause) {
+      const refused = blocked('cannot_show', `people cannot be shown what would run: ${reasonOf(cause)}`);
+      return certain(await writeDown({ ...given, asked: refused }));
+    }
+    const logged = describeForPeople(effective, shown.rewritten ?? shown.asked);
+    const opening: Opening = { key, digest, logged, inPart: isInPart(effective, logged, log.clean), ...(id && { id }) };
+    let used: string | undefined;
+    try {
+      return certain(await writeDown({ ...given, effective, opening, opened: (askId) => (used = askId) }));
+    } finally {
+      // The commit went another way: no question stands under this id.
+      if (id && used !== id) deps.wholeActs?.discard(id);
+    }
+  }
+
+  /** One commit. `unkept`: a quota asks people after all, and the act is not kept for them yet; nothing was written. */
+  async function writeDown(given: WritingDown): Promise<Ruling | 'taken' | 'unkept'> {
+    const { task, action, effective, asked, shown, requested, options, opening, revision } = given;
+    const { claim, mounted } = given.held;
     // Assigned inside the commit, which decides on the state as it then is.
     let raised: Raised | undefined;
     let decision = asked;
-
-    const { repeated } = await log.commit({
+    const unit: Unit = {
       reads: [{ object: 'task', id: task.id }, { object: 'run', id: task.id }, ...quotasOf(action)],
       decide(at) {
         const now = at.get<Task & Row>('task', task.id);
@@ -179,14 +220,14 @@ export function createRulings(deps: RulingDeps): Rulings {
         if (decision.verdict === 'modify') events.push(rewritten(now, action, asShown(decision, shown)));
         if (decision.verdict === 'allow' || decision.verdict === 'modify') events.push(...charges(at, now, action));
         if (decision.verdict === 'escalate') {
-          const digest = asks.digest(effective);
+          if (!opening) throw UNKEPT;
+          const { logged, ...about } = opening;
           raised = asks.raise(at, now, run, {
+            ...about,
             // An agent that asks for a word wants the word, not leave to have asked.
             kind: action.kind === 'query' ? 'input' : 'approval',
-            key: action.tool_call_id ?? digest,
-            digest,
-            question: options.question ?? questionOf(action),
-            action: describeForPeople(action, shown.rewritten ?? shown.asked),
+            question: questionOf(effective),
+            action: logged,
             name: action.tool ?? action.kind,
             decision,
             ...(action.tool_call_id && { tool_call_id: action.tool_call_id }),
@@ -199,11 +240,15 @@ export function createRulings(deps: RulingDeps): Rulings {
         return { events };
       },
       ...claim,
-    });
-    if (repeated) return 'taken';
-    if (raised) {
+    };
+    const committed = await log.commit(unit).catch(unlessUnkept);
+    if (!committed) return 'unkept';
+    if (committed.repeated) return 'taken';
+    const asking = raised as Raised | undefined;
+    given.opened?.(asking?.ask_id);
+    if (asking) {
       const stated = asShown(decision, shown);
-      return await answered(task, effective, stated, raised, options, { mounted: mounted ?? false, revision });
+      return await answered(task, effective, stated, asking, options, { mounted: mounted ?? false, revision });
     }
     if (decision.verdict === 'allow') return { kind: 'go', action, decision };
     if (decision.verdict === 'modify') return { kind: 'go', action: effective, decision };
@@ -250,7 +295,7 @@ export function createRulings(deps: RulingDeps): Rulings {
       return { kind: 'no', reason: refused.reason, decision: refused, answer };
     }
     // What people saw may no longer be what would run.
-    const drift = await driftOf(action, mounted);
+    const drift = await driftOf(tools, action, mounted);
     if (drift) {
       const refused = blocked('approval_void', drift);
       await spend(task, raised.ask_id, [decidedIn(task, action, refused), denied(task, action, refused)]);
@@ -367,17 +412,6 @@ export function createRulings(deps: RulingDeps): Rulings {
     });
   }
 
-  async function driftOf(action: Action, mounted: boolean): Promise<string | undefined> {
-    if (!action.definition || !action.tool || action.evidence !== 'held') return undefined;
-    const found = await tools.find(action.tool, action.server, action.session_id);
-    // Not one of ours: the caller brought the effect itself.
-    if (!found && !mounted) return undefined;
-    if (!found) return `${action.tool} is no longer there to do what was approved`;
-    return found.definition === action.definition
-      ? undefined
-      : `the definition of ${action.tool} changed after it was approved; ask again`;
-  }
-
   function withinQuotas(at: Pick<At, 'get' | 'now'>, action: Action, asked: Decision): Decision {
     for (const { id } of action.quotas ?? []) {
       const quota = at.get<Quota & Row>('quota', id);
@@ -402,26 +436,39 @@ function sameValue(a: unknown, b: unknown): boolean {
   return a === b || JSON.stringify(a) === JSON.stringify(b);
 }
 
-/** A question about a quota covers the arguments that the rules covered, rewritten ones included. */
-function coveringSame(refusal: Decision, { arguments: args, arguments_digest }: Decision): Decision {
-  return { ...refusal, ...(args && { arguments: args }), ...(arguments_digest && { arguments_digest }) };
+/** Thrown inside a commit, and known by being this one. */
+const UNKEPT = new Fault('internal', 'the act is not kept for the people who are to be asked');
+
+function unlessUnkept(cause: unknown): undefined {
+  if (cause !== UNKEPT) throw cause;
+}
+
+function certain(ruled: Ruling | 'taken' | 'unkept'): Ruling | 'taken' {
+  if (ruled === 'unkept') throw UNKEPT;
+  return ruled;
+}
+
+interface Opening extends Pick<Wanted, 'id' | 'key' | 'digest' | 'inPart'> {
+  readonly logged: JsonObject;
+}
+
+interface WritingDown {
+  readonly task: Task;
+  readonly action: Action;
+  readonly effective: Action;
+  readonly asked: Decision;
+  readonly shown: Shown;
+  readonly requested: boolean;
+  readonly options: Holding;
+  readonly held: Held;
+  /** Of the rules and declarations it was decided by. */
+  readonly revision: number | undefined;
+  readonly opening?: Opening;
+  readonly opened?: (askId: string | undefined) => void;
 }
 
 function decidedIn(task: Task, action: Action, decision: Decision): EventDraft {
   return { ...decidedEvent(action, decision), ...inTask(task) };
-}
-
-/** A rule that rewrites arguments is a refusal to someone who can only hear yes or no. */
-function asExecutable(decision: Decision, { takesArguments }: RuleOptions): Decision {
-  const rewrites =
-    decision.verdict === 'modify' || (decision.verdict === 'escalate' && decision.arguments !== undefined);
-  if (!rewrites || (takesArguments && decision.arguments)) return decision;
-  return {
-    ...decision,
-    verdict: 'block',
-    code: 'cannot_modify',
-    reason: `${decision.reason} (the rule rewrites the arguments, which cannot be carried back to this agent)`,
-  };
 }
 
 export function ended(task: Task, now: Task | undefined): Fault {

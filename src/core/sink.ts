@@ -92,7 +92,7 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
   }
 
   async function act(...[proposed, effect, withdrawn]: Parameters<Sink['act']>): Promise<ActResult> {
-    const { tool_call_id: id, ...call } = proposed;
+    const { tool_call_id: id, changes: _, ...call } = proposed;
     // Without a name it is a new call each time, and nothing can be said about it twice.
     if (!id) return await acts.perform(task, proposed, { actor, signal, takesArguments: true, withdrawn }, effect);
     const fingerprint = deps.canonical(call as unknown as Json);

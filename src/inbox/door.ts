@@ -3,18 +3,20 @@
  * answer; only a form sent from the page does, once. A link that is not ours, not for anyone any more, or of a question
  * that is gone gets the same page.
  */
+import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Actor } from '../model/actions.ts';
-import type { AskRecord } from '../model/asks.ts';
+import type { AskRecord, PendingAct } from '../model/asks.ts';
 import { asFault } from '../model/faults.ts';
 import type { Bridge, Closable, Deps, FrontDoor, Row } from '../ports.ts';
 import { readBytes } from '../wire/body.ts';
 import type { Links } from './links.ts';
 import { answerPage, questionPage } from './page.ts';
+import { viewQuestion } from './question-view.ts';
 
 export const LINK_PATH = '/decide';
 
-export interface LinkDoorDeps extends Pick<Deps, 'http' | 'log'> {
+export interface LinkDoorDeps extends Pick<Deps, 'http' | 'log' | 'clock'> {
   readonly links: Links;
   /** Who is sent links; a link for anyone else has been taken back. */
   readonly recipients: readonly string[];
@@ -22,7 +24,7 @@ export interface LinkDoorDeps extends Pick<Deps, 'http' | 'log'> {
 
 type Ask = AskRecord & Row;
 
-export function linkDoor({ http, log, links, recipients }: LinkDoorDeps): FrontDoor {
+export function linkDoor({ http, log, links, recipients, clock }: LinkDoorDeps): FrontDoor {
   return {
     name: 'link',
     carries: ['approval', 'input'],
@@ -38,7 +40,8 @@ export function linkDoor({ http, log, links, recipients }: LinkDoorDeps): FrontD
   };
 
   async function answer(bridge: Bridge, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const link = links.read((request.url ?? '').replace(/[?#].*$/, '').replace(/^\//, ''));
+    const [, token = '', file] = /^\/?([^/?#]*)(\/act)?(?:[?#].*)?$/.exec(request.url ?? '') ?? [];
+    const link = links.read(token);
     const actor = link && holderOf(link.recipient);
     const ask = link && (await bridge.view<Ask>(actor as Actor, 'ask', link.askId).catch(() => undefined));
     if (!ask || !link || !actor || !recipients.includes(link.recipient)) {
@@ -54,7 +57,10 @@ export function linkDoor({ http, log, links, recipients }: LinkDoorDeps): FrontD
       return;
     }
     if (request.method === 'GET' || request.method === 'HEAD') {
-      send(response, 200, questionPage(ask));
+      const whole = await wholeAct(bridge, actor, ask);
+      if (file && whole.act) sendAct(response, whole.act);
+      else if (file) send(response, 404, answerPage('There is nothing to download', whole.trouble ?? ''));
+      else send(response, 200, pageOf(ask, whole, token, clock.now()));
       return;
     }
     if (request.method !== 'POST') {
@@ -78,6 +84,53 @@ export function linkDoor({ http, log, links, recipients }: LinkDoorDeps): FrontD
     const word = said.approved === undefined ? 'Sent' : said.approved ? 'Approved' : 'Denied';
     send(response, 200, answerPage(word, 'Your answer is on record. You can close this page.'));
   }
+}
+
+interface Whole {
+  readonly act?: PendingAct;
+  readonly trouble?: string;
+}
+
+/** The act as it will run. Nothing runs for a value that is asked for. */
+async function wholeAct(bridge: Bridge, actor: Actor, ask: Ask): Promise<Whole> {
+  if (ask.kind === 'input') return {};
+  try {
+    return { act: await bridge.pendingAct(actor, ask.id) };
+  } catch (thrown) {
+    return { trouble: asFault(thrown).message };
+  }
+}
+
+/** Longer than a phone shows without trouble. */
+const LONGEST_ON_PAGE = 256 * 1024;
+
+function pageOf(ask: Ask, { act, trouble }: Whole, token: string, now: string): string {
+  const view = viewQuestion(ask, act, now);
+  const bytes = act && fileOf(act);
+  const long = bytes && bytes.length > LONGEST_ON_PAGE;
+  return questionPage({
+    view,
+    kind: ask.kind,
+    ...(trouble && { trouble }),
+    ...(long && { download: { href: `${token}/act`, bytes: bytes.length, sha256: sha256(bytes) } }),
+  });
+}
+
+function fileOf(act: PendingAct): Buffer {
+  return Buffer.from(`${JSON.stringify(act, undefined, 2)}\n`);
+}
+
+function sha256(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
+
+function sendAct(response: ServerResponse, act: PendingAct): void {
+  response.writeHead(200, {
+    'content-type': 'application/json; charset=utf-8',
+    'content-disposition': 'attachment; filename="act.json"',
+    ...PRIVATE,
+  });
+  response.end(fileOf(act));
 }
 
 /** Whoever holds a link may look at questions and answer; the log says which link it was. */
@@ -114,13 +167,19 @@ function endOf({ state, answered_by, answered_at }: Ask): string {
 function send(response: ServerResponse, status: number, html: string, allow?: string): void {
   response.writeHead(status, {
     'content-type': 'text/html; charset=utf-8',
-    'cache-control': 'no-store',
-    'referrer-policy': 'no-referrer',
-    'x-robots-tag': 'noindex',
-    'x-content-type-options': 'nosniff',
+    ...PRIVATE,
     'content-security-policy':
       "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'",
     ...(allow && { allow }),
   });
   response.end(html);
 }
+
+/** A link is a secret, and what it shows is for its holder only. */
+const PRIVATE = {
+  'cache-control': 'no-store',
+  // With none at all a browser calls the origin of the form null, and the answer would be refused as a stranger's.
+  'referrer-policy': 'same-origin',
+  'x-robots-tag': 'noindex',
+  'x-content-type-options': 'nosniff',
+};

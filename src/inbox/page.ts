@@ -3,6 +3,8 @@
  * sight. Enter in the field for a reason presses the first button, which is no.
  */
 import type { AskRecord } from '../model/asks.ts';
+import { visibleText } from '../model/visible-text.ts';
+import type { QuestionView, Shown } from './question-view.ts';
 
 const STYLE = `:root{color-scheme:light dark;--ink:#1a1d21;--soft:#5c6670;--line:#d9dee3;--paper:#fff;--ground:#f3f5f7;--yes:#0b6b3a;--no:#a4262c}
 @media(prefers-color-scheme:dark){:root{--ink:#e8eaed;--soft:#9aa5b1;--line:#343a40;--paper:#1c1f23;--ground:#121417;--yes:#2f9e63;--no:#d9545a}}
@@ -10,6 +12,7 @@ const STYLE = `:root{color-scheme:light dark;--ink:#1a1d21;--soft:#5c6670;--line
 main{max-width:38rem;margin:8vh auto;padding:1.75rem;background:var(--paper);border:1px solid var(--line);border-radius:12px}
 h1{font-size:1.3rem;line-height:1.35;margin:.2rem 0 1.1rem}p{margin:0 0 1rem}.from{color:var(--soft);font-size:.9rem;margin:0}
 dl{margin:0 0 1.25rem;display:grid;grid-template-columns:max-content 1fr;gap:.35rem 1rem}dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}
+h2{font-size:1rem;margin:1.1rem 0 .4rem}h3{font:600 13px/1.45 ui-monospace,monospace;margin:.6rem 0 .2rem;overflow-wrap:anywhere}section,aside{margin:0 0 1.25rem}aside{padding:.1rem .9rem .9rem;border-left:4px solid var(--line);color:var(--soft)}.trouble{color:var(--no);font-weight:600}
 pre{margin:0;padding:.7rem .8rem;background:var(--ground);border-radius:8px;font:13px/1.45 ui-monospace,monospace;white-space:pre-wrap;overflow-wrap:anywhere}
 label{display:block;margin:0 0 .3rem;color:var(--soft)}input{width:100%;padding:.6rem .7rem;margin:0 0 1.1rem;font:inherit;color:inherit;background:var(--ground);border:1px solid var(--line);border-radius:8px}
 .choice{display:flex;gap:.75rem;position:sticky;bottom:0;margin:0 -1.75rem -1.75rem;padding:1rem 1.75rem;background:var(--paper);border-top:1px solid var(--line);border-radius:0 0 12px 12px}button{flex:1;padding:.75rem;font:inherit;font-weight:600;color:#fff;border:0;border-radius:8px;cursor:pointer}
@@ -27,32 +30,66 @@ ${body}
 `;
 }
 
+/** An act too long for a page: where it can be had whole, and what it hashes to. */
+export interface Download {
+  readonly href: string;
+  readonly bytes: number;
+  readonly sha256: string;
+}
+
+export interface Page {
+  readonly view: QuestionView;
+  readonly kind: AskRecord['kind'];
+  readonly download?: Download;
+  /** Why the act cannot be shown whole; then the only answer is no. */
+  readonly trouble?: string;
+}
+
 /** The question, everything a person needs to answer it, and a form. Looking at it decides nothing. */
-export function questionPage(ask: AskRecord): string {
-  const args = (ask.action.arguments ?? {}) as object;
-  const rows: readonly (readonly [string, string])[] = [
-    ...(ask.action.tool ? [['what', `<code>${escaped(String(ask.action.tool))}</code>`] as const] : []),
-    ...(Object.keys(args).length > 0
-      ? [['with', `<pre>${escaped(JSON.stringify(args, undefined, 2))}</pre>`] as const]
-      : []),
-    ...(ask.action.actor ? [['asked by', escaped(String(ask.action.actor))] as const] : []),
-    ...(ask.reason ? [['why you', `${escaped(ask.reason)}${byRule(ask.rule_id)}`] as const] : []),
-    ['until', `<time datetime="${escaped(ask.expires_at)}">${escaped(plainTime(ask.expires_at))}</time>`],
+export function questionPage({ view, kind, download, trouble }: Page): string {
+  const parts = [
+    list(view.facts),
+    ...(download ? [downloadText(download)] : [section('Arguments', view.arguments), section('Files', view.changes)]),
+    ...(view.words.length > 0 ? [agentsWords(view.words)] : []),
+    ...(trouble ? [`<p class="trouble">This act cannot be approved here: ${escaped(trouble)}</p>`] : []),
   ];
+  const form = kind === 'input' ? INPUT_FORM : trouble ? NO_FORM : APPROVAL_FORM;
   return page(
     'A question for you',
     `<form method="post">
 <p class="from">Tollbridge asks</p>
-<h1>${escaped(ask.question)}</h1>
-<dl>${rows.map(([name, value]) => `<dt>${name}</dt><dd>${value}</dd>`).join('')}</dl>
-${ask.kind === 'approval' ? APPROVAL_FORM : INPUT_FORM}
+<h1>${escaped(view.headline)}</h1>
+${parts.filter(Boolean).join('\n')}
+${form}
 </form>`,
   );
+}
+
+function list(rows: readonly Shown[]): string {
+  return `<dl>${rows.map(({ name, value }) => `<dt>${escaped(name)}</dt><dd>${escaped(value)}</dd>`).join('')}</dl>`;
+}
+
+/** Each value in a box of its own: nothing in it can pass for a part of the page. */
+function section(title: string, rows: readonly Shown[]): string {
+  if (rows.length === 0) return '';
+  const boxes = rows.map(({ name, value }) => `<h3>${escaped(name)}</h3><pre>${escaped(value)}</pre>`).join('\n');
+  return `<section><h2>${escaped(title)}</h2>\n${boxes}</section>`;
+}
+
+function agentsWords(words: readonly string[]): string {
+  const said = words.map((text) => `<pre>${escaped(text)}</pre>`).join('');
+  return `<aside><h2>In the agent's own words, which nobody has checked</h2>${said}</aside>`;
+}
+
+function downloadText({ href, bytes, sha256 }: Download): string {
+  return `<section><h2>The act</h2><p>It is ${bytes} bytes long. <a href="${escaped(href)}" download>Download it whole</a> and read it before you answer.</p><p>SHA-256 of the file: <code>${escaped(sha256)}</code></p></section>`;
 }
 
 const APPROVAL_FORM = `<label for="reason">A reason, if you like; it is kept with your answer</label>
 <input id="reason" name="reason" maxlength="500" autocomplete="off">
 <div class="choice"><button class="no" name="decision" value="deny">Deny</button><button class="yes" name="decision" value="approve">Approve</button></div>`;
+
+const NO_FORM = `<div class="choice"><button class="no" name="decision" value="deny">Deny</button></div>`;
 
 const INPUT_FORM = `<label for="value">Your answer</label>
 <input id="value" name="value" required autocomplete="off" autofocus>
@@ -63,18 +100,8 @@ export function answerPage(title: string, text: string): string {
   return page(title, `<p class="from">Tollbridge</p>\n<h1>${escaped(title)}</h1>\n<p>${escaped(text)}</p>`);
 }
 
-const byRule = (rule: string | null | undefined) => (rule ? ` (rule <code>${escaped(rule)}</code>)` : '');
-
-function plainTime(time: string): string {
-  return `${time.slice(0, 10)} ${time.slice(11, 16)} UTC`;
-}
-
-/** What turns the reading direction round, or is not seen at all: with it an act could be shown as another. */
-const UNSEEN = /[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
-
 function escaped(text: string): string {
-  return text
-    .replace(UNSEEN, '\ufffd')
+  return visibleText(text)
     .replaceAll('&', '&amp;')
     .replaceAll('<', '&lt;')
     .replaceAll('>', '&gt;')

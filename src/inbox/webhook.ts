@@ -8,7 +8,9 @@ import type { Actor } from '../model/actions.ts';
 import type { AskRecord } from '../model/asks.ts';
 import type { CoreEvent } from '../model/events.ts';
 import type { AskClosedPayload, AskOpenedPayload } from '../model/payloads.ts';
+import { visibleLine } from '../model/visible-text.ts';
 import type { Bridge, Clock, Closable, Logger, Row } from '../ports.ts';
+import { dialogText } from './question-text.ts';
 
 export interface Recipient {
   readonly name: string;
@@ -165,9 +167,27 @@ export function openWebhooks(deps: WebhookDeps): Closable {
   };
 }
 
-/** What a person needs to decide; the rest is at the inbox. */
+/**
+ * What a person needs to look at it. Messages leave this machine, so the act is as redacted as in the log, and nothing but a page
+ * that shows it whole takes a yes. `text` is for people, ready to be shown; everything else is data, and exact.
+ */
 function about(ask: AskRecord) {
-  const { id, kind, question, action, reason, rule_id, task_id, session_id, workspace_id, created_at, expires_at } =
-    ask;
-  return { id, kind, question, action, reason, rule_id, task_id, session_id, workspace_id, created_at, expires_at };
+  const { id, kind, action, reason, rule_id, task_id, session_id, workspace_id, created_at, expires_at } = ask;
+  const question = visibleLine(ask.question);
+  const { text, whole } = dialogText(ask);
+  return {
+    id,
+    kind,
+    question,
+    text,
+    shown: whole ? 'whole' : 'in_part',
+    action,
+    reason,
+    rule_id,
+    task_id,
+    session_id,
+    workspace_id,
+    created_at,
+    expires_at,
+  };
 }

@@ -85,6 +85,8 @@ export interface Action {
   readonly root?: string;
   /** What it touches, read from all of the above. Counts only for the arguments it was read from. */
   readonly facts?: ActFacts;
+  /** Files it would write, for the person who is asked. Never logged: the arguments name the content by its hash. */
+  readonly changes?: readonly FileChange[];
   /** What it is expected to use up, checked against quotas before it runs. */
   readonly cost?: Readonly<Record<string, number>>;
   /** Facts rules may name: annotations, taint, claimed modes. Flat and small. */
@@ -101,6 +103,13 @@ export interface Claims {
   readonly agent?: string;
   readonly title?: string;
   readonly kind?: string;
+}
+
+export interface FileChange {
+  readonly path: string;
+  readonly after: string;
+  /** Null when there is no such file yet; absent when nobody could tell. */
+  readonly before?: string | null;
 }
 
 export interface Decision {

@@ -1,5 +1,6 @@
 /** Questions put to people. They outlive the process that raised them and are answered once. */
 
+import type { ActionKind, Claims, FileChange } from './actions.ts';
 import {
   ClosedWord,
   Id,
@@ -13,6 +14,7 @@ import {
   Timestamp,
 } from './schema.ts';
 import { type Static, Type } from './type.ts';
+import type { Effect, Evidence } from './words.ts';
 
 export const ASK_KINDS = ['approval', 'input'] as const;
 export type AskKind = (typeof ASK_KINDS)[number];
@@ -53,6 +55,28 @@ export const AskRecord = Type.Object({
   used_at: MaybeTime,
 });
 export type AskRecord = Static<typeof AskRecord>;
+
+/** In `metadata.shown` of a question whose act the log holds only in part: something in it is redacted, or too long to stand there. */
+export const IN_PART = 'in_part';
+
+/** An act exactly as it will run, for those who may answer the question about it. Never in an event, a list or a receipt. */
+export interface PendingAct {
+  readonly kind: ActionKind;
+  /** Who proposes it, and through which door. */
+  readonly actor: string;
+  readonly door?: string;
+  readonly tool?: string;
+  readonly server?: string;
+  readonly target?: string;
+  readonly cwd?: string;
+  readonly effect: Effect;
+  readonly evidence: Evidence;
+  readonly arguments: JsonObject;
+  /** What the agent says of it, in its own words. */
+  readonly claims?: Claims;
+  /** Files it would write. */
+  readonly changes?: readonly FileChange[];
+}
 
 export type Answer =
   | {

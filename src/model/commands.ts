@@ -11,6 +11,7 @@ import {
   MaybeId,
   MaybeText,
   NonEmpty,
+  Nullable,
   OpenObject,
   Timestamp,
 } from './schema.ts';
@@ -47,6 +48,9 @@ export const ProposedAction = Type.Object({
     Type.Object({ agent: Optional(NonEmpty), title: Optional(Type.String()), kind: Optional(NonEmpty) }),
   ),
   cwd: Optional(NonEmpty),
+  changes: Optional(
+    Type.Array(Type.Object({ path: NonEmpty, after: Type.String(), before: Optional(Nullable(Type.String())) })),
+  ),
   cost: Optional(Type.Record(Type.String(), Type.Number({ minimum: 0 }))),
   attributes: Optional(
     Type.Unsafe<Record<string, string | number | boolean | readonly string[]>>({

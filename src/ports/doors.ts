@@ -1,6 +1,6 @@
 /** North: whoever asks, and all that a door gets. */
 import type { Actor, Decision } from '../model/actions.ts';
-import type { Answer, AskKind } from '../model/asks.ts';
+import type { Answer, AskKind, PendingAct } from '../model/asks.ts';
 import type { Command, CommandKind } from '../model/commands.ts';
 import type { CoreEvent, Cursor, Stream } from '../model/events.ts';
 import type { Pointer, Skill } from '../model/resources.ts';
@@ -23,6 +23,11 @@ export interface Bridge {
   /** One resource as this actor may see it. Hidden and absent are the same fault. */
   view<T extends Row>(actor: Actor, object: string, id: string): Promise<T>;
   list<T extends Row>(actor: Actor, query: ListQuery): Promise<{ data: readonly T[]; next: string | undefined }>;
+  /**
+   * The act behind an open question, exactly as it will run: only for those who may answer it, and only until it is closed. Everything
+   * else that is said about a question has it redacted.
+   */
+  pendingAct(actor: Actor, askId: string): Promise<PendingAct>;
   bytes(actor: Actor, artifactId: string, range?: { start: number; end: number }): Promise<Uint8Array>;
   /** Our id for a wire's, when one was bound. */
   bound(protocol: string, scope: string, wireId: string): Promise<Pointer | undefined>;

@@ -107,6 +107,7 @@ export function createHeld({ wires, questions, approvals, ids, agent }: HeldDeps
         // Where it really lies: a link is no way round a rule about the file behind it.
         target: path,
         effect: writing ? 'write' : 'read',
+        ...(writing && { changes: [{ path, after: content }] }),
         arguments: writing ? { path: given, content } : { path: given, line: first, limit },
         attributes: { protocol: 'acp', ...(linked && { call: linked.id, linked_by: linked.by }) },
       },

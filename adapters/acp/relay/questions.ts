@@ -10,12 +10,14 @@ import {
   asFault,
   type Bridge,
   type CommandBody,
+  dialogText,
   type Json,
   type JsonObject,
   type Logger,
 } from '../../../src/index.ts';
 import { objectOf, textOf, within } from '../shapes.ts';
 import type { WireOption } from '../translate.ts';
+import { formLine, ownCall, permissionLine, type Showing } from './dialogs.ts';
 import { idOf, type Request, type Response, sameId } from './frame.ts';
 import type { Turn } from './turns.ts';
 import type { Wires } from './wires.ts';
@@ -54,7 +56,7 @@ export interface Expectation {
   done(): void;
 }
 
-type Entry = Expected & { dialog: Dialog | undefined };
+type Entry = Expected & { dialog: Dialog | undefined; over: boolean };
 
 interface Dialog {
   id: string;
@@ -72,6 +74,8 @@ export interface QuestionsDeps {
 export function createQuestions({ bridge, person, wires, log }: QuestionsDeps): Questions {
   const expecting = new WeakMap<Turn, Map<string, Entry>>();
   const open = new Map<string, Dialog>();
+  /** Questions whose act is being looked up. */
+  const showing = new Set<string>();
   const withdrawn = (dialog: Dialog | undefined, turn: Turn) => {
     // An editor that canceled the turn closes its questions itself.
     if (dialog && !dialog.answering && turn.canceled !== 'by_editor') wires.withdraw(dialog.id);
@@ -98,12 +102,19 @@ export function createQuestions({ bridge, person, wires, log }: QuestionsDeps): 
     return to.length === 0 || to.includes(person.id) || to.some((word) => person.scopes.includes(word));
   }
 
-  function show(ask: AskRecord, turn: Turn, expected: Entry): void {
+  /** Nothing is shown of a question that was closed while its act was looked up. */
+  async function show(ask: AskRecord, turn: Turn, expected: Entry): Promise<void> {
+    showing.add(ask.id);
+    const act = ask.kind === 'input' ? undefined : await bridge.pendingAct(person, ask.id).catch(() => undefined);
+    if (!showing.delete(ask.id) || expected.over) return;
+    const shown: Showing = { act, dialog: dialogText(ask, act) };
     const dialog: Dialog = { id: '', answering: undefined, bytes: undefined };
     expected.dialog = dialog;
     open.set(ask.id, dialog);
     const heard = (response: Response) => {
       const { body, passes } = expected.read(response);
+      // What was not shown whole can be refused here and nothing else; it stays open for others.
+      if (!shown.dialog.whole && !isRefusal(body, response)) return;
       dialog.bytes = passes ? response.line : undefined;
       dialog.answering = answer(ask.id, body, { ...person, interactive: true });
     };
@@ -111,10 +122,15 @@ export function createQuestions({ bridge, person, wires, log }: QuestionsDeps): 
       const { request, line } = expected.shown;
       dialog.id = idOf(request);
       wires.asks.expect({ method: request.method, id: dialog.id, answered: heard });
-      wires.editor.send(line);
+      wires.editor.send(
+        request.method === 'session/request_permission'
+          ? permissionLine(request, line, shown)
+          : formLine(request, line),
+      );
     } else {
       const { toolCall } = expected.shown;
-      const params = { sessionId: turn.place.wireId, toolCall, options: OWN_OPTIONS };
+      const options = shown.dialog.whole ? OWN_OPTIONS : OWN_OPTIONS.slice(1);
+      const params = { sessionId: turn.place.wireId, toolCall: ownCall(toolCall, shown), options };
       dialog.id = wires.put('session/request_permission', params, heard);
     }
     expected.onShown?.();
@@ -122,7 +138,7 @@ export function createQuestions({ bridge, person, wires, log }: QuestionsDeps): 
 
   return {
     expect(turn, key, expected) {
-      const entry: Entry = { ...expected, dialog: undefined };
+      const entry: Entry = { ...expected, dialog: undefined, over: false };
       of(turn).set(key, entry);
       return {
         async words() {
@@ -130,6 +146,7 @@ export function createQuestions({ bridge, person, wires, log }: QuestionsDeps): 
           return dialog?.answering && (await dialog.answering) ? dialog.bytes : undefined;
         },
         done() {
+          entry.over = true;
           if (of(turn).get(key) === entry) of(turn).delete(key);
           withdrawn(entry.dialog, turn);
         },
@@ -138,11 +155,15 @@ export function createQuestions({ bridge, person, wires, log }: QuestionsDeps): 
 
     asked(ask, turn) {
       const key = String(ask.metadata.key ?? ask.tool_call_id ?? ask.id);
-      const expected: Entry = of(turn).get(key) ?? { ...unexpected(ask), dialog: undefined };
+      const expected: Entry = of(turn).get(key) ?? { ...unexpected(ask), dialog: undefined, over: false };
       if (expected.covered) {
         const { by, reason } = expected.covered;
         void answer(ask.id, { approved: true, reason }, by);
-      } else if (mayAnswer(ask)) show(ask, turn, expected);
+      } else if (mayAnswer(ask)) {
+        show(ask, turn, expected).catch((cause) => {
+          log.error({ err: cause, ask: ask.id }, 'a question could not be shown in the editor; it is open elsewhere');
+        });
+      }
     },
 
     takenBack(id) {
@@ -150,11 +171,17 @@ export function createQuestions({ bridge, person, wires, log }: QuestionsDeps): 
     },
 
     answered(askId, _state, turn) {
+      showing.delete(askId);
       const dialog = open.get(askId);
       open.delete(askId);
       withdrawn(dialog, turn);
     },
   };
+}
+
+/** A choice to refuse, not a dialog that was put away. */
+function isRefusal({ approved }: AnswerBody, { message }: Response): boolean {
+  return approved === false && within(message, 'result', 'outcome', 'outcome') === 'selected';
 }
 
 const OWN_OPTIONS = [
@@ -164,8 +191,7 @@ const OWN_OPTIONS = [
 
 /** A question nobody here raised: whether work may begin at all. */
 function unexpected(ask: AskRecord): Expected {
-  const content = ask.reason ? [{ type: 'content', content: { type: 'text', text: ask.reason } }] : [];
-  const toolCall = { toolCallId: ask.id, title: ask.question, kind: 'other', status: 'pending', content };
+  const toolCall = { toolCallId: ask.id, kind: 'other', status: 'pending' };
   return { shown: { toolCall }, read: readOwn };
 }
 

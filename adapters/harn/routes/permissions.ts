@@ -25,9 +25,13 @@ export function permissionRoutes({ bridge }: Desk): Pick<Routes, Ids> {
       await bridge.view(call.actor, 'task', task_id);
       return { body: await listPage(bridge, call, { object: 'ask', where: { task_id, ...states(call) } }, show) };
     },
-    getPermissionRequest: async ({ actor, params }) => ({
-      body: show(await bridge.view(actor, 'ask', params.request_id!)),
-    }),
+    getPermissionRequest: async ({ actor, params }) => {
+      const ask = await bridge.view<AskRecord & Row>(actor, 'ask', params.request_id!);
+      // Whoever may answer sees what will run; everyone else, and every list, has it redacted.
+      const open = ask.state === 'open' && ask.kind === 'approval';
+      const act = open ? await bridge.pendingAct(actor, ask.id).catch(() => undefined) : undefined;
+      return { body: toWirePermission(ask, act) };
+    },
     respondPermissionRequest: async ({ actor, once, params, body }) => {
       const answer = toCoreAnswer(params.request_id!, body as Wire<'PermissionResponseRequest'>);
       const { resource } = await bridge.submit({ kind: 'ask.answer', actor, ...once, body: answer });

@@ -1,0 +1,235 @@
+/**
+ * A gateway and a relay of the built program on one data directory, with an upstream that writes down every act it sees, a
+ * channel that takes webhooks, and keys for someone who may answer and someone who may only look.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { PROGRAM, type Said } from '../support/cli.ts';
+import type { End } from '../support/line-end.ts';
+import { type Spoken, startSpeaking } from '../support/stdio-process.ts';
+import { type Contact, checkActs, forgetLogs, readContacts } from './oracle.ts';
+
+const UPSTREAM = resolve(import.meta.dirname, 'display-upstream.mjs');
+
+export interface Told {
+  readonly id: string;
+  readonly decide_url: string;
+  readonly text: string;
+  readonly [member: string]: unknown;
+}
+
+export interface Stage {
+  readonly data: string;
+  readonly config: string;
+  readonly url: () => string;
+  readonly token: () => string;
+  readonly approver: string;
+  readonly reader: string;
+  /** A client of the tool server, greeted. */
+  client(capabilities?: object): Promise<End>;
+  /** Another command that speaks on its standard output. */
+  speaks(words: readonly string[]): Spoken;
+  /** The next question that the channel is told of. */
+  asked(): Promise<Told>;
+  command(...words: readonly string[]): Promise<Said>;
+  rest(
+    path: string,
+    key: string,
+    body?: object,
+  ): Promise<{ status: number; text: string; body: Record<string, unknown> }>;
+  contacts(): Contact[];
+  violations(): Promise<string[]>;
+  /** Files below the data directory that hold this text. */
+  holding(text: string): string[];
+  kept(): string[];
+  /** The gateway is killed and started again. */
+  restart(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function openStage(): Promise<Stage> {
+  const dir = mkdtempSync(join(tmpdir(), 'tb-display-'));
+  const data = join(dir, 'data');
+  const config = join(dir, 'tollbridge.yaml');
+  const contacts = join(dir, 'contacts.jsonl');
+  mkdirSync(data);
+  const told: Told[] = [];
+  const waiting: ((told: Told) => void)[] = [];
+  const channel = await listening((body) => {
+    const { type, data: question } = JSON.parse(body) as { type: string; data: Told };
+    if (type !== 'approval.requested') return;
+    const next = waiting.shift();
+    if (next) next(question);
+    else told.push(question);
+  });
+  const hook = `http://127.0.0.1:${(channel.address() as AddressInfo).port}/hook`;
+  writeFileSync(config, configuration(hook));
+
+  const env = { ...process.env, TOLLBRIDGE_SECRET_duty: 'a key of the duty channel' };
+  const common = ['--data', data, '--config', config];
+  const children: ChildProcess[] = [];
+  const start = (words: readonly string[]) => {
+    const child = spawn(process.execPath, [PROGRAM, ...common, ...words], { stdio: 'pipe', env });
+    children.push(child);
+    return child;
+  };
+
+  function command(...words: readonly string[]): Promise<Said> {
+    const child = start(words);
+    const said = { out: '', err: '' };
+    child.stdout?.on('data', (chunk) => {
+      said.out += chunk;
+    });
+    child.stderr?.on('data', (chunk) => {
+      said.err += chunk;
+    });
+    child.stdin?.end();
+    return new Promise((done) => child.once('close', (code) => done({ code: code ?? -1, ...said })));
+  }
+
+  async function key(name: string, ...scopes: readonly string[]): Promise<string> {
+    const { out } = await command(
+      'keys',
+      'create',
+      name,
+      '--kind',
+      'person',
+      '--json',
+      ...scopes.flatMap((s) => ['--scope', s]),
+    );
+    const made = JSON.parse(out) as Record<string, unknown>;
+    return String(made.token ?? made.key ?? made.secret);
+  }
+
+  let gateway: { readonly child: ChildProcess; readonly url: string; readonly token: string };
+  async function serve(): Promise<void> {
+    const child = start(['serve', '--port', '0', '--json']);
+    let err = '';
+    child.stderr?.on('data', (chunk) => {
+      err += chunk;
+    });
+    const line = await new Promise<string>((found, failed) => {
+      let out = '';
+      child.stdout?.on('data', (chunk) => {
+        out += chunk;
+        if (out.includes('\n')) found(out);
+      });
+      child.once('close', () => failed(new Error(`the gateway ended: ${err}`)));
+    });
+    gateway = { child, ...(JSON.parse(line) as { url: string; token: string }) };
+  }
+
+  const approver = await key('approver', 'approvals:write', 'tasks:read');
+  const reader = await key('reader', 'tasks:read', 'events:read', 'sessions:read');
+  await serve();
+
+  const speaks = (words: readonly string[]) => {
+    const spoken = startSpeaking([...common, ...words], {
+      env: { TOLLBRIDGE_SECRET_duty: 'a key of the duty channel' },
+    });
+    children.push(spoken.child);
+    return spoken;
+  };
+
+  return {
+    data,
+    config,
+    url: () => gateway.url,
+    token: () => gateway.token,
+    approver,
+    reader,
+    command,
+    speaks,
+    async client(capabilities = {}) {
+      const { end } = speaks(['mcp', '--name', 'shell', '--', process.execPath, UPSTREAM, contacts, data]);
+      await end.ask('initialize', {
+        protocolVersion: '2025-06-18',
+        capabilities,
+        clientInfo: { name: 'test', version: '1' },
+      });
+      end.notify('notifications/initialized', {});
+      await end.ask('tools/list', {});
+      return end;
+    },
+    asked: () =>
+      new Promise((found) => {
+        const next = told.shift();
+        if (next) found(next);
+        else waiting.push(found);
+      }),
+    async rest(path, bearer, body) {
+      const response = await fetch(`${gateway.url}${path}`, {
+        method: body ? 'POST' : 'GET',
+        headers: {
+          authorization: `Bearer ${bearer}`,
+          'harn-agents-protocol-version': 'agents-protocol-2026-04-25',
+          'content-type': 'application/json',
+        },
+        ...(body && { body: JSON.stringify(body) }),
+      });
+      const text = await response.text();
+      return { status: response.status, text, body: JSON.parse(text) as Record<string, unknown> };
+    },
+    contacts: () => readContacts(contacts),
+    violations: () => checkActs(data, readContacts(contacts)),
+    holding: (text) => filesBelow(data).filter((file) => readFileSync(file).includes(text)),
+    kept: () => filesBelow(join(data, 'pending-acts')),
+    async restart() {
+      const { child } = gateway;
+      const over = new Promise((done) => child.once('close', done));
+      child.kill('SIGKILL');
+      await over;
+      await serve();
+    },
+    async close() {
+      const left = children.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
+      await Promise.all(
+        left.map((child) => {
+          const over = new Promise((done) => child.once('close', done));
+          child.kill('SIGKILL');
+          return over;
+        }),
+      );
+      channel.closeAllConnections();
+      channel.close();
+      forgetLogs();
+      rmSync(dir, { recursive: true, force: true, maxRetries: 3 });
+    },
+  };
+}
+
+function configuration(hook: string): string {
+  return `rules:
+  - { id: other, when: {}, then: allow }
+  - { id: people-decide, when: { kind: [tool, fs.write, terminal] }, then: ask, say: "a person looks at this" }
+approvals:
+  webhooks: { duty: { url: "${hook}", secret: duty, links: true } }
+`;
+}
+
+async function listening(take: (body: string) => void): Promise<Server> {
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk) => chunks.push(chunk));
+    request.on('end', () => {
+      take(Buffer.concat(chunks).toString('utf8'));
+      response.writeHead(204).end();
+    });
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  return server;
+}
+
+function filesBelow(dir: string): string[] {
+  try {
+    return readdirSync(dir, { recursive: true })
+      .map((name) => join(dir, String(name)))
+      .filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile());
+  } catch {
+    return [];
+  }
+}
