@@ -199,3 +199,15 @@ describe('who may answer', () => {
     expect(tools.calls).toHaveLength(record.state === 'approved' ? 1 : 0);
   });
 });
+
+test('work in which an answer was refused is replayed as it was', async () => {
+  const giver: Actor = { id: 'giver', kind: 'service', scopes: ['*'] };
+  const { t } = await asking();
+  const task = await (await t.room({ actor: giver })).task();
+  const [ask] = await t.asks(task.id);
+  await t.refused('ask.answer', { ask_id: ask!.id, approved: true }, { actor: giver });
+  await t.answer(ask!.id, { approved: true }, bo);
+  await t.until(task.id);
+  const { resource } = await t.send('task.replay', { task_id: task.id });
+  expect((await t.until(resource.id)).status).toBe('COMPLETED');
+});

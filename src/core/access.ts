@@ -76,11 +76,6 @@ export function seesOthers(actor: Actor): boolean {
   return actor.kind === 'system' || holds(actor, 'others:read');
 }
 
-/** Whose work an actor's sessions are. */
-export function ownerFor({ id, on_behalf_of }: Actor): string {
-  return on_behalf_of ?? id;
-}
-
 function isOwn(actor: Actor, owner: string | undefined): boolean {
   return owner !== undefined && (owner === actor.id || owner === actor.on_behalf_of);
 }

@@ -103,11 +103,15 @@ export function createAskClosing(
     if (noted.size >= MOST_NOTED) noted.clear();
     noted.add(name);
     await log.commit({
-      reads: [{ object: 'task', id }],
+      reads: [
+        { object: 'task', id },
+        { object: 'run', id },
+      ],
       decide(at) {
         const now = at.get<Task & Row>('task', id);
-        // A task that has ended has its receipt; nothing is added to it.
-        return { events: now && !isTerminal(now.status) ? [refused] : [] };
+        // A task that has ended has its receipt; nothing is added to it. A replay only repeats: nothing is added to that either.
+        const open = now && !isTerminal(now.status) && at.get<Run>('run', id)?.agent !== 'replay';
+        return { events: open ? [refused] : [] };
       },
     });
   }
