@@ -147,3 +147,27 @@ test('what comes one by one leaves at once; the rest of a flood leaves together,
   expect(pieces.join('')).toBe(said.join(''));
   expect(pieces.length).toBeLessThan(100);
 });
+
+test('a line that is too long is skipped where that is asked for, and one without an end is cut off', async () => {
+  const stream = new PassThrough();
+  const passed: string[] = [];
+  let skipped = 0;
+  const ended = new Promise<Error | undefined>((resolve) => {
+    readByteLines(stream, {
+      limit: 8,
+      line: () => true,
+      tooLong: () => {
+        skipped += 1;
+      },
+      pass: (bytes) => {
+        passed.push(bytes.toString());
+      },
+      end: resolve,
+    });
+  });
+  for (const piece of ['one\n', 'longer than ', 'eight\ntwo\n', 'much longer than eight\nthree\n']) stream.write(piece);
+  for (let at = 0; at < 4; at += 1) stream.write('without');
+  expect((await ended)?.message).toBe('a line is longer than 8 bytes');
+  expect(passed.join('')).toBe('one\ntwo\nthree\n');
+  expect(skipped).toBe(3);
+});

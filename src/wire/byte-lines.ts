@@ -8,7 +8,7 @@ import type { Readable } from 'node:stream';
 export type LineVerdict = true | (() => void);
 
 export interface ByteLinesOptions {
-  /** Bytes without the newline. A longer line is skipped, or ends the reading where nothing is to be done about it. */
+  /** Bytes without the newline. A longer line ends the reading, or is skipped where `tooLong` is given and it has an end. */
   readonly limit: number;
   /** Called once for a line that is too long; the lines after it are read as before. */
   tooLong?(): void;
@@ -39,6 +39,7 @@ export function readByteLines(stream: Readable, options: ByteLinesOptions): Byte
   let over = false;
   /** The rest of a line that is too long is not kept. */
   let skipping = false;
+  let skipped = 0;
   let ended: Error | true | undefined;
 
   function take(chunk: Buffer): void {
@@ -51,7 +52,12 @@ export function readByteLines(stream: Readable, options: ByteLinesOptions): Byte
     for (;;) {
       if (skipping) {
         const rest = chunk.indexOf(NEWLINE, from) + 1;
-        if (rest === 0) return;
+        if (rest === 0) {
+          skipped += chunk.length - from;
+          // As much again, and still no end: it is not a line, and never will be.
+          if (skipped > limit) finish(endless());
+          return;
+        }
         skipping = false;
         from = rest;
       }
@@ -88,13 +94,16 @@ export function readByteLines(stream: Readable, options: ByteLinesOptions): Byte
     }
   }
 
+  const endless = () => new Error(`a line is longer than ${limit} bytes`);
+
   /** `more`: its end has not been seen yet. */
   function tooLong(more: boolean): void {
     pieces = [];
     size = 0;
     skipping = more;
+    skipped = 0;
     if (options.tooLong) options.tooLong();
-    else finish(new Error(`a line is longer than ${limit} bytes`));
+    else finish(endless());
   }
 
   function finish(why?: Error): void {
