@@ -339,7 +339,7 @@ describe('an outside harness that says nothing', () => {
   strict: { ahp: { socket: ${strict.path} } }
 ${RULES}`;
     const agent = await running('', rules, 10_000);
-    expect(await agent.act('bash', { command: 'good' })).toMatchObject({ decision: 'allow' });
+    expect(await agent.act('bash', { command: 'good' })).toEqual({ decision: 'allow', metadata: { policy: 'shell' } });
     expect(await agent.act('bash', { command: 'bad' })).toMatchObject({ decision: 'block', reason: 'the neighbour' });
     expect(await agent.violations()).toEqual([]);
   }, 60_000);
