@@ -28,7 +28,7 @@ describe('a run that waits for a yes', () => {
         value: {
           input_kind: 'approval',
           tool_name: 'send_mail',
-          question: expect.stringMatching(/^May agent:demo use send_mail on bo\?\n[^]*\n {2}text: the plan$/),
+          question: expect.stringMatching(/^May agent:demo use send_mail on bo\?\n[\s\S]*\n {2}text: the plan$/),
           tool_input_summary: { preview: '{"to":"bo","text":"the plan"}' },
         },
       },

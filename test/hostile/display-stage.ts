@@ -58,10 +58,13 @@ export async function openStage(): Promise<Stage> {
   const contacts = join(dir, 'contacts.jsonl');
   mkdirSync(data);
   const told: Told[] = [];
+  const seen = new Set<string>();
   const waiting: ((told: Told) => void)[] = [];
   const channel = await listening((body) => {
     const { type, data: question } = JSON.parse(body) as { type: string; data: Told };
-    if (type !== 'approval.requested') return;
+    // After a restart what is still open is told once more.
+    if (type !== 'approval.requested' || seen.has(question.id)) return;
+    seen.add(question.id);
     const next = waiting.shift();
     if (next) next(question);
     else told.push(question);
