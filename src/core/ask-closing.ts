@@ -12,7 +12,6 @@ import type { Json, JsonObject } from '../model/schema.ts';
 import { check } from '../model/validate.ts';
 import { isTerminal } from '../model/words.ts';
 import type { At, Row, Store, Unit } from '../ports.ts';
-import { mayAnswer } from './answers.ts';
 import { inTask, settle } from './lifecycle.ts';
 import type { Log } from './log.ts';
 import { whyNoAnswer } from './may-answer.ts';

@@ -34,7 +34,8 @@ const { values, positionals } = parseArgs({
 });
 const wanted = positionals.length > 0 ? positionals : [...PROTOCOLS.keys()];
 const unknown = wanted.filter((name) => !PROTOCOLS.has(name));
-if (unknown.length > 0) throw new Error(`no fuzzer for ${unknown.join(', ')}; there is ${[...PROTOCOLS.keys()].join(', ')}`);
+if (unknown.length > 0)
+  throw new Error(`no fuzzer for ${unknown.join(', ')}; there is ${[...PROTOCOLS.keys()].join(', ')}`);
 
 let bad = 0;
 for (const name of wanted) {
