@@ -80,7 +80,7 @@ export function createQuestions(deps: QuestionsDeps): Questions {
   }
 
   async function permission(ask: AskRecord, signal: AbortSignal): Promise<void> {
-    const act = await bridge.pendingAct(actor, ask.id).catch(() => undefined);
+    const act = await bridge.pendingAct({ ...actor, interactive: true }, ask.id).catch(() => undefined);
     const dialog = dialogText(ask, act);
     const params = toWirePermission(sessionId, ask, act, dialog);
     const result = await peer.request('session/request_permission', params, signal);

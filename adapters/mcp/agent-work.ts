@@ -105,7 +105,7 @@ export function createWork(bridge: Bridge, stints: Stints, deps: { readonly log:
   }
 
   function dialog(ask: AskRecord, { actor, person }: Caller): Promise<Dialog> {
-    return dialogFor(bridge, person ?? actor, ask);
+    return dialogFor(bridge, person ? { ...person, interactive: true } : actor, ask);
   }
 
   async function answer(...[ask, said, caller, how]: Parameters<Work['answer']>): Promise<void> {

@@ -31,7 +31,7 @@ export function createApprovals(bridge: Bridge, { log }: { readonly log: Logger 
       try {
         const ask = await bridge.view<AskRecord & Row>(person, 'ask', askId);
         const key = `${APPROVAL_KEY}_${askId}`;
-        const dialog = await dialogFor(bridge, person, ask);
+        const dialog = await dialogFor(bridge, { ...person, interactive: true }, ask);
         const form = approvalForm(dialog);
         const { inputResponses } = await input({ [key]: { method: 'elicitation/create', params: form } });
         const answer = answerIn(inputResponses[key] as JsonObject | undefined, dialog);

@@ -1,5 +1,4 @@
 /** `tollbridge approvals`, `approve`, `deny`: the inbox from a terminal. Works beside a running gateway. */
-import { mayAnswer } from '../core/answers.ts';
 import { systemClock } from '../core/clock.ts';
 import { detailsText } from '../inbox/question-text.ts';
 import { viewQuestion } from '../inbox/question-view.ts';
@@ -126,7 +125,9 @@ async function wholeAct(
   ask: AskRecord,
   acts: LogBook['acts'],
 ): Promise<{ readonly act?: PendingAct; readonly trouble?: string }> {
-  if (ask.state !== 'open' || !mayAnswer(localActor(), ask) || ask.kind !== 'approval') return {};
+  const { id, scopes } = localActor();
+  const addressed = ask.to.length === 0 || ask.to.includes(id) || ask.to.some((word) => scopes.includes(word));
+  if (ask.state !== 'open' || ask.kind !== 'approval' || !addressed) return {};
   try {
     const act = await acts.read(ask.id);
     return act ? { act } : { trouble: 'the whole act is not kept here' };

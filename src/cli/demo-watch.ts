@@ -37,7 +37,7 @@ export async function watch(
   let failure: unknown;
 
   const answering = async (ask: AskRecord, withdraw: AbortSignal) => {
-    const act = await house.bridge.pendingAct(actor, ask.id).catch((thrown) => {
+    const act = await house.bridge.pendingAct({ ...actor, interactive: true }, ask.id).catch((thrown) => {
       if (withdraw.aborted || (thrown instanceof Fault && thrown.kind === 'conflict')) return undefined;
       throw thrown;
     });

@@ -15,13 +15,14 @@ import {
   withTrusted,
   writeTrust,
 } from '../config-trust.ts';
+import { visibleText } from '../model/visible-text.ts';
 import { MARK } from '../wire/descendants.ts';
 import { trouble } from './complaint.ts';
-import type { CommonOptions } from './context.ts';
+import { type CommonOptions, quietConfigFrom } from './context.ts';
 import { EXIT } from './exit-codes.ts';
 import { us } from './our-command.ts';
 import { askYesOrNo } from './person.ts';
-import { numbered, visible } from './visible-text.ts';
+import { requirePerson } from './person-only.ts';
 
 export interface TrustOptions extends CommonOptions {
   readonly list?: boolean;
@@ -36,7 +37,8 @@ export async function trust(directory: string | undefined, options: TrustOptions
     throw trouble('invalid_request', '--list and --remove cannot both be meant', 'give one of them');
   }
   if (options.list) return await list(options);
-  refuseAgents();
+  // An agent could otherwise lift the rules that hold it.
+  requirePerson((await quietConfigFrom(options)).dataDir, 'trusting a file');
   const path = await projectPath(resolve(directory ?? '.'));
   if (options.remove) return await remove(path, options);
   const files = await examineProject(path);
@@ -51,7 +53,7 @@ export async function trust(directory: string | undefined, options: TrustOptions
   process.stdout.write(
     options.json
       ? `${JSON.stringify(says)}\n`
-      : `trusted: its rules hold in ${visible(dirname(path))} from now on; a change counts for nothing until it is trusted again\n`,
+      : `trusted: its rules hold in ${visibleText(dirname(path))} from now on; a change counts for nothing until it is trusted again\n`,
   );
   return EXIT.done;
 }
@@ -65,7 +67,7 @@ export async function offerTrust(path: string): Promise<boolean> {
   if (!terminal || process.env[MARK]) return false;
   const places = userPlaces();
   const files = await examineProject(path).catch((thrown: Error) => {
-    process.stderr.write(`tollbridge: ${visible(thrown.message)}\n`);
+    process.stderr.write(`tollbridge: ${visibleText(thrown.message)}\n`);
     return undefined;
   });
   const sha256 = files?.[0]?.sha256;
@@ -96,7 +98,7 @@ async function pin(path: string, files: readonly TrustedFile[]): Promise<void> {
 
 function shown(files: readonly TrustedFile[]): string {
   return files
-    .map(({ path, sha256, text }) => `${visible(path)}\n${sha256}\n\n${numbered(text)}\n`)
+    .map(({ path, sha256, text }) => `${visibleText(path)}\n${sha256}\n\n${numbered(text)}\n`)
     .join('')
     .concat(
       'Its rules may only block, ask or defer. They can stop what your own rules allow, and never allow anything.\n',
@@ -111,7 +113,7 @@ async function remove(path: string, { json }: TrustOptions): Promise<number> {
   }
   await writeTrust(trust, withoutTrusted(store, path));
   process.stdout.write(
-    json ? `${JSON.stringify({ path, trusted: false })}\n` : `no longer trusted: ${visible(path)}\n`,
+    json ? `${JSON.stringify({ path, trusted: false })}\n` : `no longer trusted: ${visibleText(path)}\n`,
   );
   return EXIT.done;
 }
@@ -126,19 +128,17 @@ async function list({ json }: TrustOptions): Promise<number> {
     process.stdout.write(
       json
         ? `${JSON.stringify({ path, state, trusted_at, files: digests })}\n`
-        : `${state.padEnd(8)} ${visible(path)}\n${digests.map((each) => `         ${each.sha256}  ${visible(each.path)}\n`).join('')}`,
+        : `${state.padEnd(8)} ${visibleText(path)}\n${digests.map((each) => `         ${each.sha256}  ${visibleText(each.path)}\n`).join('')}`,
     );
   }
   if (trusted.length === 0 && !json) process.stdout.write('No file of a working directory is trusted.\n');
   return EXIT.done;
 }
 
-/** An agent could otherwise lift the rules that hold it. */
-function refuseAgents(): void {
-  if (!process.env[MARK]) return;
-  throw trouble(
-    'permission_denied',
-    'a program that tollbridge started cannot change what you trust',
-    'run this in a terminal of your own',
-  );
+/** With a number before each line, so that an end of file cannot be drawn. */
+function numbered(text: string): string {
+  // Line by line, so that empty lines keep their numbers.
+  const lines = text.replace(/\n$/, '').split('\n');
+  const width = String(lines.length).length;
+  return lines.map((line, index) => `${String(index + 1).padStart(width)} | ${visibleText(line)}\n`).join('');
 }

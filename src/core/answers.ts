@@ -39,15 +39,6 @@ export async function admitAnswer(
   throw decision.verdict === 'defer' ? refusal('defer', why, {}) : new Fault('permission_denied', why);
 }
 
-/**
- * Who may answer a question, and so who is shown the whole act behind it. An agent never answers for a person, and a question
- * may be meant for some people only.
- */
-export function mayAnswer(actor: Actor, ask: Pick<AskRecord, 'to'>): boolean {
-  if (actor.kind === 'agent') return false;
-  return ask.to.length === 0 || ask.to.includes(actor.id) || ask.to.some((word) => actor.scopes.includes(word));
-}
-
 /** A message that answers: a json part that says so, or the text itself when a value is wanted. */
 export function readAnswer(kind: 'input' | 'tool_confirmation', message: MessageInput, run: Run) {
   const wanted = kind === 'input' ? 'input' : 'approval';

@@ -11,7 +11,7 @@ import type { Json, JsonObject } from '../model/schema.ts';
 import type { Ids, Logger, PendingActs, ReadFileText, Row, Store } from '../ports.ts';
 import { type Access, requireScope } from './access.ts';
 import { describeForPeople } from './act-events.ts';
-import { mayAnswer } from './answers.ts';
+import { whyNoAnswer } from './may-answer.ts';
 import type { Run } from './rows.ts';
 
 export interface WholeActs {
@@ -81,7 +81,9 @@ export function createWholeActs({ store, access, ids, logger, pending, readFile 
     async show(actor, askId) {
       const ask = await access.see<AskRecord & Row>(actor, 'ask', askId);
       requireScope(actor, 'approvals:write');
-      if (!mayAnswer(actor, ask)) throw new Fault('permission_denied', `${actor.id} may not answer question ${askId}`);
+      const task = await store.get<Task & Row>('task', ask.task_id);
+      const why = whyNoAnswer(actor, ask, task ?? { created_by: actor.id }, false);
+      if (why) throw new Fault('permission_denied', `${actor.id} may not answer question ${askId}: ${why.message}`);
       if (ask.state !== 'open') throw new Fault('conflict', `question ${askId} is closed; its act is no longer kept`);
       return await kept(askId);
     },

@@ -84,7 +84,7 @@ describe('a file that may be trusted', () => {
     const clone = await aClone();
     await clone.put('tollbridge.yaml', `${BLOCK_MAIL}# a\u202Eb\u200Bc\u{E0041}d\u001B[31me\u00A0f\u2028g\n`);
     const { out } = await clone.run(['trust']);
-    expect(out).toContain('# a<U+202E>b<U+200B>c<U+E0041>d<U+001B>[31me<U+00A0>f<U+2028>g\n');
+    expect(out).toContain('# a\\u{202e}b\\u{200b}c\\u{e0041}d\\u{1b}[31me\\u{a0}f\\u{2028}g\n');
   });
 });
 
