@@ -18,10 +18,14 @@ test.each([
   ['a text', 'true'],
   ['a number', 1],
   ['a list', [true]],
-  ['null', null],
   ['an object', { valueOf: true }],
 ])('%s is not true', (_, force) => {
   expect(trouble(FORCED, { path: '/a', force })).toBe('/force must be boolean');
+});
+
+test('null is an argument that is absent', () => {
+  expect(trouble(FORCED, { path: '/a', force: null })).toBeUndefined();
+  expect(trouble(FORCED, { path: null })).toBe("arguments must have required property 'path'");
 });
 
 test('what fits passes, with members that the schema says nothing about', () => {

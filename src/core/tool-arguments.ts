@@ -26,7 +26,18 @@ export function argumentsTrouble(skill: Skill, args: JsonObject): string | undef
 function checkFor(schema: JsonObject): ArgumentsCheck {
   const unlike = createSpelling(schema);
   const fits = createFit(schema);
-  return (args) => (holdsPrototype(args) ? PROTOTYPE : (unlike(args) ?? fits(args)));
+  return (args) => {
+    if (holdsPrototype(args)) return PROTOTYPE;
+    const trouble = unlike(args) ?? fits(args);
+    // To a protocol that has both, null says that an argument is absent; one that has to be there still is not.
+    return trouble !== undefined && Object.values(args).includes(null)
+      ? (unlike(args) ?? fits(withoutNull(args)))
+      : trouble;
+  };
+}
+
+function withoutNull(args: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(args).filter(([, value]) => value !== null));
 }
 
 function createFit(schema: JsonObject): ArgumentsCheck {
