@@ -151,7 +151,13 @@ function httpLink(url: string, credential: Credential | undefined): Link {
   const post = async (message: JsonObject, signal: AbortSignal) => {
     try {
       const headers = { 'content-type': 'application/json', ...proof };
-      const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(message), signal });
+      const answer = await fetch(url, {
+        method: 'POST',
+        redirect: 'error',
+        headers,
+        body: JSON.stringify(message),
+        signal,
+      });
       return { status: answer.status, text: await answer.text() };
     } catch {
       throw new HarnessError(

@@ -105,7 +105,10 @@ export function createQuestions({ bridge, person, wires, log }: QuestionsDeps): 
   /** Nothing is shown of a question that was closed while its act was looked up. */
   async function show(ask: AskRecord, turn: Turn, expected: Entry): Promise<void> {
     showing.add(ask.id);
-    const act = ask.kind === 'input' ? undefined : await bridge.pendingAct({ ...person, interactive: true }, ask.id).catch(() => undefined);
+    const act =
+      ask.kind === 'input'
+        ? undefined
+        : await bridge.pendingAct({ ...person, interactive: true }, ask.id).catch(() => undefined);
     if (!showing.delete(ask.id) || expected.over) return;
     const shown: Showing = { act, dialog: dialogText(ask, act) };
     const dialog: Dialog = { id: '', answering: undefined, bytes: undefined };

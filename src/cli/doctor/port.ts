@@ -39,7 +39,10 @@ function tryListening(host: string, port: number): Promise<string | undefined> {
 async function isOurs(host: string, port: number): Promise<boolean> {
   const name = host.includes(':') ? `[${host}]` : host;
   try {
-    const answer = await fetch(`http://${name}:${port}/openapi.json`, { signal: AbortSignal.timeout(ASK_MS) });
+    const answer = await fetch(`http://${name}:${port}/openapi.json`, {
+      redirect: 'manual',
+      signal: AbortSignal.timeout(ASK_MS),
+    });
     return /tollbridge/i.test((await answer.text()).slice(0, 2_000));
   } catch {
     return false;
