@@ -34,7 +34,7 @@ export function fillIn(
         const value = own(env, name) ?? otherwise;
         if (value === undefined) throw missing(name, node.range?.[0] ?? 0);
         filled.add(node);
-        if (env[name] !== undefined) used?.set(name, value);
+        if (own(env, name) !== undefined) used?.set(name, value);
         return value;
       });
     },

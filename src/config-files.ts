@@ -7,6 +7,7 @@ import type { Given } from './config.ts';
 import { requireOwn } from './config-own-file.ts';
 import { CONFIG_NAME, homeOfUser } from './config-places.ts';
 import { Fault } from './model/faults.ts';
+import { own } from './model/own.ts';
 import { readText } from './policy/read-text.ts';
 
 export interface ConfigText {
@@ -32,7 +33,7 @@ export function dataVariable(env: NodeJS.ProcessEnv): string | undefined {
 
 /** A variable is set once and holds in every directory: a relative path in it would be taken from each of them in turn. */
 function variable(env: NodeJS.ProcessEnv, name: string): string | undefined {
-  const path = env[name];
+  const path = own(env, name);
   if (!path) return undefined;
   if (isAbsolute(path)) return path;
   if (path.startsWith('~/')) return join(homeOfUser(), path.slice(2));

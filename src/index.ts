@@ -22,6 +22,7 @@ export type { Command, CommandBody, CommandKind, CommandOf, DeclaredKind, End, F
 export { COMMANDS, DECLARED_KINDS, ProposedAction, ReplayOverride } from './model/commands.ts';
 export type { CoreEvent, Cursor, EventDraft, Stream } from './model/events.ts';
 export { asFault, FAULT_KINDS, Fault, type FaultKind } from './model/faults.ts';
+export { own } from './model/own.ts';
 export type * from './model/payloads.ts';
 export { Receipt } from './model/receipt.ts';
 export {

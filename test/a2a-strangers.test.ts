@@ -156,7 +156,9 @@ describe('what they say', () => {
     const { at, room } = await house(peer.url);
     const given = await room.task();
     const [ask] = await at.asks(given.id);
-    expect([ask?.kind, ask?.question]).toEqual(['approval', expect.stringContaining('log in at x')]);
+    // The peer's words are shown as the peer's, and never as the question.
+    expect([ask?.kind, ask?.question]).toEqual(['approval', 'May agent:peer use peer on peer?']);
+    expect(JSON.stringify(ask?.action.claims)).toContain('log in at x');
     await at.answer(ask!.id, { approved: true });
     expect((await at.until(given.id)).status).toBe('COMPLETED');
     expect(peer.calls.filter(({ body }) => body?.method === 'SendMessage')).toEqual([]);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { startGateway } from '../src/gateway.ts';
-import { speakTo } from './support/acp-client.ts';
+import { editorKey, speakTo } from './support/acp-client.ts';
 import { isAlive } from './support/acp-house.ts';
 import { configIn } from './support/config-in.ts';
 
@@ -22,7 +22,7 @@ test('an agent of the configuration works for an editor, and a caller of another
     await gateway.close();
     await rm(dir, { recursive: true, force: true });
   });
-  const editor = await speakTo(gateway);
+  const editor = await speakTo({ url: gateway.url, token: await editorKey(join(dir, 'data')) });
   const sessionId = await editor.session(dir);
   const toolCall = { toolCallId: 'c', title: 'rm -rf build', kind: 'execute', rawInput: { command: 'rm -rf build' } };
   const options = [{ optionId: 'go', name: 'Allow', kind: 'allow_once' }];

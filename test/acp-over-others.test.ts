@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { openApiKeys } from '../src/auth/api-keys.ts';
 import { systemClock } from '../src/core/clock.ts';
 import { type Gateway, startGateway } from '../src/gateway.ts';
-import { type Editor, type Frame, speakTo } from './support/acp-client.ts';
+import { type Editor, editorKey, type Frame, speakTo } from './support/acp-client.ts';
 import { configIn } from './support/config-in.ts';
 
 async function gateway(yaml: object): Promise<Gateway & { readonly dir: string }> {
@@ -49,7 +49,7 @@ const dialog = ({ method }: Frame) => method === 'session/request_permission';
 describe.each(Object.keys(FAR))('%s', { timeout: 60_000 }, (who) => {
   test('a conversation: words, a question that is answered here, a stop, and all of it again for someone who loads it', async () => {
     const near = await inFrontOf(who);
-    const editor = await speakTo(near);
+    const editor = await speakTo({ url: near.url, token: await editorKey(join(near.dir, 'data')) });
     const sessionId = await editor.session(near.dir);
     expect((await editor.prompt(sessionId, 'hello')).stopReason).toBe('end_turn');
     expect(words(editor)).toContain('Hello! I am the demo agent');

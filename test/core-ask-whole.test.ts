@@ -22,7 +22,7 @@ test('those who may answer see what will run; the log, lists and everyone else d
   expect(ask).toMatchObject({ metadata: { shown: 'in_part' }, action: { claims: { title: 'Read the README' } } });
   expect(ask?.question).toMatch(/^May /);
   expect(await t.bridge.pendingAct(ana, id)).toMatchObject({ arguments: SECRET, claims: { title: 'Read the README' } });
-  const looks: Actor = { ...ana, id: 'looks', scopes: ['tasks:read'] };
+  const looks: Actor = { ...ana, id: 'looks', scopes: ['tasks:read', 'others:read'] };
   const agent: Actor = { ...ana, id: 'agent:x', kind: 'agent' };
   for (const actor of [looks, agent]) {
     expect(await faultOf(t.bridge.pendingAct(actor, id))).toBe('permission_denied');

@@ -61,8 +61,13 @@ describe('work done by a remote', () => {
     const [ask] = await pair.near.asks(id);
     expect(ask).toMatchObject({
       kind: 'approval',
-      question: 'May agent:demo use send_mail on bo?',
-      action: { tool: 'send_mail', arguments: { to: 'bo', text: 'the plan' }, evidence: 'asked' },
+      question: 'May agent:far use send_mail?',
+      action: {
+        claims: { title: expect.stringContaining('May agent:demo use send_mail on bo?') },
+        tool: 'send_mail',
+        arguments: { to: 'bo', text: 'the plan' },
+        evidence: 'asked',
+      },
     });
     await pair.near.answer(ask!.id, { approved: true, reason: 'Bo waits' });
     expect((await pair.near.until(id)).status).toBe('COMPLETED');

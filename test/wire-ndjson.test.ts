@@ -19,7 +19,7 @@ const TOLD = [
   'two',
   '(a line is longer than 8 bytes: far too long)',
   'three',
-  '(a line is not UTF-8: )',
+  '(a line is not UTF-8: \ufffd)',
   'last',
 ];
 

@@ -3,8 +3,10 @@
  * refused here never reaches the other side, and its sender is answered with the reason. Responses are not judged here: they
  * are paired with the request they answer, and one that answers nothing is dropped.
  */
+
 import { CODES, frames, inputRow, MEMBERS } from '../../mappings/mcp.ts';
 import type { JsonObject } from '../../src/index.ts';
+import { own } from '../../src/index.ts';
 import { failed, isObject, type Notice, type Request, type WireError } from './frames.ts';
 import type { Inputs } from './line.ts';
 
@@ -41,7 +43,7 @@ export function serverFrameTrouble(frame: Request | Notice): string | undefined 
 export function inputTrouble(method: unknown, capabilities: JsonObject): string | undefined {
   const row = typeof method === 'string' ? inputRow(method) : undefined;
   if (row?.capability === undefined) return `${String(JSON.stringify(method)).slice(0, 80)} is no request to a client`;
-  return isObject(capabilities[row.capability])
+  return isObject(own(capabilities, row.capability))
     ? undefined
     : `the client has not declared ${row.capability}, which ${row.method} needs`;
 }

@@ -2,6 +2,7 @@
 import type { Actor } from '../model/actions.ts';
 import type { CoreEvent, Cursor } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
+import { own } from '../model/own.ts';
 import type { SessionPayload } from '../model/payloads.ts';
 import type { ReceiptResource, Session } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
@@ -143,7 +144,7 @@ export function createViews({
 
 function fits(row: Row, where: ListQuery['where'] = {}): boolean {
   const members = row as unknown as Readonly<Record<string, unknown>>;
-  return Object.entries(where).every(([name, wanted]) => [wanted].flat().includes(members[name] as string));
+  return Object.entries(where).every(([name, wanted]) => [wanted].flat().includes(own(members, name) as string));
 }
 
 /** A session as it stands: what is counted about it is kept apart, so that a message does not rewrite the session. */

@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { FileChange } from '../model/actions.ts';
 import { type AskRecord, IN_PART, type PendingAct } from '../model/asks.ts';
+import { own } from '../model/own.ts';
 import type { JsonObject } from '../model/schema.ts';
 import { visibleLine, visibleText } from '../model/visible-text.ts';
 import { fileDiff } from './file-diff.ts';
@@ -37,12 +38,12 @@ export function viewQuestion(ask: AskRecord, act: PendingAct | undefined, now?: 
       ...shown('Act', [about.tool ?? about.kind, about.server && `of ${about.server}`, kindOf(about)]),
       ...shown(
         'Effect',
-        about.effect && [about.effect, about.evidence && `(${EVIDENCE[about.evidence] ?? about.evidence})`],
+        about.effect && [about.effect, about.evidence && `(${own(EVIDENCE, about.evidence) ?? about.evidence})`],
       ),
       ...shown('On', about.target && [about.target]),
       ...shown('In', about.cwd && [about.cwd]),
       ...shown('Asked because', ask.reason && [ask.reason, ask.rule_id && `[rule ${ask.rule_id}]`]),
-      ...shown('Meant for', ask.to.length > 0 && [ask.to.join(', ')]),
+      ...shown('Meant for', ask.to?.length > 0 && [ask.to.join(', ')]),
       { name: 'Answer until', value: `${ask.expires_at} (${timeFor(ask, now)})` },
     ],
     arguments: Object.entries(about.arguments ?? {}).map(([name, value]) => ({
@@ -51,7 +52,7 @@ export function viewQuestion(ask: AskRecord, act: PendingAct | undefined, now?: 
     })),
     changes: (about.changes ?? []).map((change) => changeText(change, about.arguments ?? {})),
     words: wordsOf(ask, about),
-    whole: act !== undefined || ask.metadata.shown !== IN_PART,
+    whole: act !== undefined || ask.metadata?.shown !== IN_PART,
   };
 }
 

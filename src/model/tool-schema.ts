@@ -5,6 +5,7 @@
  */
 import { Ajv } from 'ajv';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import { own } from './own.ts';
 import type { Json, JsonObject } from './schema.ts';
 
 /** What is wrong with the arguments; undefined when nothing is. */
@@ -142,7 +143,7 @@ export function checkDirectMembers({ properties, required }: JsonObject): Argume
       if (!Object.hasOwn(args, name) || !isMembers(schema)) continue;
       const types = Array.isArray(schema.type) ? schema.type : [schema.type];
       const known = types.map((type) => TYPES.get(type));
-      if (known.every((is) => is && !is(args[name] as Json))) {
+      if (known.every((is) => is && !is(own(args, name) as Json))) {
         return brief(`/${name} must be ${types.map(String).join(' or ')}`);
       }
     }

@@ -16,6 +16,7 @@ import { createSecretNames } from '../core/secret-names.ts';
 import { declare } from '../declare.ts';
 import type { Actor } from '../model/actions.ts';
 import { Fault } from '../model/faults.ts';
+import { own } from '../model/own.ts';
 import { type Mounts, mountsOf } from '../mounts.ts';
 import { createParts } from '../parts.ts';
 import type {
@@ -258,7 +259,7 @@ function createMounting({ adapters: given, mounts }: Pick<RuntimeOptions, 'adapt
     /** Names of doors there can be; undefined while the adapters are not loaded. */
     doors: () => given?.map(({ name }) => name),
     async section(config: Config, door: string): Promise<object> {
-      if (!config.doors[door]) return {};
+      if (!own(config.doors, door)) return {};
       const { doors } = mountsOf(config, await adapters());
       return doors.find(({ adapter }) => adapter.name === door)?.section ?? {};
     },

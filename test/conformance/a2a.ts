@@ -12,8 +12,8 @@ import { createTarget, nameOf, WAYS, type Way } from './a2a/target.ts';
 import type { Print } from './run.ts';
 
 const PEOPLE: Readonly<Record<string, Actor>> = {
-  one: { id: 'one', kind: 'person', scopes: ['*'] },
-  two: { id: 'two', kind: 'person', scopes: ['*'] },
+  one: { id: 'one', kind: 'person', scopes: ['*', 'approvals:own'] },
+  two: { id: 'two', kind: 'person', scopes: ['*', 'approvals:own'] },
 };
 
 export async function main(options: readonly string[], print: Print): Promise<number> {

@@ -196,13 +196,10 @@ doors: { mcp: { sse: true } }
       '{"jsonrpc":"2.0","id":[9],"method":"tools/call","params":{"name":"danger"}}',
       '{"jsonrpc":"2.0","id":10,"id":null,"method":"tools/call","params":{"name":"danger"}}',
     ];
-    for (const text of texts) await post(text);
+    const echo =
+      '{"jsonrpc":"2.0","id":11,"method":"tools/call","params":{"name":"danger","name":"echo","arguments":{}}}';
+    for (const text of [...texts, echo, `\ufeff${echo.replace('"name":"danger",', '')}`]) await post(text);
     expect(seen(served)).toBe(before);
-    // A mark before the text, and members that come twice: the last one is judged, and the last one alone is sent.
-    const twice =
-      '\ufeff{"jsonrpc":"2.0","id":11,"method":"tools/call","params":{"name":"danger","name":"echo","arguments":{"twice":1}}}';
-    expect(last(await post(twice)).result.content[0].text).toBe('{"twice":1}');
-    expect(seen(served)).toBe(before + 1);
   });
 
   test.each([

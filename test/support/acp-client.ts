@@ -1,9 +1,13 @@
 /** An editor of the Agent Client Protocol that remembers every frame, answers as it is told and can wait for one. */
+
 import { PassThrough } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import { WebSocket } from 'ws';
 import type { AcpConfig } from '../../adapters/acp/config.ts';
 import { serveAcp } from '../../adapters/acp/serve-lines.ts';
+import { openApiKeys } from '../../src/auth/api-keys.ts';
+import { PRESETS, type Preset } from '../../src/auth/presets.ts';
+import { systemClock } from '../../src/core/clock.ts';
 import type { Gateway } from '../../src/gateway.ts';
 import type { Actor } from '../../src/model/actions.ts';
 import { readLines } from '../../src/wire/ndjson.ts';
@@ -150,6 +154,13 @@ export async function openEditorHouse(house: TestHouseOptions = {}, options: Edi
 }
 
 /** An editor at the door of a served gateway. */
+/** A person's key for the editor's door: the token that is printed is a program's, and is shown no questions. */
+export async function editorKey(dataDir: string): Promise<string> {
+  const { kind, scopes, doors } = PRESETS.get('editor') as Preset;
+  const actor = { id: 'eda', kind, scopes: [...scopes], doors: [...(doors ?? [])] };
+  return (await openApiKeys(dataDir, systemClock).create({ name: 'editor', actor })).key;
+}
+
 export async function speakTo({ url, token }: Pick<Gateway, 'url' | 'token'>): Promise<Editor> {
   const headers = { authorization: `Bearer ${token}` };
   const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/acp`, { headers });

@@ -2,8 +2,10 @@
  * Files and terminals the agent asks its editor for. They pass through us, so they are held: decided, written down, and only
  * then handed to the editor; what it answers is written down before the agent has it. What was read is never logged, its hash is.
  */
+
 import { normalize } from 'node:path';
 import type { HeldEffect, Ids, Json, JsonObject, ProposedAction, ToolResult } from '../../../src/index.ts';
+import { own } from '../../../src/index.ts';
 import { sha256, shownPath } from '../effects.ts';
 import { realPath } from '../real-path.ts';
 import { objectOf, textOf, within } from '../shapes.ts';
@@ -118,8 +120,8 @@ export function createHeld({ wires, questions, approvals, ids, agent }: HeldDeps
       rewritten(line, args) {
         const members = writing ? ['path', 'content'] : ['path', 'line', 'limit'];
         return members.reduce((next, name) => {
-          const value = args[name];
-          return value === undefined || value === (params[name] ?? null)
+          const value = own(args, name);
+          return value === undefined || value === (own(params, name) ?? null)
             ? next
             : withMember(next, ['params', name], value);
         }, line);

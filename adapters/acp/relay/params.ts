@@ -2,8 +2,9 @@
  * The parameters of calls that are acts, as they must be for the act to be decided. A member of another type, a name that
  * some reader would take for another, or text that cannot be written down exactly is a mistake of the sender, and named.
  */
+
 import { isAbsolute } from 'node:path';
-import { Fault, type Json, type JsonObject } from '../../../src/index.ts';
+import { Fault, type Json, type JsonObject, own } from '../../../src/index.ts';
 import { objectOf, textOf } from '../shapes.ts';
 import { folded, type Request } from './frame.ts';
 
@@ -62,7 +63,7 @@ export function pathIn(value: unknown, name = 'path'): string {
 }
 
 export function wholeNumber(params: JsonObject, name: string): number | null {
-  const value = params[name] ?? null;
+  const value = own(params, name) ?? null;
   if (value !== null && !(typeof value === 'number' && Number.isSafeInteger(value) && value >= 0)) {
     throw invalid(name, 'must be a whole number');
   }

@@ -29,7 +29,7 @@ export interface SutOptions {
   readonly people?: Readonly<Record<string, Actor>>;
 }
 
-const KIT: Actor = { id: 'kit', kind: 'person', scopes: ['*'] };
+const KIT: Actor = { id: 'kit', kind: 'person', scopes: ['*', 'approvals:own'] };
 const RULES = '- id: publishing\n  when: { tool: publish }\n  then: ask\n  say: a person decides what is published\n';
 
 export async function startSut({ port = 0, config = {}, agent = tckAgent(), people }: SutOptions = {}): Promise<Sut> {
