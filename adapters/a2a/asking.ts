@@ -24,7 +24,7 @@ export function toWireQuestion(
   return wireMessage({ ...place, parts, extensions: [EXTENSIONS.asks] });
 }
 
-/** For whoever reads: the act as the log has it, and where to answer when that is not all of it. Messages leave this machine. */
+/** For the reader: the act as the log has it, and where to answer when that is not all of it. Messages leave this machine. */
 function wordsOf(ask: AskRecord): string {
   return ask.kind === 'approval' ? dialogText(ask).text : visibleText(ask.question);
 }

@@ -42,7 +42,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Beside events there is nothing a decision could answer; but whoever gave it an id waits. */
+/** Beside events there is nothing a decision could answer; but an agent that gave it an id waits. */
 function error(id: string | number, method: unknown, why: string): JsonObject | undefined {
   if (typeof method !== 'string') return undefined;
   return { jsonrpc: '2.0', id, error: { code: -32600, message: `Invalid request: ${why}` } };

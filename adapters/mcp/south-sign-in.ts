@@ -51,7 +51,7 @@ export interface SignInOptions {
   /** Where a document about us can be read, for servers that take that instead of a registration. */
   readonly document?: string;
   readonly scope?: string;
-  /** Issuers that the configuration names; whoever a person signs in at when absent. */
+  /** Issuers that the configuration names; absent: the issuer a person signs in at. */
   readonly issuers?: readonly string[];
   readonly keeping: Keeping;
   readonly visit?: Visit;

@@ -33,7 +33,7 @@ const KeyRecord = Type.Object({
     /** Absent: every door. Keys made before there was such a member open every door, as they did. */
     doors: Optional(Type.Array(NonEmpty)),
   }),
-  /** What it was made for, for whoever lists keys. */
+  /** What it was made for, shown in lists of keys. */
   preset: Optional(NonEmpty),
   created_at: Timestamp,
   expires_at: MaybeTime,

@@ -12,7 +12,7 @@ import type { Task } from '../model/resources.ts';
  *   holds `approvals:own`, which is not part of `*`;
  * - a person at an interactive surface is both: what she proposed there she may approve there.
  *
- * A no needs none of this: whoever may stop the work may also refuse a part of it.
+ * A no needs none of this: a principal that may stop the work may also refuse a part of it.
  */
 export function whyNoAnswer(actor: Actor, ask: AskRecord, task: Pick<Task, 'created_by'>, refuses: boolean): Why {
   const gave = task.created_by === actor.id;

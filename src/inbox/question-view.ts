@@ -10,7 +10,7 @@ import type { JsonObject } from '../model/schema.ts';
 import { visibleLine, visibleText } from '../model/visible-text.ts';
 import { fileDiff } from './file-diff.ts';
 
-/** One line, or several: whoever shows it sets the lines of a block apart from its own. */
+/** One line, or several: the surface sets the lines of a block apart from its own. */
 export interface Shown {
   readonly name: string;
   readonly value: string;

@@ -27,7 +27,7 @@ export function permissionRoutes({ bridge }: Desk): Pick<Routes, Ids> {
     },
     getPermissionRequest: async ({ actor, params }) => {
       const ask = await bridge.view<AskRecord & Row>(actor, 'ask', params.request_id!);
-      // Whoever may answer sees what will run; everyone else, and every list, has it redacted.
+      // A caller that may answer sees what will run; everyone else, and every list, has it redacted.
       const open = ask.state === 'open' && ask.kind === 'approval';
       const act = open ? await bridge.pendingAct(actor, ask.id).catch(() => undefined) : undefined;
       return { body: toWirePermission(ask, act) };
