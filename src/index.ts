@@ -16,6 +16,7 @@ export type {
   Usage,
 } from './model/actions.ts';
 export { ACTION_KINDS } from './model/actions.ts';
+export { asText } from './model/as-text.ts';
 export type { Answer, AskKind, AskState, PendingAct } from './model/asks.ts';
 export { ASK_STATES, AskRecord } from './model/asks.ts';
 export type { Command, CommandBody, CommandKind, CommandOf, DeclaredKind, End, Fact } from './model/commands.ts';

@@ -3,10 +3,12 @@
  * reads, and as data for a program. A plain "yes" approves nothing: the state of a task authorises nobody, so an approval
  * has to say what it approves.
  */
+
 import type { Message, Part } from '@a2a-js/sdk';
 import { EXTENSIONS } from '../../mappings/a2a.ts';
 import {
   type AskRecord,
+  asText,
   type CommandBody,
   dialogText,
   type Json,
@@ -53,7 +55,7 @@ export function toWireAnswer(
   payload: JsonObject,
   place: { taskId: string; contextId: string },
 ): Message {
-  const askId = String(payload.ask_id);
+  const askId = asText(payload.ask_id);
   const part: Part =
     'approved' in payload
       ? dataPart({

@@ -2,6 +2,7 @@
  * A peer reached: its card read, its signature checked against pinned keys, one of its addresses chosen. The card does not
  * decide where we go: only to the configured origin and to those allowed by name, and the token goes nowhere else.
  */
+
 import { createHash } from 'node:crypto';
 import { type AgentCard, verifyAgentCardSignature } from '@a2a-js/sdk';
 import {
@@ -13,7 +14,7 @@ import {
   JsonRpcTransportFactory,
   RestTransportFactory,
 } from '@a2a-js/sdk/client';
-import { Fault, type Json } from '../../src/index.ts';
+import { asText, Fault, type Json } from '../../src/index.ts';
 import type { BackendDeps, PeerSettings } from './client-config.ts';
 
 export interface Connection {
@@ -130,7 +131,7 @@ async function verify({ json }: RawCard, { keys, name }: PeerSettings): Promise<
 /** Nowhere but where we may go, no redirects, and the token only where it belongs. */
 export function guardedFetch(settings: PeerSettings, deps: BackendDeps): typeof fetch {
   return async (input, init) => {
-    const url = new URL(input instanceof Request ? input.url : String(input));
+    const url = new URL(input instanceof Request ? input.url : asText(input));
     if (!settings.allowed.has(url.origin)) {
       throw new Fault('permission_denied', `${settings.name} may not send us to ${url.origin}`);
     }

@@ -1,5 +1,5 @@
 /** What went wrong with a peer: whether it may be better the next time, and how it is said here. */
-import { Fault } from '../../src/index.ts';
+import { asText, Fault } from '../../src/index.ts';
 
 /** A line that was cut or a server in trouble: it may be better the next time. What it refused, it refused. */
 export function isPassing(cause: unknown): boolean {
@@ -17,7 +17,7 @@ export function isPassing(cause: unknown): boolean {
     name === 'TimeoutError' ||
     name === 'AbortError' ||
     code !== undefined ||
-    /HTTP error.*(5\d\d|429)|terminated/i.test(String(cause))
+    /HTTP error.*(5\d\d|429)|terminated/i.test(asText(cause))
   );
 }
 

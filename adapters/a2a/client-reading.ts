@@ -2,6 +2,7 @@
  * What a peer says about its task, in our words: the pure middle of the backend. Text of an artifact is a message being
  * written, its files are files, its data is data. A snapshot after a gap says only what is new. Unknown states stay unknown.
  */
+
 import {
   type Artifact,
   type Message,
@@ -13,6 +14,7 @@ import {
 } from '@a2a-js/sdk';
 import { EXTENSIONS, taskState } from '../../mappings/a2a.ts';
 import type { Fact, Json, JsonObject, NewArtifact } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import { artifactKind } from './translate.ts';
 
 export type Deed =
@@ -94,7 +96,7 @@ export function createReading({ taskId, peer, deltas }: ReadingOptions): Reading
 
   function move(next: Omit<Standing, 'mark' | 'state'>, timestamp: string | undefined): void {
     if (!standing || standing.wire !== next.wire || standing.message?.messageId !== next.message?.messageId) marks += 1;
-    const mark = next.message?.messageId || timestamp || String(marks);
+    const mark = next.message?.messageId || timestamp || asText(marks);
     const state =
       next.wire === 'UNRECOGNIZED' || next.wire === 'TASK_STATE_UNSPECIFIED' ? undefined : taskState.toCore(next.wire);
     standing = { ...next, mark, state };

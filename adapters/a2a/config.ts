@@ -93,7 +93,7 @@ export function settingsOf(config: A2aConfig): A2aSettings {
     extendedCard: config.extended_card ?? true,
     inputModes: config.input_modes,
     textApprovals: config.text_approvals ?? false,
-    jsonLimit: config.json_limit ?? 8 * 1024 * 1024,
+    jsonLimit: config.json_limit ?? 4 * 1024 * 1024,
     keepAliveMs: config.stream?.keep_alive_ms ?? 15_000,
     stallMs: config.stream?.stall_ms ?? 30_000,
     push: {

@@ -3,9 +3,11 @@
  * belongs to the trace it came with, and a refusal the protocol has no word for says its reason in the trailer, under our own
  * domain, as it does on the other bindings.
  */
+
 import type { User } from '@a2a-js/sdk/server';
 import { ERROR_DOMAIN } from '../../mappings/a2a.ts';
 import type { Deps } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import { type Line, roomIn } from './pace.ts';
 import { type Said, said } from './refusal.ts';
 
@@ -55,7 +57,7 @@ export function createGrpcCalls(grpc: Grpc, wire: Wire, rules: GrpcRules): GrpcC
     if (!why || failed.metadata || why.info.domain === ERROR_DOMAIN) return failed;
     const metadata = new grpc.Metadata();
     metadata.set('grpc-status-details-bin', statusDetails(wire, failed, why));
-    if (why.retryAfterMs !== undefined) metadata.set('retry-after', String(Math.ceil(why.retryAfterMs / 1000)));
+    if (why.retryAfterMs !== undefined) metadata.set('retry-after', asText(Math.ceil(why.retryAfterMs / 1000)));
     return { ...failed, metadata };
   }
 
@@ -96,9 +98,9 @@ function statusDetails({ BinaryWriter }: Wire, { code, details }: Failed, { reas
   const text = (at: number) => (at << 3) | 2;
   const about = new BinaryWriter();
   about.uint32(text(1)).string(reason);
-  about.uint32(text(2)).string(String(info.domain));
+  about.uint32(text(2)).string(asText(info.domain));
   const any = new BinaryWriter();
-  any.uint32(text(1)).string(String(info['@type']));
+  any.uint32(text(1)).string(asText(info['@type']));
   any.uint32(text(2)).bytes(about.finish());
   const status = new BinaryWriter();
   status.uint32(1 << 3).int32(code);

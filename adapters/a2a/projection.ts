@@ -2,6 +2,7 @@
  * A task as a peer sees it, folded from its events: the same fold gives the snapshot and what a stream says next, so
  * the two cannot disagree. Private things (persona, workspace, decisions, calls) are not in it unless they were asked for.
  */
+
 import {
   type Artifact,
   type Message,
@@ -16,6 +17,7 @@ import {
   type ArtifactPayload,
   type AskOpenedPayload,
   type AskRecord,
+  asText,
   type CoreEvent,
   type DeltaPayload,
   type EndPayload,
@@ -240,11 +242,11 @@ export function createProjection(options: ProjectionOptions): Projection {
       case 'user.input_submitted':
       case 'user.tool_confirmation':
         // Said with a message that stands in the history already.
-        if (!answered) history.push(toWireAnswer(asks.get(String(payload.ask_id)), payload, place()));
+        if (!answered) history.push(toWireAnswer(asks.get(asText(payload.ask_id)), payload, place()));
         answered = false;
         return NONE;
       case 'vendor.tollbridge.ask_closed':
-        asks.delete(String(payload.ask_id));
+        asks.delete(asText(payload.ask_id));
         return asking(event);
       default:
         if (event.event.startsWith('task.') && payload.task) return transition(event);

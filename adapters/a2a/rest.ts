@@ -1,9 +1,11 @@
 /** The HTTP+JSON binding below the agent's base. 1.0 by our own table, 0.3 by the SDK's router. */
+
 import { legacyRestRouter } from '@a2a-js/sdk/compat/v0_3/server/express';
 import { ServerCallContext } from '@a2a-js/sdk/server';
 import express, { type Request, type Response } from 'express';
 import { OPERATIONS, type Operation, type OperationId, PROTOCOL } from '../../mappings/a2a.ts';
 import type { JsonObject } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import {
   answer,
   bodyOf,
@@ -191,7 +193,7 @@ function heartbeat(response: Response, everyMs: number): void {
   const flush = response.flushHeaders.bind(response);
   response.flushHeaders = () => {
     flush();
-    if (!String(response.getHeader('content-type')).startsWith('text/event-stream')) return;
+    if (!asText(response.getHeader('content-type')).startsWith('text/event-stream')) return;
     const timer = setInterval(() => response.write(': keep-alive\n\n'), everyMs).unref();
     response.once('close', () => clearInterval(timer));
   };

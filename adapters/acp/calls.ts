@@ -2,9 +2,11 @@
  * The calls of one turn: opened by whatever mentions them first, told once as requested, ended once. What an agent does
  * without asking is on record as told, no more.
  */
+
 import { toolStatus } from '../../mappings/acp.ts';
 import { CANCELLED_CATEGORY, DENIED_CATEGORY } from '../../mappings/acp-harn.ts';
 import type { Fact, Json, JsonObject } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import { effectsOf, sha256 } from './effects.ts';
 import { toolFields } from './harn.ts';
 import { listOf, textOf, within } from './shapes.ts';
@@ -44,7 +46,7 @@ export function createCalls({ cwd }: { readonly cwd: string }): Calls {
 
   /** A call that has ended and is told of as new is another call. */
   function learn(update: JsonObject): { call: Open; fresh: boolean; changed: boolean } {
-    const wire = String(update.toolCallId ?? '');
+    const wire = asText(update.toolCallId ?? '');
     const known = calls.get(wire);
     const again = known?.ended && update.sessionUpdate === 'tool_call';
     if (known && !again) {
@@ -134,7 +136,7 @@ export function createCalls({ cwd }: { readonly cwd: string }): Calls {
     if (!textOf(update.toolCallId)) return [];
     const { call, fresh, changed } = learn(update);
     const steps: Step[] = fresh ? [use(call, update)] : [];
-    const state = toolStatus.toCore(String(update.status ?? ''));
+    const state = toolStatus.toCore(asText(update.status ?? ''));
     // A call that was refused has ended, whatever its agent makes of that; one that was not is ended by the first to say so.
     if (call.ended) return steps;
     if (state === 'ok' || state === 'error') return [...steps, ...ended(call, state === 'ok', update)];

@@ -2,10 +2,12 @@
  * Our side of one conversation with a client: we are its agent, whoever does the work. Each call becomes a wish to the
  * bridge or a look at the log; nothing is decided here and nothing is kept but who watches what.
  */
+
 import { PROTOCOL } from '../../mappings/acp.ts';
 import { HITL_RESPOND, PROVIDER_CATALOG } from '../../mappings/acp-harn.ts';
 import {
   type Actor,
+  asText,
   type Bridge,
   Fault,
   type Json,
@@ -63,7 +65,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     },
     async notification(method, params) {
       if (method !== 'session/cancel' || !client) return;
-      const viewer = viewers.get(String(params.sessionId));
+      const viewer = viewers.get(asText(params.sessionId));
       if (!viewer) return;
       // Not waited for: what is said after it is not held up by work that takes its time to stop.
       viewer.canceling = true;
@@ -106,7 +108,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   }
 
   function viewerOf({ sessionId }: JsonObject): Viewer {
-    const found = viewers.get(String(sessionId));
+    const found = viewers.get(asText(sessionId));
     if (!found) throw absent(sessionId);
     return found;
   }
@@ -211,7 +213,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     const session = await sessionOf(params);
     const before = await choices(session, viewer);
     const offered = listOf(within(before, 'modes', 'availableModes')).map((mode) => within(mode, 'id'));
-    const wanted = String(params.modeId);
+    const wanted = asText(params.modeId);
     if (!offered.includes(wanted)) throw new Fault('invalid_request', 'there is no such mode', { param: '/modeId' });
     try {
       await requirePassage('session/set_mode', session, { modeId: wanted });
@@ -235,7 +237,7 @@ export function createConnection(options: ConnectionOptions): Connection {
       throw new Fault('invalid_request', 'there is no such option', { param: '/configId' });
     }
     await requirePassage('session/set_config_option', session, { configId: AGENT_OPTION, value: params.value });
-    viewer.agent = String(params.value);
+    viewer.agent = asText(params.value);
     return { configOptions: (await choices(session, viewer)).configOptions ?? [] };
   }
 
@@ -307,7 +309,7 @@ export function createConnection(options: ConnectionOptions): Connection {
 }
 
 function absent(sessionId: unknown): Fault {
-  const id = String(sessionId).slice(0, 100);
+  const id = asText(sessionId).slice(0, 100);
   return new Fault('not_found', `there is no session ${id}`, { details: { sessionId: id } });
 }
 

@@ -1,5 +1,7 @@
 /** Blocks of the wire and parts of our messages. Pure: bytes are handed in and handed out, never fetched here. */
+
 import type { Artifact, Json, JsonObject, NewArtifact, Part } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import { compact, objectOf, textOf } from './shapes.ts';
 
 /** A part, or bytes that have to become an artifact before a part can refer to them. */
@@ -87,13 +89,13 @@ export function toBlock(part: Part, fetched: Fetched | undefined, wants: BlockWa
   switch (part.type) {
     case 'text': {
       const resource = objectOf(known.resource);
-      if (!resource || !wants.embed) return { type: 'text', text: String(known.text), ...more };
+      if (!resource || !wants.embed) return { type: 'text', text: asText(known.text), ...more };
       const { uri = 'tollbridge:resource', mime_type } = resource;
       return { type: 'resource', resource: compact({ uri, mimeType: mime_type, text: known.text }) };
     }
     case 'file_ref': {
-      const uri = String(known.uri);
-      return { name: lastOf(uri), ...more, type: 'resource_link', uri, mimeType: String(known.mime_type) };
+      const uri = asText(known.uri);
+      return { name: lastOf(uri), ...more, type: 'resource_link', uri, mimeType: asText(known.mime_type) };
     }
     case 'artifact_ref':
     case 'image_ref':

@@ -1,7 +1,9 @@
 /** What a finished call did to files and hosts, as far as its agent tells. Shell commands tell nothing, and nothing is claimed. */
+
 import { createHash } from 'node:crypto';
 import { isAbsolute, relative, resolve } from 'node:path';
 import type { Json, JsonObject, NewArtifact, SideEffect } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import { toolFields } from './harn.ts';
 import { listOf, objectOf, textOf, within } from './shapes.ts';
 import { inputOf, type ToldCall } from './translate.ts';
@@ -84,7 +86,7 @@ export function sha256(text: string | Uint8Array): string {
 
 function hostOf(url: Json | undefined): string | undefined {
   try {
-    return new URL(String(url)).host || undefined;
+    return new URL(asText(url)).host || undefined;
   } catch {
     return undefined;
   }

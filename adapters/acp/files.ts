@@ -2,9 +2,18 @@
  * Files, read and written for an agent through the gate: one of the two ways to hold what it does. What was read never
  * stands in the log, only its hash. Refuses what lies beyond the workspace, links included, unless that is left to the rules.
  */
+
 import { mkdir, readFile, rename, stat, unlink, writeFile } from 'node:fs/promises';
 import { dirname, isAbsolute, normalize, relative } from 'node:path';
-import { type ActResult, Fault, type HeldEffect, type Ids, type JsonObject, type Sink } from '../../src/index.ts';
+import {
+  type ActResult,
+  asText,
+  Fault,
+  type HeldEffect,
+  type Ids,
+  type JsonObject,
+  type Sink,
+} from '../../src/index.ts';
 import { sha256, shownPath } from './effects.ts';
 import type { Reading } from './reading.ts';
 import { realPath } from './real-path.ts';
@@ -102,7 +111,7 @@ export function createFiles({ sink, reading, taskId, cwd, agent, outside, ids }:
       await act('fs.write', { path, content: params.content }, withdrawn, async (args) => {
         const to = pathOf(args.path);
         await requireInside(to);
-        const text = String(args.content ?? '');
+        const text = asText(args.content ?? '');
         const before = await readFile(to).catch((cause) => {
           if (isAbsent(cause)) return undefined;
           throw cause;

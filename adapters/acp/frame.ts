@@ -2,7 +2,7 @@
  * One line as a value, within bounds, and read as far as it can be: half of a character is replaced and a number beyond
  * all numbers is a text, because neither could be written down and hashed.
  */
-import { asFault } from '../../src/index.ts';
+import { asFault, asText } from '../../src/index.ts';
 import { type JsonLimits, parseJson } from '../../src/wire/body.ts';
 import { LINE_LIMIT } from './config.ts';
 
@@ -24,7 +24,7 @@ export function parseFrame(text: string): unknown {
 
 function softened(value: unknown): unknown {
   if (typeof value === 'string') return wellFormed(value);
-  if (typeof value === 'number') return Number.isFinite(value) ? value : String(value);
+  if (typeof value === 'number') return Number.isFinite(value) ? value : asText(value);
   if (Array.isArray(value)) return value.map(softened);
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [wellFormed(name), softened(member)]));

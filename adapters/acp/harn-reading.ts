@@ -1,11 +1,13 @@
 /** Harn's own updates as facts, row by row. Questions are not here: they are asked, not told. Pure. */
+
 import { harnRow, WORKER_EVENTS } from '../../mappings/acp-harn.ts';
 import type { Fact, JsonObject } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import { harnPayload, workerEvent } from './harn.ts';
 import { compact, lookup, numberOf, objectOf, textOf, within } from './shapes.ts';
 
 export function harnSteps(update: JsonObject, taskId: string): Fact[] {
-  const kind = String(update.sessionUpdate);
+  const kind = asText(update.sessionUpdate);
   const told = harnPayload(update);
   switch (kind) {
     case 'progress': {
@@ -31,7 +33,7 @@ export function harnSteps(update: JsonObject, taskId: string): Fact[] {
 function worker(told: JsonObject, taskId: string): Fact {
   const event = workerEvent(told.event);
   const span = compact({
-    id: `${taskId}.worker.${String(told.workerId)}`,
+    id: `${taskId}.worker.${asText(told.workerId)}`,
     kind: 'worker',
     name: textOf(told.workerName),
     status: textOf(told.status) ?? (event && WORKER_EVENTS[event].status),

@@ -2,8 +2,10 @@
  * Events in the forms of the Harn profile: for a client that takes them as they are written, for any other something it
  * can take, or nothing. Pure.
  */
+
 import { HARN_UPDATES, harnRow, NARRATION } from '../../mappings/acp-harn.ts';
 import type { CoreEvent, JsonObject } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import type { ClientProfile } from './client-profile.ts';
 import { harnPayload, harnUpdate, normalised, workerEvent } from './harn.ts';
 import { compact, numberOf, objectOf, textOf, within } from './shapes.ts';
@@ -21,7 +23,7 @@ export function harnForms(event: CoreEvent, client: ClientProfile): JsonObject[]
   const kind = harnKind(event, came);
   if (!kind) return undefined;
   const row = harnRow(kind);
-  const told = came && harnRow(String(came.sessionUpdate)) ? harnPayload(came) : ours(kind, event);
+  const told = came && harnRow(asText(came.sessionUpdate)) ? harnPayload(came) : ours(kind, event);
   if (client.harn) {
     if (row?.dir !== '<->') return [];
     return [came ? normalised(came) : harnUpdate(kind, told)];
@@ -32,7 +34,7 @@ export function harnForms(event: CoreEvent, client: ClientProfile): JsonObject[]
 function harnKind({ event, payload }: CoreEvent, came: JsonObject | undefined): string | undefined {
   const own = OWN.get(event);
   if (own) return own;
-  if (came && harnRow(String(came.sessionUpdate))) return String(came.sessionUpdate);
+  if (came && harnRow(asText(came.sessionUpdate))) return asText(came.sessionUpdate);
   const kind = within(payload, 'span', 'kind');
   if (event.startsWith('span.') && kind === 'worker') return 'worker_update';
   if (event === 'span.updated' && kind === 'progress') return 'progress';
@@ -78,7 +80,7 @@ function plain(kind: string, told: JsonObject, event: CoreEvent, client: ClientP
     case 'progress':
       // A list of steps is a plan, and has been told as one; words about progress are a notice to whoever takes those.
       return client.notices && told.phase === NARRATION && textOf(told.message)
-        ? [{ sessionUpdate: 'notice', severity: 'info', title: String(told.message) }]
+        ? [{ sessionUpdate: 'notice', severity: 'info', title: asText(told.message) }]
         : [];
     case 'worker_update':
       return workerCall(told);
@@ -86,7 +88,7 @@ function plain(kind: string, told: JsonObject, event: CoreEvent, client: ClientP
       return [
         {
           sessionUpdate: 'tool_call',
-          toolCallId: `search-${String(told.toolUseId)}`,
+          toolCallId: `search-${asText(told.toolUseId)}`,
           title: `search for tools: ${textOf(told.query) ?? textOf(told.name) ?? ''}`.trim(),
           kind: 'search',
           status: 'in_progress',
@@ -96,7 +98,7 @@ function plain(kind: string, told: JsonObject, event: CoreEvent, client: ClientP
       return [
         {
           sessionUpdate: 'tool_call_update',
-          toolCallId: `search-${String(told.toolUseId)}`,
+          toolCallId: `search-${asText(told.toolUseId)}`,
           status: 'completed',
           rawOutput: told.promoted ?? [],
         },
@@ -112,7 +114,7 @@ function plain(kind: string, told: JsonObject, event: CoreEvent, client: ClientP
 
 /** A worker is a call whose title is its name. */
 function workerCall(told: JsonObject): JsonObject[] {
-  const toolCallId = `worker-${String(told.workerId)}`;
+  const toolCallId = `worker-${asText(told.workerId)}`;
   const event = workerEvent(told.event);
   const title = textOf(told.workerName) ?? 'worker';
   if (event === 'WorkerSpawned') {
@@ -121,7 +123,7 @@ function workerCall(told: JsonObject): JsonObject[] {
   const over = told.terminal === true;
   const status = !over ? 'in_progress' : event === 'WorkerCompleted' ? 'completed' : 'failed';
   const words =
-    textOf(within(told, 'metadata', 'error')) ?? (numberOf(told.progress) ? `${String(told.progress)}` : undefined);
+    textOf(within(told, 'metadata', 'error')) ?? (numberOf(told.progress) ? `${asText(told.progress)}` : undefined);
   const content = words ? [{ type: 'content', content: { type: 'text', text: words } }] : undefined;
   return [compact({ sessionUpdate: 'tool_call_update', toolCallId, title, status, content })];
 }

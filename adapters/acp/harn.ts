@@ -2,6 +2,7 @@
  * The Harn profile: members under `_meta.harn`, read where the first page puts them and where older agents put them, and
  * always written where the page says. Pure.
  */
+
 import {
   ADVERTISED,
   AGENT_EVENT,
@@ -19,6 +20,7 @@ import {
   type WorkerEvent,
 } from '../../mappings/acp-harn.ts';
 import type { Json, JsonObject } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import { objectOf, textOf, within } from './shapes.ts';
 
 /** What we advertise in `agentCapabilities._meta.harn`. */
@@ -57,7 +59,7 @@ export function harnFields(update: JsonObject, fields: readonly string[]): JsonO
 
 /** The payload of one of Harn's own updates: what its row names, and whatever else stands in the proper place. */
 export function harnPayload(update: JsonObject): JsonObject {
-  const row = harnRow(String(update.sessionUpdate));
+  const row = harnRow(asText(update.sessionUpdate));
   const { replayed: _, ...proper } = objectOf(within(update, '_meta', 'harn')) ?? {};
   return { ...harnFields(update, row?.fields ?? []), ...proper };
 }
@@ -76,7 +78,7 @@ const CHUNKS = new Set(['agent_message_chunk', 'agent_thought_chunk', 'user_mess
 
 /** An update with its Harn members moved to where they belong. Members of others are left alone. */
 export function normalised(update: JsonObject): JsonObject {
-  const kind = String(update.sessionUpdate);
+  const kind = asText(update.sessionUpdate);
   if (CHUNKS.has(kind)) {
     const given = objectOf(update.content);
     const content = given && moved(given, CONTENT_FIELDS);

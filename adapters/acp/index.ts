@@ -1,6 +1,8 @@
 /** The Agent Client Protocol: editors in front, agents behind. */
+
 import { PROTOCOL } from '../../mappings/acp.ts';
 import type { Adapter } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import { acpBackend } from './client.ts';
 import { type AcpBackendConfig, type AcpConfig, backendSchema, configSchema, settingsOf } from './config.ts';
 import { relaySchema } from './relay/settings.ts';
@@ -8,7 +10,7 @@ import { acpDoor } from './server.ts';
 
 export const acp: Adapter<AcpConfig> = {
   name: 'acp',
-  revision: String(PROTOCOL),
+  revision: asText(PROTOCOL),
   configSchema,
   door: (config, deps) => acpDoor(settingsOf(config), deps),
   backend: {

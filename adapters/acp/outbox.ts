@@ -2,7 +2,7 @@
  * What waits to be read on one stream of a connection. A reader may go away and come back: what it has not read is kept, and
  * what it may have lost on the way is kept for a while too. Bounded; a reader that never comes is given up.
  */
-import { Fault } from '../../src/index.ts';
+import { asText, Fault } from '../../src/index.ts';
 import { type SseStream, sseFrame } from '../../src/wire/sse.ts';
 
 export interface Outbox {
@@ -35,7 +35,7 @@ export function createOutbox(limit: number, overflow: () => void): Outbox {
   }
 
   function write({ at, text }: Frame, to: SseStream): boolean {
-    const room = to.write(sseFrame({ id: String(at), data: text }));
+    const room = to.write(sseFrame({ id: asText(at), data: text }));
     if (at > sent) {
       sent = at;
       unsent -= text.length;

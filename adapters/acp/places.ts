@@ -1,9 +1,11 @@
 /** Directories of editors as workspaces of ours, and sessions as editors list them. */
+
 import { isAbsolute } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import {
   type Actor,
   type AgentFace,
+  asText,
   type Bridge,
   Fault,
   type JsonObject,
@@ -72,14 +74,14 @@ export function createPlaces(bridge: Bridge, actor: Actor, settings: AcpSettings
     },
 
     async list({ cwd, cursor }) {
-      const where = textOf(cwd) ? await find(pathToFileURL(String(cwd)).href) : undefined;
+      const where = textOf(cwd) ? await find(pathToFileURL(asText(cwd)).href) : undefined;
       if (textOf(cwd) && !where) return { sessions: [] };
       const { data, next } = await bridge.list<Session & Row>(actor, {
         object: 'session',
         newestFirst: true,
         limit: SHOWN,
         ...(where && { where: { workspace_id: where } }),
-        ...(textOf(cursor) && { after: String(cursor) }),
+        ...(textOf(cursor) && { after: asText(cursor) }),
       });
       const sessions: JsonObject[] = [];
       for (const session of data) {

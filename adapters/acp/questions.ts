@@ -5,6 +5,7 @@
 import {
   type Actor,
   type AskRecord,
+  asText,
   type Bridge,
   type CoreEvent,
   type Dialog,
@@ -123,11 +124,11 @@ export function createQuestions(deps: QuestionsDeps): Questions {
         else put(ask);
       }
       if (event === 'vendor.tollbridge.ask_closed') {
-        const id = String(payload.ask_id);
+        const id = asText(payload.ask_id);
         seen.delete(id);
         shown.get(id)?.abort();
         if (requested.delete(id)) {
-          const outcome = String(payload.state);
+          const outcome = asText(payload.state);
           deps.tell(harnUpdate('hitl_resolved', { requestId: id, kind: 'question', outcome }));
         }
       }
@@ -193,7 +194,7 @@ function isForm(schema: JsonObject): boolean {
   return (
     schema.type === 'object' &&
     properties.length > 0 &&
-    properties.every((property) => SIMPLE.has(String(within(property, 'type'))))
+    properties.every((property) => SIMPLE.has(asText(within(property, 'type'))))
   );
 }
 
@@ -201,7 +202,7 @@ function formSchema({ schema, question }: AskRecord): JsonObject {
   if (schema && isForm(schema as JsonObject)) return schema as JsonObject;
   const { type, description } = (schema ?? {}) as JsonObject;
   const answer = compact({
-    type: SIMPLE.has(String(type)) ? type : 'string',
+    type: SIMPLE.has(asText(type)) ? type : 'string',
     title: visibleLine(question),
     description: textOf(description),
   });

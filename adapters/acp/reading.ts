@@ -2,9 +2,11 @@
  * What an agent tells while it works, as facts: one reading per task, fed in the order things arrived. Holds the message
  * being written and the calls being made, and nothing else; does nothing itself.
  */
+
 import { MODE_TIERS, planStatus, UNKNOWN_UPDATE } from '../../mappings/acp.ts';
 import { AGENT_EVENT, harnRow } from '../../mappings/acp-harn.ts';
 import type { Fact, Json, JsonObject } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import { type Call, createCalls } from './calls.ts';
 import { fromBlock } from './content.ts';
 import { normalised, visibleText } from './harn.ts';
@@ -144,7 +146,7 @@ export function createReading(options: ReadingOptions): Reading {
     more,
     update(raw) {
       const update = normalised(raw);
-      const kind = String(update.sessionUpdate);
+      const kind = asText(update.sessionUpdate);
       switch (kind) {
         case 'agent_message_chunk':
         case 'agent_thought_chunk':
@@ -199,7 +201,7 @@ export function createReading(options: ReadingOptions): Reading {
         case 'subagent_update':
           return told(subagentEvent(update), update, {
             span: compact({
-              id: `${taskId}.sub.${String(update.sessionId)}`,
+              id: `${taskId}.sub.${asText(update.sessionId)}`,
               kind: 'agent',
               name: textOf(update.title),
             }),
@@ -216,7 +218,7 @@ export function createReading(options: ReadingOptions): Reading {
 
     agentEvent({ sessionId: _, ...params }) {
       const ext = { acp: { notification: { method: AGENT_EVENT, params } } };
-      return [{ event: 'vendor.harn.agent_event', payload: { kind: String(params.kind ?? 'unknown') }, ext }];
+      return [{ event: 'vendor.harn.agent_event', payload: { kind: asText(params.kind ?? 'unknown') }, ext }];
     },
 
     asked(toolCall) {
@@ -262,7 +264,7 @@ function planEntries(entries: Json | undefined): Json[] {
   return listOf(entries).flatMap((entry) => {
     const { content, status, priority } = objectOf(entry) ?? {};
     if (typeof content !== 'string') return [];
-    const known = planStatus.toCore(String(status)) ?? 'pending';
+    const known = planStatus.toCore(asText(status)) ?? 'pending';
     return [compact({ content, status: known, priority: textOf(priority) })];
   });
 }

@@ -1,7 +1,17 @@
 /** What an agent asks of its client while it works, each put to the bridge and answered in the agent's own words. */
+
 import { raised } from '../../mappings/acp-acts.ts';
 import { HITL_KINDS, HITL_RESPOND } from '../../mappings/acp-harn.ts';
-import { type Answer, EFFECTS, Fault, type Json, type JsonObject, type Logger, type Sink } from '../../src/index.ts';
+import {
+  type Answer,
+  asText,
+  EFFECTS,
+  Fault,
+  type Json,
+  type JsonObject,
+  type Logger,
+  type Sink,
+} from '../../src/index.ts';
 import type { BackendSettings } from './config.ts';
 import type { Files } from './files.ts';
 import { harnPayload } from './harn.ts';
@@ -175,7 +185,7 @@ export function createRequests(deps: RequestsDeps): Requests {
             action: {
               kind: 'tool',
               tool_call_id: `hitl-${requestId}`,
-              tool: textOf(request.action) ?? String(told.kind),
+              tool: textOf(request.action) ?? asText(told.kind),
               arguments: args,
               effect: raised(
                 EFFECTS.find((word) => word === request.effect) ?? 'unknown',
@@ -233,7 +243,7 @@ export function createRequests(deps: RequestsDeps): Requests {
       if (method.startsWith('fs/') || method === 'terminal/create') held = true;
       return await settle(() => serve(asked));
     },
-    harnSettled: (update) => asking.get(String(harnPayload(update).requestId))?.abort(),
+    harnSettled: (update) => asking.get(asText(harnPayload(update).requestId))?.abort(),
     harnQuestion(update) {
       settle(() => answerHarn(harnPayload(update))).catch((cause) => {
         if (!signal.aborted) log.warn({ err: cause, agent: settings.name }, 'a question could not be settled');

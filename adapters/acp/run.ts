@@ -2,9 +2,10 @@
  * One task, done by an agent at its seat: the prompt goes out, what comes back is written down in the order it came, what it
  * asks is asked of the bridge. Ends with the result of the prompt, with the agent, or with patience.
  */
+
 import { setTimeout as pause } from 'node:timers/promises';
 import { AGENT_EVENT } from '../../mappings/acp-harn.ts';
-import { type End, Fault, type Json, type JsonObject, type Sink, type Work } from '../../src/index.ts';
+import { asText, type End, Fault, type Json, type JsonObject, type Sink, type Work } from '../../src/index.ts';
 import type { BackendDeps, BackendSettings } from './config.ts';
 import { createFiles } from './files.ts';
 import { type Asked, RpcError } from './peer.ts';
@@ -98,7 +99,7 @@ export async function runTask({ settings, deps, work, sink, signal, seat }: RunO
   /** What was heard of it when nobody listened: how it stands is told, the rest is only mentioned. */
   function beforehand(): Step[] {
     const heard = seat.late.splice(0);
-    const late = heard.flatMap(({ sessionUpdate: kind }) => (isStanding(kind) ? [] : [String(kind).slice(0, 100)]));
+    const late = heard.flatMap(({ sessionUpdate: kind }) => (isStanding(kind) ? [] : [asText(kind).slice(0, 100)]));
     const steps = heard
       .filter(({ sessionUpdate: kind }) => isStanding(kind))
       .flatMap((update) => reading.update(update));

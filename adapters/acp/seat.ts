@@ -2,8 +2,9 @@
  * One agent process, kept for one session: started, greeted, given its session, spoken to, and ended with everything it
  * started. Whoever works sits at it; what comes while nobody does is late.
  */
+
 import { PROVIDER_CATALOG } from '../../mappings/acp-harn.ts';
-import { Fault, type Json, type JsonObject } from '../../src/index.ts';
+import { asText, Fault, type Json, type JsonObject } from '../../src/index.ts';
 import { type Child, startChild } from '../../src/wire/child.ts';
 import { lineWriter, readLines } from '../../src/wire/ndjson.ts';
 import { type BackendDeps, type BackendSettings, LINE_LIMIT } from './config.ts';
@@ -172,5 +173,5 @@ const STANDING = new Set([
 
 /** Tells how things are rather than what was done, so it is true whenever it is heard. */
 export function isStanding(kind: unknown): boolean {
-  return STANDING.has(String(kind));
+  return STANDING.has(asText(kind));
 }

@@ -2,9 +2,11 @@
  * What happened, as an editor is told it: one telling per viewer, fed in the order of the log. Remembers which messages were
  * shown piece by piece and which calls were shown at all, so that nothing is told twice. Asks for artifacts, changes nothing.
  */
+
 import { UPDATES } from '../../mappings/acp.ts';
 import { AGENT_EVENT } from '../../mappings/acp-harn.ts';
 import type { CoreEvent, Json, JsonObject, Message, Part } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import type { ClientProfile } from './client-profile.ts';
 import { type Fetched, toArtifactBlock, toBlock } from './content.ts';
 import { harnUpdate } from './harn.ts';
@@ -67,8 +69,8 @@ export function createTelling({ client, own, artifact }: TellingOptions): Tellin
   }
 
   function delta(event: CoreEvent, replay: boolean): Told[] {
-    const id = String(event.payload.message_id);
-    const text = String(event.payload.text ?? '');
+    const id = asText(event.payload.message_id);
+    const text = asText(event.payload.text ?? '');
     if (replay) {
       unfinished.set(id, (unfinished.get(id) ?? '') + text);
       return [];
@@ -106,7 +108,7 @@ export function createTelling({ client, own, artifact }: TellingOptions): Tellin
   function created({ payload, task_id }: CoreEvent): Told[] {
     const about = objectOf(payload.artifact) ?? {};
     if (within(about, 'metadata', 'spilled') === true || about.visibility !== 'public' || !task_id) return [];
-    const id = String(about.id);
+    const id = asText(about.id);
     unshown.set(id, task_id);
     if (!client.harn) return [];
     const spec = compact({
@@ -183,7 +185,7 @@ export function createTelling({ client, own, artifact }: TellingOptions): Tellin
     const came = cameAs(event);
     if (!came) return [];
     // A client of the first version drops a kind it does not know, or worse; one that knows us has asked for it.
-    if (!STANDARD.has(String(came.sessionUpdate))) return client.ours ? [{ update: came }] : [];
+    if (!STANDARD.has(asText(came.sessionUpdate))) return client.ours ? [{ update: came }] : [];
     switch (came.sessionUpdate) {
       case 'available_commands_update':
       case 'usage_update':
@@ -215,7 +217,7 @@ export function createTelling({ client, own, artifact }: TellingOptions): Tellin
       rejected: 'was not given the work.',
     };
     const said = lookup(words, status);
-    return said ? [line(`${String(target_agent)} ${said}\n`, `${event.task_id}.handoff.${String(task_id)}`)] : [];
+    return said ? [line(`${asText(target_agent)} ${said}\n`, `${event.task_id}.handoff.${asText(task_id)}`)] : [];
   }
 
   /** What was thought stands before whatever came of it. */

@@ -2,9 +2,10 @@
  * Commands, run for an agent through the gate: the other way to hold what it does. The act lasts as long as the command;
  * its output is kept as a log when it is over. A task that ends takes its terminals with it.
  */
+
 import { isAbsolute } from 'node:path';
 import { LOADING_VARIABLES } from '../../mappings/acp-acts.ts';
-import { Fault, type JsonObject, type Sink, type ToolResult } from '../../src/index.ts';
+import { asText, Fault, type JsonObject, type Sink, type ToolResult } from '../../src/index.ts';
 import { type Child, startChild } from '../../src/wire/child.ts';
 import { minimalEnvironment } from '../../src/wire/environment.ts';
 import { sha256 } from './effects.ts';
@@ -56,8 +57,8 @@ export function createTerminals(deps: TerminalsDeps): Terminals {
   let count = 0;
 
   function find({ terminalId }: JsonObject): Terminal {
-    const found = open.get(String(terminalId));
-    if (!found) throw new Fault('not_found', `there is no terminal ${String(terminalId).slice(0, 80)}`);
+    const found = open.get(asText(terminalId));
+    if (!found) throw new Fault('not_found', `there is no terminal ${asText(terminalId).slice(0, 80)}`);
     return found;
   }
 
@@ -166,7 +167,7 @@ export function createTerminals(deps: TerminalsDeps): Terminals {
 
     async release(params) {
       const terminal = find(params);
-      open.delete(String(params.terminalId));
+      open.delete(asText(params.terminalId));
       await terminal.kill();
       return {};
     },
@@ -197,7 +198,7 @@ function variablesShown(given: Environment): string[] {
 
 /** A line without arguments is meant for a shell; everything else is a program. Either way both outputs are one. */
 function asCommand({ command, args }: JsonObject): readonly string[] {
-  const program = String(command);
+  const program = asText(command);
   const rest = listOf(args).map(String);
   if (isShellLine(program, rest)) return ['/bin/sh', '-c', `exec 2>&1\n${program}`];
   return ['/bin/sh', '-c', 'exec "$@" 2>&1', 'sh', program, ...rest];

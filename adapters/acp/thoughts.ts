@@ -2,7 +2,9 @@
  * What an agent thinks aloud. Whoever watches over this protocol is shown it as it came; to everyone else it is only said
  * that there was a thought, because reasoning is no part of what an agent has done. The words ride along and are read nowhere else.
  */
+
 import type { CoreEvent, Fact, JsonObject } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import { compact, objectOf, textOf, within } from './shapes.ts';
 import { cameAs } from './step.ts';
 
@@ -48,7 +50,7 @@ export function createThoughtTelling(): ThoughtTelling {
     gathered,
     thought(event, replay) {
       const update = cameAs(event);
-      const id = String(event.payload.message_id);
+      const id = asText(event.payload.message_id);
       if (!update) return [];
       shown.add(id);
       if (!replay || objectOf(update.content)?.type !== 'text') return [...gathered(), update];
@@ -59,7 +61,7 @@ export function createThoughtTelling(): ThoughtTelling {
     },
     summary({ payload }) {
       const text = textOf(payload.text) ?? textOf(payload.summary);
-      return text && !shown.delete(String(payload.message_id)) ? [plainThought(text)] : [];
+      return text && !shown.delete(asText(payload.message_id)) ? [plainThought(text)] : [];
     },
   };
 }

@@ -1,7 +1,8 @@
 /** The life of a call as an editor is shown it: opened once, begun when it may run, ended once. Pure but for what was shown. */
+
 import { ACT_KINDS, toolKind } from '../../mappings/acp.ts';
 import { CANCELLED_CATEGORY, DENIED_CATEGORY } from '../../mappings/acp-harn.ts';
-import { type CoreEvent, EFFECTS, type Effect, isSideEffect, type JsonObject } from '../../src/index.ts';
+import { asText, type CoreEvent, EFFECTS, type Effect, isSideEffect, type JsonObject } from '../../src/index.ts';
 import type { ClientProfile } from './client-profile.ts';
 import { compact, lookup, objectOf, textOf, within } from './shapes.ts';
 import { cameAs } from './step.ts';
@@ -152,7 +153,7 @@ export function kindOf(payload: JsonObject): string {
 
 export function titleOf({ name, target }: JsonObject): string {
   const what = textOf(name) ?? 'tool';
-  return textOf(target) ? `${what}: ${String(target)}` : what;
+  return textOf(target) ? `${what}: ${asText(target)}` : what;
 }
 
 function wordsOf(output: unknown): string | undefined {

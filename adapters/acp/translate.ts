@@ -2,6 +2,7 @@
  * The pure middle: blocks and parts, tool calls and acts, ends and errors, in both directions. What a table does not know
  * is kept as it came.
  */
+
 import {
   AGENT_ERRORS,
   effectOf,
@@ -16,6 +17,7 @@ import { raised } from '../../mappings/acp-acts.ts';
 import {
   type Answer,
   asFault,
+  asText,
   type Effect,
   type End,
   type Failure,
@@ -67,7 +69,7 @@ const REPLACED = ['kind', 'status', 'rawInput', 'rawOutput', 'content', 'locatio
 /** Agents rewrite the title for the text of a question, so the first one stays the call's. */
 export function merged(known: ToldCall | undefined, patch: JsonObject): ToldCall {
   const told: Record<string, Json> = { ...(known as unknown as JsonObject | undefined) } as Record<string, Json>;
-  told.toolCallId ??= String(patch.toolCallId);
+  told.toolCallId ??= asText(patch.toolCallId);
   for (const member of REPLACED) {
     const value = patch[member];
     if (value !== undefined && value !== null) told[member] = value;
@@ -242,8 +244,8 @@ export function toWirePlan(entries: unknown): JsonObject[] {
   return listOf(entries).flatMap((entry) => {
     const { content, status, priority } = objectOf(entry) ?? {};
     if (typeof content !== 'string') return [];
-    const known = ['pending', 'in_progress', 'completed'].includes(String(status)) ? String(status) : 'pending';
-    const rank = ['high', 'medium', 'low'].includes(String(priority)) ? String(priority) : 'medium';
+    const known = ['pending', 'in_progress', 'completed'].includes(asText(status)) ? asText(status) : 'pending';
+    const rank = ['high', 'medium', 'low'].includes(asText(priority)) ? asText(priority) : 'medium';
     return [{ content, status: known, priority: rank }];
   });
 }

@@ -6,6 +6,7 @@ import {
   type Actor,
   type Artifact,
   type AskRecord,
+  asText,
   type Bridge,
   type CoreEvent,
   type Cursor,
@@ -116,7 +117,7 @@ export function createViewer(deps: ViewerDeps): Viewer {
       for await (const event of bridge.events(actor, { stream, ...(after && { after }) })) {
         cursor = event.id;
         const message = within(event.payload, 'message', 'id') ?? event.payload.message_id;
-        if (!removed.has(String(message))) await show(event, after ? 'again' : 'replay');
+        if (!removed.has(asText(message))) await show(event, after ? 'again' : 'replay');
       }
       for (const told of telling.catchUp()) await send(told, undefined, true);
     },
@@ -217,7 +218,7 @@ export function createViewer(deps: ViewerDeps): Viewer {
     for (const told of await telling.tell(event, how === 'replay')) await send(told, event, replay);
     questions.see(event, replay);
     if (event.event === 'vendor.tollbridge.ask_closed' && asked?.id === event.payload.ask_id) asked = undefined;
-    if (!replay && event.event.startsWith('task.') && isTerminal(String(event.payload.to))) end(event);
+    if (!replay && event.event.startsWith('task.') && isTerminal(asText(event.payload.to))) end(event);
   }
 
   function end({ task_id, payload }: CoreEvent): void {
@@ -226,7 +227,7 @@ export function createViewer(deps: ViewerDeps): Viewer {
     const outcome: Outcome = {
       kind: 'ended',
       taskId,
-      state: String(payload.to),
+      state: asText(payload.to),
       failure: objectOf(task.failure) as unknown as Failure | undefined,
       receiptId: (within(payload, 'outcome', 'receipt_id') as string | null | undefined) ?? undefined,
     };

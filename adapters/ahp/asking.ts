@@ -2,8 +2,9 @@
  * The agent's side of the protocol: hands are shaken first, ids are texts, and an answer counts only when it is one: the
  * right version, the right id, a result, of the right shape.
  */
+
 import { type EventType, eventRow, PROTOCOL } from '../../mappings/ahp.ts';
-import { type Json, type JsonObject, VERSION } from '../../src/index.ts';
+import { asText, type Json, type JsonObject, VERSION } from '../../src/index.ts';
 import { isObject, Misfit } from './decode.ts';
 import { HarnessError } from './harness-error.ts';
 import type { Link } from './links.ts';
@@ -84,7 +85,7 @@ export function createAsking(link: Link, newId: () => string, timeoutMs: number)
       const agent_info = { framework: 'tollbridge', version: VERSION, capabilities: [] };
       const params = { protocol_version: PROTOCOL, agent_info, session_id, agent_id };
       const answer = shaped(shapes.HandshakeResponse, await call('ahp/handshake', params, signal));
-      const version = String(answer.protocol_version);
+      const version = asText(answer.protocol_version);
       if (version.split('.')[0] !== PROTOCOL.split('.')[0]) {
         throw new HarnessError('protocol', `the harness speaks version ${version}, and we speak ${PROTOCOL}`);
       }

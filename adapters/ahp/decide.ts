@@ -2,10 +2,12 @@
  * The events an agent waits on, each put to the gate as the act it is and answered in its family's words. Nothing here
  * says yes by itself: what cannot be read, decided or written down is refused.
  */
+
 import { type EventType, eventRow, type Family } from '../../mappings/ahp.ts';
 import {
   type Actor,
   asFault,
+  asText,
   type Bridge,
   type Deps,
   type Fact,
@@ -173,7 +175,7 @@ export function createDecider({ bridge, runs, rulings, settings, deps }: Decider
     async intent_detection(event, asker) {
       const { ruled, payload } = await typed('intent_detection', event, asker);
       if (ruled.verdict !== 'allow') return toWireRefusal('intent_detection', ruled);
-      const intent = intentOf(String(payload.prompt));
+      const intent = intentOf(asText(payload.prompt));
       if (!intent) return { decision: 'block', reason: 'use local detection' };
       return { decision: 'allow', detected_intent: intent, confidence: 0.6 };
     },
@@ -202,7 +204,7 @@ export function createDecider({ bridge, runs, rulings, settings, deps }: Decider
       if (!passes(ruled)) return toWireRefusal('memory_recall', ruled);
       const asked = { ...payload, ...ruled.arguments };
       const limit = Math.min(Number(asked.max_results) || 0, Number(payload.max_results));
-      const facts = await remember(run, String(asked.query), { limit, type: String(asked.memory_type) });
+      const facts = await remember(run, asText(asked.query), { limit, type: asText(asked.memory_type) });
       return { decision: 'allow', injected_facts: facts.map(({ fact }) => fact) };
     },
 

@@ -2,10 +2,12 @@
  * One message in, at most one out, whatever carries it. Checks come in the protocol's own order; errors are only for
  * messages that no decision could answer, because agents take an error for a yes.
  */
+
 import { CAPABILITIES, eventRow, faults, frames, type Method, OLDER_TELL, PROTOCOL } from '../../mappings/ahp.ts';
 import {
   type Actor,
   asFault,
+  asText,
   type Bridge,
   type Deps,
   type Fault,
@@ -109,7 +111,7 @@ export function createHarness(
     });
     try {
       if (message.jsonrpc !== '2.0') throw new Refusal(-32600, 'jsonrpc must be 2.0');
-      return reply({ result: await requested(method, message.params as Json, caller, String(id)) });
+      return reply({ result: await requested(method, message.params as Json, caller, asText(id)) });
     } catch (thrown) {
       return reply({ error: errorOf(thrown) });
     }
@@ -167,7 +169,7 @@ export function createHarness(
 
   async function handshake(params: Json, caller: Caller): Promise<JsonObject> {
     const { value, mended } = mending(() => readHandshake(params));
-    const version = String(value.protocol_version);
+    const version = asText(value.protocol_version);
     if (version.split('.')[0] !== PROTOCOL.split('.')[0]) {
       throw new Refusal(-32000, `Unsupported protocol version: ${version}`);
     }

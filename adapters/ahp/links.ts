@@ -2,10 +2,12 @@
  * The four ways to reach a harness: a program we start, a Unix socket, a WebSocket, and HTTP. A link carries texts and
  * nothing else; when it is cut, everyone who waits on it hears so at once.
  */
+
 import { createConnection } from 'node:net';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import { WebSocket } from 'ws';
 import type { JsonObject, Logger } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import { startChild } from '../../src/wire/child.ts';
 import { minimalEnvironment } from '../../src/wire/environment.ts';
 import { createPending } from '../../src/wire/json-rpc.ts';
@@ -134,7 +136,7 @@ async function webSocketLink(url: string, credential: Credential | undefined): P
     new Promise<void>((resolve, reject) => socket.send(text, (cause) => (cause ? reject(cause) : resolve())));
   const { link, hear, broken } = streamed(send, () => socket.terminate());
   socket.on('message', (data, binary) => {
-    if (!binary) hear(String(data));
+    if (!binary) hear(asText(data));
   });
   socket.on('close', broken);
   await new Promise<void>((resolve, reject) => {

@@ -1,6 +1,8 @@
 /** What happens here, as an outside harness hears of it. Most of it is nothing to it, and what a call brought stays here. Pure. */
+
 import { runStatus } from '../../mappings/ahp.ts';
 import type { CoreEvent, Json, JsonObject, Task } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import { isObject } from './decode.ts';
 import { type AhpEvent, hashOf } from './translate.ts';
 import type { Worker } from './working.ts';
@@ -90,9 +92,9 @@ function verification(happened: CoreEvent): readonly News[] {
 
 /** An entry of a plan; one that came in this protocol goes on as it came. */
 function planItem({ content, status, ext }: JsonObject, index: number): JsonObject {
-  const title = String(content ?? '');
+  const title = asText(content ?? '');
   const { ahp } = (isObject(ext) ? ext : {}) as { ahp?: unknown };
-  if (!isObject(ahp)) return { id: String(index + 1), title, status: status ?? 'pending' };
+  if (!isObject(ahp)) return { id: asText(index + 1), title, status: status ?? 'pending' };
   // What is over without being done was shown with its word in front.
   const shown = `${ahp.status}: `;
   return { ...(ahp as JsonObject), title: title.startsWith(shown) ? title.slice(shown.length) : title };

@@ -2,10 +2,12 @@
  * What agents only tell: written down as facts about their task, in the order it was told. Nothing told here is believed
  * further than that it was told: a result without its question is `observed`, and an end is what the agent says it is.
  */
+
 import { artifactKind, checkEvent, planStatus, runStatus, type VERIFICATION_STATES } from '../../mappings/ahp.ts';
 import {
   type Actor,
   asFault,
+  asText,
   type Bridge,
   type Deps,
   type End,
@@ -113,11 +115,11 @@ export function createObserver({ bridge, runs, settings, deps }: ObserverDeps): 
 
   async function runLifecycle(actor: Actor, event: AhpEvent, framework: string | undefined): Promise<void> {
     const payload = event.payload as JsonObject;
-    const status = String(payload.status);
+    const status = asText(payload.status);
     const prompt = text(payload.prompt);
     const opening = openingOf(event, framework);
     const input = prompt ? (says('user', prompt).message as JsonObject) : opening.input;
-    const run = await runs.contract(actor, event, String(payload.run_id), { ...opening, input });
+    const run = await runs.contract(actor, event, asText(payload.run_id), { ...opening, input });
     if (!run) return await ignored(actor, event);
     const state = runStatus.toCore(status);
     const ends = state === 'COMPLETED' || state === 'FAILED' || state === 'CANCELED';
@@ -170,7 +172,7 @@ export function createObserver({ bridge, runs, settings, deps }: ObserverDeps): 
   async function taskList(run: Run, event: AhpEvent): Promise<void> {
     const { tasks } = event.payload as unknown as { tasks: readonly JsonObject[] };
     const entries = tasks.map(({ id, title, status, ...rest }) => {
-      const word = String(status);
+      const word = asText(status);
       const plain = word === 'failed' || word === 'skipped' || word === 'cancelled' ? `${word}: ${title}` : title;
       return {
         content: plain as Json,
@@ -198,7 +200,7 @@ export function createObserver({ bridge, runs, settings, deps }: ObserverDeps): 
       residual_risks,
     };
     const facts = checks.flatMap((check): Fact[] => {
-      const kind = checkEvent[String(check.status) as (typeof VERIFICATION_STATES)[number]];
+      const kind = checkEvent[asText(check.status) as (typeof VERIFICATION_STATES)[number]];
       const span = {
         id: deps.ids.next('span'),
         kind: 'check',
@@ -215,7 +217,7 @@ export function createObserver({ bridge, runs, settings, deps }: ObserverDeps): 
 
   async function contract(actor: Actor, event: AhpEvent, framework: string | undefined): Promise<void> {
     if (event.event_type === 'run_lifecycle') return await runLifecycle(actor, event, framework);
-    const runId = String((event.payload as JsonObject).run_id);
+    const runId = asText((event.payload as JsonObject).run_id);
     const run = await runs.contract(actor, event, runId, openingOf(event, framework));
     if (!run) return await ignored(actor, event);
     await (event.event_type === 'task_list' ? taskList(run, event) : verification(run, event));
@@ -344,7 +346,11 @@ function resultOf(payload: JsonObject): Result {
   const said = result.success ?? result.status ?? payload.status;
   const good = said === true || (typeof said === 'string' && GOOD.has(said.toLowerCase()));
   if (good && (exit === undefined || exit === null || exit === 0)) return { status: 'ok', output: output as Json };
-  const error = text(result.error) ?? (typeof exit === 'number' ? `exit code ${exit}` : `status ${said ?? 'not told'}`);
+  const error =
+    text(result.error) ??
+    (typeof exit === 'number'
+      ? `exit code ${exit}`
+      : `status ${typeof said === 'string' ? said : (JSON.stringify(said) ?? 'not told')}`);
   return { status: 'error', output: output as Json, error };
 }
 
@@ -375,10 +381,10 @@ const HEX = /^(?:sha256:)?([0-9a-f]{64})$/i;
 
 function artifactFact(ref: JsonObject): Fact {
   const { id, kind, uri, path, mime_type, sha256, size_bytes, summary } = ref;
-  const hash = HEX.exec(String(sha256 ?? ''))?.[1]?.toLowerCase() ?? null;
+  const hash = HEX.exec(asText(sha256 ?? ''))?.[1]?.toLowerCase() ?? null;
   const metadata = {
     external_id: id,
-    ...(kind && artifactKind(String(kind)) !== kind && { claimed_kind: kind }),
+    ...(kind && artifactKind(asText(kind)) !== kind && { claimed_kind: kind }),
     ...(sha256 && !hash && { claimed_sha256: sha256 }),
     ...(size_bytes !== undefined && { size_bytes }),
     ...(summary && { summary }),

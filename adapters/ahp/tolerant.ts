@@ -2,8 +2,10 @@
  * The second look at what real agents send: documented departures are put right, and what still does not fit is refused
  * in the event's own words rather than with an error, because agents take an error for a yes. Pure.
  */
+
 import { WORDS } from '../../mappings/ahp.ts';
 import type { Json, JsonObject } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import { isObject, Misfit } from './decode.ts';
 import { payloadShapes, shapes, type TypedEvent } from './shapes.ts';
 
@@ -112,13 +114,13 @@ function mendPerception(flat: Record<string, Json>): void {
   if (!isObject(flat.target)) {
     flat.target = {
       entity: {
-        name: String(flat.target_name ?? flat.query ?? ''),
-        entity_type: String(flat.target_type ?? 'unknown'),
+        name: asText(flat.target_name ?? flat.query ?? ''),
+        entity_type: asText(flat.target_type ?? 'unknown'),
       },
     };
   }
   if (!isObject(flat.context)) {
-    const workspace = String(flat.working_directory ?? flat.workspace ?? '');
+    const workspace = asText(flat.working_directory ?? flat.workspace ?? '');
     flat.context = { workspace, ...(typeof flat.query === 'string' && { query: flat.query }) };
   }
 }

@@ -1,6 +1,8 @@
 /** What of ours is put to an outside harness as a question, and what its word means here. Pure. */
+
 import { type EventType, eventRow, type Family, heard } from '../../mappings/ahp.ts';
 import type { Action, Decision, Json, JsonObject } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import { isObject } from './decode.ts';
 import type { AhpEvent } from './translate.ts';
 import type { Worker } from './working.ts';
@@ -86,7 +88,7 @@ function typed({
   if (tool.startsWith('confirmation:'))
     return { type: 'confirmation', payload: { session_id: session_id ?? '', ...args } };
   if (!FORWARDED.has(tool)) return undefined;
-  const session = tool === 'idle' ? {} : { session_id: session_id ?? String(attributes?.agent_id ?? '') };
+  const session = tool === 'idle' ? {} : { session_id: session_id ?? asText(attributes?.agent_id ?? '') };
   return { type: tool as EventType, payload: { ...session, ...args } };
 }
 
@@ -106,7 +108,7 @@ const LONGEST_DEFER_MS = 60_000;
 export function toCoreDecision(action: Action, event: AhpEvent, said: JsonObject, engine: string): Decision {
   const family: Family = eventRow(event.event_type).answer ?? 'generic';
   const words: Readonly<Record<string, Decision['verdict']>> = heard[family];
-  const word = String(said.decision);
+  const word = asText(said.decision);
   const verdict = Object.hasOwn(words, word) ? words[word] : 'block';
   const reason = typeof said.reason === 'string' && said.reason ? said.reason : `${engine} says ${word}`;
   const rewritten = said.modified_payload !== undefined && said.modified_payload !== null;

@@ -1,5 +1,5 @@
 /** One remote task from the moment it was taken to its end: what it says is written down, what it asks is answered. */
-import { type End, Fault, type JsonObject, type Sink, type Work } from '../../src/index.ts';
+import { asText, type End, Fault, type JsonObject, type Sink, type Work } from '../../src/index.ts';
 import { isPassing, type Remote } from '../../src/wire/remote.ts';
 import { createWonder, handOver, TOLD_ONLY, whenStopped } from '../../src/wire/remote-work.ts';
 import type { BackendDeps, BackendSettings } from './client-config.ts';
@@ -78,7 +78,7 @@ export async function follow(desk: Desk, given: RemoteTask): Promise<End> {
     await perform(reading.rest());
     if (toCoreEnd(task)) return task;
     if (isKnownState(task.status)) wonder.rest();
-    else await wonder.at(String(task.status));
+    else await wonder.at(asText(task.status));
     return undefined;
   }
 

@@ -1,5 +1,5 @@
 /** A remote's receipt, checked the moment it arrives: shape, hash, signature, and that it is about the task we gave. */
-import { type JsonObject, type Receipt, verifyReceipt } from '../../src/index.ts';
+import { asText, type JsonObject, type Receipt, verifyReceipt } from '../../src/index.ts';
 import { Refusal, type Remote } from '../../src/wire/remote.ts';
 import type { RemoteTask } from './client-translate.ts';
 import { readList } from './client-watch.ts';
@@ -47,7 +47,7 @@ function about(document: Partial<Receipt>): Partial<CheckedReceipt> {
   return {
     ...(typeof chain?.receipt_hash === 'string' && { receipt_hash: chain.receipt_hash }),
     ...(typeof issuer?.id === 'string' && { issuer: issuer.id }),
-    ...(Array.isArray(signatures) && { key_ids: signatures.map(({ key_id }) => String(key_id)) }),
+    ...(Array.isArray(signatures) && { key_ids: signatures.map(({ key_id }) => asText(key_id)) }),
   };
 }
 

@@ -2,7 +2,9 @@
  * The pure middle of the backend: what a remote tells about its task, in our words. It says only what it was told: tool
  * calls were observed, unknown words stay unknown, and what only a bridge may write is left to ours.
  */
+
 import type { End, Fact, Json, JsonObject, Message, Task } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import { readUpdate, type Update } from './client-updates.ts';
 import type { RemoteEvent } from './client-watch.ts';
 
@@ -138,11 +140,11 @@ export function createReading(task: Pick<Task, 'id'>): Reading {
       case 'message.created':
         return [...closed(), ...message(event, (payload.message ?? payload) as Partial<Message>)];
       case 'vendor.tollbridge.message_delta': {
-        const message_id = nameIn(task.id, String(payload.message_id ?? 'message'));
+        const message_id = nameIn(task.id, asText(payload.message_id ?? 'message'));
         return [emit(event.event, { ...payload, message_id }, event)];
       }
       case 'tool.requested':
-        held.set(String(payload.tool_call_id), request(event, { ...payload, id: String(payload.tool_call_id) }));
+        held.set(asText(payload.tool_call_id), request(event, { ...payload, id: asText(payload.tool_call_id) }));
         return closed();
       case 'tool.completed':
       case 'tool.failed':

@@ -2,7 +2,9 @@
  * Everyone on a long connection: counted, asked again from time to time whether their token still holds, and let go in
  * order when the door closes.
  */
+
 import type { Actor, Authenticate } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import type { Metrics, StreamKind } from './metrics.ts';
 
 export interface Follower {
@@ -68,7 +70,7 @@ function sameRights(now: Actor, then: Actor): boolean {
   return (
     now.id === then.id &&
     now.tenant_id === then.tenant_id &&
-    String(now.workspaces) === String(then.workspaces) &&
-    String(now.scopes) === String(then.scopes)
+    asText(now.workspaces) === asText(then.workspaces) &&
+    asText(now.scopes) === asText(then.scopes)
   );
 }

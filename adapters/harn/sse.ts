@@ -2,7 +2,7 @@
  * Events to one reader, from its cursor on: past, then live, nothing twice, nothing left out. What cannot be continued
  * is said in the stream and ends it.
  */
-import { type CoreEvent, type Cursor, Fault, isTerminal, type Stream } from '../../src/index.ts';
+import { asText, type CoreEvent, type Cursor, Fault, isTerminal, type Stream } from '../../src/index.ts';
 import { bearerOf } from '../../src/wire/bearer.ts';
 import { requestIdOf } from '../../src/wire/http.ts';
 import { openSse, sseFrame } from '../../src/wire/sse.ts';
@@ -20,7 +20,7 @@ export interface Wanted {
 }
 
 export function endsTask({ event, payload }: CoreEvent): boolean {
-  return /^task\.(completed|failed|canceled)$/.test(event) && isTerminal(String(payload.to));
+  return /^task\.(completed|failed|canceled)$/.test(event) && isTerminal(asText(payload.to));
 }
 
 export function cursorOf(call: Call): Cursor | undefined {

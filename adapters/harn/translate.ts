@@ -2,11 +2,13 @@
  * The pure middle. The canonical words are this protocol's own, so little is translated: questions are called permission
  * requests, faults get their statuses, and what is ours alone is left behind.
  */
+
 import { approvedBy, faults, permissionStatus, VERSION_HEADER } from '../../mappings/harn.ts';
 import {
   type AskRecord,
   type AskState,
   asFault,
+  asText,
   type CommandBody,
   type CoreEvent,
   check,
@@ -47,7 +49,7 @@ function headersFor({ kind, details }: Fault): Record<string, string> {
   if (kind === 'unauthenticated') return { 'www-authenticate': 'Bearer' };
   if (kind === 'unsupported_version') return { [VERSION_HEADER]: PROTOCOL_VERSION, upgrade: PROTOCOL_VERSION };
   if (kind === 'rate_limited' && typeof details?.retry_after_ms === 'number') {
-    return { 'retry-after': String(Math.ceil(details.retry_after_ms / 1000)) };
+    return { 'retry-after': asText(Math.ceil(details.retry_after_ms / 1000)) };
   }
   return {};
 }

@@ -2,8 +2,9 @@
  * The common address: tools of all servers under names of their own, and agents to give work to. Everyone sees what the
  * rules would let them try, and nothing else. A call goes to the desk of its server and is held there like any other.
  */
+
 import { CODES, LATEST_LEGACY, LEGACY, MODERN, methodRow, TASKS_EXTENSION } from '../../mappings/mcp.ts';
-import { type Artifact, asFault, type Json, type JsonObject, type Row, type Skill } from '../../src/index.ts';
+import { type Artifact, asFault, asText, type Json, type JsonObject, type Row, type Skill } from '../../src/index.ts';
 import { createAgentDesk } from './agent-desk.ts';
 import { artifactIn } from './agent-result.ts';
 import { answerTasks } from './agent-tasks.ts';
@@ -161,7 +162,7 @@ export function createCommonDesk(parts: CommonParts): Desk {
       const shown = await list(method, params, caller);
       if (shown) return shown;
       if (method === 'tools/call') {
-        const skill = await lists.tool(String(params.name), caller);
+        const skill = await lists.tool(asText(params.name), caller);
         if (skill) return await at(skill.source ?? '', { ...asked, params: toCall(params, skill, caller) }, caller);
       }
       if (method === 'tasks/list' && caller.era === 'legacy') return await tasks(params, caller);
@@ -230,7 +231,7 @@ function named(server: string, outcome: Outcome): Outcome {
   const { content, messages } = outcome.result;
   const block = (each: Json): Json => {
     if (!isObject(each)) return each;
-    if (each.type === 'resource_link' && !/^https?:/.test(String(each.uri))) return renamed(server, 'resources', each);
+    if (each.type === 'resource_link' && !/^https?:/.test(asText(each.uri))) return renamed(server, 'resources', each);
     const inside = each.type === 'resource' && { resource: renamed(server, 'resources', each.resource ?? null) };
     return { ...each, ...inside };
   };

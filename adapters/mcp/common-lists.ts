@@ -2,8 +2,17 @@
  * What there is at the common address, for one caller: tools of all servers under names of their own and agents to give work to,
  * prompts and resources of whoever has some. By the same rules that guard the call; what they refuse is not there.
  */
+
 import { META, MODERN } from '../../mappings/mcp.ts';
-import { type AgentFace, type Bridge, type Json, type JsonObject, type Skill, VERSION } from '../../src/index.ts';
+import {
+  type AgentFace,
+  asText,
+  type Bridge,
+  type Json,
+  type JsonObject,
+  type Skill,
+  VERSION,
+} from '../../src/index.ts';
 import { agentTools } from './agent-result.ts';
 import type { Caller } from './caller.ts';
 import { isObject, metaOf, type Outcome, type Request } from './frames.ts';
@@ -156,7 +165,7 @@ function executionOf(skill: Skill): JsonObject | undefined {
 /** By the name it has here. */
 export function renamed(server: string, member: string, each: Json): Json {
   if (!isObject(each)) return each;
-  if (member === 'prompts') return { ...each, name: exposedPrompt(server, String(each.name)) };
-  if (member === 'resources') return { ...each, uri: exposedUri(server, String(each.uri)) };
-  return { ...each, uriTemplate: exposedUri(server, String(each.uriTemplate)) };
+  if (member === 'prompts') return { ...each, name: exposedPrompt(server, asText(each.name)) };
+  if (member === 'resources') return { ...each, uri: exposedUri(server, asText(each.uri)) };
+  return { ...each, uriTemplate: exposedUri(server, asText(each.uriTemplate)) };
 }

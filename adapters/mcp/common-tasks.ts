@@ -2,8 +2,10 @@
  * Tasks of servers at the common address. There a task's name says whose it is, as a resource's does, because two servers may give
  * the same name; everything that comes and goes about it is renamed on its way.
  */
+
 import { CODES, META } from '../../mappings/mcp.ts';
 import type { Json, JsonObject } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import type { Caller } from './caller.ts';
 import { failed, isObject, metaOf, type Notice, type Outcome, type Request } from './frames.ts';
 import { exposedUri, uriOf } from './names.ts';
@@ -46,7 +48,7 @@ function placeOf(name: string, within?: string): string {
 
 function placeIn(cursor: Json): { readonly name: string; readonly within: string | undefined } | undefined {
   try {
-    const [name, within] = JSON.parse(Buffer.from(String(cursor), 'base64url').toString('utf8')) as Json[];
+    const [name, within] = JSON.parse(Buffer.from(asText(cursor), 'base64url').toString('utf8')) as Json[];
     if (typeof name !== 'string' || (within !== undefined && typeof within !== 'string')) return undefined;
     return { name, within };
   } catch {

@@ -134,7 +134,7 @@ export function settingsOf(config: McpConfig): McpSettings {
     publicUrl: config.public_url?.replace(/\/$/, ''),
     authorizationServers: config.authorization_servers ?? [],
     sse: config.sse ?? false,
-    bodyLimit: config.body_limit ?? 8 * MIB,
+    bodyLimit: config.body_limit ?? 4 * MIB,
     parkMs: config.park_ms ?? 60 * MINUTE,
     sessionIdleMs: config.session_idle_ms ?? 60 * MINUTE,
     receiptCalls: config.receipt_calls ?? 200,

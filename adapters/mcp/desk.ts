@@ -2,11 +2,13 @@
  * What becomes of a request at an address that stands for one server. A call of a tool is an act and passes the gate as
  * one; everything else is decided, written down and handed on as it came. No state of the protocol's is kept here.
  */
+
 import { CODES, methodRow } from '../../mappings/mcp.ts';
 import {
   type Accepted,
   type AskRecord,
   asFault,
+  asText,
   type Bridge,
   type Deps,
   Fault,
@@ -259,7 +261,7 @@ export function createDesk(server: string, { bridge, stints, settings, deps }: D
     const shown = await names(caller);
     changes.shown(shown, caller);
     const known = new Set(shown);
-    const tools = outcome.result.tools.filter((tool) => isObject(tool) && known.has(String(tool.name)));
+    const tools = outcome.result.tools.filter((tool) => isObject(tool) && known.has(asText(tool.name)));
     if (tools.length === outcome.result.tools.length) return outcome;
     // Somebody else may see more: what was left out for one must not be kept for all.
     const scope = outcome.result.cacheScope === undefined ? {} : { cacheScope: 'private' };

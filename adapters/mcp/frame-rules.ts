@@ -6,7 +6,7 @@
 
 import { CODES, frames, inputRow, MEMBERS } from '../../mappings/mcp.ts';
 import type { JsonObject } from '../../src/index.ts';
-import { own } from '../../src/index.ts';
+import { asText, own } from '../../src/index.ts';
 import { failed, isObject, type Notice, type Request, type WireError } from './frames.ts';
 import type { Inputs } from './line.ts';
 
@@ -42,7 +42,7 @@ export function serverFrameTrouble(frame: Request | Notice): string | undefined 
 /** Why a server may not ask a client this: it is no such request, or the client never said that it can be asked. */
 export function inputTrouble(method: unknown, capabilities: JsonObject): string | undefined {
   const row = typeof method === 'string' ? inputRow(method) : undefined;
-  if (row?.capability === undefined) return `${String(JSON.stringify(method)).slice(0, 80)} is no request to a client`;
+  if (row?.capability === undefined) return `${asText(JSON.stringify(method)).slice(0, 80)} is no request to a client`;
   return isObject(own(capabilities, row.capability))
     ? undefined
     : `the client has not declared ${row.capability}, which ${row.method} needs`;

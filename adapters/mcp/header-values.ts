@@ -2,7 +2,9 @@
  * Values in headers, as this protocol spells them: plain where they can be, as marked base64 where they cannot. And
  * whether a header that repeats an argument says the same as the argument.
  */
+
 import type { Json, JsonObject } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import { isObject } from './frames.ts';
 
 const PLAIN = /^[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?$/;
@@ -62,7 +64,7 @@ export function paramHeaders(schema: Json | undefined, args: JsonObject): Record
       const value = at(args, path);
       return value === undefined || value === null
         ? []
-        : [[`mcp-param-${header.toLowerCase()}`, headerValue(String(value))]];
+        : [[`mcp-param-${header.toLowerCase()}`, headerValue(asText(value))]];
     }),
   );
 }
@@ -80,7 +82,7 @@ export function paramTrouble(
     if (raw === undefined) return `Mcp-Param-${header} is missing`;
     const said = readHeader(raw);
     if (said === undefined) return `Mcp-Param-${header} cannot be read`;
-    const same = typeof value === 'number' ? said.trim() !== '' && Number(said) === value : said === String(value);
+    const same = typeof value === 'number' ? said.trim() !== '' && Number(said) === value : said === asText(value);
     if (!same) return `Mcp-Param-${header} does not say what the body says`;
   }
   return undefined;

@@ -3,8 +3,10 @@
  * gets one whatever the server makes of it, fetches its result by a request that waits, and is asked things on that request's
  * stream; here the server decides, results are part of the state, and questions are answered by a request of their own.
  */
+
 import { CODES, META, TASKS_EXTENSION } from '../../mappings/mcp.ts';
 import type { Json, JsonObject } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import type { StopSignal } from '../../src/wire/stop.ts';
 import { envelopeFor, toLegacyOutcome } from './eras.ts';
 import { inputsTrouble } from './frame-rules.ts';
@@ -126,7 +128,7 @@ export function createLegacyTasks({ peer, level, offered }: LegacyTasksParts): L
     let outcome = await look(taskId, line, patience);
     if ('error' in outcome) return outcome;
     if (OVER.includes(outcome.result.status)) {
-      return failed(CODES.invalidParams, `the task has ended as ${String(toLegacyState(outcome.result).status)}`);
+      return failed(CODES.invalidParams, `the task has ended as ${asText(toLegacyState(outcome.result).status)}`);
     }
     const told = await ask('tasks/cancel', { taskId }, line, patience);
     if ('error' in told) return told;

@@ -2,8 +2,10 @@
  * A modern server as a client of the legacy era knows it: with a session, a log level and subscriptions. The server has
  * none of these; what stands for them here is a level in each envelope and one listening request per session.
  */
+
 import { CHANGES, META, MODERN } from '../../mappings/mcp.ts';
 import type { Json, JsonObject } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import type { StopSignal } from '../../src/wire/stop.ts';
 import { toInitializeResult } from './eras.ts';
 import { isObject, type Notice, notice, type Outcome } from './frames.ts';
@@ -110,14 +112,14 @@ export function createLegacyView(peer: () => ModernPeer): LegacyView {
           if (state) listen(line, state);
           return EMPTY;
         case 'logging/setLevel':
-          if (state) state.level = String(params.level);
+          if (state) state.level = asText(params.level);
           return EMPTY;
         case 'resources/subscribe':
-          state?.uris.add(String(params.uri));
+          state?.uris.add(asText(params.uri));
           if (state) listen(line, state);
           return EMPTY;
         case 'resources/unsubscribe':
-          state?.uris.delete(String(params.uri));
+          state?.uris.delete(asText(params.uri));
           if (state) listen(line, state);
           return EMPTY;
         default:

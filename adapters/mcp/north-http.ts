@@ -2,10 +2,11 @@
  * One address for both eras, told apart request by request. Headers that repeat the body have to say what the body says;
  * whatever does not is refused before anyone behind is asked.
  */
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { classifyInboundRequest } from '@modelcontextprotocol/server';
 import { CODES, META, MODERN, MODERN_STATUS, methodRow } from '../../mappings/mcp.ts';
-import { asFault, Fault, type JsonObject, type Logger } from '../../src/index.ts';
+import { asFault, asText, Fault, type JsonObject, type Logger } from '../../src/index.ts';
 import { readJson } from '../../src/wire/body.ts';
 import { timesSent } from '../../src/wire/headers.ts';
 import { Stop } from '../../src/wire/stop.ts';
@@ -199,7 +200,7 @@ function modernTrouble(request: IncomingMessage, body: unknown): { status: numbe
   const requested = metaOf(frame.params)[META.version];
   if (requested !== MODERN) {
     const data = { supported: [MODERN], requested: requested ?? null };
-    return say(400, CODES.unsupportedVersion, `Unsupported protocol version: ${String(requested)}`, data);
+    return say(400, CODES.unsupportedVersion, `Unsupported protocol version: ${asText(requested)}`, data);
   }
   if (version === undefined) return say(400, CODES.headerMismatch, 'Header mismatch: MCP-Protocol-Version is missing');
   if (method === undefined) return say(400, CODES.headerMismatch, 'Header mismatch: Mcp-Method is missing');

@@ -2,10 +2,12 @@
  * Sessions of the legacy era over HTTP: posted requests with a stream of their own, one stream for everything else, ids to
  * come back with. A session belongs to who opened it; to anyone else it is not there.
  */
+
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CODES, LEGACY } from '../../mappings/mcp.ts';
 import type { Actor, Logger } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import { scopeOf } from './caller.ts';
 import type { Desk } from './desk.ts';
 import { clientFrameTrouble } from './frame-rules.ts';
@@ -86,7 +88,7 @@ export function createNorthLegacy({ idleMs, log, ended }: LegacyOptions): NorthL
       refuse(response, 400, -32000, 'Bad Request: Mcp-Session-Id header is required');
       return undefined;
     }
-    const open = sessions.get(String(id));
+    const open = sessions.get(asText(id));
     if (!open || open.who !== owner(actor, endpoint)) {
       refuse(response, 404, CODES.sessionGone, 'Session not found');
       return undefined;
@@ -144,7 +146,7 @@ export function createNorthLegacy({ idleMs, log, ended }: LegacyOptions): NorthL
         open.streams.attach(open.standalone, response, { headers, primed: primes(open.session) });
         return;
       }
-      const found = open.streams.find(String(last));
+      const found = open.streams.find(asText(last));
       if (!found) return refuse(response, 400, -32000, 'Bad Request: Invalid event ID');
       use(open, response);
       found.resume(response, headers);

@@ -2,8 +2,9 @@
  * A client of the legacy era, from its first word to its last: which requests are under way, what it was asked and has not
  * answered, and where to say what belongs to no request. The same over HTTP and over standard input and output.
  */
+
 import { CODES } from '../../mappings/mcp.ts';
-import { type Actor, Fault, type JsonObject, type Logger } from '../../src/index.ts';
+import { type Actor, asText, Fault, type JsonObject, type Logger } from '../../src/index.ts';
 import { UnderWay } from '../../src/wire/under-way.ts';
 import { type Caller, type LegacyCaller, personOf } from './caller.ts';
 import type { Desk } from './desk.ts';
@@ -140,7 +141,7 @@ export function createNorthSession({ id, actor, person, desk, standalone, log, h
       const outcome = await desk.receive(frame, callerOn(out, flight.signal, headers));
       // What else is asked for may go on after its answer, as a subscription or a task does.
       whole = frame.method === 'tools/call' && !cameToTask(outcome);
-      if (frame.method === 'initialize' && 'result' in outcome) revision = String(outcome.result.protocolVersion);
+      if (frame.method === 'initialize' && 'result' in outcome) revision = asText(outcome.result.protocolVersion);
       return flight.signal.aborted && !ended.signal.aborted ? undefined : outcome;
     } finally {
       flights.over(frame.id);

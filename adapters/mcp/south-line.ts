@@ -2,8 +2,9 @@
  * One line that everything shares, as with a child or with a server of the oldest transport. Answers find their request by an
  * id of ours, progress by a token of ours. What names no request goes to whoever listens for the server as a whole.
  */
+
 import { META } from '../../mappings/mcp.ts';
-import { Fault, type JsonObject } from '../../src/index.ts';
+import { asText, Fault, type JsonObject } from '../../src/index.ts';
 import { UnderWay } from '../../src/wire/under-way.ts';
 import { type Frame, isNotice, isResponse, metaOf, type Notice, notice, type Outcome, type Request } from './frames.ts';
 import type { Unasked, Wire } from './south.ts';
@@ -31,7 +32,7 @@ export function createSouthLine(say: (frame: object) => Promise<void>, unasked: 
   return {
     take(frame) {
       if (isResponse(frame)) {
-        waiting.get(String(frame.id))?.settle('error' in frame ? { error: frame.error } : { result: frame.result });
+        waiting.get(asText(frame.id))?.settle('error' in frame ? { error: frame.error } : { result: frame.result });
         return;
       }
       const owner = isNotice(frame) ? waiting.get(ownerOf(frame)) : undefined;
@@ -86,6 +87,6 @@ export function createSouthLine(say: (frame: object) => Promise<void>, unasked: 
 /** The request a notification names: by its subscription, or by its progress. Both are ids of ours. */
 function ownerOf({ method, params }: Notice): string {
   const subscription = metaOf(params as JsonObject | undefined)[META.subscription];
-  if (subscription !== undefined) return String(subscription);
-  return method === 'notifications/progress' ? String(params?.progressToken ?? '') : '';
+  if (subscription !== undefined) return asText(subscription);
+  return method === 'notifications/progress' ? asText(params?.progressToken ?? '') : '';
 }

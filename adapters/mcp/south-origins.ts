@@ -3,8 +3,9 @@
  * a person signed in at. What a server says of itself may name any other; that is then asked for nothing and given nothing.
  * Every request goes through the outbound guard, and no redirect is followed.
  */
+
 import type { FetchLike } from '@modelcontextprotocol/client';
-import { Fault } from '../../src/index.ts';
+import { asText, Fault } from '../../src/index.ts';
 import { isLoopback } from '../../src/wire/origin.ts';
 import { type OutboundRules, requestOut } from '../../src/wire/outbound.ts';
 
@@ -56,7 +57,7 @@ export function createOrigins({ server, issuers, pinned, person }: OriginsOption
   }
 
   const guarded: FetchLike = async (input, init = {}) => {
-    const url = new URL(String(input));
+    const url = new URL(asText(input));
     const method = (init.method ?? 'GET').toUpperCase();
     const known = (await trusted()).has(url.origin);
     // What somebody is about to sign in at says of itself where; nothing of ours goes there for that.
@@ -67,7 +68,7 @@ export function createOrigins({ server, issuers, pinned, person }: OriginsOption
     const answer = await requestOut(url.href, rules, {
       method,
       headers: Object.fromEntries(new Headers(init.headers)),
-      ...(body !== undefined && body !== null && { body: String(body) }),
+      ...(body !== undefined && body !== null && { body: asText(body) }),
       timeoutMs: TIMEOUT_MS,
       limit: ANSWER_LIMIT,
     });

@@ -2,8 +2,9 @@
  * A session of the legacy era with one server. What the server asks goes to the client of the call it belongs to; where
  * that cannot be told, to the newest call, which in a session of one client is a client who may be asked anyway.
  */
+
 import { CHANGES, CODES } from '../../mappings/mcp.ts';
-import { Fault, type Json, type JsonObject } from '../../src/index.ts';
+import { asText, Fault, type Json, type JsonObject } from '../../src/index.ts';
 import { UnderWay } from '../../src/wire/under-way.ts';
 import { inputTrouble, serverFrameTrouble } from './frame-rules.ts';
 import {
@@ -73,7 +74,7 @@ export async function openSession(
     throw new Fault('upstream_unavailable', `the server does not open a session: ${first.error.message}`);
   }
   const { result: about } = first;
-  opened.revision = String(about.protocolVersion);
+  opened.revision = asText(about.protocolVersion);
   // A client of its own says so itself.
   if (!owner) await ready();
 
@@ -106,7 +107,7 @@ export async function openSession(
     }
     if (takenBack(frame)) return;
     if (isChange(frame)) for (const heard of changes) heard(frame);
-    const token = frame.method === 'notifications/progress' ? String(frame.params?.progressToken) : '';
+    const token = frame.method === 'notifications/progress' ? asText(frame.params?.progressToken) : '';
     const told = restored(frame, lasting.get(token));
     // On one line for everything a message names no request: it belongs to what is being done. A stream of its own says so.
     const spoken = newest && !isChange(frame) && (!owner || !speaking?.listen);
@@ -120,7 +121,7 @@ export async function openSession(
    */
   function takenBack({ method, params }: Notice): boolean {
     if (method !== 'notifications/cancelled') return false;
-    asked.get(String(params?.requestId))?.abort();
+    asked.get(asText(params?.requestId))?.abort();
     return true;
   }
 
@@ -138,16 +139,16 @@ export async function openSession(
         flight?.line.refused?.(method, trouble ?? '');
         return await wire.respond(id, failed(CODES.methodNotFound, trouble ?? ''));
       }
-      asked.set(String(id), withdrawn);
-      const asking = client.input({ [String(id)]: { method, ...(params && { params }) } }, undefined, withdrawn.signal);
+      asked.set(asText(id), withdrawn);
+      const asking = client.input({ [asText(id)]: { method, ...(params && { params }) } }, undefined, withdrawn.signal);
       const { inputResponses } = await (flight ? flight.patience.during(asking) : asking);
-      const key = String(id);
+      const key = asText(id);
       const result = Object.hasOwn(inputResponses, key) ? (inputResponses[key] as JsonObject) : undefined;
       await wire.respond(id, result ? { result } : failed(CODES.internal, `${method} was not answered`));
     } catch (thrown) {
       if (!withdrawn.signal.aborted) await wire.respond(id, outcomeOf(thrown)).catch(() => {});
     } finally {
-      asked.delete(String(id));
+      asked.delete(asText(id));
     }
   }
 

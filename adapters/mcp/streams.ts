@@ -2,7 +2,9 @@
  * Streams of a session of the legacy era. Every message has an id that names its stream and its place, so a reader whose
  * connection broke goes on where it was; what is kept for that is bounded, and what is gone is said to be gone.
  */
+
 import type { ServerResponse } from 'node:http';
+import { asText } from '../../src/index.ts';
 import { openSse, type SseStream, sseFrame } from '../../src/wire/sse.ts';
 import type { Frame } from './frames.ts';
 
@@ -45,7 +47,7 @@ export function createStreams(): Streams {
   let count = 0;
 
   function open(): Stream {
-    const id = String(count++);
+    const id = asText(count++);
     const stream: Kept = {
       id,
       events: [],

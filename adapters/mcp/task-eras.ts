@@ -3,8 +3,10 @@
  * a call is a task, fetches its result by a request that waits, and is asked things on that request's stream; here the server
  * decides, results are part of the state, and questions are answered by a request of their own.
  */
+
 import { CODES, TASKS_EXTENSION } from '../../mappings/mcp.ts';
 import type { Json, JsonObject } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import { offersTasks, toModernOutcome } from './eras.ts';
 import { failed, isObject, type Outcome, type WireError } from './frames.ts';
 import type { LegacyPeers } from './legacy-peers.ts';
@@ -45,12 +47,12 @@ export function createTaskEras(peers: Pick<LegacyPeers, 'call'>, support: (tool:
   const waits = new Set<AbortController>();
 
   async function begin(params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome | undefined> {
-    const wants = support(String(params.name));
+    const wants = support(asText(params.name));
     if (wants !== 'optional' && wants !== 'required') return undefined;
     if (!knowsTasks(line.capabilities)) {
       const requiredCapabilities = { extensions: { [TASKS_EXTENSION]: {} } };
       if (wants === 'optional') return undefined;
-      return failed(CODES.missingCapability, `${String(params.name)} runs as a task only`, { requiredCapabilities });
+      return failed(CODES.missingCapability, `${asText(params.name)} runs as a task only`, { requiredCapabilities });
     }
     const outcome = await peers.call('tools/call', { ...params, task: {} }, line, patience);
     if ('error' in outcome || !isObject(outcome.result.task)) return outcome;
@@ -73,7 +75,7 @@ export function createTaskEras(peers: Pick<LegacyPeers, 'call'>, support: (tool:
       return { result: { ...task, status: 'completed', result: unrelated(ended.result) } };
     }
     if (status !== 'input_required') return { result: task };
-    const { open } = await questions(String(taskId), line);
+    const { open } = await questions(asText(taskId), line);
     // Answered a moment ago, and not yet gone on.
     if (open.size === 0) return { result: { ...task, status: 'working' } };
     const inputRequests = Object.fromEntries([...open].map(([key, { shown }]) => [key, shown]));
@@ -133,7 +135,7 @@ export function createTaskEras(peers: Pick<LegacyPeers, 'call'>, support: (tool:
   async function update(params: JsonObject, line: McpLine, patience: Patience): Promise<Outcome> {
     const found = await peers.call('tasks/get', { taskId: params.taskId ?? null }, line, patience);
     if ('error' in found) return (await remembered(found.error, params.taskId, line)) ? DONE : found;
-    const open = followed.get(keyOf(String(params.taskId), line))?.open;
+    const open = followed.get(keyOf(asText(params.taskId), line))?.open;
     const given = isObject(params.inputResponses) ? params.inputResponses : {};
     for (const [key, said] of Object.entries(given)) {
       const question = open?.get(key);

@@ -1,4 +1,5 @@
 /** Tasks as the log has them: which began with a task of ours, how they were told of then, and what their calls came to. */
+
 import type {
   Actor,
   ActResult,
@@ -10,6 +11,7 @@ import type {
   ToolEndedPayload,
   ToolRulingPayload,
 } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import { type Caller, scopeOf } from './caller.ts';
 import { isObject } from './frames.ts';
 import { boundName } from './task-owners.ts';
@@ -57,7 +59,7 @@ export function createTaskLog(
     caller: Pick<Caller, 'actor'>,
   ): Promise<JsonObject | undefined> {
     const act = event === 'tool.denied' ? refusalIn(payload) : await endIn(payload);
-    const outcome = toWireOutcome(act, act.kind === 'refused' && !(await hasSchema(String(payload.name), caller)));
+    const outcome = toWireOutcome(act, act.kind === 'refused' && !(await hasSchema(asText(payload.name), caller)));
     return 'result' in outcome ? outcome.result : undefined;
   }
 
@@ -74,7 +76,7 @@ export function createTaskLog(
       const over = new Set<string>();
       for await (const { event, payload } of read(ours, [BOUND, 'tool.completed'])) {
         const state = event === BOUND ? undefined : stateIn(payload);
-        if (state && !isAlive(state, now)) over.add(String(state.taskId));
+        if (state && !isAlive(state, now)) over.add(asText(state.taskId));
         const { wire_id } = payload;
         if (event !== BOUND || payload.scope !== scope || typeof wire_id !== 'string') continue;
         if (wire_id.startsWith(prefix)) ids.push(wire_id.slice(prefix.length));
@@ -107,7 +109,7 @@ export function createTaskLog(
 /** Whether it is still to be kept, by what was said when it began. In the words of either design. */
 export function isAlive({ createdAt, ttl, ttlMs }: JsonObject, now: number): boolean {
   const kept = ttlMs ?? ttl;
-  return typeof kept !== 'number' || !(Date.parse(String(createdAt)) + kept < now);
+  return typeof kept !== 'number' || !(Date.parse(asText(createdAt)) + kept < now);
 }
 
 function stateIn({ output }: JsonObject): JsonObject | undefined {

@@ -3,9 +3,10 @@
  * otherwise or was never asked because the rules said no. The log has all of it already: whose a task is is bound there, and what
  * its call came to stands on the record of the call. So they outlive this process and are the same in every other.
  */
+
 import { randomUUID } from 'node:crypto';
 import { CODES } from '../../mappings/mcp.ts';
-import { asFault, type Bridge, type Clock, type Json, type JsonObject } from '../../src/index.ts';
+import { asFault, asText, type Bridge, type Clock, type Json, type JsonObject } from '../../src/index.ts';
 import { type Caller, scopeOf } from './caller.ts';
 import { lastCounted } from './counted.ts';
 import { offersTasks } from './eras.ts';
@@ -112,7 +113,7 @@ export function createTaskRecords(server: string, { bridge, clock, made, hasSche
     if (method === 'tasks/get') return { result: state };
     if (method === 'tasks/result') return { result: related(task.result as JsonObject, taskId as string) };
     return method === 'tasks/cancel'
-      ? failed(CODES.invalidParams, `the task has ended as ${String(state.status)}`)
+      ? failed(CODES.invalidParams, `the task has ended as ${asText(state.status)}`)
       : undefined;
   }
 
@@ -151,7 +152,7 @@ export function createTaskRecords(server: string, { bridge, clock, made, hasSche
       keep,
       answer: (method, params) => answer(method, params, caller),
       async begun(cursor) {
-        return await walk(caller, isTheirs, cursor === undefined ? undefined : String(cursor));
+        return await walk(caller, isTheirs, cursor === undefined ? undefined : asText(cursor));
       },
       async known(taskId) {
         const state = await log.known(taskId, scopeOf(caller.actor));

@@ -1,6 +1,8 @@
 /** Tools and results, from the wire's shape to ours and back. Pure. What runs is never built here from anything but what was decided. */
+
 import { effectOf, HINTS } from '../../mappings/mcp.ts';
 import type { Action, ActResult, Effect, Json, JsonObject, Skill, ToolResult } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import type { UpstreamSettings } from './config.ts';
 import { isObject, type Outcome } from './frames.ts';
 
@@ -27,7 +29,7 @@ export function distinct(tools: readonly Json[]): {
   const told = named.filter(({ name }) => counts.get(name.toLowerCase()) === 1);
   const kept = new Set(told.map(({ name }) => name));
   const refused = tools.flatMap((tool) => {
-    const name = isObject(tool) ? String(tool.name) : '';
+    const name = isObject(tool) ? asText(tool.name) : '';
     return kept.has(name) ? [] : [name];
   });
   return { told, refused };
@@ -139,5 +141,5 @@ export function firstText({ content }: JsonObject): string | undefined {
   const block = Array.isArray(content)
     ? content.find((each) => isObject(each) && typeof each.text === 'string')
     : undefined;
-  return isObject(block) ? String(block.text) : undefined;
+  return isObject(block) ? asText(block.text) : undefined;
 }

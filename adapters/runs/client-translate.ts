@@ -2,7 +2,9 @@
  * The pure middle of the backend: what a remote tells of its run, in our words. It says only what it was told: tool calls
  * were observed, unknown words stay unknown, and each fact carries the frame it came in.
  */
+
 import type { Fact, Json, JsonObject, ProposedAction } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import type { RemoteEvent } from './client-watch.ts';
 import { isObject } from './sensitive.ts';
 
@@ -223,7 +225,7 @@ function argumentsIn(summary: Json | undefined): JsonObject {
 
 /** The remote's ids are its own; ours must not meet them. */
 function nameIn(taskId: string, theirs: Json): string {
-  return `${taskId}.${String(theirs)
+  return `${taskId}.${asText(theirs)
     .replace(/[^A-Za-z0-9_.-]/g, '-')
     .slice(0, 100)}`;
 }

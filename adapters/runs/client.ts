@@ -2,11 +2,13 @@
  * A remote Agent Harness as an agent of this house: it is given a run for each task, followed to its end, asked and answered
  * by signals, and stopped. What it did it did elsewhere: its word for it is written down as its word.
  */
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isOver, RUN_STATUSES } from '../../mappings/runs.ts';
 import {
   type AgentBackend,
   type Answer,
+  asText,
   type End,
   Fault,
   type JsonObject,
@@ -118,7 +120,7 @@ async function follow(desk: Desk, runId: string): Promise<End> {
     reached = performance.now();
     // A call that is about to be asked about is written down by the bridge.
     if (!run?.awaiting_input) await perform(reading.rest());
-    const status = String(run?.status);
+    const status = asText(run?.status);
     if (isOver(status)) return { status: status as RemoteEnd['status'] };
     if ((RUN_STATUSES as readonly string[]).includes(status)) wonder.rest();
     else await wonder.at(status);

@@ -1,6 +1,8 @@
 /** A run's events to whoever may read them: page by page, or as they happen, always from a number on. */
+
 import { isOver } from '../../mappings/runs.ts';
 import type { Actor } from '../../src/index.ts';
+import { asText } from '../../src/index.ts';
 import { openSse, sseFrame } from '../../src/wire/sse.ts';
 import { admit } from './auth.ts';
 import type { OpenRun } from './book.ts';
@@ -96,7 +98,7 @@ async function stillWelcome({ deps, book }: Desk, { request, id }: Call, then: A
 }
 
 function frameOf(event: RunEvent): string {
-  return sseFrame({ id: String(event.seq), event: 'run_event', data: JSON.stringify(event) });
+  return sseFrame({ id: asText(event.seq), event: 'run_event', data: JSON.stringify(event) });
 }
 
 /** What a browser sends when it comes back. The query says it louder. */

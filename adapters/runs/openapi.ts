@@ -1,4 +1,5 @@
 /** The OpenAPI 3.1 document, made from the table of operations: what the router knows is what the page says. Pure. */
+
 import {
   CLASSIFICATIONS,
   GRANULARITIES,
@@ -14,6 +15,7 @@ import {
   SIGNAL_ACTIONS,
   USAGE_EVENTS,
 } from '../../mappings/runs.ts';
+import { asText } from '../../src/index.ts';
 
 type Node = Readonly<Record<string, unknown>>;
 
@@ -167,7 +169,7 @@ function responsesOf({ id, auth, refuses }: Operation): Node {
     byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
   }
   const refusals = [...byStatus].map(([status, codes]) => [
-    String(status),
+    asText(status),
     { description: codes.join(', '), ...json(ref('Error')) },
   ]);
   return { ...successes, ...Object.fromEntries(refusals) };

@@ -2,9 +2,11 @@
  * A run told from the log: canonical events go in, one after the other, and the run's own events come out, numbered from
  * one without gaps. The same log always tells the same run, so a number is a cursor for good. Pure, and keeps no payloads.
  */
+
 import { type InputKind, inputKind, isOver, type RunEventType, type RunStatus, signalOf } from '../../mappings/runs.ts';
 import {
   type AskRecord,
+  asText,
   type CoreEvent,
   type DecidedPayload,
   dialogText,
@@ -103,7 +105,7 @@ export function createTelling(): Telling {
 
   function failed(at: string, { failure }: Task): readonly RunEvent[] {
     const code = failure?.code ?? 'failed';
-    const limit = /quota|limit_exceeded/.test(`${code} ${String(failure?.details?.code ?? '')}`);
+    const limit = /quota|limit_exceeded/.test(`${code} ${asText(failure?.details?.code ?? '')}`);
     const value = { request_id: requestId, reason_code: 'limit_exceeded' };
     const before = limit ? frames(at, ['run.limit_exceeded', value]) : [];
     return [...before, ...moved(at, 'run.worker.failed', 'failed', code)];
@@ -114,18 +116,18 @@ export function createTelling(): Telling {
   }
 
   function requested(at: string, payload: JsonObject): readonly RunEvent[] {
-    const id = String(payload.tool_call_id);
-    const name = String(payload.name ?? 'unknown');
+    const id = asText(payload.tool_call_id);
+    const name = asText(payload.name ?? 'unknown');
     calls.set(id, { name, input: payload.input, since: Date.parse(at) });
     return frames(at, progress('tool_call_start', id, { tool_call_id: id, tool_name: name }));
   }
 
   /** A call that was waited for began when it was let through, with the arguments it was let through with. */
   function approved(at: string, payload: JsonObject): readonly RunEvent[] {
-    const call = calls.get(String(payload.tool_call_id));
+    const call = calls.get(asText(payload.tool_call_id));
     if (call) {
       const input = payload.input ?? call.input;
-      calls.set(String(payload.tool_call_id), { ...call, input, since: Date.parse(at) });
+      calls.set(asText(payload.tool_call_id), { ...call, input, since: Date.parse(at) });
     }
     return [];
   }
@@ -192,7 +194,7 @@ export function createTelling(): Telling {
   function answered(at: string, { ask_id, state, reason }: JsonObject): readonly RunEvent[] {
     const question = questions.find((each) => each.ask_id === ask_id);
     questions = questions.filter((each) => each !== question);
-    const action = Object.hasOwn(signalOf, String(state)) ? signalOf[String(state)] : undefined;
+    const action = Object.hasOwn(signalOf, asText(state)) ? signalOf[asText(state)] : undefined;
     if (!question || state === 'canceled') return [];
     if (action === 'submit_input') return frames(at, ['run.input_received', { request_id: requestId, action }]);
     if (action === 'approve' || (action === 'reject' && rejecting)) {
@@ -204,7 +206,7 @@ export function createTelling(): Telling {
       decision_type: 'continue',
       reason_code: state === 'expired' ? `${question.kind}_timed_out` : `${question.kind}_denied`,
       role: 'judge',
-      judge_decision: { decision: String(state), reason: typeof reason === 'string' ? reason : '' },
+      judge_decision: { decision: asText(state), reason: typeof reason === 'string' ? reason : '' },
     };
     return frames(at, ['run.coordination.decision', value]);
   }
@@ -258,7 +260,7 @@ export function createTelling(): Telling {
         if (payload.role !== 'assistant') return [];
         return frames(
           at,
-          progress('content_delta', String(payload.message_id), { content_delta: String(payload.text ?? '') }),
+          progress('content_delta', asText(payload.message_id), { content_delta: asText(payload.text ?? '') }),
         );
       case 'agent.message':
         return said(at, message);
@@ -269,9 +271,9 @@ export function createTelling(): Telling {
       case 'tool.completed':
         return invoked(at, payload, 'succeeded', null);
       case 'tool.failed':
-        return invoked(at, payload, TIMEOUT.test(String(payload.code ?? '')) ? 'timeout' : 'failed', null);
+        return invoked(at, payload, TIMEOUT.test(asText(payload.code ?? '')) ? 'timeout' : 'failed', null);
       case 'tool.denied':
-        return invoked(at, payload, 'policy_denied', String(payload.code ?? payload.rule_id ?? 'policy_denied'));
+        return invoked(at, payload, 'policy_denied', asText(payload.code ?? payload.rule_id ?? 'policy_denied'));
       case 'vendor.tollbridge.decided':
         return decided(at, payload as unknown as DecidedPayload);
       case 'vendor.tollbridge.ask_opened':
@@ -297,8 +299,8 @@ export function createTelling(): Telling {
   }
 
   function keepBooks({ event, payload }: CoreEvent): void {
-    const id = String(payload.tool_call_id);
-    if (event === 'tool.requested') calls.set(id, { name: String(payload.name), input: undefined, since: 0 });
+    const id = asText(payload.tool_call_id);
+    if (event === 'tool.requested') calls.set(id, { name: asText(payload.name), input: undefined, since: 0 });
     else if (/^tool\.(completed|failed|denied)$/.test(event)) calls.delete(id);
   }
 

@@ -9,6 +9,7 @@ import {
 } from '../../adapters/acp/relay/settings.ts';
 import { THOUGHTS } from '../../adapters/acp/thoughts.ts';
 import type { Config } from '../config.ts';
+import { asText } from '../model/as-text.ts';
 import { Fault } from '../model/faults.ts';
 import { own } from '../model/own.ts';
 import { relaySection } from '../mounts.ts';
@@ -31,7 +32,7 @@ export async function settingsFrom(
     mcp = [],
     timeouts = {},
   } = relaySection<RelayConfig>(config, 'acp', relaySchema);
-  for (const [at, server] of mcp.entries()) requireOneWay(server, config.where(['relays', 'acp', 'mcp', String(at)]));
+  for (const [at, server] of mcp.entries()) requireOneWay(server, config.where(['relays', 'acp', 'mcp', asText(at)]));
   const grants = options.hideAlways === undefined ? lasting_grants : options.hideAlways ? 'hide' : 'honour';
   const terminal = oneOf('--blocked-terminal', options.blockedTerminal, ['exit126', 'error'] as const);
   const shown = oneOf('--thoughts', options.thoughts, THOUGHTS);

@@ -1,6 +1,8 @@
 /** The demo while it runs: tells what happens as it happens, and puts the agent's question to whoever is here. */
+
 import type { House } from '../compose.ts';
 import type { Actor } from '../model/actions.ts';
+import { asText } from '../model/as-text.ts';
 import type { AskRecord, PendingAct } from '../model/asks.ts';
 import type { CoreEvent } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
@@ -65,7 +67,7 @@ export async function watch(
   const past = (await house.store.tip({ of: 'task', id: taskId })) ?? '';
   try {
     for await (const event of house.bridge.follow(actor, { stream: { of: 'task', id: taskId } }, stop.signal)) {
-      if (event.event === 'vendor.tollbridge.ask_closed') open.get(String(event.payload.ask_id))?.abort();
+      if (event.event === 'vendor.tollbridge.ask_closed') open.get(asText(event.payload.ask_id))?.abort();
       how.telling.event(event);
       if (event.event === 'vendor.tollbridge.ask_opened') {
         asked.push((event.payload as unknown as AskOpenedPayload).ask.id);

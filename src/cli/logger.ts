@@ -2,8 +2,10 @@
  * Our own log on stderr: one JSON line each for whoever collects it, a sentence for a person at a terminal. Secrets are taken out of it as
  * they are out of events.
  */
+
 import pino from 'pino';
 import type { Redactor } from '../core/redact.ts';
+import { asText } from '../model/as-text.ts';
 import type { Logger } from '../ports.ts';
 import { brief, plain } from './plain.ts';
 
@@ -39,7 +41,7 @@ export function forPeople(level: string, errorText: (thrown: unknown) => string,
     if (!shown.includes(how)) return;
     const more = Object.entries(fields).map(([name, value]) => {
       const text = name === 'err' ? errorText(value) : typeof value === 'string' ? value : JSON.stringify(value);
-      return `${name}: ${brief(String(text), 300)}`;
+      return `${name}: ${brief(asText(text), 300)}`;
     });
     write(`tollbridge: ${plain(message)}${more.length > 0 ? ` (${more.join(', ')})` : ''}\n`);
   };

@@ -2,8 +2,10 @@
  * The place on this machine that an authorization server sends a person back to. It takes one answer, the one to our own
  * question, and lets everything else stand outside: a page somewhere else may send people here too.
  */
+
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { asText } from '../model/as-text.ts';
 import { Fault } from '../model/faults.ts';
 import type { Closable } from '../ports.ts';
 import { isLoopback } from '../wire/origin.ts';
@@ -40,7 +42,7 @@ export async function openLoopback(wanted: string, elsewhere: boolean): Promise<
     waiting.arrived(at);
   });
   const port = await listen(server, place, elsewhere);
-  place.port = String(port);
+  place.port = asText(port);
   return {
     address: place.href,
     comeBack: (state, signal) =>

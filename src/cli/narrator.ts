@@ -4,6 +4,7 @@
  */
 
 import type { Decision } from '../model/actions.ts';
+import { asText } from '../model/as-text.ts';
 import type { CoreEvent } from '../model/events.ts';
 import { own } from '../model/own.ts';
 import type {
@@ -84,7 +85,7 @@ export function createNarrator(): Narrator {
         text: joined([kind ?? '', brief(name ?? ''), sha256 ? `sha256 ${sha256.slice(-64, -52)}…` : '']),
       };
     },
-    'receipt.issued': ({ receipt_id }) => ({ word: 'receipt', text: String(receipt_id ?? '') }),
+    'receipt.issued': ({ receipt_id }) => ({ word: 'receipt', text: asText(receipt_id ?? '') }),
     'task.completed': ({ outcome }) => ended('completed', outcome),
     'task.failed': ({ task }) => {
       const { code, message } = ((task as JsonObject)?.failure ?? {}) as { code?: string; message?: string };
@@ -93,27 +94,27 @@ export function createNarrator(): Narrator {
     'task.canceled': ({ outcome }) => ended('canceled', outcome),
     'user.cancel_requested': (payload, { actor }) => ({
       word: 'cancel',
-      text: joined([`asked for by ${actor ?? 'someone'}`, brief(String(payload.reason ?? ''))]),
+      text: joined([`asked for by ${actor ?? 'someone'}`, brief(asText(payload.reason ?? ''))]),
     }),
     'replay.started': ({ source_task_id, overrides }) => ({
       word: 'replay',
       text: joined([`of ${source_task_id}`, list(overrides) && `with ${list(overrides)}`]),
     }),
-    'replay.failed': ({ message }) => ({ word: 'failed', text: brief(String(message ?? ''), 160) }),
+    'replay.failed': ({ message }) => ({ word: 'failed', text: brief(asText(message ?? ''), 160) }),
     'vendor.tollbridge.policy_loaded': ({ outcome, rules, version, errors }) => ({
       word: 'rules',
       text:
         outcome === 'refused'
           ? `refused, the ones before stay in force: ${firstMistake(errors)}`
-          : `${String(outcome)}: ${counted(Number(rules), 'rule')}, version ${String(version ?? 'none').slice(0, 19)}`,
+          : `${asText(outcome)}: ${counted(Number(rules), 'rule')}, version ${asText(version ?? 'none').slice(0, 19)}`,
     }),
     'vendor.tollbridge.config_loaded': ({ outcome, changed, waits_for_restart: waits, error }) => ({
       word: 'config',
       text:
         outcome === 'refused'
-          ? `refused, the one before stays in force: ${brief(String(error ?? ''), 200)}`
+          ? `refused, the one before stays in force: ${brief(asText(error ?? ''), 200)}`
           : [
-              `${String(outcome)}: ${list(changed) || 'nothing'} changed`,
+              `${asText(outcome)}: ${list(changed) || 'nothing'} changed`,
               list(waits) && `${list(waits)} at the next start`,
             ]
               .filter(Boolean)
@@ -122,7 +123,7 @@ export function createNarrator(): Narrator {
     'vendor.tollbridge.recovered': () => ({ word: 'resumed', text: 'its process was gone; the work goes on' }),
     'vendor.tollbridge.note': (payload) => ({
       word: 'note',
-      text: brief(String(payload.text ?? JSON.stringify(payload)), 160),
+      text: brief(asText(payload.text ?? JSON.stringify(payload)), 160),
     }),
     'session.created': (_, { actor, session_id }) => ({
       word: 'session',
@@ -131,7 +132,7 @@ export function createNarrator(): Narrator {
     'session.closed': (_, { session_id }) => ({ word: 'session', text: `closed  (${shortId(session_id ?? '')})` }),
     'vendor.tollbridge.alarm': (payload) => {
       const { name = '', message = '', rule_id, ask_id, evidence = '' } = payload as Partial<AlarmPayload>;
-      const call = calls.get(String(payload.tool_call_id ?? ''));
+      const call = calls.get(asText(payload.tool_call_id ?? ''));
       const args = briefArguments(call?.input ?? {}, 80);
       const by = rule_id ? `  [rule ${brief(rule_id)}]` : ask_id ? `  (${shortId(ask_id)})` : '';
       return {
@@ -145,12 +146,12 @@ export function createNarrator(): Narrator {
       text: joined([
         'the session has read what others wrote',
         brief(`${what} of ${server}`),
-        brief(String(target ?? '')),
+        brief(asText(target ?? '')),
       ]),
     }),
     'vendor.tollbridge.passthrough': ({ protocol, method }) => ({
       word: 'passed',
-      text: joined([String(protocol ?? ''), brief(String(method ?? ''))]),
+      text: joined([asText(protocol ?? ''), brief(asText(method ?? ''))]),
     }),
   };
 
@@ -183,32 +184,32 @@ const PLAIN = '\u001b[0m';
 
 function toolEnd(word: string, { name = '', output, error, code }: Partial<ToolEndedPayload>): Line {
   const said = error ?? (output as JsonObject | undefined)?.text ?? (output == null ? '' : JSON.stringify(output));
-  return { word, text: joined([`${brief(name)}:`, code ? `[${brief(code)}]` : '', brief(String(said), 120)]) };
+  return { word, text: joined([`${brief(name)}:`, code ? `[${brief(code)}]` : '', brief(asText(said), 120)]) };
 }
 
 function message({ message }: JsonObject, actor: string | null | undefined): Line | undefined {
   const parts = (message as { parts?: readonly JsonObject[] } | undefined)?.parts ?? [];
   const text = parts
-    .map((part) => (part.type === 'text' ? String(part.text ?? '') : `[${String(part.type)}]`))
+    .map((part) => (part.type === 'text' ? asText(part.text ?? '') : `[${asText(part.type)}]`))
     .join(' ');
   return { word: 'says', text: `${brief(actor ?? 'someone')}: ${brief(text, 120)}` };
 }
 
 function ended(word: string, outcome: unknown): Line {
-  return { word, text: brief(String((outcome as JsonObject | undefined)?.summary ?? ''), 160) };
+  return { word, text: brief(asText((outcome as JsonObject | undefined)?.summary ?? ''), 160) };
 }
 
 function effectText(payload: JsonObject): string {
   const { type, path, operation, destination, purpose, evidence } = payload;
   const what =
     type === 'fs_write' ? [operation, path] : type === 'network' ? [destination, purpose] : [JSON.stringify(payload)];
-  return joined([...what.map((each) => brief(String(each ?? ''))), evidence ? `(${String(evidence)})` : '']);
+  return joined([...what.map((each) => brief(asText(each ?? ''))), evidence ? `(${asText(evidence)})` : '']);
 }
 
 function inputText(input: unknown): string {
   const { text, prompt, parts } = (input ?? {}) as { text?: unknown; prompt?: unknown; parts?: readonly JsonObject[] };
   const said = text ?? prompt ?? parts?.map((part) => part.text ?? '').join(' ') ?? JSON.stringify(input ?? {});
-  return brief(String(said), 120);
+  return brief(asText(said), 120);
 }
 
 function firstMistake(errors: unknown): string {

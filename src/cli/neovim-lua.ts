@@ -3,7 +3,9 @@
  * CodeCompanion and Avante stay configured where they are, and are told at the last moment what to start. A plugin that is
  * loaded later, or set up again, is met when it comes. One that has become another is said to be, aloud: its agents would go round us.
  */
+
 import { createHash } from 'node:crypto';
+import { asText } from '../model/as-text.ts';
 
 /** What the file does: first of all for every agent the plugins know, and then for agents of our own. */
 export interface NeovimPlan {
@@ -45,7 +47,7 @@ const list = (words: readonly string[]) => `{ ${words.map(quoted).join(', ')} }`
 const quoted = (word: string) =>
   JSON.stringify(word).replace(
     /\\u00([0-9a-f]{2})/g,
-    (_, hex: string) => `\\${String(Number.parseInt(hex, 16)).padStart(3, '0')}`,
+    (_, hex: string) => `\\${asText(Number.parseInt(hex, 16)).padStart(3, '0')}`,
   );
 
 const HOOKS = `

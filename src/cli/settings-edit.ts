@@ -2,6 +2,7 @@
  * A command in an editor's settings, put behind the bridge and taken out again. Text in, text out: only the words of the command are
  * touched, so that comments, layout and everything else stay as they are, and undoing gives back what was there.
  */
+
 import {
   applyEdits,
   findNodeAtLocation,
@@ -10,6 +11,7 @@ import {
   parseTree,
   printParseErrorCode,
 } from 'jsonc-parser';
+import { asText } from '../model/as-text.ts';
 import { Fault } from '../model/faults.ts';
 import type { Editor } from './editors.ts';
 import { withMember, withoutMember } from './jsonc-member.ts';
@@ -88,7 +90,7 @@ function editEach(text: string, editor: Editor, change: (words: Words) => Words 
     const before = wordsOf(value);
     const after = before ? change(before) : 'it starts no command';
     if (typeof after === 'string' || !before) {
-      left.push({ entry, why: String(after) });
+      left.push({ entry, why: asText(after) });
       continue;
     }
     edited = reword(edited, [editor.member, entry], before, after);
@@ -164,7 +166,7 @@ function entriesOf(text: string, { member }: Editor): readonly { readonly entry:
   if (entries.type !== 'object') throw new Fault('invalid_request', `${member} is not an object; mend it first`);
   return (entries.children ?? []).flatMap(({ children }) => {
     const [key, value] = children ?? [];
-    return key && value ? [{ entry: String(key.value), value }] : [];
+    return key && value ? [{ entry: asText(key.value), value }] : [];
   });
 }
 

@@ -1,4 +1,5 @@
 /** `tollbridge task <id>`: one piece of work from beginning to end, with its questions, its receipt and what checking that gave. */
+import { asText } from '../model/as-text.ts';
 import type { AskRecord } from '../model/asks.ts';
 import type { CoreEvent } from '../model/events.ts';
 import type { Task } from '../model/resources.ts';
@@ -64,7 +65,7 @@ function questions(asks: readonly AskRecord[], again: string): readonly string[]
   if (asks.length === 0) return ['nobody was asked'];
   return asks.flatMap((ask) => [
     `question ${ask.id}: ${brief(ask.question, 200)}`,
-    `  what:    ${brief(String(ask.action.tool ?? ask.kind))} (${briefArguments(ask.action.arguments ?? {}, 400)})`,
+    `  what:    ${brief(asText(ask.action.tool ?? ask.kind))} (${briefArguments(ask.action.arguments ?? {}, 400)})`,
     ask.state === 'open'
       ? `  answer:  none yet; ${again} approve ${ask.id}`
       : `  answer:  ${ask.state}${ask.answered_by ? ` by ${ask.answered_by} at ${ask.answered_at}` : ''}`,

@@ -3,6 +3,7 @@
  * are. From then on its rules hold there beside the person's own. They may only block, ask or defer, and a change of the
  * file counts for nothing until it has been shown and pinned again.
  */
+
 import { dirname, resolve } from 'node:path';
 import { userPlaces } from '../config-places.ts';
 import { examineProject, lookAtProject, projectPath } from '../config-project.ts';
@@ -15,6 +16,7 @@ import {
   withTrusted,
   writeTrust,
 } from '../config-trust.ts';
+import { asText } from '../model/as-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { MARK } from '../wire/descendants.ts';
 import { trouble } from './complaint.ts';
@@ -139,6 +141,6 @@ async function list({ json }: TrustOptions): Promise<number> {
 function numbered(text: string): string {
   // Line by line, so that empty lines keep their numbers.
   const lines = text.replace(/\n$/, '').split('\n');
-  const width = String(lines.length).length;
-  return lines.map((line, index) => `${String(index + 1).padStart(width)} | ${visibleText(line)}\n`).join('');
+  const width = asText(lines.length).length;
+  return lines.map((line, index) => `${asText(index + 1).padStart(width)} | ${visibleText(line)}\n`).join('');
 }

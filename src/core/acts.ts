@@ -2,7 +2,9 @@
  * From "may I?" to "done": every act of every agent goes through here once.
  * Decide, write down, then act. What was allowed and not seen to end is never tried again.
  */
+
 import type { Action, Actor, Decision, ToolResult } from '../model/actions.ts';
+import { asText } from '../model/as-text.ts';
 import type { ProposedAction } from '../model/commands.ts';
 import { Fault } from '../model/faults.ts';
 import type { ToolEndedPayload, ToolRulingPayload } from '../model/payloads.ts';
@@ -243,7 +245,7 @@ export function createActs(deps: ActsDeps): Acts {
       return deps.resultLimits ? boundedResult(result, deps.resultLimits) : result;
     } catch (cause) {
       deps.logger.warn({ err: cause }, 'a tool threw');
-      const message = cause instanceof Error ? cause.message : String(cause);
+      const message = cause instanceof Error ? cause.message : asText(cause);
       return { status: 'error', output: null, error: message || 'the tool failed without saying why' };
     }
   }

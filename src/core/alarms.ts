@@ -2,6 +2,7 @@
  * An act that was not let through and is reported as run all the same: the agent did not obey, or never asked. Whatever
  * protocol the report came in, it is raised here, in the commit that records the report. Raises nothing else and stops nothing.
  */
+import { asText } from '../model/as-text.ts';
 import type { Fact } from '../model/commands.ts';
 import type { EventDraft } from '../model/events.ts';
 import type { AlarmPayload } from '../model/payloads.ts';
@@ -35,7 +36,7 @@ export function createAlarms(endings: Pick<Endings, 'refusal'>, log: Pick<Log, '
     if (!request) return undefined;
     const { name, input = {} } = request.payload;
     // As it will stand in the log, because that is what was refused.
-    return { tool: String(name), input: log.clean({ input }).input as Json };
+    return { tool: asText(name), input: log.clean({ input }).input as Json };
   }
 
   return {

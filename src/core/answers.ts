@@ -1,5 +1,7 @@
 /** Answers of people: who may give them, and what a message says when it is one. */
+
 import type { Action, Actor } from '../model/actions.ts';
+import { asText } from '../model/as-text.ts';
 import type { AskRecord } from '../model/asks.ts';
 import { Fault } from '../model/faults.ts';
 import type { MessageInput } from '../model/resources.ts';
@@ -27,7 +29,7 @@ export async function admitAnswer(
     workspace_id: ask.workspace_id,
     session_id: ask.session_id,
     task_id: ask.task_id,
-    tool: String(ask.action.tool ?? ask.kind),
+    tool: asText(ask.action.tool ?? ask.kind),
     arguments: { approved: approved ?? null },
     effect: 'none',
     evidence: 'held',

@@ -2,7 +2,9 @@
  * How a question is closed, once and in one commit with all that follows from it: by a person who may, by its time, or
  * by whoever asked. Whoever comes second hears who was quicker.
  */
+
 import type { Actor } from '../model/actions.ts';
+import { asText } from '../model/as-text.ts';
 import type { AskRecord, AskState } from '../model/asks.ts';
 import type { EventDraft } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
@@ -97,7 +99,7 @@ export function createAskClosing(
 
   /** Once for each question and actor: an actor that keeps trying does not fill the log. */
   async function noteRefused({ id }: Task, refused: EventDraft): Promise<void> {
-    const name = `${String(refused.payload.ask_id)} ${refused.actor}`;
+    const name = `${asText(refused.payload.ask_id)} ${refused.actor}`;
     if (noted.has(name)) return;
     if (noted.size >= MOST_NOTED) noted.clear();
     noted.add(name);
@@ -219,7 +221,7 @@ function ruling(
   const code = codes[state];
   const payload: ToolRulingPayload = {
     tool_call_id: ask.tool_call_id,
-    name: String(ask.action.tool ?? ask.action.kind ?? 'action'),
+    name: asText(ask.action.tool ?? ask.action.kind ?? 'action'),
     by,
     ask_id: ask.id,
     ...(reason && { reason }),

@@ -2,6 +2,7 @@
  * Whom work may be waiting for while nothing is heard of it: people who are asked, and whoever runs a call of its. A process
  * that is gone is nobody: what was asked or called there, no answer will ever come of.
  */
+import { asText } from '../model/as-text.ts';
 import type { CoreEvent } from '../model/events.ts';
 import type { Row, Store } from '../ports.ts';
 import type { Run } from './rows.ts';
@@ -25,7 +26,7 @@ export async function isAwaiting({ store, isDead }: AwaitedDeps, taskId: string)
 }
 
 function enter(calls: OpenCalls, { event, payload, metadata }: CoreEvent): void {
-  const id = String(payload.tool_call_id);
+  const id = asText(payload.tool_call_id);
   switch (event) {
     case 'tool.requested':
       // A terminal runs on its own; whoever waits for its end says so.

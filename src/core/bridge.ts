@@ -2,6 +2,7 @@
  * The corridor between doors and backends: commands come in at one end, and everything anyone sees is read from the
  * log at the other. This file only joins the parts; each is one idea with its dependencies handed in.
  */
+import { asText } from '../model/as-text.ts';
 import { COMMANDS, type Command, type CommandKind } from '../model/commands.ts';
 import { asFault, Fault } from '../model/faults.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
@@ -304,7 +305,7 @@ export function createCore(deps: CoreDeps): Core {
     try {
       if (closing.signal.aborted) throw new Fault('unavailable', 'the gateway is shutting down');
       const shape = Object.hasOwn(COMMANDS, command.kind) ? COMMANDS[command.kind as CommandKind] : undefined;
-      if (!shape) throw new Fault('invalid_request', `no command ${String(command.kind)}`, { param: '/kind' });
+      if (!shape) throw new Fault('invalid_request', `no command ${asText(command.kind)}`, { param: '/kind' });
       if (deeperThan(command.body, DEEPEST_BODY)) {
         throw new Fault('invalid_request', `${command.kind}: nested more than ${DEEPEST_BODY} deep`);
       }

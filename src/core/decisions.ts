@@ -2,7 +2,9 @@
  * What was asked and what was said, read back from the log: enough to put the same questions to other rules. Nothing is
  * guessed. What the record does not hold is marked as redacted, so that whoever depends on it knows that it does not know.
  */
+
 import type { Action, Decision } from '../model/actions.ts';
+import { asText } from '../model/as-text.ts';
 import type { CoreEvent, Cursor } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
 import type { DecidedPayload } from '../model/payloads.ts';
@@ -81,7 +83,7 @@ async function asSaid(store: Reading, decision: Decision): Promise<Decision> {
 /** The arguments of calls, which stand in the request and not in the ruling. */
 function createInputs(store: Reading) {
   const known = new Map<string, JsonObject>();
-  const keyOf = (taskId: string | null | undefined, callId: unknown) => `${taskId}\n${String(callId)}`;
+  const keyOf = (taskId: string | null | undefined, callId: unknown) => `${taskId}\n${asText(callId)}`;
   const inputIn = ({ payload }: CoreEvent) => (payload.input ?? {}) as JsonObject;
   return {
     note(event: CoreEvent): void {

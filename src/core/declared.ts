@@ -1,6 +1,7 @@
 /** Resources that are written down rather than lived through: workspaces, personas, memories, vaults and the like. */
 
 import type { Actor } from '../model/actions.ts';
+import { asText } from '../model/as-text.ts';
 import type { CommandKind, DeclaredKind } from '../model/commands.ts';
 import { Fault } from '../model/faults.ts';
 import { own } from '../model/own.ts';
@@ -97,7 +98,7 @@ export function declaredHandlers(context: Context): Pick<Handlers, Kinds> {
   function whole(object: DeclaredKind, row: JsonObject): Row {
     for (const [member, words] of Object.entries(CLOSED[object] ?? {})) {
       const value = own(row, member);
-      if (value !== undefined && !words.includes(String(value))) {
+      if (value !== undefined && !words.includes(asText(value))) {
         throw new Fault('invalid_request', `${member} must be one of ${words.join(', ')}`, { param: `/${member}` });
       }
     }

@@ -2,7 +2,9 @@
  * Deliveries from outside: whatever a provider sends, and however often it sends it, becomes at most one task. The door
  * has made sure it is genuine; here it is written down, told apart from its repeats, and put in the words of a task.
  */
+
 import type { Actor } from '../model/actions.ts';
+import { asText } from '../model/as-text.ts';
 import type { EventDraft } from '../model/events.ts';
 import { asFault, Fault } from '../model/faults.ts';
 import type { Connector, MessageInput } from '../model/resources.ts';
@@ -106,7 +108,7 @@ function toInput(connector: Connector, { event_kind, payload }: Delivery): JsonO
   const message: MessageInput = {
     role: 'user',
     parts: [
-      { type: 'text', text: said ? String(said) : `${connector.provider}: ${event_kind}`, visibility: 'public' },
+      { type: 'text', text: said ? asText(said) : `${connector.provider}: ${event_kind}`, visibility: 'public' },
       { type: 'json', value: payload as Json, visibility: 'internal' },
     ],
   };

@@ -2,7 +2,9 @@
  * One task's life in this process: its agent with its own sink, its own way to be stopped, and exactly one end.
  * Commands for it arrive through the log, so it does not matter which process they were given to.
  */
+
 import type { Actor } from '../model/actions.ts';
+import { asText } from '../model/as-text.ts';
 import type { End } from '../model/commands.ts';
 import type { CoreEvent, Cursor } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
@@ -204,7 +206,7 @@ export function createDesks(deps: DesksDeps, closing: AbortSignal): Desks {
       if (event.event === 'user.cancel_requested') {
         desk.stopping ??= {
           by: event.actor ?? 'unknown',
-          reason: String(event.payload.reason ?? 'canceled'),
+          reason: asText(event.payload.reason ?? 'canceled'),
           failure: event.payload.failure as Failure | undefined,
         };
         desk.controller.abort();
@@ -270,6 +272,6 @@ const CONCERNS_WORK = ['user.cancel_requested', 'user.message', 'task.completed'
 
 function failed(thrown: unknown): End {
   const fault = thrown instanceof Fault ? thrown : undefined;
-  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  const message = thrown instanceof Error ? thrown.message : asText(thrown);
   return { state: 'FAILED', failure: { code: fault?.kind ?? 'agent_failed', message: message || 'the agent failed' } };
 }

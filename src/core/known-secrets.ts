@@ -1,4 +1,5 @@
 /** Exact values that must never be written, in every spelling they travel in. Kept in memory only. */
+import { asText } from '../model/as-text.ts';
 import type { Span } from './secret-shapes.ts';
 
 export interface KnownSecrets {
@@ -83,7 +84,7 @@ export function createKnownSecrets(): KnownSecrets {
       return true;
     },
     test,
-    inNumber: (value) => digits && test(String(value)),
+    inNumber: (value) => digits && test(asText(value)),
     brokenOff(text) {
       for (let at = Math.max(0, text.length - longest + 1); at <= text.length - SHORTEST_START; at += 1) {
         const slot = triple(text, at);

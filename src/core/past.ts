@@ -2,6 +2,7 @@
  * What a task had already said and done before our process died. An agent that starts over says the same things
  * again; each is recognised and not written twice, each act is answered from its record.
  */
+import { asText } from '../model/as-text.ts';
 import type { Answer } from '../model/asks.ts';
 import type { CoreEvent } from '../model/events.ts';
 import type {
@@ -60,7 +61,7 @@ export async function readPast(events: AsyncIterable<CoreEvent>, agent: string):
     if (actor === agent && isReportable(event)) facts.push({ event, payload });
     switch (event) {
       case 'tool.requested':
-        if (payload.evidence !== 'observed') call(String(payload.tool_call_id)).requested = true;
+        if (payload.evidence !== 'observed') call(asText(payload.tool_call_id)).requested = true;
         break;
       case 'vendor.tollbridge.decided': {
         const { action, decision } = payload as unknown as DecidedPayload;
@@ -73,7 +74,7 @@ export async function readPast(events: AsyncIterable<CoreEvent>, agent: string):
       }
       case 'tool.denied': {
         if (!payload.tool_call_id) break;
-        const known = call(String(payload.tool_call_id));
+        const known = call(asText(payload.tool_call_id));
         const { by, reason = 'denied', ask_id } = payload as unknown as ToolRulingPayload;
         known.denied = payload as unknown as ToolRulingPayload;
         known.answer = { kind: 'denied', by, reason, ...(ask_id && { ask_id }) };
@@ -81,11 +82,11 @@ export async function readPast(events: AsyncIterable<CoreEvent>, agent: string):
       }
       case 'tool.completed':
       case 'tool.failed':
-        call(String(payload.tool_call_id)).ended = payload as unknown as ToolEndedPayload;
+        call(asText(payload.tool_call_id)).ended = payload as unknown as ToolEndedPayload;
         break;
       case 'vendor.tollbridge.ask_opened': {
         const { ask } = payload as unknown as AskOpenedPayload;
-        asked.set(ask.id, { key: String(ask.metadata.key), call: ask.tool_call_id });
+        asked.set(ask.id, { key: asText(ask.metadata.key), call: ask.tool_call_id });
         break;
       }
       case 'vendor.tollbridge.ask_closed': {
@@ -95,7 +96,7 @@ export async function readPast(events: AsyncIterable<CoreEvent>, agent: string):
         break;
       }
       case 'vendor.tollbridge.ask_used': {
-        const ask = asked.get(String(payload.ask_id));
+        const ask = asked.get(asText(payload.ask_id));
         if (!ask?.closed) break;
         if (!ask.call) answers.set(ask.key, answerOf(ask.closed));
         else if (ask.closed.state === 'approved')
@@ -103,7 +104,7 @@ export async function readPast(events: AsyncIterable<CoreEvent>, agent: string):
         break;
       }
       case 'tool.approved': // by a rule that rewrote the call, or by people who saw it rewritten
-        if (payload.tool_call_id && payload.input !== undefined) delete call(String(payload.tool_call_id)).answer;
+        if (payload.tool_call_id && payload.input !== undefined) delete call(asText(payload.tool_call_id)).answer;
         break;
       case 'artifact.created': {
         const artifact = payload.artifact as unknown as Artifact;

@@ -2,6 +2,7 @@
  * From events to resources: the only place projections come from, live and on rebuild.
  * Pure. Resources travel whole in the events that make or change them; what is counted is counted here.
  */
+import { asText } from '../model/as-text.ts';
 import type { AskRecord } from '../model/asks.ts';
 import type { CoreEvent, EventDraft } from '../model/events.ts';
 import type {
@@ -45,7 +46,7 @@ function touches(event: EventDraft): readonly Pointer[] {
       return one('run', task);
     case 'vendor.tollbridge.ask_closed':
     case 'vendor.tollbridge.ask_used':
-      return [...one('run', task), { object: 'ask', id: String(payload.ask_id) }];
+      return [...one('run', task), { object: 'ask', id: asText(payload.ask_id) }];
     case 'task.completed':
     case 'task.failed':
     case 'task.canceled':
@@ -53,7 +54,7 @@ function touches(event: EventDraft): readonly Pointer[] {
     case 'vendor.tollbridge.plan':
       return one('task', task);
     case 'vendor.tollbridge.quota_used':
-      return [{ object: 'quota', id: String(payload.quota_id) }];
+      return [{ object: 'quota', id: asText(payload.quota_id) }];
     case 'session.created': {
       const { parent_session_id: parent } = (payload as unknown as Partial<SessionPayload>).session ?? {};
       return parent ? [{ object: 'taint', id: parent }] : NOTHING;
@@ -275,7 +276,7 @@ function askClosed(event: CoreEvent, get: Get): readonly Change[] {
 }
 
 function askUsed(event: CoreEvent, get: Get): readonly Change[] {
-  const id = String(event.payload.ask_id);
+  const id = asText(event.payload.ask_id);
   const ask = get<AskRecord>('ask', id);
   return [
     ...(ask ? [put({ ...ask, used_at: event.created_at, updated_at: event.created_at })] : []),
@@ -376,7 +377,7 @@ function carried(event: CoreEvent, member: string): readonly Change[] {
 }
 
 function quotaUsed(event: CoreEvent, get: Get): readonly Change[] {
-  const quota = get<Quota & Row>('quota', String(event.payload.quota_id));
+  const quota = get<Quota & Row>('quota', asText(event.payload.quota_id));
   if (!quota) return NO_CHANGE;
   const { usage, reset_at } = event.payload as unknown as Pick<Quota, 'usage' | 'reset_at'>;
   return [put({ ...quota, usage, reset_at: reset_at ?? null, updated_at: event.created_at })];
@@ -407,6 +408,6 @@ function text(value: unknown): string | null {
 export function endsTask(event: CoreEvent): boolean {
   return (
     (event.event === 'task.completed' || event.event === 'task.failed' || event.event === 'task.canceled') &&
-    isTerminal(String(event.payload.to))
+    isTerminal(asText(event.payload.to))
   );
 }

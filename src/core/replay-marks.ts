@@ -1,4 +1,5 @@
 /** The log as a replay writes it: every event names the one it repeats, and whoever did it then is who did it. */
+import { asText } from '../model/as-text.ts';
 import type { CoreEvent, EventDraft } from '../model/events.ts';
 import type { ReplayMark, Task } from '../model/resources.ts';
 import type { JsonObject } from '../model/schema.ts';
@@ -66,7 +67,7 @@ export function markingLog(log: Log, task: Task, source: Task, plan: Plan): Mark
           const events = draft.events.map((event) => {
             const original = originalOf(event, taken);
             if (original) taken.push(original);
-            if (event.event === 'vendor.tollbridge.ask_opened') opened = String((event.payload.ask as JsonObject).id);
+            if (event.event === 'vendor.tollbridge.ask_opened') opened = asText((event.payload.ask as JsonObject).id);
             return mark(event, original);
           });
           return { ...draft, events };

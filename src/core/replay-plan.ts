@@ -3,6 +3,7 @@
  * Nothing here writes, and nothing is ever fetched afresh.
  */
 
+import { asText } from '../model/as-text.ts';
 import type { ReplayOverride } from '../model/commands.ts';
 import type { CoreEvent } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
@@ -163,8 +164,8 @@ export function dependenciesOf(events: readonly CoreEvent[]): ReadonlyMap<string
   const servers = new Map<string, string>();
   for (const event of events) {
     const { payload } = event;
-    const callId = String(payload.tool_call_id ?? '');
-    const name = String(payload.name ?? '');
+    const callId = asText(payload.tool_call_id ?? '');
+    const name = asText(payload.name ?? '');
     switch (event.event) {
       case 'tool.requested':
         if (typeof payload.server === 'string') servers.set(callId, payload.server);
@@ -229,7 +230,7 @@ async function apply(
     });
   }
   if (override.kind === 'time' && !isTimestamp(value)) {
-    throw new Fault('invalid_request', `${key}: ${String(value)} is not a time`, { param });
+    throw new Fault('invalid_request', `${key}: ${asText(value)} is not a time`, { param });
   }
   if (override.kind === 'event_payload' && value !== null && (typeof value !== 'object' || Array.isArray(value))) {
     throw new Fault('invalid_request', `${key}: a payload is an object, or null to leave the event out`, { param });
@@ -334,7 +335,7 @@ function blobsOf({ payload }: CoreEvent): { id: string; sha256: string }[] {
   const look = (value: Json | undefined): void => {
     const ref = value as JsonObject | undefined | null;
     if (ref && ref.type === 'artifact_ref' && typeof ref.sha256 === 'string') {
-      found.push({ id: String(ref.artifact_id), sha256: ref.sha256 });
+      found.push({ id: asText(ref.artifact_id), sha256: ref.sha256 });
     }
   };
   for (const member of Object.values(payload)) look(member);
@@ -345,7 +346,7 @@ function blobsOf({ payload }: CoreEvent): { id: string; sha256: string }[] {
 /** A memory is part of the record only if its content stood in the event, or is still exactly what it was. */
 async function missingMemory(store: Store, { payload }: CoreEvent): Promise<string | undefined> {
   if (payload.content !== undefined) return undefined;
-  const id = String(payload.memory_id ?? 'unknown');
+  const id = asText(payload.memory_id ?? 'unknown');
   const memory = await store.get<Memory & Row>('memory', id);
   return memory && memory.updated_at === payload.as_of ? undefined : id;
 }

@@ -2,7 +2,9 @@
  * The record as answers: what the gate decided, what tools returned, when a question was taken up. Each answer waits
  * until the walk through the record has come to it, so that a replay happens in the order of what it repeats.
  */
+
 import type { Decision, ToolResult } from '../model/actions.ts';
+import { asText } from '../model/as-text.ts';
 import type { AskRecord } from '../model/asks.ts';
 import type { CoreEvent } from '../model/events.ts';
 import type { AskOpenedPayload } from '../model/payloads.ts';
@@ -45,9 +47,9 @@ export function readRecord(events: readonly CoreEvent[]): Recorded {
       const { ask } = payload as unknown as AskOpenedPayload;
       asked.set(askKey(ask), [...(asked.get(askKey(ask)) ?? []), ask]);
     }
-    if (event.event === 'tool.approved') approved.set(String(payload.ask_id), String(payload.tool_call_id));
+    if (event.event === 'tool.approved') approved.set(asText(payload.ask_id), asText(payload.tool_call_id));
     if (event.event === 'vendor.tollbridge.ask_used') {
-      const call = approved.get(String(payload.ask_id));
+      const call = approved.get(asText(payload.ask_id));
       if (call) ran.add(call);
     }
   }

@@ -3,7 +3,9 @@
  * and asks; what others decided, returned and answered comes from the record at its place. Nothing is ever tried for
  * real, nobody is asked, and what the record leaves open stays open.
  */
+
 import type { Decision, ToolResult } from '../model/actions.ts';
+import { asText } from '../model/as-text.ts';
 import type { ProposedAction } from '../model/commands.ts';
 import type { CoreEvent, EventDraft } from '../model/events.ts';
 import type { AskClosedPayload, AskOpenedPayload, ToolEndedPayload, ToolRequestedPayload } from '../model/payloads.ts';
@@ -107,7 +109,7 @@ export async function liveThrough(deps: WalkDeps, task: Task, plan: Plan, marked
   }
   const evidence = new Map(
     plan.lived.flatMap(({ event, payload }) =>
-      event === 'tool.requested' ? [[String(payload.tool_call_id), payload.evidence] as const] : [],
+      event === 'tool.requested' ? [[asText(payload.tool_call_id), payload.evidence] as const] : [],
     ),
   );
 
@@ -124,7 +126,7 @@ export async function liveThrough(deps: WalkDeps, task: Task, plan: Plan, marked
 
   async function askOpened(event: CoreEvent): Promise<void> {
     const { ask } = event.payload as unknown as AskOpenedPayload;
-    const key = String(ask.metadata.key ?? '');
+    const key = asText(ask.metadata.key ?? '');
     if (ask.kind === 'input') {
       await begin(ask.id, event, () => sink.ask({ kind: 'input', key, question: ask.question }));
     } else if (!ask.tool_call_id) {
@@ -133,7 +135,7 @@ export async function liveThrough(deps: WalkDeps, task: Task, plan: Plan, marked
         decide(at) {
           const { now, run } = openRun(at, task.id);
           const { digest, question, action } = ask;
-          const name = String(action.tool ?? action.kind ?? 'action');
+          const name = asText(action.tool ?? action.kind ?? 'action');
           return { events: asks.raise(at, now, run, { kind: 'approval', key, digest, question, action, name }).events };
         },
       });
@@ -152,7 +154,7 @@ export async function liveThrough(deps: WalkDeps, task: Task, plan: Plan, marked
   }
 
   async function askUsed(event: CoreEvent, [ruling, denial]: readonly CoreEvent[]): Promise<void> {
-    const recorded = String(event.payload.ask_id);
+    const recorded = asText(event.payload.ask_id);
     const ask = questions.get(recorded);
     if (!ask) {
       await note(event);

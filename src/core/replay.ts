@@ -3,6 +3,7 @@
  * gate decides what it decided, the recorded tools return what they returned and do nothing. An override replaces one
  * answer and leaves a delta in the receipt.
  */
+import { asText } from '../model/as-text.ts';
 import type { CommandKind } from '../model/commands.ts';
 import type { CoreEvent, EventDraft } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
@@ -151,7 +152,7 @@ export function createReplayer(deps: ReplayDeps): Replayer {
     } catch (cause) {
       if (await hasEnded(task)) return;
       deps.logger.error({ err: cause, task: task.id }, 'a replay diverged from its record');
-      const message = cause instanceof Error ? cause.message : String(cause);
+      const message = cause instanceof Error ? cause.message : asText(cause);
       await endReplay(task, claim, { code: 'replay_diverged', message, details: {} });
       return;
     }

@@ -2,7 +2,9 @@
  * The act behind a question, whole, for the people who may answer it. The log, its events and receipts have it redacted; here it
  * is as it will run, kept from just before the question opens until it closes. An act that cannot be kept is not asked about.
  */
+
 import type { Action, Actor } from '../model/actions.ts';
+import { asText } from '../model/as-text.ts';
 import { type AskRecord, IN_PART, type PendingAct } from '../model/asks.ts';
 import type { CoreEvent } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
@@ -94,7 +96,7 @@ export function createWholeActs({ store, access, ids, logger, pending, readFile 
 
     closed(events) {
       for (const { event, payload, replay } of events) {
-        if (event === 'vendor.tollbridge.ask_closed' && !replay) drop(String(payload.ask_id));
+        if (event === 'vendor.tollbridge.ask_closed' && !replay) drop(asText(payload.ask_id));
       }
     },
 

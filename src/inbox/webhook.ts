@@ -3,8 +3,10 @@
  * configuration, signed, until it is taken or the question is over. At least once: after a restart what is still open
  * is sent again under the same id. Goes to configured addresses only, follows no redirect, and reads no answer but its status.
  */
+
 import { createHmac } from 'node:crypto';
 import type { Actor } from '../model/actions.ts';
+import { asText } from '../model/as-text.ts';
 import type { AskRecord } from '../model/asks.ts';
 import type { CoreEvent } from '../model/events.ts';
 import type { AskClosedPayload, AskOpenedPayload } from '../model/payloads.ts';
@@ -135,7 +137,7 @@ export function openWebhooks(deps: WebhookDeps): Closable {
     { id, body }: Told,
     signal: AbortSignal,
   ): Promise<string | undefined> {
-    const seconds = String(Math.floor(Date.parse(deps.clock.now()) / 1000));
+    const seconds = asText(Math.floor(Date.parse(deps.clock.now()) / 1000));
     const signature = createHmac('sha256', key).update(`${id}.${seconds}.${body}`).digest('base64');
     try {
       const response = await (deps.fetch ?? fetch)(url, {

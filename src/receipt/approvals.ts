@@ -1,5 +1,6 @@
 /** Questions that were put to people, as a receipt tells them: who ruled, on what, how, when, and the question's hash. */
 
+import { asText } from '../model/as-text.ts';
 import type { CoreEvent } from '../model/events.ts';
 import { own } from '../model/own.ts';
 import type { Receipt } from '../model/receipt.ts';
@@ -36,7 +37,7 @@ function actionOf(ask: Members): string {
 
 /** `vendor.tollbridge.ask_closed`. An answer to a question nobody logged is still told, without its hash. */
 export function ruling(id: string, ask: OpenAsk | undefined, payload: Members, event: CoreEvent): Approval {
-  const decision = own(DECISIONS, String(payload.state)) ?? 'canceled';
+  const decision = own(DECISIONS, asText(payload.state)) ?? 'canceled';
   return approval(ask ?? { approval_id: id, action: 'unknown', input: false }, {
     actor: text(payload.by) ?? text(event.actor) ?? 'unknown',
     decided_at: time(payload.at) ?? event.created_at,

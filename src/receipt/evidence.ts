@@ -3,6 +3,7 @@
  * Reads nothing but the log; what the log does not say is left unsaid.
  */
 
+import { asText } from '../model/as-text.ts';
 import type { CoreEvent } from '../model/events.ts';
 import { position } from '../model/events.ts';
 import { own } from '../model/own.ts';
@@ -127,7 +128,7 @@ function alreadyFolded({ cursor }: Evidence, { id }: CoreEvent): boolean {
   if (cursor === undefined || id > cursor) return false;
   if (id === cursor) return true;
   const last = position(cursor);
-  const here = position(String(id));
+  const here = position(asText(id));
   return last !== undefined && here !== undefined && here <= last;
 }
 

@@ -2,6 +2,7 @@
  * Reading members of a log that may hold anything: events from elsewhere, agents that say odd things.
  * A member of the wrong kind is absent; nothing here throws, because a receipt must be issued whatever was logged.
  */
+import { asText } from '../model/as-text.ts';
 import { hashOf } from './canonical-json.ts';
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
@@ -53,7 +54,7 @@ export function hashIfPossible(value: unknown): string | undefined {
 /** Any JSON with its text made signable and its unsignable numbers written as text. */
 export function signable(value: unknown): unknown {
   if (typeof value === 'string') return wellFormed(value);
-  if (typeof value === 'number') return Number.isSafeInteger(value) || hashIfPossible(value) ? value : String(value);
+  if (typeof value === 'number') return Number.isSafeInteger(value) || hashIfPossible(value) ? value : asText(value);
   if (Array.isArray(value)) return value.map((each) => signable(each) ?? null);
   if (typeof value !== 'object' || value === null)
     return typeof value === 'boolean' ? value : value === null ? null : undefined;

@@ -1,4 +1,5 @@
 /** What the log says about each tool call, from request to end. Later facts never erase earlier ones that disagree. */
+import { asText } from '../model/as-text.ts';
 import type { CoreEvent } from '../model/events.ts';
 import type { Refusal, ReportedAct } from '../ports.ts';
 import { doing } from './call-telling.ts';
@@ -82,7 +83,7 @@ export function decided(calls: Calls, payload: Members): void {
   const action = membersOf(payload.action);
   const decision = membersOf(payload.decision);
   const id = text(action.tool_call_id);
-  if (!id || !(calls.open.has(id) || ACTS.has(String(action.kind)))) return;
+  if (!id || !(calls.open.has(id) || ACTS.has(asText(action.kind)))) return;
   const call = callOf(calls, id, text(action.tool) ?? text(action.kind));
   learnOrigin(call, action);
   learnAsked(call, action.arguments);

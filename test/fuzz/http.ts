@@ -50,7 +50,8 @@ export async function fuzzHttp(
       for (let time = 0; time < step.times; time += 1) {
         const answer = await within(
           ANSWER_MS,
-          send(request).catch((cause: Error) => cause.message),
+          // A connection that was kept may be closed in the moment it is used again: clients try once more.
+          send(request).catch(() => send(request).catch((cause: Error) => cause.message)),
         );
         const about = `${request.method} ${request.path} ${request.body?.toString().slice(0, 300) ?? ''}`;
         if (typeof answer === 'string') {

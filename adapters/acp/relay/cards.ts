@@ -5,6 +5,7 @@
 
 import { toolStatus } from '../../../mappings/acp.ts';
 import type { JsonObject } from '../../../src/index.ts';
+import { asText } from '../../../src/index.ts';
 import { compact, textOf } from '../shapes.ts';
 import { encode } from './frame.ts';
 
@@ -26,7 +27,7 @@ export function createCards(): Cards {
       const id = textOf(toolCallId);
       if (!id) return;
       known.add(id);
-      const state = toolStatus.toCore(String(status ?? ''));
+      const state = toolStatus.toCore(asText(status ?? ''));
       if (state === 'ok' || state === 'error') ended.add(id);
       else if (state) ended.delete(id);
     },

@@ -4,8 +4,10 @@
  * twice in an object, no line break of any kind inside. Ids are kept as they were written, because a number that was parsed
  * may be another number.
  */
+
 import { isUtf8 } from 'node:buffer';
 import type { JsonObject } from '../../../src/index.ts';
+import { asText } from '../../../src/index.ts';
 import { objectOf } from '../shapes.ts';
 import { membersOf, rawMember, surveyOf } from './members.ts';
 
@@ -145,7 +147,7 @@ export function idOf({ line, message }: Request | Response): string {
 export function sameId(raw: string): string {
   if (raw.startsWith('"')) return JSON.stringify(JSON.parse(raw));
   const number = Number(raw);
-  return Number.isSafeInteger(number) ? String(number) : raw;
+  return Number.isSafeInteger(number) ? asText(number) : raw;
 }
 
 export function encode(message: JsonObject): Buffer {

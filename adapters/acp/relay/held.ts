@@ -5,7 +5,7 @@
 
 import { normalize } from 'node:path';
 import type { HeldEffect, Ids, Json, JsonObject, ProposedAction, ToolResult } from '../../../src/index.ts';
-import { own } from '../../../src/index.ts';
+import { asText, own } from '../../../src/index.ts';
 import { sha256, shownPath } from '../effects.ts';
 import { realPath } from '../real-path.ts';
 import { objectOf, textOf, within } from '../shapes.ts';
@@ -134,7 +134,7 @@ export function createHeld({ wires, questions, approvals, ids, agent }: HeldDeps
         if (!writing) {
           const output = readBack(response);
           // A part of a file says nothing about the whole of it.
-          if (params.line === undefined && params.limit === undefined) remember(turn, path, String(output.sha256));
+          if (params.line === undefined && params.limit === undefined) remember(turn, path, asText(output.sha256));
           return { status: 'ok', output };
         }
         const shown = shownPath(cwd, path);

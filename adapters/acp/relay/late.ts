@@ -2,7 +2,9 @@
  * What an agent tells of a turn that is over. It goes on to the editor as it came; the receipt is sealed, so it stands beside
  * it as a note, one for each burst and not one for each word.
  */
+
 import type { JsonObject } from '../../../src/index.ts';
+import { asText } from '../../../src/index.ts';
 import { KEEPER } from './approvals.ts';
 import type { Notification } from './frame.ts';
 import type { Passing } from './passing.ts';
@@ -34,7 +36,7 @@ export function createLate(passing: Pick<Passing, 'note'>): Late {
 
   return {
     told({ wireId }, frame, update) {
-      if (closed || !OF_A_TURN.test(String(update.sessionUpdate))) return;
+      if (closed || !OF_A_TURN.test(asText(update.sessionUpdate))) return;
       const burst = bursts.get(wireId);
       if (burst) burst.count += 1;
       else bursts.set(wireId, { frame, count: 1, timer: setTimeout(() => write(wireId), BURST_MS) });

@@ -3,8 +3,9 @@
  * the editor, or by a person elsewhere. Each request is one question with one answer, about the call as it was when it was
  * asked. Options are chosen by kind; the one that lasts is never chosen for someone.
  */
+
 import { STANDING_GRANT } from '../../../mappings/acp.ts';
-import { type Answer, asFault, type JsonObject } from '../../../src/index.ts';
+import { type Answer, asFault, asText, type JsonObject } from '../../../src/index.ts';
 import type { Call } from '../calls.ts';
 import { listOf, objectOf, textOf, within } from '../shapes.ts';
 import {
@@ -127,7 +128,7 @@ export function createPermissions({ wires, questions, approvals, standingGrants,
       if (given.kind !== 'value') return { answer: given, words };
       const chosen = options.find(({ optionId }) => optionId === given.value);
       const yes = chosen?.kind.startsWith('allow_');
-      const outcome = { outcome: { outcome: 'selected', optionId: String(given.value) } };
+      const outcome = { outcome: { outcome: 'selected', optionId: asText(given.value) } };
       const answer: Answer = yes
         ? { kind: 'approved', by: given.by }
         : { kind: 'denied', by: given.by, reason: 'said no' };

@@ -5,6 +5,7 @@
 import {
   type Actor,
   asFault,
+  asText,
   type Bridge,
   type End,
   type Failure,
@@ -100,7 +101,7 @@ export function createPrompts(deps: PromptsDeps): Prompts {
     const last = await turn.over;
     if (ends.has(turn)) return;
     // It ended without the agent saying so: silent, stopped and silent, or gone.
-    const stopped = toWireStop(String(last?.payload.to ?? 'CANCELED'), failureIn(last?.payload));
+    const stopped = toWireStop(asText(last?.payload.to ?? 'CANCELED'), failureIn(last?.payload));
     for (const card of turn.cards.closing(turn.place.wireId)) wires.editor.send(card);
     if (version() >= 2) wires.editor.send(idleUpdate(turn.place.wireId, stopped));
     for (const each of unanswered.get(turn) ?? []) {
@@ -219,7 +220,7 @@ function idleUpdate(sessionId: string, stopped: ReturnType<typeof toWireStop>): 
 function endOf(message: JsonObject, summary: string, canceled: boolean): End {
   const error = objectOf(message.error) as unknown as WireError | undefined;
   if (!error) return toCoreEnd((message.result ?? null) as Json, summary);
-  return toCoreFailure({ ...error, message: String(error.message ?? 'the agent failed') }, canceled);
+  return toCoreFailure({ ...error, message: asText(error.message ?? 'the agent failed') }, canceled);
 }
 
 function failureIn(payload: JsonObject | undefined) {

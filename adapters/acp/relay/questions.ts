@@ -3,11 +3,13 @@
  * wherever it is given: the editor's choice becomes an answer in the log before the agent hears of it, and a question
  * answered elsewhere is taken back from the editor.
  */
+
 import { STANDING_GRANT } from '../../../mappings/acp.ts';
 import {
   type Actor,
   type AskRecord,
   asFault,
+  asText,
   type Bridge,
   type CommandBody,
   dialogText,
@@ -157,7 +159,7 @@ export function createQuestions({ bridge, person, wires, log }: QuestionsDeps): 
     },
 
     asked(ask, turn) {
-      const key = String(ask.metadata.key ?? ask.tool_call_id ?? ask.id);
+      const key = asText(ask.metadata.key ?? ask.tool_call_id ?? ask.id);
       const expected: Entry = of(turn).get(key) ?? { ...unexpected(ask), dialog: undefined, over: false };
       if (expected.covered) {
         const { by, reason } = expected.covered;

@@ -2,7 +2,7 @@
  * Frames that do not cross. Their sender hears why, in the protocol's own words; the log of the work that runs, or one of its
  * own where none runs, says what was turned back. The same again and again is counted, not written each time.
  */
-import { asFault, type JsonObject, type Logger } from '../../../src/index.ts';
+import { asFault, asText, type JsonObject, type Logger } from '../../../src/index.ts';
 import { KEEPER } from './approvals.ts';
 import { encodeError, type Frame, idOf, NOT_A_FRAME, type Unreadable } from './frame.ts';
 import type { Places } from './places.ts';
@@ -69,7 +69,7 @@ export function createRefusedFrames({ wires, turns, places, log }: RefusedFrames
           kind: 'own',
           actor: KEEPER,
           input: { kind: 'frame_refused' },
-          about: { method: String(payload.method) },
+          about: { method: asText(payload.method) },
           asked: () => {},
           answered: () => {},
           stopped: (turn) => turn.finish({ state: 'CANCELED' }),

@@ -4,10 +4,12 @@
  * This file only joins the parts.
  */
 import { type Actor, asFault, type Bridge, type Ids, type Logger } from '../../../src/index.ts';
+import type { LineVerdict } from '../../../src/wire/byte-lines.ts';
 import { numberOf, objectOf, textOf, within } from '../shapes.ts';
 import { createApprovals } from './approvals.ts';
 import { createElicitations } from './elicit.ts';
 import { createExtensions } from './extension.ts';
+import type { Frame } from './frame.ts';
 import { encode, encodeError } from './frame.ts';
 import { createFromAgent } from './from-agent.ts';
 import { createFromEditor } from './from-editor.ts';
@@ -131,9 +133,32 @@ export function createRelay(deps: RelayDeps): Relay {
     await late.close();
   }
 
+  /** A frame that breaks our reading of it has not been read: it does not cross, and the relay goes on. */
+  const guarded =
+    (side: 'editor' | 'agent', look: (frame: Frame) => LineVerdict) =>
+    (frame: Frame): LineVerdict => {
+      const unread = (cause: unknown) => {
+        log.error({ err: cause }, 'a frame could not be looked at');
+        refused.refuse(side, frame, 'the frame could not be read');
+      };
+      try {
+        const verdict = look(frame);
+        if (verdict === true) return true;
+        return () => {
+          try {
+            verdict();
+          } catch (cause) {
+            unread(cause);
+          }
+        };
+      } catch (cause) {
+        return () => unread(cause);
+      }
+    };
+
   return {
-    fromEditor: fromEditor.look,
-    fromAgent: fromAgent.look,
+    fromEditor: guarded('editor', fromEditor.look),
+    fromAgent: guarded('agent', fromAgent.look),
     runOn: fromAgent.runOn,
     early(request, answer) {
       void passing.note(request, person);

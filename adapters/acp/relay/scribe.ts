@@ -2,7 +2,7 @@
  * Writes down what an agent tells in one turn, in the order it told it. Streamed text is gathered for a moment, because a
  * chunk is a fact for a reader and not for an auditor; everything else is in the log before anyone is shown it.
  */
-import { asFault, type Fact, type Json, type JsonObject, type Logger, type Sink } from '../../../src/index.ts';
+import { asFault, asText, type Fact, type Json, type JsonObject, type Logger, type Sink } from '../../../src/index.ts';
 import type { Call } from '../calls.ts';
 import { createReading, type Reading, type ReadingOptions } from '../reading.ts';
 import { objectOf, textOf, within } from '../shapes.ts';
@@ -110,7 +110,7 @@ export function createScribe({ sink, log, ...options }: ScribeOptions): Scribe {
         step.event === 'vendor.tollbridge.side_effect' &&
         step.payload.type === 'fs_write'
       ) {
-        effects.push({ fact: step, path: String(step.payload.path) });
+        effects.push({ fact: step, path: asText(step.payload.path) });
       } else {
         if (delta) void flush();
         now.push(step);
@@ -158,8 +158,8 @@ const OF_WORDS = new Set(['sessionUpdate', 'messageId', 'content', 'type', 'text
 function deltaOf(step: Fact): Delta | undefined {
   const { event, payload } = step;
   if ((event !== 'vendor.tollbridge.message_delta' && event !== THOUGHT) || !isWords(step)) return undefined;
-  const message_id = String(payload.message_id);
-  if (event !== THOUGHT) return { message_id, role: String(payload.role), text: String(payload.text), wire: undefined };
+  const message_id = asText(payload.message_id);
+  if (event !== THOUGHT) return { message_id, role: asText(payload.role), text: asText(payload.text), wire: undefined };
   const update = objectOf(within(step.ext, 'acp', 'update')) ?? {};
   return { message_id, role: THINKING, text: wordsOf(update), wire: textOf(update.messageId) };
 }

@@ -2,8 +2,9 @@
  * Sessions as they are opened, loaded, switched and closed. Opening one is decided before the agent hears of it; a switch
  * that would let the agent act without asking is decided like an act; our own tools are offered where that is configured.
  */
+
 import { MODE_TIERS } from '../../../mappings/acp.ts';
-import { type Actor, Fault, type Ids, type JsonObject } from '../../../src/index.ts';
+import { type Actor, asText, Fault, type Ids, type JsonObject } from '../../../src/index.ts';
 import { compact, listOf, lookup, objectOf, textOf, within } from '../shapes.ts';
 import { encode, encodeError, idOf, paramsOf, type Request, type Response } from './frame.ts';
 import { withMore } from './members.ts';
@@ -50,7 +51,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
     });
     const named = request.method === 'session/load' || request.method === 'session/resume';
     try {
-      if (named) await again(request, await places.find(String(params.sessionId), cwd, about));
+      if (named) await again(request, await places.find(asText(params.sessionId), cwd, about));
       else await fresh(request, cwd, about);
     } catch (thrown) {
       wires.editor.send(failedRequest(idOf(request), thrown));
@@ -96,7 +97,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
   }
 
   function close(request: Request): void {
-    const wireId = String(paramsOf(request).sessionId);
+    const wireId = asText(paramsOf(request).sessionId);
     const answered = (response: Response) => {
       const ended = objectOf(response.message.error) ? Promise.resolve() : places.close(wireId).catch(() => {});
       wires.editor.sendAfter(ended, () => response.line);
@@ -109,14 +110,14 @@ export function createSessions(deps: SessionsDeps): Sessions {
     if (request.method === 'session/set_mode') return true;
     if (request.method !== 'session/set_config_option') return false;
     const { configId, sessionId, value } = paramsOf(request);
-    const place = places.known(String(sessionId));
-    const known = place?.modeOptions.includes(String(configId)) || configId === 'mode';
+    const place = places.known(asText(sessionId));
+    const known = place?.modeOptions.includes(asText(configId)) || configId === 'mode';
     return known || lookup(MODE_TIERS, value) === 'act_auto';
   }
 
   async function configure(request: Request, place: Place): Promise<void> {
     const { modeId, value, configId } = paramsOf(request);
-    const to = String(modeId ?? value ?? '');
+    const to = asText(modeId ?? value ?? '');
     const known = lookup(MODE_TIERS, to);
     const tier = known ?? 'act_with_approval';
     const running = turns.running(place.wireId);

@@ -3,8 +3,10 @@
  * through looks to the agent like a command that could not be run, with the reason as its output: models make more of
  * that than of an error.
  */
+
 import { LOADING_VARIABLES } from '../../../mappings/acp-acts.ts';
 import type { Json, JsonObject, ToolResult } from '../../../src/index.ts';
+import { asText } from '../../../src/index.ts';
 import { sha256 } from '../effects.ts';
 import { objectOf, textOf, within } from '../shapes.ts';
 import type { Approvals } from './approvals.ts';
@@ -59,7 +61,7 @@ export function createTerminals({ wires, held, approvals, blocked }: TerminalsDe
     const artifacts = output ? [{ ...file, bytes: Buffer.from(output) }] : [];
     if (exitCode === 0) terminal.over({ status: 'ok', output: seen, artifacts });
     else {
-      const error = why ?? (signal ? `ended by ${String(signal)}` : `exited with ${String(exitCode)}`);
+      const error = why ?? (signal ? `ended by ${asText(signal)}` : `exited with ${asText(exitCode)}`);
       terminal.over({ status: 'error', output: seen, artifacts, error, ...(why && { code: 'canceled' }) });
     }
   }

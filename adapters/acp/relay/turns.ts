@@ -7,6 +7,7 @@ import {
   type Actor,
   type AgentBackend,
   type AskRecord,
+  asText,
   type Bridge,
   type CoreEvent,
   type End,
@@ -194,7 +195,7 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
       accept(resource.id);
       watch(turn, resource.id, opening).then((last) => {
         forget();
-        never(new Fault('policy_violation', String(last?.payload.reason ?? 'the work ended before it began')));
+        never(new Fault('policy_violation', asText(last?.payload.reason ?? 'the work ended before it began')));
         close(last);
       });
       return turn;
@@ -219,7 +220,7 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
         if (event.event === 'vendor.tollbridge.ask_opened') {
           opening.asked(event.payload.ask as unknown as AskRecord, turn);
         } else if (event.event === 'vendor.tollbridge.ask_closed') {
-          opening.answered(String(event.payload.ask_id), String(event.payload.state), turn);
+          opening.answered(asText(event.payload.ask_id), asText(event.payload.state), turn);
         } else if (ENDS.includes(event.event)) return event;
       }
     } catch (cause) {
@@ -243,18 +244,18 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
 function mayBeSilent(pulse: Pulse, { event, payload }: CoreEvent): void {
   switch (event) {
     case 'vendor.tollbridge.ask_opened':
-      pulse.waits(String(within(payload.ask, 'id')));
+      pulse.waits(asText(within(payload.ask, 'id')));
       break;
     case 'vendor.tollbridge.ask_closed':
-      pulse.waitsNoMore(String(payload.ask_id));
+      pulse.waitsNoMore(asText(payload.ask_id));
       break;
     case 'tool.requested':
       // A terminal runs on its own; whoever waits for its end says so.
-      if (payload.evidence === 'held' && payload.kind !== 'terminal') pulse.waits(String(payload.tool_call_id));
+      if (payload.evidence === 'held' && payload.kind !== 'terminal') pulse.waits(asText(payload.tool_call_id));
       break;
     case 'tool.completed':
     case 'tool.failed':
     case 'tool.denied':
-      pulse.waitsNoMore(String(payload.tool_call_id));
+      pulse.waitsNoMore(asText(payload.tool_call_id));
   }
 }
