@@ -31,6 +31,8 @@ export interface Stage {
   readonly reader: string;
   /** A client of the tool server, greeted. */
   client(capabilities?: object): Promise<End>;
+  /** The same, started by this process, which is the agent for as long as it runs. */
+  asAgent(): Promise<Spoken>;
   /** Another command that speaks on its standard output. */
   speaks(words: readonly string[]): Spoken;
   /** The next question that the channel is told of. */
@@ -134,6 +136,20 @@ export async function openStage(): Promise<Stage> {
     return spoken;
   };
 
+  async function greeted(capabilities: object, ownClient: boolean): Promise<Spoken> {
+    const words = ['mcp', '--name', 'shell', '--', process.execPath, UPSTREAM, contacts, data];
+    const spoken = speaks(words, ownClient);
+    const { end } = spoken;
+    await end.ask('initialize', {
+      protocolVersion: '2025-06-18',
+      capabilities,
+      clientInfo: { name: 'test', version: '1' },
+    });
+    end.notify('notifications/initialized', {});
+    await end.ask('tools/list', {});
+    return spoken;
+  }
+
   return {
     data,
     config,
@@ -143,17 +159,8 @@ export async function openStage(): Promise<Stage> {
     reader,
     command,
     speaks,
-    async client(capabilities = {}) {
-      const { end } = speaks(['mcp', '--name', 'shell', '--', process.execPath, UPSTREAM, contacts, data], true);
-      await end.ask('initialize', {
-        protocolVersion: '2025-06-18',
-        capabilities,
-        clientInfo: { name: 'test', version: '1' },
-      });
-      end.notify('notifications/initialized', {});
-      await end.ask('tools/list', {});
-      return end;
-    },
+    client: async (capabilities = {}) => (await greeted(capabilities, true)).end,
+    asAgent: () => greeted({}, false),
     asked: () =>
       new Promise((found) => {
         const next = told.shift();
