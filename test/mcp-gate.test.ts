@@ -93,7 +93,7 @@ describe('approvals', () => {
     expect(asked).toHaveLength(1);
     expect(asked[0].method).toBe('elicitation/create');
     expect(asked[0].params.message).toContain('Tollbridge asks for your approval: May visitor use echo?');
-    expect(asked[0].params.message).toContain('Arguments: {"text":"hi"}');
+    expect(asked[0].params.message).toContain('Arguments:\n  text: hi');
     expect(upstream.count('tools/call')).toBe(1);
     const confirmed = (await events()).filter(({ event }) => event === 'user.tool_confirmation');
     expect(confirmed.map(({ actor, payload }) => [actor, payload.approved])).toEqual([['visitor', true]]);
