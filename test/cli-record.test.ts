@@ -1,9 +1,9 @@
 /** Looking back: the log for people and for programs, one task with its proof, and a task lived through again. */
 import { expect, test } from 'vitest';
+import { folded } from '../src/cli/folding.ts';
 import { showLog } from '../src/cli/log.ts';
 import { forPeople } from '../src/cli/logger.ts';
 import { createNarrator } from '../src/cli/narrator.ts';
-import { folded } from '../src/cli/plain.ts';
 import { replayTask } from '../src/cli/replay.ts';
 import { showTask } from '../src/cli/task.ts';
 import type { CoreEvent } from '../src/model/events.ts';

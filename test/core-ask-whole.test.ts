@@ -22,9 +22,13 @@ test('those who may answer see what will run; the log, lists and everyone else d
   expect(ask).toMatchObject({ metadata: { shown: 'in_part' }, action: { claims: { title: 'Read the README' } } });
   expect(ask?.question).toMatch(/^May /);
   expect(await t.bridge.pendingAct(ana, id)).toMatchObject({ arguments: SECRET, claims: { title: 'Read the README' } });
+  const stranger: Actor = { ...ana, id: 'stranger', scopes: ['tasks:read', 'approvals:write'] };
+  expect(await faultOf(t.bridge.pendingAct(stranger, id))).toBe('not_found');
   const looks: Actor = { ...ana, id: 'looks', scopes: ['tasks:read', 'others:read'] };
   const agent: Actor = { ...ana, id: 'agent:x', kind: 'agent' };
-  for (const actor of [looks, agent]) {
+  // The same principal without a person in front of it: it gave the work, and approves nothing in it.
+  const { interactive: _, ...giver } = ana;
+  for (const actor of [looks, agent, giver, { ...giver, kind: 'service' as const }]) {
     expect(await faultOf(t.bridge.pendingAct(actor, id))).toBe('permission_denied');
   }
   expect(JSON.stringify(await t.all())).not.toContain('evil.example');

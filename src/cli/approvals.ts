@@ -3,10 +3,11 @@ import { systemClock } from '../core/clock.ts';
 import { detailsText } from '../inbox/question-text.ts';
 import { viewQuestion } from '../inbox/question-view.ts';
 import type { AskRecord, PendingAct } from '../model/asks.ts';
-import { asFault } from '../model/faults.ts';
+import { asFault, Fault } from '../model/faults.ts';
 import type { AskClosedPayload, AskOpenedPayload } from '../model/payloads.ts';
 import type { Row } from '../ports.ts';
 import { rulesOnRecord } from '../rules-on-record.ts';
+import { whySupervised } from '../wire/supervision.ts';
 import { type CommonOptions, configFrom, type LogBook, localActor, lookInto, visit } from './context.ts';
 import { findAsk } from './find.ts';
 import { calledAgain } from './own-name.ts';
@@ -22,7 +23,8 @@ export interface ApprovalsOptions extends CommonOptions {
 }
 
 export async function listApprovals(options: ApprovalsOptions): Promise<void> {
-  await lookInto(options, async (book) => {
+  await lookInto(options, async (looked) => {
+    const book = withoutActsForAgents(looked);
     const { store } = book;
     await untilStopped(async (signal) => {
       // Taken first: what is opened while the list is read must not be missed.
@@ -32,6 +34,19 @@ export async function listApprovals(options: ApprovalsOptions): Promise<void> {
       if (options.watch) await watchAsks(book, options, { shown, from, signal });
     });
   });
+}
+
+/** An agent under supervision may not answer, so it sees of an act what the log has. Supervision may begin during a watch. */
+function withoutActsForAgents({ acts, ...book }: LogBook): LogBook {
+  const read = async (askId: string) => {
+    const why = whySupervised(book.config.dataDir);
+    if (why === undefined) return await acts.read(askId);
+    throw new Fault(
+      'permission_denied',
+      `the whole act is shown to a person, and this command is not run by one: ${why}`,
+    );
+  };
+  return { acts: { read }, ...book };
 }
 
 async function showOpen({ store, acts }: LogBook, { json, ...options }: ApprovalsOptions): Promise<Set<string>> {

@@ -2,10 +2,11 @@
 import type { AskRecord, PendingAct } from '../model/asks.ts';
 import type { CoreEvent } from '../model/events.ts';
 import { VERSION } from '../version.ts';
+import { folded } from './folding.ts';
 import { createNarrator } from './narrator.ts';
 import { quoted } from './own-name.ts';
 import type { Terminal } from './person.ts';
-import { brief, briefArguments, eventNumber, folded } from './plain.ts';
+import { brief, briefArguments, eventNumber } from './plain.ts';
 
 export interface Telling {
   readonly terminal: Terminal;

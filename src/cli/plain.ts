@@ -15,19 +15,6 @@ export function brief(text: string, most = 100): string {
   return line.length <= most ? line : `${line.slice(0, most - 1)}…`;
 }
 
-/** Folded between words to a width, every line but the first set in by `indent`. Without a width it stays one line. */
-export function folded(text: string, width: number | undefined, indent = 0): string {
-  if (width === undefined || width < indent + 20) return text;
-  const lines: string[] = [];
-  for (const [, space = '', word = ''] of text.matchAll(/(\s*)(\S+)/g)) {
-    const last = lines.at(-1);
-    if (last === undefined) lines.push(`${space}${word}`);
-    else if (last.length + space.length + word.length <= width) lines[lines.length - 1] = `${last}${space}${word}`;
-    else lines.push(`${' '.repeat(indent)}${word}`);
-  }
-  return lines.join('\n');
-}
-
 /** Arguments as people write them: `to: ana, text: "the plan"`. */
 export function briefArguments(args: unknown, most = 100): string {
   if (typeof args !== 'object' || args === null) return args === undefined ? '' : brief(JSON.stringify(args), most);

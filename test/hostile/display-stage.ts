@@ -31,6 +31,8 @@ export interface Stage {
   readonly reader: string;
   /** A client of the tool server, greeted. */
   client(capabilities?: object): Promise<End>;
+  /** The same, started by this process, which is the agent for as long as it runs. */
+  asAgent(): Promise<Spoken>;
   /** Another command that speaks on its standard output. */
   speaks(words: readonly string[]): Spoken;
   /** The next question that the channel is told of. */
@@ -94,16 +96,8 @@ export async function openStage(): Promise<Stage> {
     return new Promise((done) => child.once('close', (code) => done({ code: code ?? -1, ...said })));
   }
 
-  async function key(name: string, ...scopes: readonly string[]): Promise<string> {
-    const { out } = await command(
-      'keys',
-      'create',
-      name,
-      '--kind',
-      'person',
-      '--json',
-      ...scopes.flatMap((s) => ['--scope', s]),
-    );
+  async function key(name: string, ...words: readonly string[]): Promise<string> {
+    const { out } = await command('keys', 'create', name, '--json', ...words);
     const made = JSON.parse(out) as Record<string, unknown>;
     return String(made.token ?? made.key ?? made.secret);
   }
@@ -126,17 +120,35 @@ export async function openStage(): Promise<Stage> {
     gateway = { child, ...(JSON.parse(line) as { url: string; token: string }) };
   }
 
-  const approver = await key('approver', 'approvals:write', 'tasks:read');
-  const reader = await key('reader', 'tasks:read', 'events:read', 'sessions:read');
+  const approver = await key('approver', '--for', 'approver');
+  const looking = ['tasks:read', 'events:read', 'sessions:read', 'others:read'];
+  const reader = await key('reader', '--kind', 'person', '--scope', ...looking);
   await serve();
 
-  const speaks = (words: readonly string[]) => {
+  const clients = new Set<ChildProcess>();
+  const speaks = (words: readonly string[], ownClient = false) => {
     const spoken = startSpeaking([...common, ...words], {
       env: { TOLLBRIDGE_SECRET_duty: 'a key of the duty channel' },
+      ownClient,
     });
     children.push(spoken.child);
+    if (ownClient) clients.add(spoken.child);
     return spoken;
   };
+
+  async function greeted(capabilities: object, ownClient: boolean): Promise<Spoken> {
+    const words = ['mcp', '--name', 'shell', '--', process.execPath, UPSTREAM, contacts, data];
+    const spoken = speaks(words, ownClient);
+    const { end } = spoken;
+    await end.ask('initialize', {
+      protocolVersion: '2025-06-18',
+      capabilities,
+      clientInfo: { name: 'test', version: '1' },
+    });
+    end.notify('notifications/initialized', {});
+    await end.ask('tools/list', {});
+    return spoken;
+  }
 
   return {
     data,
@@ -147,17 +159,8 @@ export async function openStage(): Promise<Stage> {
     reader,
     command,
     speaks,
-    async client(capabilities = {}) {
-      const { end } = speaks(['mcp', '--name', 'shell', '--', process.execPath, UPSTREAM, contacts, data]);
-      await end.ask('initialize', {
-        protocolVersion: '2025-06-18',
-        capabilities,
-        clientInfo: { name: 'test', version: '1' },
-      });
-      end.notify('notifications/initialized', {});
-      await end.ask('tools/list', {});
-      return end;
-    },
+    client: async (capabilities = {}) => (await greeted(capabilities, true)).end,
+    asAgent: () => greeted({}, false),
     asked: () =>
       new Promise((found) => {
         const next = told.shift();
@@ -193,7 +196,8 @@ export async function openStage(): Promise<Stage> {
       await Promise.all(
         left.map((child) => {
           const over = new Promise((done) => child.once('close', done));
-          child.kill('SIGKILL');
+          if (clients.has(child)) child.stdin?.end();
+          else child.kill('SIGKILL');
           return over;
         }),
       );

@@ -28,11 +28,32 @@ export interface Spoken {
   readonly silent: Promise<Exit>;
 }
 
+/** Starts the command it is given on its own streams, and ends with it. */
+const CLIENT = `
+  const { spawn } = require('node:child_process');
+  const command = spawn(process.execPath, process.argv.slice(1), { stdio: 'inherit' });
+  command.once('exit', (code) => process.exit(code ?? 1));
+`;
+
 export function startSpeaking(
   words: readonly string[],
-  { env = {} }: { readonly env?: Readonly<Record<string, string>> } = {},
+  {
+    env = {},
+    ownClient = false,
+  }: {
+    readonly env?: Readonly<Record<string, string>>;
+    /**
+     * A process of its own starts the command, as an MCP client does. That process counts as the agent; without it the test
+     * would, and no command that the test runs could answer for a person. It is stopped by the end of its input.
+     */
+    readonly ownClient?: boolean;
+  } = {},
 ): Spoken {
-  const child = spawn(process.execPath, [...PROGRAM, ...words], { stdio: 'pipe', env: { ...process.env, ...env } });
+  const client = ownClient ? ['-e', CLIENT, '--'] : [];
+  const child = spawn(process.execPath, [...client, ...PROGRAM, ...words], {
+    stdio: 'pipe',
+    env: { ...process.env, ...env },
+  });
   let said = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     said += text;

@@ -1,5 +1,5 @@
 /** What stands below the options in a command's help, folded to the width of whoever reads it. Indented lines are to be typed, and stay. */
-import { folded as foldedLine } from '../plain.ts';
+import { folded as foldedLine } from '../folding.ts';
 
 /** Lines longer than this are hard to read on any screen. */
 const WIDEST = 100;
