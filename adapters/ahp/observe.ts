@@ -14,6 +14,7 @@ import {
   type Fact,
   type Json,
   type JsonObject,
+  own,
 } from '../../src/index.ts';
 import type { AhpSettings } from './config.ts';
 import { extOf, openingOf, says } from './decide.ts';
@@ -200,7 +201,7 @@ export function createObserver({ bridge, runs, settings, deps }: ObserverDeps): 
       residual_risks,
     };
     const facts = checks.flatMap((check): Fact[] => {
-      const kind = checkEvent[asText(check.status) as (typeof VERIFICATION_STATES)[number]];
+      const kind = own(checkEvent, asText(check.status));
       const span = {
         id: deps.ids.next('span'),
         kind: 'check',
