@@ -3,7 +3,7 @@
  * further than that it was told: a result without its question is `observed`, and an end is what the agent says it is.
  */
 
-import { artifactKind, checkEvent, planStatus, runStatus, type VERIFICATION_STATES } from '../../mappings/ahp.ts';
+import { artifactKind, checkEvent, planStatus, runStatus } from '../../mappings/ahp.ts';
 import {
   type Actor,
   asFault,
