@@ -28,6 +28,7 @@ import {
   type AhpEvent,
   asHonoured,
   attributesOf,
+  besideArguments,
   failed,
   fingerprint,
   intentOf,
@@ -79,8 +80,11 @@ export function createDecider({ bridge, runs, rulings, settings, deps }: Decider
     const print = fingerprint(call.tool, call.arguments);
     const action = toCoreAction(event, call, settings.effects);
     const honoured = honouredBy(settings, asker.framework);
-    const takesArguments = honoured.has('modify');
-    const { run, ruled, call_id } = await ruleOn(event, asker, { action, takesArguments, fingerprint: print });
+    const beside = besideArguments(event.payload, call);
+    // There is no telling which of the two a rewrite would have to reach.
+    const takesArguments = honoured.has('modify') && !beside;
+    const asked = beside ? fingerprint(call.tool, call.arguments, beside) : print;
+    const { run, ruled, call_id } = await ruleOn(event, asker, { action, takesArguments, fingerprint: asked });
     const said = toWireGeneric(asHonoured(ruled, honoured), rewriteCall(event.payload, call));
     if (!call_id) return said;
     const now = Date.parse(deps.clock.now());

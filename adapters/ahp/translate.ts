@@ -67,6 +67,22 @@ export function readCall(payload: Json): Call {
   const rest = Object.entries(given).filter(([name]) => !BESIDE_ARGUMENTS.has(name));
   return { tool, arguments: Object.fromEntries(rest), argumentsKey: '' };
 }
+/**
+ * Members beside the arguments that also say what is done. Nobody can tell which of the two an agent acts on, so both are judged;
+ * undefined when there are none, as with every agent that keeps to the protocol.
+ */
+export function besideArguments(payload: Json, { argumentsKey }: Call): JsonObject | undefined {
+  if (argumentsKey === '' || !isObject(payload)) return undefined;
+  const beside = Object.entries(payload as JsonObject).filter(
+    ([name, value]) => name !== argumentsKey && ACT_MEMBERS.has(name) && value !== null && value !== '',
+  );
+  return beside.length > 0 ? Object.fromEntries(beside) : undefined;
+}
+const ACT_MEMBERS = new Set([
+  ...['arguments', 'args', 'input', 'argv', 'command', 'cmd', 'script', 'code', 'path', 'paths', 'file', 'file_path'],
+  ...['filepath', 'filename', 'url', 'uri', 'content', 'text', 'body', 'data', 'patch', 'diff', 'edits'],
+]);
+
 const NAME_KEYS = ['tool_name', 'tool', 'name'];
 const ARGUMENT_KEYS = ['arguments', 'args', 'input'];
 const BESIDE_ARGUMENTS = new Set(['tool_name', 'tool', 'name', 'action_type', 'working_directory', 'recent_tools']);
@@ -89,18 +105,16 @@ export function hashOf(value: Json): string {
 
 const TARGETS = ['file_path', 'path', 'filename', 'url', 'uri'];
 
-export function toCoreAction(
-  event: AhpEvent,
-  { tool, arguments: args }: Call,
-  effects: Readonly<Record<string, Effect>>,
-): ProposedAction {
+export function toCoreAction(event: AhpEvent, call: Call, effects: Readonly<Record<string, Effect>>): ProposedAction {
+  const { tool, arguments: args } = call;
+  const beside = besideArguments(event.payload as Json, call);
   const target = TARGETS.map((key) => args[key]).find((value) => typeof value === 'string' && value);
   const effect = own(effects, tool) ?? own(toolEffects, tool) ?? 'unknown';
   const cwd = isObject(event.payload) ? (event.payload as JsonObject).working_directory : undefined;
   return {
     kind: 'tool',
     tool,
-    arguments: args,
+    arguments: beside ? { ...args, beside } : args,
     effect,
     evidence: 'asked',
     attributes: attributesOf(event),

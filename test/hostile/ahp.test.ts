@@ -148,6 +148,21 @@ describe('an agent that stops only for block', () => {
     expect((await agent.request('ahp/query', query)).result).toMatchObject({ answer: 'no' });
   }, 60_000);
 
+  test('is judged by what stands beside its arguments as well', async () => {
+    const rules = `rules:
+  - { id: shell, when: { tool: bash }, then: allow }
+  - { id: no-rm, when: { command: "rm *" }, then: block, say: nothing is deleted }
+`;
+    const at = await running('', rules);
+    const ask = async (payload: object) => (await at.request('ahp/event', event('pre_action', payload))).result;
+    const harmless = { tool_name: 'bash', arguments: { command: 'ls' } };
+    expect((await ask(harmless)).decision).toBe('allow');
+    for (const beside of [{ command: 'rm -rf /' }, { args: { command: 'rm -rf /' } }, { input: { cmd: 'rm -rf /' } }]) {
+      expect(await ask({ ...harmless, ...beside })).toMatchObject({ decision: 'block', reason: 'nothing is deleted' });
+    }
+    await at.stop();
+  });
+
   test('cannot talk itself into more by its handshake', async () => {
     const agent = await running();
     const agent_info = { framework: 'tollbridge', version: '1', capabilities: ['escalate', 'modify', 'defer'] };
