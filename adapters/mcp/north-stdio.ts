@@ -11,7 +11,7 @@ import { lineWriter, readLines } from '../../src/wire/ndjson.ts';
 import { UnderWay } from '../../src/wire/under-way.ts';
 import { type Caller, personOf } from './caller.ts';
 import type { Desk } from './desk.ts';
-import { type Frame, failed, type Id, isObject, isRequest, metaOf, type Request, readFrame } from './frames.ts';
+import { type Frame, failed, type Id, isId, isObject, isRequest, metaOf, type Request, readFrame } from './frames.ts';
 import { batchTrouble, takeBatch } from './north-batch.ts';
 import { createNorthSession } from './north-session.ts';
 
@@ -39,7 +39,8 @@ export async function serveStdio(
   const session = createNorthSession({ id, actor, ...(person && { person }), desk, standalone: { send }, log, home });
   const flights = new UnderWay<Id, AbortController>();
   const talking = new Set<Promise<void>>();
-  const skipped = (why: string) => send({ jsonrpc: '2.0', id: null, ...failed(CODES.parse, why) });
+  const unread = (why: string, id: Id | null) => send({ jsonrpc: '2.0', id, ...failed(CODES.parse, why) });
+  const skipped = (why: string) => unread(why, null);
 
   async function take(frame: Frame): Promise<void> {
     if (isRequest(frame) && META.version in metaOf(frame.params)) return await modern(frame);
@@ -95,7 +96,7 @@ export async function serveStdio(
     for await (const line of readLines(input, { limit: lineLimit, skipped })) {
       const said = valueIn(line, lineLimit);
       const frame = readFrame(said);
-      if (!frame && !Array.isArray(said)) skipped('Parse error: this is not a JSON-RPC message');
+      if (!frame && !Array.isArray(said)) unread('Parse error: this is not a JSON-RPC message', idIn(line));
       else {
         const talk = (frame ? take(frame) : takeAll(said as unknown[])).catch((cause) =>
           log.error({ err: cause }, 'a message failed'),
@@ -118,6 +119,18 @@ function valueIn(line: string, bytes: number): unknown {
     return undefined;
   }
 }
+
+/** The id of a message that is refused as a whole, so that its sender does not wait for it. */
+function idIn(line: string): Id | null {
+  if (line.length > LONGEST_REFUSED) return null;
+  try {
+    const said: unknown = JSON.parse(line);
+    return isObject(said) && isId(said.id) ? said.id : null;
+  } catch {
+    return null;
+  }
+}
+const LONGEST_REFUSED = 64 * 1024;
 
 function envelopeTrouble(meta: JsonObject) {
   const version = meta[META.version];
