@@ -11,6 +11,7 @@ import { promisify } from 'node:util';
 import { openHouse } from '../../src/compose.ts';
 import type { Task } from '../../src/model/resources.ts';
 import type { Row } from '../../src/ports.ts';
+import { driveAgents } from './acp-agents.ts';
 import { openModelServer } from './model-server.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
@@ -18,7 +19,7 @@ const BIN = join(ROOT, 'interop/node_modules/.bin');
 const BUILT = process.env.TOLLBRIDGE_PROGRAM ?? join(ROOT, 'dist/src/main.js');
 const run = promisify(execFile);
 
-export interface Told {
+interface Told {
   readonly pair: string;
   readonly turn: string;
   readonly ran: boolean;
@@ -40,6 +41,7 @@ interface Stage {
 interface Pair {
   readonly name: string;
   readonly agent: readonly string[];
+  installed(): boolean;
   prepare?(stage: Stage, model: string): Promise<void>;
   /** One prompt; `elsewhere` when the question is to be answered by another command. */
   prompt(stage: Stage, text: string, elsewhere: boolean): Promise<void>;
@@ -60,6 +62,7 @@ const RULES = `rules:
 const acpxOpencode: Pair = {
   name: 'acpx 0.1.15 with opencode 1.18.33',
   agent: [join(BIN, 'opencode'), 'acp'],
+  installed: () => existsSync(join(BIN, 'acpx')) && existsSync(join(BIN, 'opencode')),
   env: () => ({
     OPENCODE_DISABLE_AUTOUPDATE: '1',
     OPENCODE_DISABLE_MODELS_FETCH: '1',
@@ -95,6 +98,7 @@ const acpxOpencode: Pair = {
 const factoryQwen: Pair = {
   name: 'acp-factory 0.1.14 with qwen-code 0.15.10',
   agent: [join(BIN, 'qwen'), '--acp', '--auth-type', 'openai'],
+  installed: () => existsSync(join(BIN, '../acp-factory')) && existsSync(join(BIN, 'qwen')),
   env: (model) => ({ OPENAI_API_KEY: 'x', OPENAI_BASE_URL: model, OPENAI_MODEL: 'fake' }),
   async prompt(stage, text, elsewhere) {
     const script = `
@@ -138,11 +142,18 @@ async function answerElsewhere(stage: Stage, ended: Promise<number>): Promise<vo
   }
 }
 
-export async function acp(tell: (line: string) => void): Promise<readonly Told[]> {
-  if (!existsSync(join(BIN, 'acpx'))) throw new Error('install them first: cd interop && npm ci');
+export async function acp(tell: (line: string) => void): Promise<readonly { readonly ok: boolean }[]> {
   if (!existsSync(BUILT)) throw new Error('build it first: npm run build');
+  return [...(await driveAgents(tell)), ...(await playPairs(tell))];
+}
+
+async function playPairs(tell: (line: string) => void): Promise<readonly Told[]> {
   const told: Told[] = [];
   for (const pair of [acpxOpencode, factoryQwen]) {
+    if (!pair.installed()) {
+      tell(JSON.stringify({ pair: pair.name, absent: 'not installed; cd interop && npm ci' }));
+      continue;
+    }
     for (const { turn, elsewhere, ran } of TURNS) {
       const away = elsewhere || (turn === 'approved' && pair === factoryQwen);
       told.push(await play(pair, turn, away, ran));

@@ -1,0 +1,197 @@
+/**
+ * Real ACP agents, unchanged, in a repository that was cloned from somebody hostile: the same turns directly and through the
+ * built `tollbridge acp`. What the person's own rules block does not happen, what they do not name asks, and nothing the
+ * repository says for itself runs, calls home or loosens anything.
+ */
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import type { DecidedPayload } from '../../src/model/payloads.ts';
+import { checkActs, forgetLogs, readEvents } from '../hostile/oracle.ts';
+import { AGENTS, type Agent, isInstalled, programOf, settle, versionOf } from './agents.ts';
+import { type Cloned, cloneHostile } from './cloned.ts';
+import { type Editor, openEditor } from './editor.ts';
+import { openModelServer } from './model-server.ts';
+
+const BUILT = process.env.TOLLBRIDGE_PROGRAM ?? resolve(import.meta.dirname, '../../dist/src/main.js');
+
+const RULES = `rules:
+  - { id: may, when: { command: "touch allowed" }, then: allow, say: named in the rules }
+  - { id: may-not, when: { command: "touch denied" }, then: block, say: named in the rules }
+  - { id: not-there, when: { path: "*/denied.txt" }, then: block, say: named in the rules }
+`;
+
+type Answer = 'allow_once' | 'reject_once';
+
+interface Turn {
+  readonly turn: string;
+  readonly order: string;
+  /** A file in the repository that is there if the act happened. */
+  readonly makes?: string;
+  /** What the rules of the person say; without a rule they are asked. */
+  readonly rule?: 'allow' | 'block';
+  /** What the person answers, should the editor ask them. */
+  readonly answer: Answer;
+}
+
+const TURNS: readonly Turn[] = [
+  { turn: 'words', order: 'SAY: hello', answer: 'reject_once' },
+  { turn: 'command allowed', order: 'RUN: touch allowed', makes: 'allowed', rule: 'allow', answer: 'reject_once' },
+  { turn: 'command blocked', order: 'RUN: touch denied', makes: 'denied', rule: 'block', answer: 'allow_once' },
+  { turn: 'command refused', order: 'RUN: touch refused', makes: 'refused', answer: 'reject_once' },
+  { turn: 'command approved', order: 'RUN: touch approved', makes: 'approved', answer: 'allow_once' },
+  { turn: 'write blocked', order: 'WRITE: ./denied.txt', makes: 'denied.txt', rule: 'block', answer: 'allow_once' },
+  { turn: 'write refused', order: 'WRITE: ./refused.txt', makes: 'refused.txt', answer: 'reject_once' },
+  { turn: 'write approved', order: 'WRITE: ./approved.txt', makes: 'approved.txt', answer: 'allow_once' },
+];
+
+interface Ran {
+  readonly stop: string;
+  readonly questions: number;
+  readonly made: boolean;
+}
+
+interface Played {
+  readonly turn: string;
+  readonly direct: string;
+  readonly relayed: string;
+  readonly happened: boolean;
+  readonly questions: number;
+  /** How far the act was in our hands, by the log. */
+  readonly evidence: string;
+}
+
+export interface AgentReport {
+  readonly agent: string;
+  readonly ok: boolean;
+  /** Why nothing could be said about it. */
+  readonly absent?: string;
+  readonly turns?: readonly Played[];
+  /** Acts that reached the editor's files and terminals. */
+  readonly acts?: number;
+  readonly wrong?: readonly string[];
+}
+
+export async function driveAgents(tell: (line: string) => void): Promise<readonly AgentReport[]> {
+  const only = process.env.TOLLBRIDGE_INTEROP_AGENT;
+  const reports: AgentReport[] = [];
+  for (const agent of AGENTS.filter(({ name }) => only === undefined || name === only)) {
+    const report = isInstalled(agent)
+      ? await drive(agent)
+      : { agent: agent.name, ok: true, absent: `${agent.name}: not installed; cd interop && npm ci` };
+    reports.push(report);
+    tell(JSON.stringify(report));
+  }
+  return reports;
+}
+
+async function drive(agent: Agent): Promise<AgentReport> {
+  const name = `${agent.name} ${versionOf(agent)}`;
+  const turns = TURNS.filter(({ order }) => agent.writes || !order.startsWith('WRITE'));
+  let direct: readonly Ran[];
+  try {
+    direct = await inClone(agent, [], (editor, { repo }) => play(editor, repo, turns, wanted));
+  } catch (error) {
+    // What does not start without us says nothing about us.
+    return { agent: name, ok: true, absent: `${agent.name}: cannot be driven here, not even directly: ${error}` };
+  }
+  try {
+    return await inClone(agent, [process.execPath, BUILT, 'acp', '--'], async (editor, clone) => {
+      const relayed = await play(editor, clone.repo, turns, ({ answer }) => answer);
+      await editor.close();
+      const { played, wrong } = await judge({ agent, turns, direct, relayed, clone });
+      if (!/tollbridge\.yaml is not trusted and was not read/.test(editor.stderr())) {
+        wrong.push('the person is not told that the configuration of the repository was not read');
+      }
+      wrong.push(...clone.strayed(), ...(await checkActs(clone.data, editor.contacts)));
+      return { agent: name, ok: wrong.length === 0, turns: played, acts: editor.contacts.length, wrong };
+    });
+  } catch (error) {
+    return { agent: name, ok: false, wrong: [`through the gateway: ${error}`] };
+  }
+}
+
+/** Directly, nothing decides but the person, who then wants what their rules say in the other run. */
+function wanted({ rule, answer }: Turn): Answer {
+  if (!rule) return answer;
+  return rule === 'allow' ? 'allow_once' : 'reject_once';
+}
+
+async function inClone<T>(
+  agent: Agent,
+  before: readonly string[],
+  body: (editor: Editor, clone: Cloned) => Promise<T>,
+): Promise<T> {
+  const model = await openModelServer();
+  const clone = await cloneHostile(RULES);
+  try {
+    await settle(agent, model, clone.home);
+    const editor = await openEditor({
+      command: [...before, programOf(agent), ...agent.args],
+      cwd: clone.repo,
+      env: { ...clone.env, ...agent.env(model, clone.home) },
+      data: clone.data,
+    });
+    try {
+      return await body(editor, clone);
+    } finally {
+      await editor.close();
+    }
+  } finally {
+    forgetLogs();
+    await model.close();
+    await clone.close();
+  }
+}
+
+async function play(
+  editor: Editor,
+  repo: string,
+  turns: readonly Turn[],
+  answer: (turn: Turn) => Answer,
+): Promise<readonly Ran[]> {
+  const ran: Ran[] = [];
+  for (const turn of turns) {
+    const { stop, questions } = await editor.prompt(`Please ${turn.order.replace('./', `${repo}/`)}`, answer(turn));
+    ran.push({ stop, questions, made: turn.makes !== undefined && existsSync(join(repo, turn.makes)) });
+  }
+  return ran;
+}
+
+interface Both {
+  readonly agent: Agent;
+  readonly turns: readonly Turn[];
+  readonly direct: readonly Ran[];
+  readonly relayed: readonly Ran[];
+  readonly clone: Cloned;
+}
+
+async function judge({ agent, turns, direct, relayed, clone }: Both): Promise<{ played: Played[]; wrong: string[] }> {
+  const wrong: string[] = [];
+  const decided = (await readEvents(clone.data, ['vendor.tollbridge.decided'])).map(
+    ({ payload }) => payload as unknown as DecidedPayload,
+  );
+  const played = turns.map(({ turn, makes, rule, answer }, at): Played => {
+    const [alone, through] = [direct[at], relayed[at]] as [Ran, Ran];
+    const should = rule ? rule === 'allow' : answer === 'allow_once';
+    const about = decided.filter(({ action }) => makes !== undefined && names(action, makes));
+    const evidence = [...new Set(about.map(({ action }) => action.evidence))].join(', ');
+    const say = (what: string) => wrong.push(`${turn}: ${what}`);
+    if (alone.stop !== through.stop) say(`stops with ${through.stop}, and directly with ${alone.stop}`);
+    if (makes !== undefined && !agent.unasked) {
+      if (alone.made !== should) say(`directly the act ${alone.made ? 'happened' : 'did not happen'}`);
+      if (through.made !== should) say(`the act ${through.made ? 'happened' : 'did not happen'}`);
+      const verdict = rule ?? 'escalate';
+      if (!about.some(({ decision }) => decision.verdict === verdict)) say(`no ${verdict} is in the log`);
+      if (rule && through.questions > 0) say('the person was asked, though a rule of theirs decides it');
+      if (!rule && through.questions === 0) say('the person was not asked');
+    }
+    const { stop: relayedStop, made: happened, questions } = through;
+    return { turn, direct: alone.stop, relayed: relayedStop, happened, questions, evidence };
+  });
+  return { played, wrong };
+}
+
+/** Is the file the act makes in what was decided about, in whichever words the agent uses? */
+function names({ arguments: args, target, tool }: DecidedPayload['action'], makes: string): boolean {
+  return new RegExp(`[ /]${makes.replace('.', '\\.')}\\b(?!\\.)`).test(JSON.stringify({ args, target, tool }));
+}
