@@ -21,7 +21,11 @@ export interface Asked {
   readonly tools: readonly Tool[];
   readonly stream: boolean;
 }
-export type Reply = { readonly text: string } | { readonly id: string; readonly tool: string; readonly input: Fields };
+/** `id` is no other reply's: agents take two messages of one id for the same message. */
+export type Reply = { readonly id: string } & (
+  | { readonly text: string }
+  | { readonly tool: string; readonly input: Fields }
+);
 
 export interface Dialect {
   /** Of a path: is it this dialect's? */
@@ -52,6 +56,7 @@ const chat: Dialect = {
   }),
   whole: (reply) => ({
     ...CHAT,
+    id: reply.id,
     object: 'chat.completion',
     usage: CHAT_USAGE,
     choices: [{ index: 0, message: { role: 'assistant', ...chatPart(reply) }, finish_reason: chatEnd(reply) }],
@@ -59,6 +64,7 @@ const chat: Dialect = {
   events: (reply) => {
     const chunk = (delta: object, finish_reason: string | null) => ({
       ...CHAT,
+      id: reply.id,
       object: 'chat.completion.chunk',
       choices: [{ index: 0, delta, finish_reason }],
     });
@@ -69,13 +75,13 @@ const chat: Dialect = {
     ];
   },
 };
-const CHAT = { id: 'scripted', created: 1, model: 'fake' };
+const CHAT = { created: 1, model: 'fake' };
 const CHAT_USAGE = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };
 const chatEnd = (reply: Reply) => ('text' in reply ? 'stop' : 'tool_calls');
 function chatPart(reply: Reply): object {
   if ('text' in reply) return { content: reply.text };
   const called = { name: reply.tool, arguments: JSON.stringify(reply.input) };
-  return { content: null, tool_calls: [{ index: 0, id: reply.id, type: 'function', function: called }] };
+  return { content: null, tool_calls: [{ index: 0, id: `call_${reply.id}`, type: 'function', function: called }] };
 }
 
 const responses: Dialect = {
@@ -90,17 +96,19 @@ const responses: Dialect = {
       .map(({ name, parameters }) => tool(name, parameters)),
     stream: stream === true,
   }),
-  whole: (reply) => ({ ...RESPONSE, status: 'completed', output: [responseItem(reply)], usage: RESPONSE_USAGE }),
+  whole: (reply) => responseOf(reply),
   events: (reply) => {
     const item = responseItem(reply);
     const named = (event: string, data: object) => ({ event, data: { type: event, ...data } });
     return [
-      named('response.created', { response: { ...RESPONSE, status: 'in_progress', output: [] } }),
+      named('response.created', {
+        response: { ...RESPONSE, id: `resp_${reply.id}`, status: 'in_progress', output: [] },
+      }),
       named('response.output_item.added', { output_index: 0, item }),
       ...('text' in reply
         ? [
             named('response.output_text.delta', {
-              item_id: 'item',
+              item_id: `item_${reply.id}`,
               output_index: 0,
               content_index: 0,
               delta: reply.text,
@@ -108,13 +116,11 @@ const responses: Dialect = {
           ]
         : []),
       named('response.output_item.done', { output_index: 0, item }),
-      named('response.completed', {
-        response: { ...RESPONSE, status: 'completed', output: [item], usage: RESPONSE_USAGE },
-      }),
+      named('response.completed', { response: responseOf(reply) }),
     ];
   },
 };
-const RESPONSE = { id: 'resp_scripted', object: 'response', created_at: 1, model: 'fake' };
+const RESPONSE = { object: 'response', created_at: 1, model: 'fake' };
 const RESPONSE_USAGE = {
   input_tokens: 11,
   input_tokens_details: { cached_tokens: 0 },
@@ -122,19 +128,26 @@ const RESPONSE_USAGE = {
   output_tokens_details: { reasoning_tokens: 0 },
   total_tokens: 18,
 };
+const responseOf = (reply: Reply): object => ({
+  ...RESPONSE,
+  id: `resp_${reply.id}`,
+  status: 'completed',
+  output: [responseItem(reply)],
+  usage: RESPONSE_USAGE,
+});
 const responseItem = (reply: Reply): object =>
   'text' in reply
     ? {
         type: 'message',
-        id: 'item',
+        id: `item_${reply.id}`,
         role: 'assistant',
         status: 'completed',
         content: [{ type: 'output_text', text: reply.text, annotations: [] }],
       }
     : {
         type: 'function_call',
-        id: 'item',
-        call_id: reply.id,
+        id: `item_${reply.id}`,
+        call_id: `call_${reply.id}`,
         name: reply.tool,
         arguments: JSON.stringify(reply.input),
         status: 'completed',
@@ -155,6 +168,7 @@ const messages: Dialect = {
   }),
   whole: (reply) => ({
     ...MESSAGE,
+    id: `msg_${reply.id}`,
     content: [messageBlock(reply)],
     stop_reason: messageEnd(reply),
     usage: { input_tokens: 11, output_tokens: 7 },
@@ -173,7 +187,13 @@ const messages: Dialect = {
           ];
     return [
       named('message_start', {
-        message: { ...MESSAGE, content: [], stop_reason: null, usage: { input_tokens: 11, output_tokens: 1 } },
+        message: {
+          ...MESSAGE,
+          id: `msg_${reply.id}`,
+          content: [],
+          stop_reason: null,
+          usage: { input_tokens: 11, output_tokens: 1 },
+        },
       }),
       named('content_block_start', { index: 0, content_block: empty }),
       named('content_block_delta', { index: 0, delta }),
@@ -186,12 +206,12 @@ const messages: Dialect = {
     ];
   },
 };
-const MESSAGE = { id: 'msg_scripted', type: 'message', role: 'assistant', model: 'fake', stop_sequence: null };
+const MESSAGE = { type: 'message', role: 'assistant', model: 'fake', stop_sequence: null };
 const messageEnd = (reply: Reply) => ('text' in reply ? 'end_turn' : 'tool_use');
 const messageBlock = (reply: Reply): object =>
   'text' in reply
     ? { type: 'text', text: reply.text }
-    : { type: 'tool_use', id: reply.id, name: reply.tool, input: reply.input };
+    : { type: 'tool_use', id: `toolu_${reply.id}`, name: reply.tool, input: reply.input };
 
 const gemini: Dialect = {
   at: /:(stream)?[gG]enerateContent$/,
@@ -211,7 +231,9 @@ const gemini: Dialect = {
   }),
   whole: (reply) => {
     const part =
-      'text' in reply ? { text: reply.text } : { functionCall: { id: reply.id, name: reply.tool, args: reply.input } };
+      'text' in reply
+        ? { text: reply.text }
+        : { functionCall: { id: `call_${reply.id}`, name: reply.tool, args: reply.input } };
     return {
       candidates: [{ index: 0, content: { role: 'model', parts: [part] }, finishReason: 'STOP' }],
       usageMetadata: { promptTokenCount: 11, candidatesTokenCount: 7, totalTokenCount: 18 },

@@ -58,14 +58,17 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   return true;
 }
 
+let count = 0;
+
 function reply({ entries, tools }: Asked): Reply {
+  const id = `scripted${++count}`;
   const last = entries.findLastIndex(({ is, text }) => is === 'user' && ORDER.test(text));
   const [, verb, object] = ORDER.exec(entries[last]?.text ?? '') ?? [];
-  if (entries.slice(last + 1).some(({ is }) => is === 'result')) return { text: 'It is done.' };
+  if (entries.slice(last + 1).some(({ is }) => is === 'result')) return { id, text: 'It is done.' };
   const tool = tools.find(({ name }) => (verb === 'RUN' ? SHELL : WRITER).test(name));
-  if (!object || verb === 'SAY' || !tool) return { text: 'There is nothing to run.' };
+  if (!object || verb === 'SAY' || !tool) return { id, text: 'There is nothing to run.' };
   const input = { ...filled(tool), ...(verb === 'RUN' ? command(tool, object) : file(tool, object)) };
-  return { id: `call_${entries.length}_${Buffer.from(object).toString('hex').slice(-8)}`, tool: tool.name, input };
+  return { id, tool: tool.name, input };
 }
 
 const ORDER = /\b(RUN|WRITE|SAY): ([^\n"\\<]+)/;
