@@ -4,13 +4,14 @@
  * repository says for itself runs, calls home or loosens anything.
  */
 import { existsSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { DecidedPayload } from '../../src/model/payloads.ts';
 import { checkActs, forgetLogs, readEvents } from '../hostile/oracle.ts';
 import { AGENTS, type Agent, isInstalled, programOf, settle, versionOf } from './agents.ts';
 import { type Cloned, cloneHostile } from './cloned.ts';
 import { type Editor, openEditor } from './editor.ts';
-import { openModelServer } from './model-server.ts';
+import { openModelServer, WRITTEN } from './model-server.ts';
 
 const BUILT = process.env.TOLLBRIDGE_PROGRAM ?? resolve(import.meta.dirname, '../../dist/src/main.js');
 
@@ -89,14 +90,14 @@ async function drive(agent: Agent): Promise<AgentReport> {
   const turns = TURNS.filter(({ order }) => agent.writes || !order.startsWith('WRITE'));
   let direct: readonly Ran[];
   try {
-    direct = await inClone(agent, [], (editor, { repo }) => play(editor, repo, turns, wanted));
+    direct = await inClone(agent, [], (editor, { repo }) => play({ agent, editor, repo, turns }, wanted));
   } catch (error) {
     // What does not start without us says nothing about us.
     return { agent: name, ok: true, absent: `${agent.name}: cannot be driven here, not even directly: ${error}` };
   }
   try {
     return await inClone(agent, [process.execPath, BUILT, 'acp', '--'], async (editor, clone) => {
-      const relayed = await play(editor, clone.repo, turns, ({ answer }) => answer);
+      const relayed = await play({ agent, editor, repo: clone.repo, turns }, ({ answer }) => answer);
       await editor.close();
       const { played, wrong } = await judge({ agent, turns, direct, relayed, clone });
       if (!/tollbridge\.yaml is not trusted and was not read/.test(editor.stderr())) {
@@ -143,16 +144,22 @@ async function inClone<T>(
   }
 }
 
-async function play(
-  editor: Editor,
-  repo: string,
-  turns: readonly Turn[],
-  answer: (turn: Turn) => Answer,
-): Promise<readonly Ran[]> {
+interface Scene {
+  readonly agent: Agent;
+  readonly editor: Editor;
+  readonly repo: string;
+  readonly turns: readonly Turn[];
+}
+
+async function play({ agent, editor, repo, turns }: Scene, answer: (turn: Turn) => Answer): Promise<readonly Ran[]> {
   const ran: Ran[] = [];
   for (const turn of turns) {
+    const file = turn.makes === undefined ? undefined : join(repo, turn.makes);
+    const writes = turn.order.startsWith('WRITE');
+    if (file && writes && agent.writes === 'there') await writeFile(file, 'as it was\n');
     const { stop, questions } = await editor.prompt(`Please ${turn.order.replace('./', `${repo}/`)}`, answer(turn));
-    ran.push({ stop, questions, made: turn.makes !== undefined && existsSync(join(repo, turn.makes)) });
+    const text = file && existsSync(file) ? await readFile(file, 'utf8') : undefined;
+    ran.push({ stop, questions, made: text === (writes ? WRITTEN : '') });
   }
   return ran;
 }
@@ -191,7 +198,8 @@ async function judge({ agent, turns, direct, relayed, clone }: Both): Promise<{ 
   return { played, wrong };
 }
 
-/** Is the file the act makes in what was decided about, in whichever words the agent uses? */
-function names({ arguments: args, target, tool }: DecidedPayload['action'], makes: string): boolean {
-  return new RegExp(`[ /]${makes.replace('.', '\\.')}\\b(?!\\.)`).test(JSON.stringify({ args, target, tool }));
+/** Is the file the act makes in what was decided about, in whichever words the agent uses? The prompt names it too. */
+function names(action: DecidedPayload['action'], makes: string): boolean {
+  if (action.kind === 'prompt') return false;
+  return new RegExp(`[ /]${makes.replace('.', '\\.')}\\b(?!\\.)`).test(JSON.stringify(action));
 }

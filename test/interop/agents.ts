@@ -13,8 +13,8 @@ export interface Agent {
   readonly args: readonly string[];
   /** Acts by itself in the mode it starts in: what it does can be seen, and is not held. */
   readonly unasked?: boolean;
-  /** Has a tool that writes a file whole. */
-  readonly writes: boolean;
+  /** Has a tool that writes a file whole: a new one, or only one that is there. */
+  readonly writes: 'new' | 'there' | false;
   /** Files of the person's home, by their path in it. */
   settings?(model: ModelServer): Readonly<Record<string, string>>;
   env(model: ModelServer, home: string): Readonly<Record<string, string>>;
@@ -26,7 +26,7 @@ export const AGENTS: readonly Agent[] = [
     package: 'opencode-ai',
     program: 'opencode',
     args: ['acp'],
-    writes: true,
+    writes: 'new',
     settings: ({ url }) => ({
       '.config/opencode/opencode.json': JSON.stringify({
         provider: {
@@ -55,7 +55,7 @@ export const AGENTS: readonly Agent[] = [
     package: '@qwen-code/qwen-code',
     program: 'qwen',
     args: ['--acp', '--auth-type', 'openai'],
-    writes: true,
+    writes: 'new',
     settings: () => ({
       '.qwen/settings.json': JSON.stringify({
         privacy: { usageStatisticsEnabled: false },
@@ -69,7 +69,8 @@ export const AGENTS: readonly Agent[] = [
     package: '@google/gemini-cli',
     program: 'gemini',
     args: ['--acp', '--model', 'gemini-2.5-flash'],
-    writes: true,
+    // It reads a file before it writes it, and does not understand an editor that says there is none.
+    writes: 'there',
     settings: () => ({
       '.gemini/settings.json': JSON.stringify({
         security: { auth: { selectedType: 'gemini-api-key' } },
@@ -84,7 +85,7 @@ export const AGENTS: readonly Agent[] = [
     package: '@agentclientprotocol/claude-agent-acp',
     program: 'claude-agent-acp',
     args: [],
-    writes: true,
+    writes: 'new',
     env: ({ origin }) => ({
       ANTHROPIC_API_KEY: 'x',
       ANTHROPIC_BASE_URL: origin,

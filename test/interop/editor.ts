@@ -59,15 +59,15 @@ export async function openEditor({ command, cwd, env, data }: Opened): Promise<E
     return {};
   });
   const terminals = openTerminals(cwd);
-  end.on('terminal/create', ({ command: line, args: words = [], cwd: where = cwd, env: more = [], ...rest }) => {
+  end.on('terminal/create', async ({ command: line, args: words = [], cwd: where = cwd, env: more = [], ...rest }) => {
     const asked = { command: line, args: words, cwd: where, env: more } as JsonObject;
     note('terminal', asked);
     return terminals.create({ ...rest, ...asked });
   });
-  end.on('terminal/output', ({ terminalId }) => terminals.output(String(terminalId)));
-  end.on('terminal/wait_for_exit', ({ terminalId }) => terminals.wait(String(terminalId)));
-  end.on('terminal/kill', ({ terminalId }) => terminals.kill(String(terminalId)));
-  end.on('terminal/release', ({ terminalId }) => terminals.kill(String(terminalId)));
+  end.on('terminal/output', async ({ terminalId }) => terminals.output(String(terminalId)));
+  end.on('terminal/wait_for_exit', async ({ terminalId }) => terminals.wait(String(terminalId)));
+  end.on('terminal/kill', async ({ terminalId }) => terminals.kill(String(terminalId)));
+  end.on('terminal/release', async ({ terminalId }) => terminals.kill(String(terminalId)));
 
   let questions = 0;
   let says = 'reject_once';
