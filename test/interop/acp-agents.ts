@@ -6,7 +6,7 @@
 import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import type { DecidedPayload } from '../../src/model/payloads.ts';
+import type { DecidedPayload, ToolRequestedPayload } from '../../src/model/payloads.ts';
 import { checkActs, forgetLogs, readEvents } from '../hostile/oracle.ts';
 import { AGENTS, type Agent, isInstalled, programOf, settle, versionOf } from './agents.ts';
 import { type Cloned, cloneHostile } from './cloned.ts';
@@ -18,7 +18,7 @@ const BUILT = process.env.TOLLBRIDGE_PROGRAM ?? resolve(import.meta.dirname, '..
 const RULES = `rules:
   - { id: may, when: { command: "touch allowed" }, then: allow, say: named in the rules }
   - { id: may-not, when: { command: "touch denied" }, then: block, say: named in the rules }
-  - { id: not-there, when: { path: "*/denied.txt" }, then: block, say: named in the rules }
+  - { id: not-there, when: { effect: write, path: "*/denied.txt" }, then: block, say: named in the rules }
 `;
 
 type Answer = 'allow_once' | 'reject_once';
@@ -157,7 +157,8 @@ async function play({ agent, editor, repo, turns }: Scene, answer: (turn: Turn) 
     const file = turn.makes === undefined ? undefined : join(repo, turn.makes);
     const writes = turn.order.startsWith('WRITE');
     if (file && writes && agent.writes === 'there') await writeFile(file, 'as it was\n');
-    const { stop, questions } = await editor.prompt(`Please ${turn.order.replace('./', `${repo}/`)}`, answer(turn));
+    const order = agent.outside ? turn.order.replace('RUN:', 'RUN OUTSIDE:') : turn.order;
+    const { stop, questions } = await editor.prompt(`Please ${order.replace('./', `${repo}/`)}`, answer(turn));
     const text = file && existsSync(file) ? await readFile(file, 'utf8') : undefined;
     ran.push({ stop, questions, made: text === (writes ? WRITTEN : '') });
   }
@@ -174,16 +175,21 @@ interface Both {
 
 async function judge({ agent, turns, direct, relayed, clone }: Both): Promise<{ played: Played[]; wrong: string[] }> {
   const wrong: string[] = [];
-  const decided = (await readEvents(clone.data, ['vendor.tollbridge.decided'])).map(
-    ({ payload }) => payload as unknown as DecidedPayload,
-  );
+  const events = await readEvents(clone.data, ['vendor.tollbridge.decided', 'tool.requested']);
+  const of = <T>(kind: string) => events.filter(({ event }) => event === kind).map(({ payload }) => payload as T);
+  const decided = of<DecidedPayload>('vendor.tollbridge.decided');
+  const requested = of<ToolRequestedPayload>('tool.requested');
   const played = turns.map(({ turn, makes, rule, answer }, at): Played => {
     const [alone, through] = [direct[at], relayed[at]] as [Ran, Ran];
     const should = rule ? rule === 'allow' : answer === 'allow_once';
     const about = decided.filter(({ action }) => makes !== undefined && names(action, makes));
-    const evidence = [...new Set(about.map(({ action }) => action.evidence))].join(', ');
+    const seen = requested.filter((request) => makes !== undefined && names(request, makes));
+    const evidence = [...new Set([...about.map(({ action }) => action), ...seen].map((each) => each.evidence))];
     const say = (what: string) => wrong.push(`${turn}: ${what}`);
     if (alone.stop !== through.stop) say(`stops with ${through.stop}, and directly with ${alone.stop}`);
+    if (makes !== undefined && agent.unasked && through.made && !evidence.includes('observed')) {
+      say('it happened, and the log does not say that it was only observed');
+    }
     if (makes !== undefined && !agent.unasked) {
       if (alone.made !== should) say(`directly the act ${alone.made ? 'happened' : 'did not happen'}`);
       if (through.made !== should) say(`the act ${through.made ? 'happened' : 'did not happen'}`);
@@ -193,13 +199,13 @@ async function judge({ agent, turns, direct, relayed, clone }: Both): Promise<{ 
       if (!rule && through.questions === 0) say('the person was not asked');
     }
     const { stop: relayedStop, made: happened, questions } = through;
-    return { turn, direct: alone.stop, relayed: relayedStop, happened, questions, evidence };
+    return { turn, direct: alone.stop, relayed: relayedStop, happened, questions, evidence: evidence.join(', ') };
   });
   return { played, wrong };
 }
 
 /** Is the file the act makes in what was decided about, in whichever words the agent uses? The prompt names it too. */
-function names(action: DecidedPayload['action'], makes: string): boolean {
+function names(action: DecidedPayload['action'] | ToolRequestedPayload, makes: string): boolean {
   if (action.kind === 'prompt') return false;
   return new RegExp(`[ /]${makes.replace('.', '\\.')}\\b(?!\\.)`).test(JSON.stringify(action));
 }

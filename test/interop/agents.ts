@@ -13,12 +13,37 @@ export interface Agent {
   readonly args: readonly string[];
   /** Acts by itself in the mode it starts in: what it does can be seen, and is not held. */
   readonly unasked?: boolean;
+  /** The model asks to run commands outside the agent's own sandbox. */
+  readonly outside?: boolean;
   /** Has a tool that writes a file whole: a new one, or only one that is there. */
   readonly writes: 'new' | 'there' | false;
   /** Files of the person's home, by their path in it. */
   settings?(model: ModelServer): Readonly<Record<string, string>>;
   env(model: ModelServer, home: string): Readonly<Record<string, string>>;
 }
+
+const CODEX: Agent = {
+  name: 'codex-acp',
+  package: '@agentclientprotocol/codex-acp',
+  program: 'codex-acp',
+  args: [],
+  unasked: true,
+  writes: false,
+  settings: ({ url }) => ({
+    '.codex/config.toml': `model = "fake"
+model_provider = "scripted"
+check_for_update_on_startup = false
+[analytics]
+enabled = false
+[model_providers.scripted]
+name = "scripted"
+base_url = "${url}"
+wire_api = "responses"
+requires_openai_auth = false
+`,
+  }),
+  env: (_, home) => ({ CODEX_HOME: join(home, '.codex') }),
+};
 
 export const AGENTS: readonly Agent[] = [
   {
@@ -94,27 +119,14 @@ export const AGENTS: readonly Agent[] = [
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
     }),
   },
+  CODEX,
+  // The same in a mode where a person answers, when the model wants what the agent's sandbox forbids: then it asks.
   {
-    name: 'codex-acp',
-    package: '@agentclientprotocol/codex-acp',
-    program: 'codex-acp',
-    args: [],
-    unasked: true,
-    writes: false,
-    settings: ({ url }) => ({
-      '.codex/config.toml': `model = "fake"
-model_provider = "scripted"
-check_for_update_on_startup = false
-[analytics]
-enabled = false
-[model_providers.scripted]
-name = "scripted"
-base_url = "${url}"
-wire_api = "responses"
-requires_openai_auth = false
-`,
-    }),
-    env: (_, home) => ({ CODEX_HOME: join(home, '.codex') }),
+    ...CODEX,
+    name: 'codex-acp outside its sandbox',
+    unasked: false,
+    outside: true,
+    env: (model, home) => ({ ...CODEX.env(model, home), INITIAL_AGENT_MODE: 'workspace-write' }),
   },
 ];
 

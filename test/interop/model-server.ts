@@ -1,7 +1,7 @@
 /**
  * A model that follows a script, on loopback: asked to `RUN: <command>` it calls the first shell tool it was offered, asked to
- * `WRITE: <path>` the first tool that writes a file, each once, and says that it is done when it has the result. To anything
- * else it answers with a sentence.
+ * `WRITE: <path>` the first tool that writes a file, each once, and says that it is done when it has the result. `RUN OUTSIDE:`
+ * asks to leave the sandbox of an agent that has one. To anything else it answers with a sentence.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -65,13 +65,18 @@ function reply({ entries, tools }: Asked): Reply {
   const last = entries.findLastIndex(({ is, text }) => is === 'user' && ORDER.test(text));
   const [, verb, object] = ORDER.exec(entries[last]?.text ?? '') ?? [];
   if (entries.slice(last + 1).some(({ is }) => is === 'result')) return { id, text: 'It is done.' };
-  const tool = tools.find(({ name }) => (verb === 'RUN' ? SHELL : WRITER).test(name));
+  const runs = verb?.startsWith('RUN') === true;
+  const tool = tools.find(({ name }) => (runs ? SHELL : WRITER).test(name));
   if (!object || verb === 'SAY' || !tool) return { id, text: 'There is nothing to run.' };
-  const input = { ...filled(tool), ...(verb === 'RUN' ? command(tool, object) : file(tool, object)) };
+  const input = {
+    ...filled(tool),
+    ...(runs ? command(tool, object) : file(tool, object)),
+    ...(verb === 'RUN OUTSIDE' && { sandbox_permissions: 'require_escalated', justification: 'it is in the script' }),
+  };
   return { id, tool: tool.name, input };
 }
 
-const ORDER = /\b(RUN|WRITE|SAY): ([^\n"\\<]+)/;
+const ORDER = /\b(RUN OUTSIDE|RUN|WRITE|SAY): ([^\n"\\<]+)/;
 const SHELL = /shell|bash|terminal|^exec_command$/i;
 const WRITER = /^write(_file)?$/i;
 
