@@ -67,22 +67,60 @@ export interface AgentReport {
   /** Why nothing could be said about it. */
   readonly absent?: string;
   readonly turns?: readonly Played[];
+  /** Whether the person's rules hold its acts, or only see them because it does not ask. */
+  readonly rules?: 'held' | 'observed';
+  /** What the control saw. */
+  readonly strayed?: readonly string[];
   /** Acts that reached the editor's files and terminals. */
   readonly acts?: number;
   readonly wrong?: readonly string[];
 }
 
+/** `TOLLBRIDGE_INTEROP_AGENT` names the only one to drive. */
 export async function driveAgents(tell: (line: string) => void): Promise<readonly AgentReport[]> {
   const only = process.env.TOLLBRIDGE_INTEROP_AGENT;
+  const chosen = AGENTS.filter(({ name }) => only === undefined || name === only);
+  if (chosen.length === 0) throw new Error(`there is no agent called ${only}`);
   const reports: AgentReport[] = [];
-  for (const agent of AGENTS.filter(({ name }) => only === undefined || name === only)) {
-    const report = isInstalled(agent)
-      ? await drive(agent)
-      : { agent: agent.name, ok: true, absent: `${agent.name}: not installed; cd interop && npm ci` };
-    reports.push(report);
-    tell(JSON.stringify(report));
+  const report = (one: AgentReport) => {
+    reports.push(one);
+    tell(JSON.stringify(one));
+  };
+  for (const agent of chosen) {
+    if (isInstalled(agent)) report(await drive(agent));
+    else report({ agent: agent.name, ok: true, absent: `${agent.name}: not installed; cd interop && npm ci` });
   }
+  const asking = chosen.find((agent) => isInstalled(agent) && !agent.unasked && !agent.outside);
+  if (asking) report(await control(asking));
   return reports;
+}
+
+/** The traps are live: where the person names the repository's file as their own, it does all that it is there to do. */
+async function control(agent: Agent): Promise<AgentReport> {
+  const name = `control: ${agent.name}, with the file of the repository as the person's own`;
+  const before = (clone: Cloned) => [
+    process.execPath,
+    BUILT,
+    '--config',
+    join(clone.repo, 'tollbridge.yaml'),
+    'acp',
+    '--',
+  ];
+  const turns = TURNS.filter(({ turn }) => turn === 'command refused');
+  try {
+    return await inClone(agent, before, async (editor, clone) => {
+      const [ran] = await play({ agent, editor, repo: clone.repo, turns }, ({ answer }) => answer);
+      await editor.close();
+      const strayed = clone.strayed();
+      const wrong = [
+        ...(ran?.made && ran.questions === 0 ? [] : ['its allow-all rule loosens nothing']),
+        ...['command', 'address', '.tollbridge'].filter((trap) => !strayed.some((each) => each.includes(trap))),
+      ];
+      return { agent: name, ok: wrong.length === 0, strayed, wrong };
+    });
+  } catch (error) {
+    return { agent: name, ok: false, wrong: [String(error)] };
+  }
 }
 
 async function drive(agent: Agent): Promise<AgentReport> {
@@ -90,22 +128,31 @@ async function drive(agent: Agent): Promise<AgentReport> {
   const turns = TURNS.filter(({ order }) => agent.writes || !order.startsWith('WRITE'));
   let direct: readonly Ran[];
   try {
-    direct = await inClone(agent, [], (editor, { repo }) => play({ agent, editor, repo, turns }, wanted));
+    direct = await inClone(
+      agent,
+      () => [],
+      (editor, { repo }) => play({ agent, editor, repo, turns }, wanted),
+    );
   } catch (error) {
     // What does not start without us says nothing about us.
     return { agent: name, ok: true, absent: `${agent.name}: cannot be driven here, not even directly: ${error}` };
   }
   try {
-    return await inClone(agent, [process.execPath, BUILT, 'acp', '--'], async (editor, clone) => {
-      const relayed = await play({ agent, editor, repo: clone.repo, turns }, ({ answer }) => answer);
-      await editor.close();
-      const { played, wrong } = await judge({ agent, turns, direct, relayed, clone });
-      if (!/tollbridge\.yaml is not trusted and was not read/.test(editor.stderr())) {
-        wrong.push('the person is not told that the configuration of the repository was not read');
-      }
-      wrong.push(...clone.strayed(), ...(await checkActs(clone.data, editor.contacts)));
-      return { agent: name, ok: wrong.length === 0, turns: played, acts: editor.contacts.length, wrong };
-    });
+    return await inClone(
+      agent,
+      () => [process.execPath, BUILT, 'acp', '--'],
+      async (editor, clone) => {
+        const relayed = await play({ agent, editor, repo: clone.repo, turns }, ({ answer }) => answer);
+        await editor.close();
+        const { played, wrong } = await judge({ agent, turns, direct, relayed, clone });
+        if (!/tollbridge\.yaml is not trusted and was not read/.test(editor.stderr())) {
+          wrong.push('the person is not told that the configuration of the repository was not read');
+        }
+        wrong.push(...clone.strayed(), ...(await checkActs(clone.data, editor.contacts)));
+        const rules = agent.unasked ? 'observed' : 'held';
+        return { agent: name, ok: wrong.length === 0, rules, turns: played, acts: editor.contacts.length, wrong };
+      },
+    );
   } catch (error) {
     return { agent: name, ok: false, wrong: [`through the gateway: ${error}`] };
   }
@@ -119,7 +166,7 @@ function wanted({ rule, answer }: Turn): Answer {
 
 async function inClone<T>(
   agent: Agent,
-  before: readonly string[],
+  before: (clone: Cloned) => readonly string[],
   body: (editor: Editor, clone: Cloned) => Promise<T>,
 ): Promise<T> {
   const model = await openModelServer();
@@ -127,7 +174,7 @@ async function inClone<T>(
   try {
     await settle(agent, model, clone.home);
     const editor = await openEditor({
-      command: [...before, programOf(agent), ...agent.args],
+      command: [...before(clone), programOf(agent), ...agent.args],
       cwd: clone.repo,
       env: { ...clone.env, ...agent.env(model, clone.home) },
       data: clone.data,
@@ -184,7 +231,9 @@ async function judge({ agent, turns, direct, relayed, clone }: Both): Promise<{ 
     const should = rule ? rule === 'allow' : answer === 'allow_once';
     const about = decided.filter(({ action }) => makes !== undefined && names(action, makes));
     const seen = requested.filter((request) => makes !== undefined && names(request, makes));
-    const evidence = [...new Set([...about.map(({ action }) => action), ...seen].map((each) => each.evidence))];
+    // What an agent tells before it asks is only observed until then, so it counts where nothing was decided.
+    const known = about.length > 0 ? about.map(({ action }) => action) : seen;
+    const evidence = [...new Set(known.map((each) => each.evidence))];
     const say = (what: string) => wrong.push(`${turn}: ${what}`);
     if (alone.stop !== through.stop) say(`stops with ${through.stop}, and directly with ${alone.stop}`);
     if (makes !== undefined && agent.unasked && through.made && !evidence.includes('observed')) {

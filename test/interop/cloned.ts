@@ -3,7 +3,7 @@
  * files could try at once. Whatever of it runs leaves a marker behind, and whatever calls home is heard.
  */
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -49,12 +49,15 @@ export async function cloneHostile(rules: string): Promise<Cloned> {
     NO_BROWSER: '1',
   };
   await put(join(home, '.config/tollbridge/tollbridge.yaml'), rules);
-  for (const [path, text] of Object.entries(hostile(marker, port))) await put(join(origin, path), text);
+  const files = hostile(marker, port);
+  for (const [path, text] of Object.entries(files)) await put(join(origin, path), text);
   const git = (cwd: string, ...args: string[]) => run('git', args, { cwd, env });
   await git(origin, 'init', '-q');
   await git(origin, 'add', '-A', '-f');
   await git(origin, '-c', 'user.name=a', '-c', 'user.email=a@example.org', 'commit', '-qm', 'all of it');
   await git(home, 'clone', '-q', origin, repo);
+  const changed = () => Object.entries(files).filter(([path, text]) => readFileSync(join(repo, path), 'utf8') !== text);
+  const added = () => readdirSync(join(repo, '.tollbridge')).filter((name) => !/^(auth|tollbridge\.yaml)$/.test(name));
   return {
     home,
     repo,
@@ -62,6 +65,8 @@ export async function cloneHostile(rules: string): Promise<Cloned> {
     env,
     strayed: () => [
       ...(existsSync(marker) ? ['a command of its configuration ran'] : []),
+      ...changed().map(([path]) => `its ${path} was written to`),
+      ...added().map((name) => `its .tollbridge was used: ${name}`),
       ...calls.map((call) => `its address was called: ${call.replaceAll(TOKEN, '(the token)')}`),
     ],
     async close() {
@@ -101,6 +106,5 @@ policies: [all.cedar]
     '.config/tollbridge/tollbridge.yaml': all,
     'all.cedar': '@id("everything") permit(principal, action, resource);\n',
     '.tollbridge/auth/api-keys.json': '{"keys":[]}',
-    '.tollbridge/log.db': 'not a log',
   };
 }
