@@ -63,8 +63,8 @@ interface Played {
 
 export interface AgentReport {
   readonly agent: string;
-  readonly ok: boolean;
-  /** Why nothing could be said about it. */
+  /** Not there where nothing could be said about it: then `absent` says why. */
+  readonly ok?: boolean;
   readonly absent?: string;
   readonly turns?: readonly Played[];
   /** Whether the person's rules hold its acts, or only see them because it does not ask. */
@@ -88,7 +88,7 @@ export async function driveAgents(tell: (line: string) => void): Promise<readonl
   };
   for (const agent of chosen) {
     if (isInstalled(agent)) report(await drive(agent));
-    else report({ agent: agent.name, ok: true, absent: `${agent.name}: not installed; cd interop && npm ci` });
+    else report({ agent: agent.name, absent: `${agent.name}: not installed; cd interop && npm ci` });
   }
   const asking = chosen.find((agent) => isInstalled(agent) && !agent.unasked && !agent.outside);
   if (asking) report(await control(asking));
@@ -114,7 +114,9 @@ async function control(agent: Agent): Promise<AgentReport> {
       const strayed = clone.strayed();
       const wrong = [
         ...(ran?.made && ran.questions === 0 ? [] : ['its allow-all rule loosens nothing']),
-        ...['command', 'address', '.tollbridge'].filter((trap) => !strayed.some((each) => each.includes(trap))),
+        ...['command', 'address', '.tollbridge']
+          .filter((trap) => !strayed.some((each) => each.includes(trap)))
+          .map((trap) => `nothing comes of its ${trap}`),
       ];
       return { agent: name, ok: wrong.length === 0, strayed, wrong };
     });
@@ -135,7 +137,7 @@ async function drive(agent: Agent): Promise<AgentReport> {
     );
   } catch (error) {
     // What does not start without us says nothing about us.
-    return { agent: name, ok: true, absent: `${agent.name}: cannot be driven here, not even directly: ${error}` };
+    return { agent: name, absent: `${agent.name}: cannot be driven here, not even directly: ${error}` };
   }
   try {
     return await inClone(

@@ -142,7 +142,7 @@ async function answerElsewhere(stage: Stage, ended: Promise<number>): Promise<vo
   }
 }
 
-export async function acp(tell: (line: string) => void): Promise<readonly { readonly ok: boolean }[]> {
+export async function acp(tell: (line: string) => void): Promise<readonly { readonly ok?: boolean }[]> {
   if (!existsSync(BUILT)) throw new Error('build it first: npm run build');
   const agents = await driveAgents(tell);
   return process.env.TOLLBRIDGE_INTEROP_AGENT ? agents : [...agents, ...(await playPairs(tell))];

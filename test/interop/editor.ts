@@ -38,7 +38,10 @@ export async function openEditor({ command, cwd, env, data }: Opened): Promise<E
     stderr += text;
   });
   child.stdin.on('error', () => {});
-  const ended = once(child, 'exit').then(([code, signal]) => `ended (${code ?? signal}): ${stderr.slice(-2_000)}`);
+  const ended = once(child, 'exit').then(
+    ([code, how]) => `ended (${code ?? how}): ${stderr.slice(-2_000)}`,
+    (error: Error) => `did not start: ${error.message}`,
+  );
   const end = createEnd(child.stdout, child.stdin);
   const contacts: Contact[] = [];
   const note = (tool: string, args: JsonObject) =>

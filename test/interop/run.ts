@@ -31,7 +31,7 @@ async function run(wanted: readonly string[]): Promise<void> {
   tell(JSON.stringify({ network: process.env[CUT_OFF] ? 'loopback only' : 'not cut off: unshare is not to be had' }));
   for (const name of names) {
     const told = await SUITES[name as keyof typeof SUITES](tell);
-    if (told.some(({ ok }) => !ok)) process.exitCode = 1;
+    if (told.some(({ ok }) => ok === false)) process.exitCode = 1;
   }
 }
 
