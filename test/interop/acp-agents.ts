@@ -1,5 +1,5 @@
 /**
- * Real ACP agents, unchanged, in a repository that was cloned from somebody hostile: the same turns directly and through the
+ * Real ACP agents, unchanged, in a clone of a hostile repository: the same turns directly and through the
  * built `tollbridge acp`. What the person's own rules block does not happen, what they do not name asks, and nothing the
  * repository says for itself runs, calls home or loosens anything.
  */

@@ -1,6 +1,7 @@
 /**
  * Two pairs of programs nobody here wrote, unchanged, with `tollbridge acp` between them: a full turn with a command that a
- * rule allows, one that a rule denies, and one that a person approves, at the client or elsewhere. The model is a script.
+ * rule allows, one that a rule denies, and one that a person approves, at the client or elsewhere. The model is a script. Before
+ * them, each agent by itself with an editor of ours: see `acp-agents.ts`.
  */
 import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';

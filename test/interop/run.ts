@@ -7,13 +7,15 @@ import { spawnSync } from 'node:child_process';
 import { acp } from './acp.ts';
 
 const SUITES = { acp } as const;
+/** Of the system, where it is Linux. */
+const UNSHARE = 'unshare';
 const CUT_OFF = 'TOLLBRIDGE_INTEROP_CUT_OFF';
 const tell = (line: string) => process.stdout.write(`${line}\n`);
 
 /** `unshare` with a loopback that is up, if there is such a thing here. */
 function cutOff(command: readonly string[], stdio: 'inherit' | 'ignore'): number | null {
   const words = ['-rn', 'sh', '-c', 'ip link set lo up && exec "$@"', 'sh', ...command];
-  return spawnSync('unshare', words, { stdio, env: { ...process.env, [CUT_OFF]: '1' } }).status;
+  return spawnSync(UNSHARE, words, { stdio, env: { ...process.env, [CUT_OFF]: '1' } }).status;
 }
 
 async function run(wanted: readonly string[]): Promise<void> {
@@ -30,8 +32,8 @@ async function run(wanted: readonly string[]): Promise<void> {
   }
   tell(JSON.stringify({ network: process.env[CUT_OFF] ? 'loopback only' : 'not cut off: unshare is not to be had' }));
   for (const name of names) {
-    const told = await SUITES[name as keyof typeof SUITES](tell);
-    if (told.some(({ ok }) => ok === false)) process.exitCode = 1;
+    const reports = await SUITES[name as keyof typeof SUITES](tell);
+    if (reports.some(({ ok }) => ok === false)) process.exitCode = 1;
   }
 }
 
