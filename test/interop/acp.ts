@@ -1,6 +1,7 @@
 /**
  * Two pairs of programs nobody here wrote, unchanged, with `tollbridge acp` between them: a full turn with a command that a
- * rule allows, one that a rule denies, and one that a person approves, at the client or elsewhere. The model is a script.
+ * rule allows, one that a rule denies, and one that a person approves, at the client or elsewhere. The model is a script. Before
+ * them, each agent by itself with an editor of ours: see `acp-agents.ts`.
  */
 import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -11,6 +12,7 @@ import { promisify } from 'node:util';
 import { openHouse } from '../../src/compose.ts';
 import type { Task } from '../../src/model/resources.ts';
 import type { Row } from '../../src/ports.ts';
+import { driveAgents } from './acp-agents.ts';
 import { openModelServer } from './model-server.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
@@ -18,7 +20,7 @@ const BIN = join(ROOT, 'interop/node_modules/.bin');
 const BUILT = process.env.TOLLBRIDGE_PROGRAM ?? join(ROOT, 'dist/src/main.js');
 const run = promisify(execFile);
 
-export interface Told {
+interface Told {
   readonly pair: string;
   readonly turn: string;
   readonly ran: boolean;
@@ -40,6 +42,7 @@ interface Stage {
 interface Pair {
   readonly name: string;
   readonly agent: readonly string[];
+  installed(): boolean;
   prepare?(stage: Stage, model: string): Promise<void>;
   /** One prompt; `elsewhere` when the question is to be answered by another command. */
   prompt(stage: Stage, text: string, elsewhere: boolean): Promise<void>;
@@ -60,6 +63,7 @@ const RULES = `rules:
 const acpxOpencode: Pair = {
   name: 'acpx 0.1.15 with opencode 1.18.33',
   agent: [join(BIN, 'opencode'), 'acp'],
+  installed: () => existsSync(join(BIN, 'acpx')) && existsSync(join(BIN, 'opencode')),
   env: () => ({
     OPENCODE_DISABLE_AUTOUPDATE: '1',
     OPENCODE_DISABLE_MODELS_FETCH: '1',
@@ -95,6 +99,7 @@ const acpxOpencode: Pair = {
 const factoryQwen: Pair = {
   name: 'acp-factory 0.1.14 with qwen-code 0.15.10',
   agent: [join(BIN, 'qwen'), '--acp', '--auth-type', 'openai'],
+  installed: () => existsSync(join(BIN, '../acp-factory')) && existsSync(join(BIN, 'qwen')),
   env: (model) => ({ OPENAI_API_KEY: 'x', OPENAI_BASE_URL: model, OPENAI_MODEL: 'fake' }),
   async prompt(stage, text, elsewhere) {
     const script = `
@@ -138,11 +143,19 @@ async function answerElsewhere(stage: Stage, ended: Promise<number>): Promise<vo
   }
 }
 
-export async function acp(tell: (line: string) => void): Promise<readonly Told[]> {
-  if (!existsSync(join(BIN, 'acpx'))) throw new Error('install them first: cd interop && npm ci');
+export async function acp(tell: (line: string) => void): Promise<readonly { readonly ok?: boolean }[]> {
   if (!existsSync(BUILT)) throw new Error('build it first: npm run build');
+  const agents = await driveAgents(tell);
+  return process.env.TOLLBRIDGE_INTEROP_AGENT ? agents : [...agents, ...(await playPairs(tell))];
+}
+
+async function playPairs(tell: (line: string) => void): Promise<readonly Told[]> {
   const told: Told[] = [];
   for (const pair of [acpxOpencode, factoryQwen]) {
+    if (!pair.installed()) {
+      tell(JSON.stringify({ pair: pair.name, absent: 'not installed; cd interop && npm ci' }));
+      continue;
+    }
     for (const { turn, elsewhere, ran } of TURNS) {
       const away = elsewhere || (turn === 'approved' && pair === factoryQwen);
       told.push(await play(pair, turn, away, ran));

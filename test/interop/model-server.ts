@@ -1,35 +1,40 @@
 /**
- * A model that follows a script, on loopback: asked to `RUN: <command>` it calls the first shell tool it was offered, once, and
- * says that it is done when it has the result. Speaks OpenAI's chat completions, streamed, which both agents can be pointed at.
+ * A model that follows a script, on loopback: asked to `RUN: <command>` it calls the first shell tool it was offered, asked to
+ * `WRITE: <path>` the first tool that writes a file, each once, and says that it is done when it has the result. `RUN OUTSIDE:`
+ * asks to leave the sandbox of an agent that has one. To anything else it answers with a sentence.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-
-interface Message {
-  readonly role: string;
-  readonly content?: unknown;
-}
-interface Tool {
-  readonly function: {
-    readonly name: string;
-    readonly parameters?: {
-      readonly required?: readonly string[];
-      readonly properties?: Readonly<Record<string, { readonly type?: unknown }>>;
-    };
-  };
-}
+import { type Asked, DIALECTS, type Reply, type Tool, write } from './model-dialects.ts';
 
 export interface ModelServer {
+  /** Where the OpenAI dialects are; the others begin at `origin`. */
   readonly url: string;
+  readonly origin: string;
+  /** How often it was asked for words, and for what it has none. */
+  readonly asked: () => number;
+  readonly unknown: () => readonly string[];
   close(): Promise<void>;
 }
 
+export const WRITTEN = 'written by a script\n';
+
 export async function openModelServer(): Promise<ModelServer> {
-  const server = createServer((request, response) => void answer(request, response));
+  let asked = 0;
+  const unknown: string[] = [];
+  const server = createServer((request, response) => {
+    void answer(request, response).then((known) => {
+      if (known) asked += 1;
+      else unknown.push(`${request.method} ${request.url}`);
+    });
+  });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
-    url: `http://127.0.0.1:${port}/v1`,
+    url: `${origin}/v1`,
+    origin,
+    asked: () => asked,
+    unknown: () => unknown,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -38,60 +43,52 @@ export async function openModelServer(): Promise<ModelServer> {
   };
 }
 
-async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function answer(request: IncomingMessage, response: ServerResponse): Promise<boolean> {
   let body = '';
   for await (const chunk of request) body += String(chunk);
-  const {
-    messages = [],
-    tools = [],
-    stream,
-  } = (body ? JSON.parse(body) : {}) as { messages?: Message[]; tools?: Tool[]; stream?: boolean };
-  const said = reply(messages, tools);
-  const usage = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };
-  const base = { id: 'scripted', created: 1, model: 'fake' };
-  if (!stream) {
-    response.setHeader('content-type', 'application/json');
-    response.end(
-      JSON.stringify({
-        ...base,
-        object: 'chat.completion',
-        usage,
-        choices: [{ index: 0, message: { role: 'assistant', ...said.whole }, finish_reason: said.finish }],
-      }),
-    );
-    return;
+  const path = new URL(request.url ?? '/', 'http://model').pathname;
+  const dialect = DIALECTS.find(({ at }) => at.test(path));
+  if (request.method !== 'POST' || !dialect) {
+    response.writeHead(404, { 'content-type': 'application/json' });
+    response.end('{"error":{"message":"not in the script","type":"not_found_error"}}');
+    return false;
   }
-  response.setHeader('content-type', 'text/event-stream');
-  const send = (delta: object, finish: string | null, more: object = {}) =>
-    response.write(
-      `data: ${JSON.stringify({ ...base, object: 'chat.completion.chunk', choices: [{ index: 0, delta, finish_reason: finish }], ...more })}\n\n`,
-    );
-  send({ role: 'assistant', ...said.delta }, null);
-  send({}, said.finish, { usage });
-  response.end('data: [DONE]\n\n');
+  const asked = dialect.read(JSON.parse(body), path);
+  write(response, dialect, reply(asked), asked.stream);
+  return true;
 }
 
-function reply(messages: readonly Message[], tools: readonly Tool[]) {
-  const last = messages.findLastIndex(({ role }) => role === 'user');
-  const [, command] = /RUN: ([^\n"]+)/.exec(JSON.stringify(messages[last]?.content ?? '')) ?? [];
-  const done = messages.slice(last + 1).some(({ role }) => role === 'tool');
-  const shell = tools.find((tool) => /shell|bash|terminal/i.test(tool.function.name));
-  if (!command || done || !shell) {
-    const content = done ? 'It is done.' : 'There is nothing to run.';
-    return { finish: 'stop', delta: { content }, whole: { content } };
-  }
-  const { required = [], properties = {} } = shell.function.parameters ?? {};
-  const given = Object.fromEntries(
-    required.map((name) => [name, properties[name]?.type === 'boolean' ? false : 'scripted']),
-  );
-  const call = {
-    id: `call_${messages.length}_${Buffer.from(command).toString('hex').slice(-8)}`,
-    type: 'function',
-    function: { name: shell.function.name, arguments: JSON.stringify({ ...given, command }) },
+let count = 0;
+
+function reply({ entries, tools }: Asked): Reply {
+  const id = `scripted${++count}`;
+  const last = entries.findLastIndex(({ is, text }) => is === 'user' && ORDER.test(text));
+  const [, verb, object] = ORDER.exec(entries[last]?.text ?? '') ?? [];
+  if (entries.slice(last + 1).some(({ is }) => is === 'result')) return { id, text: 'It is done.' };
+  const runs = verb?.startsWith('RUN') === true;
+  const tool = tools.find(({ name }) => (runs ? SHELL : WRITER).test(name));
+  if (!object || verb === 'SAY' || !tool) return { id, text: 'There is nothing to run.' };
+  const input = {
+    ...filled(tool),
+    ...(runs ? command(tool, object) : file(tool, object)),
+    ...(verb === 'RUN OUTSIDE' && { sandbox_permissions: 'require_escalated', justification: 'it is in the script' }),
   };
-  return {
-    finish: 'tool_calls',
-    delta: { tool_calls: [{ index: 0, ...call }] },
-    whole: { content: null, tool_calls: [call] },
-  };
+  return { id, tool: tool.name, input };
 }
+
+const ORDER = /\b(RUN OUTSIDE|RUN|WRITE|SAY): ([^\n"\\<]+)/;
+const SHELL = /shell|bash|terminal|^exec_command$/i;
+const WRITER = /^write(_file)?$/i;
+
+function command({ properties }: Tool, text: string): object {
+  const name = properties.cmd ? 'cmd' : 'command';
+  return { [name]: properties[name]?.type === 'array' ? ['bash', '-lc', text] : text };
+}
+
+function file({ properties }: Tool, path: string): object {
+  const name = Object.keys(properties).find((each) => /path/i.test(each)) ?? 'path';
+  return { [name]: path, content: WRITTEN };
+}
+
+const filled = ({ required, properties }: Tool): object =>
+  Object.fromEntries(required.map((name) => [name, properties[name]?.type === 'boolean' ? false : 'scripted']));
