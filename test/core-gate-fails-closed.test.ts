@@ -54,7 +54,7 @@ describe('a policy engine that does not decide has not said yes', () => {
     const { tools, result, decision, log } = await act({
       rules: ALLOW_SEND,
       engines: [engine],
-      settings: { policyTimeoutMs: 50 },
+      settings: { policyTimeoutMs: 500 },
     });
     expect(tools.calls).toEqual([]);
     expect(result.kind).toBe('refused');
