@@ -16,6 +16,7 @@ import { createIdle, type Idle } from './idle.ts';
 import { asksAnything, batchTrouble, takeBatch } from './north-batch.ts';
 import { createNorthSession, type NorthSession } from './north-session.ts';
 import { SILENCE_MS, writeJson } from './reply.ts';
+import { createSessionLimit } from './session-limit.ts';
 import { createStreams, type Stream, type Streams } from './streams.ts';
 
 export interface NorthLegacy {
@@ -37,6 +38,7 @@ export interface Visitor {
 interface Open {
   readonly session: NorthSession;
   readonly who: string;
+  readonly actor: Actor;
   readonly streams: Streams;
   readonly standalone: Stream;
   readonly idle: Idle;
@@ -53,20 +55,26 @@ export interface LegacyOptions {
 
 export function createNorthLegacy({ idleMs, log, ended }: LegacyOptions): NorthLegacy {
   const sessions = new Map<string, Open>();
+  const limit = createSessionLimit();
 
-  function begin({ actor, desk, endpoint, home }: Visitor): Open {
+  function begin({ actor, desk, endpoint, home }: Visitor, response: ServerResponse): Open | undefined {
+    const full = limit.open(actor);
+    if (full) {
+      refuse(response, 429, -32000, `Too Many Requests: ${full}`);
+      return undefined;
+    }
     const id = randomBytes(18).toString('base64url');
     const streams = createStreams();
     const standalone = streams.open();
     const session = createNorthSession({ id, actor, desk, standalone, log, home });
     const idle = createIdle(idleMs, () => (open.busy > 0 ? idle.used() : end(open)));
-    const open: Open = { session, who: owner(actor, endpoint), streams, standalone, idle, busy: 0 };
+    const open: Open = { session, actor, who: owner(actor, endpoint), streams, standalone, idle, busy: 0 };
     sessions.set(id, open);
     return open;
   }
 
   function end(open: Open): void {
-    sessions.delete(open.session.id);
+    if (sessions.delete(open.session.id)) limit.closed(open.actor);
     open.idle.stop();
     open.session.end();
     open.streams.close();
@@ -105,7 +113,7 @@ export function createNorthLegacy({ idleMs, log, ended }: LegacyOptions): NorthL
     async post(frame, request, response, who) {
       const first =
         isRequest(frame) && frame.method === 'initialize' && request.headers['mcp-session-id'] === undefined;
-      const open = first ? begin(who) : find(request, response, who);
+      const open = first ? begin(who, response) : find(request, response, who);
       if (!open) return;
       use(open, response);
       if (isNotice(frame) && clientFrameTrouble(frame)) {

@@ -20,6 +20,7 @@ afterEach(() => {
 interface Running {
   readonly dir: string;
   readonly port: number;
+  readonly token: string;
   /** How the tool `big` is answered. */
   big(args: JsonObject, server?: string): Promise<{ readonly status: number; readonly text: string }>;
   /** Calls that reached the tool server. */
@@ -48,6 +49,7 @@ async function serving(config: string, shell = '', ...others: string[]): Promise
   return {
     dir: join(dir, 'data'),
     port: Number(new URL(url).port),
+    token,
     async big(args, server = 'box') {
       const response = await fetch(`${url}/mcp/${server}`, {
         method: 'POST',
@@ -131,6 +133,30 @@ test('programs beyond the limit are not started, and their caller is told', asyn
   expect(gateway.calls()).toHaveLength(1);
   expect(await gateway.stop()).toBe(0);
 });
+
+test('sessions of one caller beyond the limit are refused in words, and ending one makes room', async () => {
+  const gateway = await serving('');
+  const headers = {
+    'content-type': 'application/json',
+    accept: 'application/json, text/event-stream',
+    authorization: `Bearer ${gateway.token}`,
+  };
+  const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'test', version: '1' } };
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params });
+  const url = `http://127.0.0.1:${gateway.port}/mcp`;
+  const open = () => fetch(url, { method: 'POST', headers, body });
+  let last = await open();
+  const first = last.headers.get('mcp-session-id') ?? '';
+  for (let count = 1; last.status === 200 && count < 300; count += 1) {
+    await last.text();
+    last = await open();
+  }
+  expect(last.status).toBe(429);
+  expect(await last.text()).toContain('256 sessions of this caller are open');
+  await fetch(url, { method: 'DELETE', headers: { ...headers, 'mcp-session-id': first } });
+  expect((await open()).status).toBe(200);
+  expect(await gateway.stop()).toBe(0);
+}, 90_000);
 
 describe('a result', () => {
   test.each([
