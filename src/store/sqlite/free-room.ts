@@ -6,7 +6,7 @@ import { statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Connection } from './connection.ts';
 
-const LOOK_MS = 250;
+const LOOK_MS = 50;
 
 export function createFreeRoom(connection: Connection, maxBytes: number | undefined): () => number {
   const folder = dirname(connection.path);
