@@ -30,7 +30,7 @@ export interface CallRow extends WireRow {
 // biome-ignore format: one call per line reads as the page of a specification
 export const CLIENT_CALLS = [
   { wire: 'initialize', frame: 'request', relay: 'pass', dir: '<->', facts: ['vendor.acp.connected'], why: 'the fact is the backend\'s: a door has no task yet that could carry one' },
-  { wire: 'authenticate', frame: 'request', relay: 'pass', dir: '<->', facts: ['vendor.acp.auth'], why: 'the agent\'s own login; whoever comes to our door has proven itself before' },
+  { wire: 'authenticate', frame: 'request', relay: 'pass', dir: '<->', facts: ['vendor.acp.auth'], why: 'the agent\'s own login; a caller at our door has proven itself before' },
   { wire: 'logout', frame: 'request', relay: 'pass', dir: 'none', facts: [], why: 'nobody logs in at our door, and an agent we started keeps its login' },
   { wire: 'session/new', frame: 'request', relay: 'act', effect: 'none', dir: '<->', facts: ['session.created'], gate: 'session.open' },
   { wire: 'session/load', frame: 'request', relay: 'act', effect: 'none', dir: '<->', facts: [], why: 'what is told again was written down when it was told first' },

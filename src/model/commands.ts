@@ -232,7 +232,7 @@ export interface CommandEnvelope {
   readonly bytes?: Uint8Array;
   /** What the door took out of `task.submit` before it came here; the receipt repeats it. */
   readonly redactions?: readonly RedactionMark[];
-  /** For `action.propose`, `tool.call` and `passthrough`: fires when whoever asked has given up. */
+  /** For `action.propose`, `tool.call` and `passthrough`: fires when the caller has given up. */
   readonly signal?: AbortSignal;
   /** For the same: handed to whoever runs it, unread. */
   readonly line?: object;

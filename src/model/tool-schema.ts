@@ -1,7 +1,7 @@
 /**
  * A tool's own schema for its arguments, as a check. The schema is the server's and may be hostile: nothing it refers to is
  * fetched, and one that is too large or cannot be compiled is used for the types of its direct members only. Running a check
- * that is not `plain` may take as long as its author likes; whoever runs it sets a limit.
+ * that is not `plain` may take as long as its author likes; the code that runs it sets a limit.
  */
 import { Ajv } from 'ajv';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';

@@ -122,7 +122,7 @@ async function open<P extends Prepared>(config: Config, options: RuntimeOptions<
   const { redactor, logger, ids } = options;
   learnSecrets(config, redactor);
   if (config.limits.children !== undefined) capChildren(config.limits.children);
-  /** Filled once, below, when the house is open. */
+  /** Filled once, below, when the store and core are open. */
   const opened: { house?: House; bridge?: Bridge } = {};
   const house = () => opened.house ?? notOpen();
   const bridge = () => opened.bridge ?? notOpen();

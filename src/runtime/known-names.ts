@@ -28,7 +28,7 @@ export function knownNames(config: Config, { personas, doors, approvers }: Surro
       persona_id: [...configured.map((name) => `persona_${name}`), ...personas.map(({ id }) => id)],
       ...(doors && { door: [...doors, ...OWN_DOORS] }),
     },
-    // A relay's agent and its servers are named by whoever starts it, and approvers by an identity provider.
+    // A relay's agent and its servers are named by the command that starts it, and approvers by an identity provider.
     some: {
       server: Object.keys(config.tools),
       agent: [...Object.keys(config.agents), ...(config.demo ? BUILT_IN : [])],
