@@ -1,12 +1,45 @@
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/**
+ * These get a process each: floods, full disks and shrunken limits measure memory and event loop; a browser ends with its file; a first
+ * load is the first in its process.
+ */
+const ALONE = [
+  'test/hostile/**/*.test.ts',
+  'test/browser/inbox-browser.test.ts',
+  'test/process/examples-verify.test.ts',
+  'test/unit/policy/first-load.test.ts',
+];
+
+/** Each takes most of a minute, whatever its size says: begun last, they would keep one processor busy and the others waiting. */
+const LONGEST = [
+  'faults',
+  'docs-uses',
+  'crash',
+  'crash-callers',
+  'stories',
+  'visibility-doors',
+  'acp/relay-process',
+  'a2a/crowd',
+];
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const long = ({ moduleId }: TestSpecification) => LONGEST.some((name) => moduleId.endsWith(`/${name}.test.ts`));
+    const sorted = await super.sort(files);
+    return [...sorted.filter(long), ...sorted.filter((file) => !long(file))];
+  }
+}
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // On a shared machine a process can stand still for seconds, and a test that waits for it fails. Locally there is no second try.
+    retry: process.env.CI ? 1 : 0,
     // Own processes: some tests start children, watch signals or hold file locks.
     pool: 'forks',
     // The configuration of the person who runs the tests is not theirs to find: nothing is ever written here.
@@ -15,5 +48,24 @@ export default defineConfig({
     maxWorkers: availableParallelism() + 1,
     // What a passing test prints is nobody's business.
     silent: 'passed-only',
+    sequence: { sequencer: LongestFirst },
+    projects: [
+      {
+        extends: true,
+        test: { name: 'alone', include: ALONE, sequence: { groupOrder: 0 } },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'shared',
+          include: ['test/**/*.test.ts'],
+          exclude: ALONE,
+          // A process runs one file after the other: loading the core and warming the policy evaluator took longer than most files.
+          // So a file leaves nothing behind: what a test opens, sets or replaces is put back by `onTestFinished`.
+          isolate: false,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
   },
 });

@@ -1,5 +1,5 @@
-/** Every protocol the bridge speaks, one line each. Nothing else happens here. */
-import type { Adapter } from '../src/ports.ts';
+/** The list of all adapters, one per protocol. */
+import type { Adapter } from '../src/ports/index.ts';
 import { a2a } from './a2a/index.ts';
 import { acp } from './acp/index.ts';
 import { ahp } from './ahp/index.ts';

@@ -7,14 +7,14 @@ import type * as Cedar from '@cedar-policy/cedar-wasm/nodejs';
 import type { Action, ActionKind } from '../src/model/actions.ts';
 import type { Persona, Quota } from '../src/model/resources.ts';
 import type { Effect } from '../src/model/words.ts';
-import { createCedarEngine } from '../src/policy/cedar.ts';
+import { sliceOf } from '../src/policy/cedar/compiled.ts';
+import { createCedarEngine } from '../src/policy/cedar/engine.ts';
+import { principalOf, resourceOf } from '../src/policy/cedar/select.ts';
 import { createPolicyChain } from '../src/policy/chain.ts';
-import { sliceOf } from '../src/policy/compiled.ts';
 import { toContext } from '../src/policy/context.ts';
-import { loadPolicies } from '../src/policy/load.ts';
 import { createPersonaEngine } from '../src/policy/persona.ts';
 import { createQuotaEngine } from '../src/policy/quota.ts';
-import { principalOf, resourceOf } from '../src/policy/select.ts';
+import { loadPolicies } from '../src/policy/rules/load.ts';
 
 export const name = 'gate';
 

@@ -1,6 +1,6 @@
 /**
- * A2A 0.3 ↔ canonical: the older spelling of the same page. Clients of this revision send no version header, have no
- * list of tasks and say `kind` where 1.0 names the member.
+ * A2A 0.3 ↔ canonical: the older spelling of the words in `a2a.ts`. Clients of this revision send no version header, have no
+ * list of tasks, and mark a part with `kind` where 1.0 uses the name of the member.
  */
 import { ROLES, TASK_STATES } from '../src/model/words.ts';
 import { frameTable } from './frames.ts';
@@ -29,7 +29,7 @@ export const role = table(ROLES, [
   { wire: 'agent', core: 'tool', dir: '<-', why: 'never sent: agents are opaque to their peers' },
 ]);
 
-/** The part's `kind`, and the member of 1.0 it became. */
+/** The `kind` of a part, and the member of 1.0 that replaced it. */
 export const PARTS = [
   { wire: 'text', v1: 'text' },
   { wire: 'data', v1: 'data' },
@@ -37,7 +37,7 @@ export const PARTS = [
   { wire: 'file', v1: 'url' },
 ] as const;
 
-/** `kind` of what a stream says, and its member in 1.0. */
+/** The `kind` of a stream event, and its member in 1.0. */
 export const EVENTS = [
   { wire: 'task', v1: 'task' },
   { wire: 'message', v1: 'message' },
@@ -45,7 +45,7 @@ export const EVENTS = [
   { wire: 'artifact-update', v1: 'artifactUpdate' },
 ] as const;
 
-/** The operation of 1.0 each method is, by its id in the table of 1.0. `list` is missing: 0.3 has no list of tasks. */
+/** Each method, with the id of its operation in the table of 1.0. `list` is missing: 0.3 has no list of tasks. */
 export const OPERATIONS = [
   { id: 'send', rpc: 'message/send', path: '/v1/message:send' },
   { id: 'stream', rpc: 'message/stream', path: '/v1/message:stream' },
@@ -63,7 +63,7 @@ export const OPERATIONS = [
   { id: 'card', rpc: 'agent/getAuthenticatedExtendedCard', path: '/v1/card' },
 ] as const;
 
-/** As in 1.0: requests of the client, and nothing else. */
+/** As in 1.0: only the client sends requests, and there are no other frames. */
 export const frames = frameTable(
   OPERATIONS.map(({ id, rpc }) => ({
     method: rpc,

@@ -1,15 +1,15 @@
 /**
- * A2A 1.0 ↔ canonical. Words are spelled as they travel: states, roles, parts, stream events, operations on each binding,
- * and errors on each binding (as of 1.0.1).
+ * A2A 1.0 ↔ canonical: states, roles, parts, stream events, operations on each binding, and errors on each binding (as of
+ * 1.0.1), spelled as on the wire.
  */
 import type { FaultKind } from '../src/model/faults.ts';
-import { ROLES, TASK_STATES } from '../src/model/words.ts';
+import { ROLES, TASK_STATES, VISIBILITIES, type Visibility } from '../src/model/words.ts';
 import { frameTable } from './frames.ts';
 import { table } from './row.ts';
 
 export const PROTOCOL = '1.0';
 export const ERROR_DOMAIN = 'a2a-protocol.org';
-/** The domain of reasons the protocol has no word for. */
+/** The error domain for reasons that the protocol does not define. */
 export const OWN_DOMAIN = 'tollbridge';
 
 export const taskState = table(TASK_STATES, [
@@ -33,11 +33,11 @@ export const taskState = table(TASK_STATES, [
     why: 'an unknown state is never success; the raw word stays in ext.a2a',
   },
 ]);
-/** How a FAILED task is said when it was refused and not tried. */
+/** The wire state of a FAILED task that was refused before any work began. */
 export const REJECTED = 'TASK_STATE_REJECTED';
-/** The code of a failure that is a refusal whenever it is said: an agent's own word, and what a peer's REJECTED becomes. */
+/** The failure code that always means a refusal: an agent reports it itself, or it stands for a peer's REJECTED. */
 export const REJECTED_CODE = 'rejected';
-/** These are refusals of work that never began; of work that had begun they are failures like any other. */
+/** These codes are refusals when the work never began; after it began they are ordinary failures. */
 export const REFUSAL_CODES: readonly string[] = ['policy_violation', 'permission_denied', 'rate_limited'];
 
 export const role = table(ROLES, [
@@ -53,7 +53,7 @@ export const role = table(ROLES, [
   { wire: 'ROLE_UNSPECIFIED', core: 'tool', dir: '<-', why: 'never sent: agents are opaque to their peers' },
 ]);
 
-/** The member of a part that says what it is. */
+/** The member of a part that names its type. */
 export const PARTS = [
   { wire: 'text', core: 'text', dir: '<->' },
   { wire: 'data', core: 'json', dir: '<->' },
@@ -69,7 +69,7 @@ export const PARTS = [
   { wire: null, core: 'tool_result', dir: 'none', note: 'agents are opaque; the activity extension tells of results' },
 ] as const;
 
-/** What becomes of each event of ours on a stream or at a webhook. What is not here is not told. */
+/** The stream or webhook event that each event of the log becomes. Events without a row are not sent. */
 export const EVENTS = [
   { core: 'task.submitted', wire: 'task' },
   { core: 'task.started', wire: 'statusUpdate' },
@@ -86,7 +86,7 @@ export const EVENTS = [
   { core: 'artifact.created', wire: 'artifactUpdate' },
 ] as const;
 
-/** What is asked of a peer that works for us, by the operation it becomes. */
+/** Requests to a remote agent that works for us, with the operation each one becomes. */
 export const GIVEN = [
   {
     core: 'task.submit',
@@ -107,7 +107,7 @@ export const GIVEN = [
   },
 ] as const;
 
-/** What is made of what such a peer says. `call`: a push notification, taken as a reason to look. */
+/** The log entry that each message of such an agent becomes. `call`: a push notification, which only triggers a poll. */
 export const HEARD = [
   { wire: 'task', core: 'agent.handoff', note: 'the first time, and again with its end' },
   { wire: 'message', core: 'agent.message' },
@@ -122,7 +122,7 @@ export const HEARD = [
   { wire: 'call', core: 'connector.delivery_received' },
 ] as const;
 
-/** Told only to whoever asked for the activity extension, as metadata of a status update. */
+/** Sent only to clients that requested the activity extension, as metadata of a status update. */
 export const ACTIVITY: readonly string[] = [
   'tool.requested',
   'tool.approved',
@@ -136,12 +136,16 @@ export const ACTIVITY: readonly string[] = [
   'agent.handoff',
 ];
 
+/** The values of the visibility extension for a part or a whole message; any other value is refused. */
+export const VISIBILITY: readonly Visibility[] = VISIBILITIES;
+
 export const EXTENSIONS = {
   record: 'urn:tollbridge:a2a:record:v1',
   asks: 'urn:tollbridge:a2a:asks:v1',
   activity: 'urn:tollbridge:a2a:activity:v1',
   resume: 'urn:tollbridge:a2a:resume:v1',
   once: 'urn:tollbridge:a2a:once:v1',
+  visibility: 'urn:tollbridge:a2a:visibility:v1',
 } as const;
 
 export interface Operation {
@@ -180,7 +184,7 @@ export const frames = frameTable(
   })),
 );
 
-/** How an error is said on each binding. `grpc` is the status by name. */
+/** An error on each binding. `grpc` is the status by name. */
 export interface WireError {
   readonly rpc: number;
   readonly http: number;
@@ -217,7 +221,7 @@ export const ERRORS = {
 } as const satisfies Record<string, WireError>;
 export type Reason = keyof typeof ERRORS;
 
-/** Failures of work are states of a task; these are for calls that came to nothing. */
+/** For calls that produce no task; failed work is a task state instead. */
 export const faults = {
   invalid_request: 'INVALID_PARAMS',
   invalid_state_transition: 'UNSUPPORTED_OPERATION',

@@ -1,12 +1,12 @@
 /**
- * What the arguments of a call show about it, whatever its agent calls it. Names are those that agents were seen to use,
- * compared without case, `_` and `-`. An agent's own word for its act may raise the effect and never lowers it below this.
+ * The effect that the arguments of a call show, independent of the name the agent gives it. Names are those observed in real
+ * agents, compared without case, `_` and `-`. An agent's own claim may raise the effect and never lowers it below this.
  */
 import type { Effect } from '../src/model/words.ts';
 
 /** Members that hold a program, a command line or code to run. */
 export const COMMAND_NAMES: readonly string[] = ['command', 'cmd', 'commandLine', 'script', 'shell', 'argv', 'code'];
-/** Members that hold what will stand in a file. */
+/** Members that hold the content of a file to be written. */
 export const CONTENT_NAMES: readonly string[] = [
   'content',
   'contents',
@@ -21,7 +21,7 @@ export const CONTENT_NAMES: readonly string[] = [
   'diff',
   'edits',
 ];
-/** Members that hold an address that would be contacted. */
+/** Members that hold an address to be contacted. */
 export const URL_NAMES: readonly string[] = ['url', 'uri', 'href', 'endpoint'];
 export const PATH_NAMES: readonly string[] = [
   'path',
@@ -31,7 +31,7 @@ export const PATH_NAMES: readonly string[] = [
   'targetFile',
   'notebookPath',
 ];
-/** Where a command runs. */
+/** Members that hold the working directory of a command. */
 export const DIRECTORY_NAMES: readonly string[] = ['cwd', 'workdir', 'workingDirectory', 'directory', 'dir'];
 
 export const plainName = (name: string): string => name.replace(/[_-]/g, '').toLowerCase();
@@ -50,13 +50,13 @@ export function effectShownBy(name: string): Effect | undefined {
   return BY_NAME.get(plainName(name));
 }
 
-/** From harmless to what can do anything. A word that no one knows is `unknown`, and only a command is more than that. */
+/** From harmless to unrestricted. An unknown word is `unknown`; only a command ranks higher. */
 const ORDER: readonly Effect[] = ['none', 'read', 'write', 'send', 'publish', 'delete', 'pay', 'unknown', 'execute'];
 
 export function raised(claimed: Effect, shown: Effect): Effect {
   return ORDER.indexOf(shown) > ORDER.indexOf(claimed) ? shown : claimed;
 }
 
-/** Variables that change which program runs or what it loads: their values are part of what is decided. */
+/** Variables that change which program runs or what it loads: their values are part of the decision. */
 export const LOADING_VARIABLES =
   /^(PATH|LD_.*|DYLD_.*|NODE_OPTIONS|NODE_PATH|BASH_ENV|ENV|SHELL|IFS|PROMPT_COMMAND|PS4|PYTHON.*|PERL5.*|RUBY.*|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|GIT_.*|SSH_ASKPASS|EDITOR|VISUAL|PAGER|HOME|XDG_.*|npm_config_.*|.*_PROXY|.*_proxy)$/;

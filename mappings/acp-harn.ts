@@ -1,6 +1,6 @@
 /**
- * The Harn profile of the Agent Client Protocol, extensions v1: what Harn agents add to it under `_meta.harn`, and what
- * stands for it here. A client that has not said it takes these is shown something it can take, or nothing.
+ * The Harn profile of the Agent Client Protocol, extensions v1: the members Harn agents add under `_meta.harn`, and the
+ * canonical words for them. A client that has not declared the profile gets a standard form, or nothing.
  */
 export const CONTRACT = 'https://harnlang.com/spec/harn-extensions/v1';
 export const SCHEMA = 'agentclientprotocol/agent-client-protocol schema v0.12.2';
@@ -13,8 +13,8 @@ export const PROVIDER_CATALOG = '_harn/providerCatalog';
 export const HITL_RESPOND = 'harn.hitl.respond';
 
 /**
- * One line per kind of update. `fields` are its members under `_meta.harn`; older agents put the same at the root of the
- * update. `plain` is what a client without the profile gets.
+ * One line per kind of update. `fields` are its members under `_meta.harn`; older agents put the same members at the root of
+ * the update. `plain` is the form for a client without the profile.
  */
 export interface HarnRow {
   readonly wire: string;
@@ -22,7 +22,7 @@ export interface HarnRow {
   readonly facts: readonly string[];
   readonly fields: readonly string[];
   readonly plain: 'notice' | 'tool_call' | 'question' | 'message' | 'compaction_update' | 'plan' | 'nothing';
-  /** Not in the first list an agent advertises. */
+  /** Not in the first list that agents advertise. */
   readonly later?: boolean;
   readonly why?: string;
 }
@@ -58,12 +58,12 @@ export function harnRow(kind: string): HarnRow | undefined {
   return BY_KIND.get(kind);
 }
 
-/** What we say we send: only kinds that go both ways, and `transcript_projected`, which the page forgot in its own list. */
+/** The kinds we advertise: those that go both ways, and `transcript_projected`, which the specification omits from its own list. */
 export const ADVERTISED: readonly string[] = HARN_UPDATES.filter(({ dir }) => dir === '<->')
   .map(({ wire }) => wire as string)
   .sort();
 
-/** Members of a tool's life under `_meta.harn`. */
+/** Members under `_meta.harn` that describe the life of a tool call. */
 export const TOOL_FIELDS = [
   'audit',
   'durationMs',
@@ -77,11 +77,11 @@ export const TOOL_FIELDS = [
 export const LATER_TOOL_FIELDS = ['changedPaths', 'data', 'mutationStatus'] as const;
 export const CONTENT_FIELDS = ['visible_delta', 'visible_text'] as const;
 
-/** Why a tool failed, as the log says it; every other category is kept as it came. */
+/** The failure category for a denied tool; every other category is kept as received. */
 export const DENIED_CATEGORY = 'permission_denied';
 export const CANCELLED_CATEGORY = 'cancelled';
 
-/** A worker's events. Both spellings are in use. */
+/** Events of a worker. Agents use both spellings. */
 export const WORKER_EVENTS = {
   WorkerSpawned: { status: 'running', fact: 'span.started' },
   WorkerProgressed: { status: 'progressed', fact: 'span.updated' },
@@ -92,7 +92,7 @@ export const WORKER_EVENTS = {
 } as const;
 export type WorkerEvent = keyof typeof WORKER_EVENTS;
 
-/** Questions of people, by what is asked: a value, or a yes. */
+/** Questions to people, by the kind of answer: a value, or a yes or no. */
 export const HITL_KINDS: Readonly<Record<string, 'input' | 'approval'>> = {
   question: 'input',
   approval: 'approval',
@@ -100,5 +100,5 @@ export const HITL_KINDS: Readonly<Record<string, 'input' | 'approval'>> = {
   escalation: 'approval',
 };
 
-/** Message-only progress; a list of steps is a plan, and a plan is the protocol's own. */
+/** Progress that is only a message; a list of steps is a plan, which the protocol itself defines. */
 export const NARRATION = 'narration';

@@ -1,6 +1,6 @@
 /**
- * Agent Client Protocol, wire version 1 ↔ canonical. Words are spelled as they travel. The rows of the Harn profile are a
- * page of their own, `acp-harn.ts`.
+ * Agent Client Protocol, wire version 1 ↔ canonical. Words are spelled as on the wire. The rows of the Harn profile are in
+ * `acp-harn.ts`.
  */
 import type { ActionKind } from '../src/model/actions.ts';
 import type { FaultKind } from '../src/model/faults.ts';
@@ -10,7 +10,7 @@ import { table } from './row.ts';
 
 export const PROTOCOL = 1;
 
-/** `facts` is what stands in the log; `why` is owed by every row that goes one way or leaves the obvious path. */
+/** `facts` are the events in the log; `why` is required for every one-way row and every exception. */
 export interface WireRow {
   readonly wire: string;
   readonly dir: '<->' | '->' | '<-' | 'none';
@@ -19,14 +19,14 @@ export interface WireRow {
   readonly why?: string;
 }
 
-/** A call also says which kind of frame carries it, and what becomes of that frame between an editor and its agent. */
+/** A call row adds the kind of frame that carries the call, and how the relay handles that frame between an editor and its agent. */
 export interface CallRow extends WireRow {
   readonly frame: FrameKind;
   readonly relay: Handling;
   readonly effect?: Effect;
 }
 
-/** Calls of a client on an agent. `->` is served at our door, `<-` is only ever sent by our backend. */
+/** Calls of a client on an agent. `->` is served at our door, `<-` is only sent by our backend. */
 // biome-ignore format: one call per line reads as the page of a specification
 export const CLIENT_CALLS = [
   { wire: 'initialize', frame: 'request', relay: 'pass', dir: '<->', facts: ['vendor.acp.connected'], why: 'the fact is the backend\'s: a door has no task yet that could carry one' },
@@ -75,8 +75,8 @@ export const AGENT_CALLS = [
 ] as const satisfies readonly CallRow[];
 
 /**
- * Calls that are no part of the first version: of its second version, of earlier ones, and of vendors whose programs were
- * seen to use them. A request that stands nowhere here is an act of unknown effect.
+ * Calls outside the first version: from the second version, from earlier ones, and from vendors whose programs use them. A
+ * request without a row is an act of unknown effect.
  */
 // biome-ignore format: one call per line reads as the page of a specification
 const FURTHER_CALLS = [
@@ -143,7 +143,7 @@ function framed(rows: readonly CallRow[], from: CallFrame['from']): CallFrame[] 
   }));
 }
 
-/** What becomes of every frame between an editor and its agent, by who sends it and as which kind of frame. */
+/** How the relay handles every frame between an editor and its agent, by sender and kind of frame. */
 export const FRAMES = frameTable<CallFrame>([
   ...framed(CLIENT_CALLS, 'editor'),
   ...framed(AGENT_CALLS, 'agent'),
@@ -154,7 +154,7 @@ const PLAIN_METHODS: ReadonlyMap<string, string> = new Map(
   FRAMES.rows.filter(({ method }) => !method.endsWith('*')).map(({ method }) => [plainMethod(method), method]),
 );
 
-/** As a reader that forgives case, spaces and marks would take it. */
+/** The method name as a reader would take it that ignores case, spaces and marks. */
 function plainMethod(method: string): string {
   return method
     .normalize('NFKC')
@@ -164,7 +164,7 @@ function plainMethod(method: string): string {
     .replace(/\/+/g, '/');
 }
 
-/** The table's word about a frame. A name that is almost one of the table's is not an unknown one: it is refused. */
+/** The table's handling of a frame. A name that is almost a known one is refused and not treated as unknown. */
 export function judgeFrame(from: CallFrame['from'], frame: FrameKind, method: string): Judgement<CallFrame> {
   const judged = FRAMES.judge(from, frame, method);
   if (judged.handling === 'refuse' || (judged.row && !judged.row.method.endsWith('*'))) return judged;
@@ -173,7 +173,7 @@ export function judgeFrame(from: CallFrame['from'], frame: FrameKind, method: st
   return { handling: 'refuse', reason: `${JSON.stringify(method.slice(0, 80))} resembles ${like} and is not it` };
 }
 
-/** What an agent tells while it works. */
+/** Updates an agent sends while it works. */
 // biome-ignore format: one update per line reads as the page of a specification
 export const UPDATES = [
   { wire: 'agent_message_chunk', dir: '<->', facts: ['vendor.tollbridge.message_delta', 'agent.message'] },
@@ -197,10 +197,10 @@ export const UPDATES = [
   { wire: 'session_message_chunk', dir: '->', facts: ['vendor.acp.session_message'], why: 'as session_message' },
 ] as const satisfies readonly WireRow[];
 export type UpdateKind = (typeof UPDATES)[number]['wire'];
-/** What it is called in the log when an update has no row: kept whole, never guessed. */
+/** The event name for an update without a row: it is kept whole and not interpreted. */
 export const UNKNOWN_UPDATE = 'vendor.acp.update';
 
-/** How a turn can end, told apart as finely as the wire does. */
+/** The ends of a turn, as finely as the wire distinguishes them. */
 export const TURN_ENDS = ['completed', 'out_of_tokens', 'out_of_requests', 'refused', 'canceled'] as const;
 export type TurnEnd = (typeof TURN_ENDS)[number];
 export const stopReason = table(TURN_ENDS, [
@@ -212,7 +212,7 @@ export const stopReason = table(TURN_ENDS, [
   { wire: 'cancelled', core: 'canceled', dir: '<->' },
 ]);
 
-/** What a kind of tool does to the world. */
+/** The effect of each kind of tool. */
 export const toolKind = table(EFFECTS, [
   { wire: 'think', core: 'none', dir: '<->' },
   { wire: 'read', core: 'read', dir: '<->' },
@@ -229,7 +229,7 @@ export const toolKind = table(EFFECTS, [
   { wire: 'other', core: 'pay', dir: '<-', why: 'no kind for it' },
 ]);
 
-/** Acts that say more about themselves than their effect does. */
+/** Kinds of acts whose wire word is more specific than their effect. */
 export const ACT_KINDS: Readonly<Partial<Record<ActionKind, string>>> = {
   'fs.read': 'read',
   'fs.write': 'edit',
@@ -259,14 +259,14 @@ export const planStatus = table(PLAN_STATES, [
   { wire: 'cancelled', core: 'completed', dir: '->', why: 'from a later version of the wire; over is over' },
 ]);
 
-/** Which options stand for an answer, best first. The one that lasts is nobody's but a person's to choose. */
+/** The option kinds for each answer, best first. Only a person may choose an option that lasts. */
 export const OPTIONS = {
   approved: ['allow_once'],
   denied: ['reject_once', 'reject_always'],
 } as const;
 export const STANDING_GRANT = 'allow_always';
 
-/** Modes that decide whether an agent asks at all, as far as their names are known. */
+/** Modes that decide whether an agent asks at all, where the names are known. */
 export const MODE_TIERS: Readonly<Record<string, AutonomyTier>> = {
   plan: 'suggest',
   'read-only': 'suggest',
@@ -285,7 +285,7 @@ export const MODE_TIERS: Readonly<Record<string, AutonomyTier>> = {
   agent: 'act_auto',
 };
 
-/** Content of messages. A block that has no row is kept whole, for nobody but this protocol to read. */
+/** Content blocks of messages. A block without a row is kept whole and read only by this protocol. */
 // biome-ignore format: one block per line reads as the page of a specification
 export const BLOCKS = [
   { wire: 'text', dir: '<->', part: 'text' },
@@ -297,7 +297,7 @@ export const BLOCKS = [
   { wire: 'text', dir: '<-', part: 'json', why: 'no block for data; shown as it is written' },
 ] as const;
 
-/** Our failure and their mistake never share a code; a policy's no is neither. */
+/** Our failures and the client's mistakes never share a code; a denial by policy has a third. */
 export const POLICY_BLOCK = 1403;
 export const faults = {
   invalid_request: { code: -32602, word: 'invalid_request' },
@@ -321,7 +321,7 @@ export const faults = {
   not_implemented: { code: -32601, word: 'not_implemented' },
 } as const satisfies Record<FaultKind, { readonly code: number; readonly word: string }>;
 
-/** What an agent's errors mean for the task it was given. Codes that are not here are `upstream_error`. */
+/** The failure code for each error of an agent. Codes without a row are `upstream_error`. */
 export const AGENT_ERRORS: Readonly<Record<number, string>> = {
   [-32000]: 'upstream_auth',
   [-32602]: 'runtime_error',

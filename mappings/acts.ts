@@ -1,6 +1,6 @@
 /**
- * How agents and tool servers say what an act touches, as data: which argument names hold a command, a path, an address or a text.
- * Names are compared without case, `_` and `-`. A profile only adds: no name in it can hide a value from a restricting rule.
+ * Argument names with which agents and tool servers state what an act touches: a command, a path, an address or a text. Names
+ * are compared without case, `_` and `-`. A profile only adds names: none in it can hide a value from a restricting rule.
  */
 import type { ActVocabulary } from '../src/model/act-facts.ts';
 
@@ -334,7 +334,7 @@ export const actVocabulary: ActVocabulary = {
       arguments: { path: ['target', 'name', 'source'] },
     },
     {
-      // One tool, several verbs: its `command` is the verb.
+      // One tool with several verbs: its `command` is the verb.
       tools: ['str_replace_editor', 'str_replace_based_edit_tool', 'text_editor', 'editor', 'memory'],
       needs: ['path'],
       arguments: { words: ['command'] },

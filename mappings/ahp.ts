@@ -1,6 +1,6 @@
 /**
- * Agent Harness Protocol 2.4 ↔ canonical. Words are spelled as they travel. An agent asks before it acts and tells what
- * it did; both sides of this page say what becomes of that here.
+ * Agent Harness Protocol 2.4 ↔ canonical. Words are spelled as on the wire. An agent asks before it acts and reports what it
+ * did; the rows say how each question and report is handled here.
  */
 import type { ActionKind } from '../src/model/actions.ts';
 import type { FaultKind } from '../src/model/faults.ts';
@@ -12,7 +12,7 @@ export const PROTOCOL = '2.4';
 export const METHODS = ['ahp/handshake', 'ahp/event', 'ahp/query', 'ahp/batch'] as const;
 export type Method = (typeof METHODS)[number];
 
-/** Which decision answers an event. */
+/** The decision family that answers an event. */
 export const FAMILIES = [
   'generic',
   'idle',
@@ -27,15 +27,15 @@ export const FAMILIES = [
 export type Family = (typeof FAMILIES)[number];
 
 /**
- * One line per event. `answer` names the family of decision it waits for; without it the event is only told. `action` and
- * `effect` are what the gate is asked about, `facts` what stands in the log afterwards beside the decision.
+ * One line per event. `answer` names the decision family the agent waits for; without it the event is a notification. `action`
+ * and `effect` go to the gate, `facts` go to the log beside the decision.
  */
 export interface EventRow {
   readonly wire: string;
   readonly dir: '<->' | '->' | 'none';
   readonly answer?: Family;
   readonly batch?: boolean;
-  /** The payload is one of the three run contracts and is checked before anything else happens. */
+  /** The payload is one of the three run contracts and is validated before anything else happens. */
   readonly contract?: boolean;
   readonly action?: ActionKind;
   readonly effect?: Effect;
@@ -77,8 +77,8 @@ export function eventRow(type: EventType): EventRow {
 }
 
 /**
- * What becomes of a frame. An agent sends four methods; `ahp/event` is judged by the event it carries, because that says
- * whether an answer is waited for. The harness only answers.
+ * How each frame is handled. An agent sends four methods; `ahp/event` is judged by the event it carries, because the event
+ * decides whether the agent waits for an answer. The harness sends only responses.
  */
 export const frames = frameTable([
   { method: 'ahp/handshake', from: 'agent', frame: 'request', handling: 'answer' },
@@ -99,10 +99,10 @@ export const frames = frameTable([
   }),
 ]);
 
-/** Peers up to 2.2 tell what later ones ask; nothing is carried on from it. */
+/** Peers up to 2.2 send these as notifications, later ones as questions; a notification of this kind has no consequence. */
 export const OLDER_TELL: readonly string[] = ['idle', 'rate_limit'];
 
-/** What we say we do: every event we decide or take in, and the two methods beside them. */
+/** The capabilities we declare: every event we decide or record, and the two methods beside them. */
 export const CAPABILITIES: readonly string[] = [
   ...EVENTS.filter(({ dir }) => dir !== 'none').map(({ wire }) => wire),
   'query',
@@ -118,14 +118,14 @@ export const decision = table(VERDICTS, [
   { wire: 'escalate', core: 'escalate', dir: '<->' },
 ]);
 
-/** The words beside `allow` and `block`. An agent that does not obey one of them hears `block` instead. */
+/** The decisions beside `allow` and `block`. An agent that does not obey one of them receives `block` instead. */
 export const SOFT_WORDS = ['modify', 'defer', 'escalate'] as const satisfies readonly Verdict[];
 export type SoftWord = (typeof SOFT_WORDS)[number];
 
 /**
- * What agents were seen to do with a soft word, by the framework they name in their handshake. An agent that is not on this
- * page is taken to obey `allow` and `block` only. A configuration says which words count at all; a row here takes away
- * from that, because an agent's own word for what it is proves nothing.
+ * How known agents treat a soft decision, by the framework they name in their handshake. Other agents are assumed to obey only
+ * `allow` and `block`. The configuration says which soft decisions count at all; a row here only removes some, because an
+ * agent's claim about its framework proves nothing.
  */
 export const agentProfiles: readonly {
   readonly framework: string;
@@ -140,7 +140,7 @@ export const agentProfiles: readonly {
   { framework: 'tollbridge', honours: SOFT_WORDS, why: 'this gateway in front of another one: takes all five words' },
 ];
 
-/** How each family says a verdict. `failed`: nobody decided, which is a no in the family's own words. */
+/** The words of each family for a verdict. `failed`: no decision was reached, which every family reports as a refusal. */
 export const spoken = {
   generic: { allow: 'allow', modify: 'modify', block: 'block', defer: 'defer', escalate: 'escalate', failed: 'block' },
   idle: { allow: 'allow', modify: 'allow', block: 'defer', defer: 'defer', escalate: 'defer', failed: 'defer' },
@@ -181,7 +181,7 @@ export const spoken = {
   },
 } as const satisfies Record<Family, Record<Verdict | 'failed', string>>;
 
-/** An outside harness's word as a verdict of ours. A word that is not here is no decision, and so a block. */
+/** The verdict for each word of an outside harness. A word without a row is not a decision and therefore a block. */
 export const heard = {
   generic: { allow: 'allow', block: 'block', modify: 'modify', defer: 'defer', escalate: 'escalate' },
   idle: { allow: 'allow', defer: 'defer' },
@@ -215,7 +215,7 @@ export const RUN_STATES = [
   'cancelled',
 ] as const;
 
-/** Items of a plan. Plans here know three states; the rest is shown as done, with its own word in front. */
+/** States of plan items. Our plans have three; any other is shown as completed, with its own word in front. */
 export const PLAN_STATES = ['pending', 'in_progress', 'completed'] as const;
 export const planStatus = table(PLAN_STATES, [
   { wire: 'pending', core: 'pending', dir: '<->' },
@@ -228,7 +228,7 @@ export const planStatus = table(PLAN_STATES, [
 export const TASK_ITEM_STATES = ['pending', 'in_progress', 'completed', 'failed', 'skipped', 'cancelled'] as const;
 
 export const VERIFICATION_STATES = ['pending', 'running', 'passed', 'failed', 'skipped', 'needs_review'] as const;
-/** How a check shows in the log. One that has not ended yet is not an event. */
+/** The event for each state of a check. A check that has not ended produces no event. */
 export const checkEvent: Readonly<Partial<Record<(typeof VERIFICATION_STATES)[number], string>>> = {
   passed: 'span.completed',
   skipped: 'span.completed',
@@ -236,7 +236,7 @@ export const checkEvent: Readonly<Partial<Record<(typeof VERIFICATION_STATES)[nu
   failed: 'span.failed',
 };
 
-/** Our artifact kinds pass; any other word is `other`, with the word kept. */
+/** Our artifact kinds are kept; any other word becomes `other`, and the word is kept beside it. */
 export function artifactKind(kind: string | undefined): (typeof ARTIFACT_KINDS)[number] {
   return (ARTIFACT_KINDS as readonly string[]).includes(kind ?? '')
     ? (kind as (typeof ARTIFACT_KINDS)[number])
@@ -265,7 +265,7 @@ export const WORDS = {
   confirmation: ['safety_confirm', 'user_confirm', 'cost_confirm'],
 } as const;
 
-/** What a limit an agent ran into is called in a quota. */
+/** The names a quota may use for a limit that an agent reports. */
 export const limitNames: Readonly<Record<string, readonly string[]>> = {
   llm_token_limit: ['tokens', 'input_tokens', 'output_tokens'],
   llm_request_limit: ['llm_requests'],
@@ -274,8 +274,8 @@ export const limitNames: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * What tools of well-known agents do to the world, by the names they travel under. Others are `unknown`, which counts as a
- * side effect; a configuration may say better.
+ * Effects of the tools of well-known agents, by tool name. Other tools are `unknown`, which counts as a side effect; the
+ * configuration may be more specific.
  */
 export const toolEffects: Readonly<Record<string, Effect>> = {
   read: 'read',
@@ -298,7 +298,7 @@ export const toolEffects: Readonly<Record<string, Effect>> = {
   web_search: 'send',
 };
 
-/** First words of a prompt that give its intent away. Anything else is left to the agent. */
+/** First words of a prompt that show its intent. For any other word the agent decides. */
 export const intentWords: Readonly<Record<string, string>> = {
   where: 'locate',
   find: 'locate',

@@ -1,28 +1,28 @@
 /**
- * What becomes of a frame, as a table: its method, who sends it, and which kind of frame it may be. A frame is judged by
- * all three, so that a call sent as a notification is still a call. Knows no protocol; each protocol's table is its own file.
+ * Handling of a frame, as a table: method, sender and kind of frame. A frame is judged by all three, so a call sent as a
+ * notification is still a call. This file knows no protocol; each protocol's table is its own file.
  */
 import type { Effect } from '../src/model/words.ts';
 
-/** An entry of a batch is judged as the frame it is. Responses are paired with their requests, not looked up here. */
+/** Each entry of a batch is judged as its own frame. Responses are paired with their requests and not looked up here. */
 export type FrameKind = 'request' | 'notification';
 
 /**
- * `act`: it may have an effect and is decided as an act. `pass`: it is carried to the other side and written down.
- * `answer`: it is about this connection only and is answered here. `refuse`: it never crosses, and its sender is told why.
+ * `act`: may have an effect and is decided as an act. `pass`: is recorded and sent to the other side. `answer`: concerns only
+ * this connection and is answered here. `refuse`: never crosses, and the sender gets the reason.
  */
 export type Handling = 'act' | 'pass' | 'answer' | 'refuse';
 
 export interface FrameRow<Side extends string = string> {
-  /** As it travels. A name that ends in `*` is a name space which the protocol reserves for extensions. */
+  /** As on the wire. A name that ends in `*` is a namespace the protocol reserves for extensions. */
   readonly method: string;
-  /** Who sends it. Two rows where either side may. */
+  /** The sender. A method that both sides may send has two rows. */
   readonly from: Side;
   readonly frame: FrameKind;
   readonly handling: Handling;
-  /** Of an act: what it does to the world, where its method alone shows that. Absent: `unknown`. */
+  /** For an act: its effect, where the method alone shows it. Absent: `unknown`. */
   readonly effect?: Effect;
-  /** Owed by every name space, every refusal, and every extension that passes. */
+  /** Required for every namespace, every refusal, and every extension that passes. */
   readonly why?: string;
 }
 
@@ -66,6 +66,37 @@ export function frameTable<const Row extends FrameRow>(rows: readonly Row[]): Fr
   return { rows, judge };
 }
 
+/** The same for a protocol of HTTP requests: a method and a path instead of a name, and always a request. */
+export interface RouteRow {
+  readonly id: string;
+  readonly method: string;
+  /** `{name}` stands for one segment that the caller chooses. */
+  readonly path: string;
+  /**
+   * `act`: decided as an act before it has any effect. `pass`: recorded and given to the agent or remote at work. `answer`:
+   * answered from the records kept here. `refuse`: known, and not served.
+   */
+  readonly handling: Handling;
+  readonly why?: string;
+}
+
+export interface RouteTable<Row extends RouteRow> {
+  readonly rows: readonly Row[];
+}
+
+export function routeTable<Row extends RouteRow>(rows: readonly Row[]): RouteTable<Row> {
+  const known = new Set<string>();
+  for (const { id, method, path, handling, why } of rows) {
+    if (!HANDLINGS.includes(handling)) throw new Error(`${id} does not say what becomes of it`);
+    if (handling === 'refuse' && !why?.trim()) throw new Error(`${id} does not say why`);
+    const key = `${method} ${path.replace(/\{[^}]*\}/g, '{}')}`;
+    if (known.has(key) || known.has(id)) throw new Error(`two rows say what becomes of ${method} ${path}`);
+    known.add(key).add(id);
+  }
+  return { rows };
+}
+const HANDLINGS: readonly Handling[] = ['act', 'pass', 'answer', 'refuse'];
+
 function judged<Row extends FrameRow>(row: Row): Judgement<Row> {
   if (row.handling === 'refuse') return { handling: 'refuse', reason: row.why as string };
   return { handling: row.handling, row };
@@ -84,7 +115,7 @@ function within(space: string, method: string): boolean {
   return method.length > prefix.length && method.startsWith(prefix);
 }
 
-/** A name nobody knows may be anything, and goes into a message that people read. */
+/** An unknown name may contain anything and goes into a message that people read. */
 function shown(method: string): string {
   return JSON.stringify(method.length > 80 ? `${method.slice(0, 79)}…` : method);
 }

@@ -1,6 +1,6 @@
 /**
- * Model Context Protocol ↔ canonical, revisions 2024-11-05 to 2026-07-28. Words are spelled as they travel. The two eras
- * share most of their words; where one of them lacks a word, its row says so.
+ * Model Context Protocol ↔ canonical, revisions 2024-11-05 to 2026-07-28. Words are spelled as on the wire. The two eras share
+ * most of their words; where one of them lacks a word, its row says so.
  */
 import type { FaultKind } from '../src/model/faults.ts';
 import { type Effect, TASK_STATES } from '../src/model/words.ts';
@@ -10,9 +10,9 @@ import { table } from './row.ts';
 export const MODERN = '2026-07-28';
 export const LEGACY = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] as const;
 export const LATEST_LEGACY = LEGACY[0];
-/** What a request without the header speaks, once a session is open. */
+/** The revision of a request without the header, once a session is open. */
 export const UNSAID = '2025-03-26';
-/** The one revision in which several messages may come as one. */
+/** The one revision that has batches. */
 export const BATCHING = '2025-03-26';
 export type Era = 'legacy' | 'modern';
 
@@ -26,25 +26,27 @@ export const META = {
   subscription: `${PREFIX}subscriptionId`,
   relatedTask: `${PREFIX}related-task`,
 } as const;
+/** The `_meta` members in which two of our gateways exchange data about a call. */
+export const OWN_META = { caller: 'dev.tollbridge/caller', act: 'dev.tollbridge/act' } as const;
 export const TASKS_EXTENSION = `${PREFIX}tasks`;
 
 /**
- * One line per method, sender and kind of frame: what becomes of it, and what else is known about it. A `tools/call` is an act and
- * passes the gate as one; what passes is decided and written down as a request; what is answered here is about this hop only.
- * Everything that is in no line is judged by `frames.judge`.
+ * One line per method, sender and kind of frame: its handling, and its other properties. A `tools/call` is an act and goes
+ * through the gate as one; a frame that passes is decided and recorded as a request; a frame that is answered here concerns
+ * only this hop. `frames.judge` handles every frame without a line.
  */
 export interface McpFrameRow extends FrameRow<'client' | 'server'> {
   readonly eras: readonly Era[];
-  /** The member that names what it touches; modern requests repeat it in `Mcp-Name`. */
+  /** The member that names the object of the request; modern requests repeat it in `Mcp-Name`. */
   readonly name?: 'name' | 'uri' | 'taskId';
-  /** Its result says how long it may be kept. */
+  /** Its result says how long it may be cached. */
   readonly cached?: boolean;
   readonly lists?: 'tools' | 'prompts' | 'resources' | 'resourceTemplates' | 'tasks';
-  /** It may take as long as it takes. */
+  /** It has no time limit. */
   readonly long?: boolean;
-  /** What comes back is content, which may hold what others wrote. */
+  /** Its result is content, which may come from untrusted authors. */
   readonly reads?: boolean;
-  /** Of a server's request: the capability a client has to declare before it may be asked. */
+  /** For a request of a server: the capability a client must declare before it may receive it. */
   readonly capability?: 'elicitation' | 'sampling' | 'roots' | 'tasks';
 }
 
@@ -121,19 +123,19 @@ const requestsOf = (from: McpFrameRow['from']): ReadonlyMap<string, McpFrameRow>
 const BY_METHOD = requestsOf('client');
 const ASKED_BY_SERVERS = requestsOf('server');
 
-/** The row of a request that a client makes; undefined for a method in no row: then it is an act of effect `unknown`. */
+/** The row of a client's request; undefined for a method without a row, which is an act of effect `unknown`. */
 export function methodRow(method: string): McpFrameRow | undefined {
   return BY_METHOD.get(method);
 }
 
-/** The row of a request that a server makes of a client; undefined for everything else. */
+/** The row of a server's request to a client; undefined for every other method. */
 export function inputRow(method: string): McpFrameRow | undefined {
   return ASKED_BY_SERVERS.get(method);
 }
 
 /**
- * Members of parameters that decide what a request does. A peer that reads names without regard to case takes `Name` for `name`:
- * a spelling that differs only in case is refused.
+ * Members of parameters that decide what a request does. A peer that ignores case takes `Name` for `name`, so a spelling that
+ * differs only in case is refused.
  */
 export const MEMBERS: readonly string[] = [
   '_meta',
@@ -158,7 +160,7 @@ export const MEMBERS: readonly string[] = [
   'uri',
 ];
 
-/** A list that changed: the notification, the wish for it in `subscriptions/listen`, and the requests that show it. */
+/** A changed list: its notification, its member in `subscriptions/listen`, and the requests that return it. */
 // biome-ignore format: one list per line
 export const CHANGES = [
   { list: 'tools', wire: 'notifications/tools/list_changed', wish: 'toolsListChanged', methods: ['tools/list'] },
@@ -168,7 +170,7 @@ export const CHANGES = [
 
 export const LOG_LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'] as const;
 
-/** Tasks of 2025-11-25, and of the extension to 2026-07-28. Both have the same words. */
+/** Tasks of 2025-11-25, and of the extension to 2026-07-28. Both use the same words. */
 export const taskState = table(TASK_STATES, [
   { wire: 'working', core: 'SUBMITTED', dir: '<-', why: 'there is no word for work that has not begun' },
   { wire: 'working', core: 'WORKING', dir: '<->' },
@@ -179,7 +181,7 @@ export const taskState = table(TASK_STATES, [
   { wire: 'cancelled', core: 'CANCELED', dir: '<->' },
 ]);
 
-/** Hints of a tool, as rules may name them. What is left unsaid counts as the protocol's default. */
+/** Hints of a tool, as rules may name them. An absent hint counts as the protocol's default. */
 export const HINTS = [
   { wire: 'readOnlyHint', attribute: 'read_only', otherwise: false },
   { wire: 'destructiveHint', attribute: 'destructive', otherwise: true },
@@ -187,9 +189,9 @@ export const HINTS = [
   { wire: 'openWorldHint', attribute: 'open_world', otherwise: true },
 ] as const;
 
-/** What a tool of a trusted server does to the world, by its own word. */
+/** The effect of a tool, from the hints of a trusted server. */
 export function effectOf(hints: Readonly<Record<string, unknown>>): Effect {
-  // One that says both is believed in what is worse.
+  // Of two contradicting hints, the more dangerous one counts.
   if (hints.readOnlyHint === true && hints.destructiveHint !== true) return 'read';
   return hints.destructiveHint === false ? 'write' : 'delete';
 }
@@ -215,7 +217,7 @@ export const MODERN_STATUS: Readonly<Record<number, number>> = {
   [CODES.methodNotFound]: 404,
 };
 
-/** Only what no tool result can say. Positive numbers lie outside what JSON-RPC keeps for itself. */
+/** Only for errors that no tool result can express. Positive numbers lie outside the range that JSON-RPC reserves. */
 export const faults = {
   invalid_request: CODES.invalidParams,
   invalid_state_transition: 409,

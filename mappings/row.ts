@@ -1,23 +1,23 @@
 /**
- * What a mapping table is made of. A table says which wire word stands for which canonical word and does nothing else;
- * one that leaves a word without a way out, or says two things about the same word, does not load.
+ * The building blocks of a mapping table. A table says which wire word stands for which canonical word and does nothing else; a
+ * table that has no wire word for a canonical word, or maps one word twice, does not load.
  */
 
-/** One wire word and the canonical word it stands for. A one-way row has to say why. */
+/** One wire word and the canonical word it stands for. A one-way row must say why. */
 export type Row<Wire, Core> =
   | { readonly wire: Wire; readonly core: Core; readonly dir: '<->' }
   | {
       readonly wire: Wire;
       readonly core: Core;
-      /** `->` is understood when it comes in, `<-` is only ever sent. */
+      /** `->` is only read, `<-` is only sent. */
       readonly dir: '->' | '<-';
       readonly why: string;
     };
 
-/** `Wire` is what can be sent; what is understood may be more. */
+/** `Wire` are the words that can be sent; `toCore` may read more. */
 export interface Table<Wire extends string, Core extends string> {
   readonly rows: readonly Row<string, Core>[];
-  /** Undefined for a word the table does not have: the caller keeps it as it came and guesses nothing. */
+  /** Undefined for a word the table does not have: the caller keeps the word as received and does not guess. */
   toCore(wire: string): Core | undefined;
   toWire(core: Core): Wire;
 }
@@ -45,7 +45,7 @@ export function table<const Words extends readonly string[], const Rows extends 
     toCore: (wire) => incoming.get(wire),
     toWire(core) {
       const wire = outgoing.get(core);
-      // Only a caller that went round the types gets here.
+      // Only a caller that bypasses the types gets here.
       if (wire === undefined) throw new Error(`${core} is not one of ${words.join(', ')}`);
       return wire;
     },

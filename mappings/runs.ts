@@ -1,9 +1,10 @@
 /**
- * Agent Harness v1, the runs API ↔ canonical. Words are spelled as they travel. A run is a task as someone sees it who
- * only knows six states, three signals and one stream of events.
+ * Agent Harness v1, the runs API ↔ canonical. Words are spelled as on the wire. A run is a task as seen by a client that knows
+ * only six states, three signals and one stream of events.
  */
 import type { FaultKind } from '../src/model/faults.ts';
 import { TASK_STATES } from '../src/model/words.ts';
+import { type RouteRow, routeTable } from './frames.ts';
 import { table } from './row.ts';
 
 export const REVISION = 'v1';
@@ -25,7 +26,7 @@ export const runState = table(TASK_STATES, [
   { wire: 'cancelled', core: 'CANCELED', dir: '<->' },
 ]);
 
-/** What may follow what. `failed` goes on only by a retry, which is a new task under the same run. */
+/** The allowed transitions. `failed` is left only by a retry, which is a new task under the same run. */
 export const RUN_TRANSITIONS: Readonly<Record<RunStatus, readonly RunStatus[]>> = {
   queued: ['running', 'cancelled', 'failed'],
   running: ['succeeded', 'failed', 'stalled', 'cancelled'],
@@ -44,7 +45,7 @@ export function isOver(status: string): boolean {
 export interface EventRow {
   readonly wire: string;
   readonly dir: '<->' | '->' | '<-';
-  /** What stands in the log for it. */
+  /** The events in the log for it. */
   readonly facts: readonly string[];
   readonly why?: string;
 }
@@ -70,7 +71,7 @@ export const EVENTS = [
 ] as const satisfies readonly EventRow[];
 export type RunEventType = (typeof EVENTS)[number]['wire'];
 
-/** Canonical families that are not told in runs, and why. */
+/** Canonical families that the runs API does not show, and why. */
 export const NOT_TOLD = {
   'agent.memory_': 'memory is read over its own endpoints',
   'artifact.': 'files have no word here; a step names those its message refers to',
@@ -81,7 +82,7 @@ export const NOT_TOLD = {
   'span.': 'a step is told by its text and its tools',
 } as const;
 
-/** Members that leave a payload before anyone sees it. */
+/** Members removed from a payload before it is shown. */
 export const REDACTED_MEMBERS = ['input', 'metadata', 'attachment_refs', 'sensitivity_tags'] as const;
 
 export const STEP_OUTCOMES = ['succeeded', 'retry_step', 'fail_run'] as const;
@@ -91,7 +92,7 @@ export const DECISION_TYPES = ['continue', 'replan', 'stop', 'await_input'] as c
 export const INPUT_KINDS = ['approval', 'rejection', 'payload'] as const;
 export type InputKind = (typeof INPUT_KINDS)[number];
 
-/** What a waiting run waits for, by the kind of question. */
+/** The kind of input a waiting run needs, by the kind of question. */
 export const inputKind = table(
   ['approval', 'input'],
   [
@@ -106,7 +107,7 @@ export const inputKind = table(
 export const SIGNAL_ACTIONS = ['approve', 'reject', 'submit_input'] as const;
 export type SignalAction = (typeof SIGNAL_ACTIONS)[number];
 
-/** How a question was closed, as the signal that would have closed it. What closed it otherwise is no signal. */
+/** The end of a question, as the signal that would have caused it. Other ends have no signal. */
 export const signalOf: Readonly<Record<string, SignalAction | undefined>> = {
   approved: 'approve',
   denied: 'reject',
@@ -125,7 +126,7 @@ export const INPUT_LIMIT = 262_144;
 export const PREVIEW_LENGTH = 240;
 export const MOST_HIGHLIGHTS = 10;
 export const SUMMARY_VERSION = '1';
-/** A key that holds one of these, without case, dashes and underscores, promises something sensitive. */
+/** A key that contains one of these, ignoring case, dashes and underscores, is taken to hold something sensitive. */
 export const SENSITIVE_WORDS = [
   'password',
   'passwd',
@@ -138,7 +139,7 @@ export const SENSITIVE_WORDS = [
   'credential',
 ] as const;
 
-/** What an untagged sensitive key is taken for. */
+/** The classification assumed for an untagged sensitive key. */
 export function assumedClass(key: string): Classification {
   const word = plainKey(key);
   if (word.includes('ssn')) return 'pii';
@@ -154,7 +155,7 @@ export function isSensitiveKey(key: string): boolean {
   return SENSITIVE_WORDS.some((promise) => word.includes(promise));
 }
 
-/** Members of `input` that hold what is said, first one first. */
+/** Members of `input` that hold the user's text, in order of preference. */
 export const SAID_MEMBERS = ['user_query', 'query', 'prompt', 'message', 'question', 'text', 'task', 'goal'] as const;
 
 // ---- Refusals ----
@@ -205,7 +206,7 @@ export function reasonRow(code: ReasonCode): ReasonRow {
   return BY_CODE.get(code) as ReasonRow;
 }
 
-/** What a fault of ours is called here, when nothing closer is known about it. */
+/** The reason code for each fault, when no closer one is known. */
 export const FAULTS: Readonly<Record<FaultKind, ReasonCode>> = {
   invalid_request: 'REQUEST_INVALID',
   invalid_state_transition: 'RUN_INVALID_STATE_TRANSITION',
@@ -230,10 +231,8 @@ export const FAULTS: Readonly<Record<FaultKind, ReasonCode>> = {
 
 // ---- Operations ----
 
-export interface Operation {
-  readonly id: string;
+export interface Operation extends RouteRow {
   readonly method: 'GET' | 'POST';
-  readonly path: string;
   readonly auth: boolean;
   readonly summary: string;
   readonly query?: readonly string[];
@@ -250,24 +249,27 @@ const MEMORY_QUERY = ['workspace_id', 'subject_id', 'status', 'include_harness']
 
 // biome-ignore format: one operation per line reads as the page of a specification
 export const OPERATIONS = [
-  { id: 'createRun', method: 'POST', path: '/v1/runs', auth: true, refuses: CREATE_REFUSES, summary: 'Starts a run, or finds the one this key has started.' },
-  { id: 'getRun', method: 'GET', path: '/v1/runs/{id}', auth: true, refuses: ONE_RUN, summary: 'A run as it stands.' },
-  { id: 'cancelRun', method: 'POST', path: '/v1/runs/{id}/cancel', auth: true, refuses: MOVES, summary: 'Stops a run that has not ended.' },
-  { id: 'retryRun', method: 'POST', path: '/v1/runs/{id}/retry', auth: true, refuses: MOVES, summary: 'Tries a failed run again.' },
-  { id: 'resumeRun', method: 'POST', path: '/v1/runs/{id}/resume', auth: true, refuses: MOVES, summary: 'Goes on with a stalled run.' },
-  { id: 'signalRun', method: 'POST', path: '/v1/runs/{id}/signal', auth: true, refuses: ['SIGNAL_PAYLOAD_INVALID', 'RUN_NOT_FOUND', 'RUN_NOT_AWAITING_INPUT', 'IDEMPOTENCY_KEY_REUSED', 'SIGNAL_SERVICE_UNAVAILABLE'], summary: 'Answers the oldest question of a run.' },
-  { id: 'listRunEvents', method: 'GET', path: '/v1/runs/{id}/events', auth: true, query: ['cursor', 'limit'], refuses: ['EVENTS_QUERY_PARAMS_INVALID', 'RUN_NOT_FOUND', 'RUN_EVENTS_EXPIRED'], summary: 'Events after a cursor.' },
-  { id: 'streamRunEvents', method: 'GET', path: '/v1/runs/{id}/events/stream', auth: true, query: ['cursor'], refuses: ['EVENTS_QUERY_PARAMS_INVALID', 'RUN_NOT_FOUND', 'RUN_EVENTS_EXPIRED'], summary: 'The same as they happen.' },
-  { id: 'exportMemory', method: 'GET', path: '/v1/memory/export', auth: true, query: MEMORY_QUERY, refuses: ['MEMORY_QUERY_PARAMS_INVALID'], summary: 'Memory as a tree of markdown files.' },
-  { id: 'listMemoryItems', method: 'GET', path: '/v1/memory/items', auth: true, query: [...MEMORY_QUERY, 'limit', 'offset'], refuses: ['MEMORY_QUERY_PARAMS_INVALID'], summary: 'Memory, item by item.' },
-  { id: 'getMemoryItem', method: 'GET', path: '/v1/memory/items/{id}', auth: true, query: ['include_embedding'], refuses: ['MEMORY_QUERY_PARAMS_INVALID', 'MEMORY_ITEM_NOT_FOUND'], summary: 'One item of memory.' },
-  { id: 'getUsage', method: 'GET', path: '/v1/usage', auth: true, query: ['workspace_id', 'subject_id', 'event_type', 'start', 'end', 'granularity'], refuses: ['USAGE_QUERY_PARAMS_INVALID'], summary: 'What runs have used, by period.' },
-  { id: 'getHealthLive', method: 'GET', path: '/health/live', auth: false, refuses: [], summary: 'The process runs.' },
-  { id: 'getHealthReady', method: 'GET', path: '/health/ready', auth: false, refuses: [], summary: 'It can serve.' },
-  { id: 'getHealthDeps', method: 'GET', path: '/health/deps', auth: false, refuses: [], summary: 'What it depends on.' },
-  { id: 'getOpenApi', method: 'GET', path: '/openapi.json', auth: false, refuses: [], summary: 'This page, for machines.' },
+  { id: 'createRun', handling: 'act', method: 'POST', path: '/v1/runs', auth: true, refuses: CREATE_REFUSES, summary: 'Starts a run, or finds the one this key has started.' },
+  { id: 'getRun', handling: 'answer', method: 'GET', path: '/v1/runs/{id}', auth: true, refuses: ONE_RUN, summary: 'A run as it stands.' },
+  { id: 'cancelRun', handling: 'pass', method: 'POST', path: '/v1/runs/{id}/cancel', auth: true, refuses: MOVES, summary: 'Stops a run that has not ended.' },
+  { id: 'retryRun', handling: 'act', method: 'POST', path: '/v1/runs/{id}/retry', auth: true, refuses: MOVES, summary: 'Tries a failed run again.' },
+  { id: 'resumeRun', handling: 'pass', method: 'POST', path: '/v1/runs/{id}/resume', auth: true, refuses: MOVES, summary: 'Goes on with a stalled run.' },
+  { id: 'signalRun', handling: 'pass', method: 'POST', path: '/v1/runs/{id}/signal', auth: true, refuses: ['SIGNAL_PAYLOAD_INVALID', 'RUN_NOT_FOUND', 'RUN_NOT_AWAITING_INPUT', 'IDEMPOTENCY_KEY_REUSED', 'SIGNAL_SERVICE_UNAVAILABLE'], summary: 'Answers the oldest question of a run.' },
+  { id: 'listRunEvents', handling: 'answer', method: 'GET', path: '/v1/runs/{id}/events', auth: true, query: ['cursor', 'limit'], refuses: ['EVENTS_QUERY_PARAMS_INVALID', 'RUN_NOT_FOUND', 'RUN_EVENTS_EXPIRED'], summary: 'Events after a cursor.' },
+  { id: 'streamRunEvents', handling: 'answer', method: 'GET', path: '/v1/runs/{id}/events/stream', auth: true, query: ['cursor'], refuses: ['EVENTS_QUERY_PARAMS_INVALID', 'RUN_NOT_FOUND', 'RUN_EVENTS_EXPIRED'], summary: 'The same as they happen.' },
+  { id: 'exportMemory', handling: 'answer', method: 'GET', path: '/v1/memory/export', auth: true, query: MEMORY_QUERY, refuses: ['MEMORY_QUERY_PARAMS_INVALID'], summary: 'Memory as a tree of markdown files.' },
+  { id: 'listMemoryItems', handling: 'answer', method: 'GET', path: '/v1/memory/items', auth: true, query: [...MEMORY_QUERY, 'limit', 'offset'], refuses: ['MEMORY_QUERY_PARAMS_INVALID'], summary: 'Memory, item by item.' },
+  { id: 'getMemoryItem', handling: 'answer', method: 'GET', path: '/v1/memory/items/{id}', auth: true, query: ['include_embedding'], refuses: ['MEMORY_QUERY_PARAMS_INVALID', 'MEMORY_ITEM_NOT_FOUND'], summary: 'One item of memory.' },
+  { id: 'getUsage', handling: 'answer', method: 'GET', path: '/v1/usage', auth: true, query: ['workspace_id', 'subject_id', 'event_type', 'start', 'end', 'granularity'], refuses: ['USAGE_QUERY_PARAMS_INVALID'], summary: 'What runs have used, by period.' },
+  { id: 'getHealthLive', handling: 'answer', method: 'GET', path: '/health/live', auth: false, refuses: [], summary: 'The process runs.' },
+  { id: 'getHealthReady', handling: 'answer', method: 'GET', path: '/health/ready', auth: false, refuses: [], summary: 'It can serve.' },
+  { id: 'getHealthDeps', handling: 'answer', method: 'GET', path: '/health/deps', auth: false, refuses: [], summary: 'What it depends on.' },
+  { id: 'getOpenApi', handling: 'answer', method: 'GET', path: '/openapi.json', auth: false, refuses: [], summary: 'This page, for machines.' },
 ] as const satisfies readonly Operation[];
 export type OperationId = (typeof OPERATIONS)[number]['id'];
+
+/** The handling of each request; a request without a row is not served. */
+export const routes = routeTable<Operation & { readonly id: OperationId }>(OPERATIONS);
 
 export const USAGE_EVENTS = ['run.created', 'task.completed', 'tool.invoked', 'tokens.consumed'] as const;
 export type UsageEvent = (typeof USAGE_EVENTS)[number];

@@ -1,6 +1,6 @@
 /**
- * The public surface: the words of the model, the ports, and what an adapter needs to speak them. Each name here is a
- * promise. The running gateway is a second entrance, `tollbridge/gateway`, because it mounts adapters that use this one.
+ * The package's public exports: the types of the model, the ports, and the functions an adapter needs. Each name here is a promise.
+ * The running gateway is a second entry point, `tollbridge/gateway`, because it mounts adapters that import this one.
  */
 
 export { type Dialog, dialogFor, dialogText } from './inbox/question-text.ts';
@@ -8,6 +8,7 @@ export type {
   Action,
   ActionKind,
   Actor,
+  CallerOfCall,
   Decision,
   FileChange,
   NewArtifact,
@@ -16,16 +17,18 @@ export type {
   Usage,
 } from './model/actions.ts';
 export { ACTION_KINDS } from './model/actions.ts';
-export { asText } from './model/as-text.ts';
+export { asText, beginning } from './model/as-text.ts';
 export type { Answer, AskKind, AskState, PendingAct } from './model/asks.ts';
 export { ASK_STATES, AskRecord } from './model/asks.ts';
 export type { Command, CommandBody, CommandKind, CommandOf, DeclaredKind, End, Fact } from './model/commands.ts';
 export { COMMANDS, DECLARED_KINDS, ProposedAction, ReplayOverride } from './model/commands.ts';
 export type { CoreEvent, Cursor, EventDraft, Stream } from './model/events.ts';
-export { asFault, FAULT_KINDS, Fault, type FaultKind } from './model/faults.ts';
+export { asFault, FAULT_KINDS, Fault, type FaultKind, fieldName } from './model/faults.ts';
+export { memoryRead } from './model/memory-read.ts';
 export { own } from './model/own.ts';
 export type * from './model/payloads.ts';
 export { Receipt } from './model/receipt.ts';
+export { isReplay } from './model/replay-mark.ts';
 export {
   Artifact,
   Branch,
@@ -38,6 +41,7 @@ export {
   MessageInput,
   Outcome,
   Part,
+  PermissionRule,
   Persona,
   Pointer,
   Quota,
@@ -65,13 +69,14 @@ export {
   OpenWord,
   Timestamp,
 } from './model/schema.ts';
+export { anySignal } from './model/signals.ts';
 export { type Static, type TProperties, type TSchema, Type } from './model/type.ts';
 export { check, validator } from './model/validate.ts';
+export { VERSION } from './model/version.ts';
 export { visibleLine, visibleText } from './model/visible-text.ts';
 export * from './model/words.ts';
-export type * from './ports.ts';
-export { batchRoot } from './receipt/batch-root.ts';
-export { canonicalJson } from './receipt/canonical-json.ts';
-export { encodeCbor, RECEIPT_CBOR } from './receipt/cbor.ts';
-export { verifyReceipt } from './receipt/verify.ts';
-export { VERSION } from './version.ts';
+export type * from './ports/index.ts';
+export { batchRoot } from './receipt/export/batch-root.ts';
+export { encodeCbor, RECEIPT_CBOR } from './receipt/export/cbor.ts';
+export { canonicalJson, comparableHash, hashOf } from './receipt/seal/canonical-json.ts';
+export { verifyReceipt } from './receipt/verify/verify.ts';

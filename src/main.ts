@@ -1,12 +1,12 @@
 #!/usr/bin/env node
-/** The command line. Each command is loaded when it is called, so that `--help` costs nothing. */
+/** The command-line entry point. Each command is loaded when it is called, so that `--help` loads none of them. */
 import { CommanderError } from 'commander';
-import { EXIT } from './cli/exit-codes.ts';
-import { createProgram } from './cli/tree/program.ts';
+import { createProgram } from './cli/commands/program.ts';
+import { EXIT } from './cli/output/exit-codes.ts';
 
 const program = createProgram();
 
-// Whoever reads us may stop reading: "tollbridge log | head" is no mistake.
+// The program that reads our output may close the pipe early: `tollbridge log | head` is not an error.
 process.stdout.on('error', (cause: NodeJS.ErrnoException) => {
   process.exit(cause.code === 'EPIPE' ? EXIT.done : EXIT.unusable);
 });
@@ -19,8 +19,8 @@ else {
     if (!(thrown instanceof CommanderError)) throw thrown;
     if (thrown.exitCode === 0) process.exitCode = EXIT.done;
     else {
-      const { misunderstood } = await import('./cli/misunderstood.ts');
-      process.exitCode = misunderstood(thrown, program, process.argv.slice(2));
+      const { usageError } = await import('./cli/output/usage-error.ts');
+      process.exitCode = usageError(thrown, program, process.argv.slice(2));
     }
   }
 }

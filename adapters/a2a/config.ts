@@ -1,4 +1,4 @@
-/** What can be said about this door in a configuration, and what holds when nothing is said. */
+/** The configuration of the A2A door, and its defaults. */
 import { Id, NonEmpty, type Static, Type } from '../../src/index.ts';
 
 const Optional = Type.Optional;
@@ -6,20 +6,20 @@ const Ms = Type.Integer({ minimum: 1 });
 
 export const configSchema = Type.Object(
   {
-    /** Where others reach us, when that is not where we listen. */
+    /** The public URL, when it differs from the address we listen on. */
     public_url: Optional(NonEmpty),
-    /** Where conversations are opened; the first workspace the caller can see when absent. */
+    /** The workspace of new contexts; the first workspace the caller can see when absent. */
     workspace: Optional(Id),
-    /** Agents that peers may call. All that are mounted when absent. */
+    /** Agents that peers may call. All mounted agents when absent. */
     agents: Optional(Type.Array(NonEmpty)),
     provider: Optional(Type.Object({ organization: NonEmpty, url: NonEmpty }, { additionalProperties: false })),
-    /** Older clients, which send no version. */
+    /** Serves clients of 0.3, which send no version. */
     legacy: Optional(Type.Boolean()),
-    /** A card with more in it for whoever says who it is. */
+    /** Serves a card with more details to authenticated callers. */
     extended_card: Optional(Type.Boolean()),
-    /** Media types taken in; everything when absent. */
+    /** Accepted media types; all when absent. */
     input_modes: Optional(Type.Array(NonEmpty)),
-    /** Whether a plain "yes" approves. It does not unless this says so. */
+    /** Whether a plain "yes" approves. Off by default. */
     text_approvals: Optional(Type.Boolean()),
     json_limit: Optional(Type.Integer({ minimum: 1024 })),
     stream: Optional(
@@ -29,26 +29,26 @@ export const configSchema = Type.Object(
       Type.Object(
         {
           enabled: Optional(Type.Boolean()),
-          /** `host` or `host:port` that may be called although they are not public. */
+          /** `host` or `host:port` of webhooks that are allowed although they are not public. */
           allow: Optional(Type.Array(NonEmpty)),
-          /** Plain http to the outside. */
+          /** Allows plain http to public addresses. */
           insecure: Optional(Type.Boolean()),
-          /** How long to wait before each new try; after the last one it is given up. */
+          /** The delay before each retry; after the last one delivery is abandoned. */
           retry_ms: Optional(Type.Array(Ms)),
           timeout_ms: Optional(Ms),
         },
         { additionalProperties: false },
       ),
     ),
-    /** A port of its own for gRPC. Needs `@grpc/grpc-js` and `@bufbuild/protobuf`. */
+    /** A separate port for gRPC. Needs `@grpc/grpc-js` and `@bufbuild/protobuf`. */
     grpc: Optional(
       Type.Object(
         {
           port: Type.Integer({ minimum: 0, maximum: 65_535 }),
           host: Optional(NonEmpty),
-          /** `host:port` as others reach it. */
+          /** The public `host:port`. */
           public: Optional(NonEmpty),
-          /** Which agent answers there; the default one when absent. */
+          /** The agent that answers there; the default agent when absent. */
           agent: Optional(NonEmpty),
           tls: Optional(Type.Object({ cert: NonEmpty, key: NonEmpty }, { additionalProperties: false })),
         },

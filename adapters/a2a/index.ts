@@ -1,9 +1,9 @@
-/** Agent2Agent: agents of this house for peers to call, and peers as agents of this house. */
+/** Agent2Agent: the agents of this gateway for peers to call, and peers as agents of this gateway. */
 import type { Adapter } from '../../src/index.ts';
-import { a2aBackend } from './client.ts';
-import { type A2aBackendConfig, backendSchema } from './client-config.ts';
+import { a2aBackend } from './client/backend.ts';
+import { type A2aBackendConfig, backendSchema } from './client/config.ts';
 import { type A2aConfig, configSchema, settingsOf } from './config.ts';
-import { a2aDoor } from './server.ts';
+import { a2aDoor } from './server/door.ts';
 
 export const a2a: Adapter<A2aConfig> = {
   name: 'a2a',

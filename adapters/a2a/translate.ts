@@ -1,6 +1,6 @@
-/** Between the words of A2A and ours, without a wire and without a state. Visibility is kept: what is internal stays. */
+/** Pure conversion between A2A objects and canonical ones. Visibility is kept: internal content is not sent. */
 import { type Message, type Part, Role, type TaskState, taskStateFromJSON } from '@a2a-js/sdk';
-import { REFUSAL_CODES, REJECTED, REJECTED_CODE, taskState } from '../../mappings/a2a.ts';
+import { EXTENSIONS, REFUSAL_CODES, REJECTED, REJECTED_CODE, taskState, VISIBILITY } from '../../mappings/a2a.ts';
 import {
   type Artifact,
   type Json,
@@ -11,16 +11,18 @@ import {
   type Task as OurTask,
   TASK_STATES,
 } from '../../src/index.ts';
-import { Refusal } from './refusal.ts';
+import { Refusal } from './server/refusal.ts';
+
+type Visibility = (typeof VISIBILITY)[number];
 
 export function toWireState(status: string, about?: Pick<OurTask, 'failure' | 'started_at'>): TaskState {
   if (status === 'FAILED' && about && wasRefused(about)) return taskStateFromJSON(REJECTED);
   const known = TASK_STATES.find((state) => state === status);
-  // A state of another house that we have never met is work that has not ended.
+  // An unknown state of another gateway counts as unfinished work.
   return taskStateFromJSON(known ? taskState.toWire(known) : 'TASK_STATE_WORKING');
 }
 
-/** Nothing was tried: the agent said no, or it was never asked. */
+/** No work was tried: the agent refused, or was never asked. */
 function wasRefused({ failure, started_at }: Pick<OurTask, 'failure' | 'started_at'>): boolean {
   if (!failure) return false;
   if (failure.code === REJECTED_CODE) return true;
@@ -36,7 +38,7 @@ export function dataPart(value: Json, metadata?: JsonObject): Part {
   return { content: { $case: 'data', value }, mediaType: 'application/json', filename: '', metadata };
 }
 
-/** Bytes of an artifact when they may travel inside; otherwise where they can be had. */
+/** The bytes of an artifact when they fit into a message; otherwise its URL. */
 export interface Content {
   readonly bytes?: Uint8Array;
   readonly url?: string;
@@ -50,9 +52,10 @@ export function filePart(artifact: Pick<Artifact, 'mime_type' | 'metadata'>, { b
   return { content, mediaType: artifact.mime_type, filename, metadata: undefined };
 }
 
-/** The parts others may see. `file` finds what a reference stands for. */
+/** The public parts. `file` resolves a reference. */
 export function toWireParts(parts: readonly OurPart[], file: (id: string) => Part | undefined): Part[] {
   return parts.flatMap((part): Part[] => {
+    // Messages are public here, also with the activity extension.
     if (part.visibility !== undefined && part.visibility !== 'public') return [];
     const known = part as KnownPart;
     switch (known.type) {
@@ -95,20 +98,26 @@ export function wireMessage(
   };
 }
 
-/** Keeps bytes that came inside a message and says under which name. */
-export type Keep = (file: { bytes: Uint8Array; mime_type: string; name: string }) => Promise<string>;
+/** Stores bytes that arrived inside a message and returns their id. */
+export type Keep = (file: {
+  bytes: Uint8Array;
+  mime_type: string;
+  name: string;
+  visibility: Visibility;
+}) => Promise<string>;
 
-/** A message of a peer as ours. What we have no member for is `aboutMessage`'s to keep. */
+/** A peer's message in canonical form. `aboutMessage` keeps the members that have no canonical place. */
 export async function toCoreMessage(message: Message, keep: Keep): Promise<MessageInput> {
   const parts: OurPart[] = [];
+  const whole = visibilityIn(message.metadata) ?? 'public';
   for (const part of message.parts) {
-    const made = toCorePart(part, keep);
+    const made = toCorePart(part, visibilityIn(part.metadata) ?? whole, keep);
     parts.push(made instanceof Promise ? await made : made);
   }
   return { role: 'user', parts };
 }
 
-/** What a message says about itself beside its parts, to be kept where it was said. */
+/** The members of a message beside its parts, to be stored with it. */
 export function aboutMessage({ messageId, extensions, referenceTaskIds, metadata, parts }: Message): JsonObject {
   const named = parts.map(({ filename, metadata: about }) => ({
     ...(filename && { filename }),
@@ -123,9 +132,18 @@ export function aboutMessage({ messageId, extensions, referenceTaskIds, metadata
   };
 }
 
-/** Only bytes have to be kept first. */
-function toCorePart({ content, mediaType, filename }: Part, keep: Keep): OurPart | Promise<OurPart> {
-  const visibility = 'public' as const;
+/** A2A does not define who may read a part; our extension does, in the metadata of a part or of the whole message. */
+function visibilityIn(metadata: Part['metadata']): Visibility | undefined {
+  const said: unknown = metadata?.[EXTENSIONS.visibility];
+  if (said === undefined) return undefined;
+  const known = VISIBILITY.find((word) => word === said);
+  if (!known) throw new Refusal('INVALID_PARAMS', `${EXTENSIONS.visibility} is one of ${VISIBILITY.join(', ')}`);
+  return known;
+}
+
+/** Asynchronous only for bytes, which must be stored first. */
+function toCorePart(part: Part, visibility: Visibility, keep: Keep): OurPart | Promise<OurPart> {
+  const { content, mediaType, filename } = part;
   switch (content?.$case) {
     case 'text':
       return { type: 'text', text: content.value, visibility };
@@ -134,7 +152,7 @@ function toCorePart({ content, mediaType, filename }: Part, keep: Keep): OurPart
     case 'url':
       return { type: 'file_ref', uri: content.value, mime_type: mediaType || OCTETS, visibility };
     case 'raw':
-      return keptPart({ bytes: content.value, mime_type: mediaType || OCTETS, name: filename }, keep);
+      return keptPart({ bytes: content.value, mime_type: mediaType || OCTETS, name: filename, visibility }, keep);
     default:
       throw new Refusal('INVALID_PARAMS', 'a part has to hold text, raw, url or data');
   }
@@ -142,14 +160,14 @@ function toCorePart({ content, mediaType, filename }: Part, keep: Keep): OurPart
 const OCTETS = 'application/octet-stream';
 
 async function keptPart(file: Parameters<Keep>[0], keep: Keep): Promise<OurPart> {
-  const { mime_type } = file;
+  const { mime_type, visibility } = file;
   const artifact_id = await keep(file);
   return mime_type.startsWith('image/')
-    ? { type: 'image_ref', artifact_id, mime_type, visibility: 'public' }
-    : { type: 'artifact_ref', artifact_id, visibility: 'public' };
+    ? { type: 'image_ref', artifact_id, mime_type, visibility }
+    : { type: 'artifact_ref', artifact_id, visibility };
 }
 
-/** What kind of file this is, for receipts and lists. */
+/** The kind of a file, for receipts and lists. */
 export function artifactKind(mimeType: string): string {
   if (mimeType.startsWith('image/')) return 'image';
   if (mimeType === 'text/x-diff') return 'diff';

@@ -1,4 +1,4 @@
-/** What can be said about this protocol in a configuration, and what holds when nothing is said. */
+/** The configuration of ACP doors and agents, and its defaults. */
 import { isAbsolute } from 'node:path';
 import {
   ClosedWord,
@@ -11,7 +11,7 @@ import {
   type Static,
   Type,
 } from '../../src/index.ts';
-import { THOUGHTS, type Thoughts } from './thoughts.ts';
+import { THOUGHTS, type Thoughts } from './server/render-thoughts.ts';
 
 const Optional = Type.Optional;
 const Ms = Type.Integer({ minimum: 1 });
@@ -22,47 +22,47 @@ const MIB = 1024 * 1024;
 
 export const backendSchema = Type.Object(
   {
-    /** Program and arguments, as they are: no shell reads them. */
+    /** Program and arguments, started without a shell. */
     command: Type.Array(NonEmpty, { minItems: 1 }),
-    /** Where it works; the root of the workspace when absent. */
+    /** The working directory; the root of the workspace when absent. */
     cwd: Optional(NonEmpty),
-    /** Variables for it: NAME → name of a secret in a vault. */
+    /** Its environment: NAME → name of a secret in a vault. */
     env: Optional(Type.Record(Type.String(), NonEmpty)),
-    /** Variables of ours it gets beside the few every program needs. */
+    /** Our variables that it inherits beside the few every program needs. */
     inherit: Optional(Type.Array(NonEmpty)),
-    /** The mode it is put in before it works. Whoever writes `yolo` here has said so. */
+    /** The mode it is set to before it works. `yolo` here is an explicit choice. */
     mode: Optional(NonEmpty),
-    /** The login it is asked to use when it says it needs one. */
+    /** The login method to use when it requires one. */
     auth_method: Optional(NonEmpty),
-    /** What it thinks aloud: shown to editors that watch, published as a summary besides, or dropped. */
+    /** Its reasoning: shown to editors that watch, also published as a summary, or dropped. */
     thoughts: Optional(ClosedWord(THOUGHTS)),
-    /** What we do for it, so that it goes through the gate. */
+    /** Which acts we perform for it, so that they go through the gate. */
     hold: Optional(
       Type.Object(
         {
           fs: Optional(Type.Boolean()),
           terminal: Optional(Type.Boolean()),
-          /** Files beyond the workspace: refused, or a matter for the rules like any other. */
+          /** Files outside the workspace: refused, or left to the rules. */
           outside: Optional(ClosedWord(['refuse', 'rules'])),
-          /** A command that is not let through: an error, or a terminal that says so and exits with 126. */
+          /** A command that is denied: an error, or a terminal that shows the reason and exits with 126. */
           blocked_terminal: Optional(ClosedWord(['exit126', 'error'])),
         },
         closed,
       ),
     ),
-    /** Tool servers it is told of; ours, to hold its tools too. `token` names a secret. */
+    /** MCP servers it is given; ours, so that its tools are held too. `token` names a secret. */
     mcp: Optional(Type.Array(Type.Object({ name: NonEmpty, url: NonEmpty, token: Optional(NonEmpty) }, closed))),
     description: Optional(NonEmpty),
     timeouts: Optional(
       Type.Object(
         {
-          /** Until it has opened a session. */
+          /** Time limit for opening a session. */
           start_ms: Optional(Ms),
-          /** It is ended when its session was quiet for so long, and started again when needed. */
+          /** An idle session's process is ended after this time, and started again when needed. */
           idle_ms: Optional(Ms),
-          /** Not a word while it works and nothing is asked of us: it hangs. */
+          /** Silence while it works, with no request to us in progress, for this time counts as stalled. */
           stall_ms: Optional(Ms),
-          /** How long it may take to stop after it was told to. */
+          /** How long it may take to stop after a cancel. */
           cancel_ms: Optional(Ms),
           /** Between end of input, SIGTERM and SIGKILL. */
           grace_ms: Optional(Ms),
@@ -124,7 +124,7 @@ export function backendSettingsOf(name: string, config: AcpBackendConfig): Backe
   };
 }
 
-/** Pictures travel inside lines, so lines are long. */
+/** Pictures are sent inside lines, so lines are long. */
 export const LINE_LIMIT = 32 * MIB;
 
 // ---- Our door: doors.acp ----
@@ -132,23 +132,23 @@ export const LINE_LIMIT = 32 * MIB;
 export const configSchema = Type.Object(
   {
     path: Optional(Type.Unsafe<string>({ type: 'string', pattern: '^/[A-Za-z0-9_/-]*[A-Za-z0-9_-]$' })),
-    /** Where sessions are opened whatever directory an editor names. Absent: the workspace with that root. */
+    /** The workspace of all sessions, whatever directory an editor names. Absent: the workspace with that root. */
     workspace: Optional(Id),
     persona: Optional(Id),
-    /** Who does the work; the default agent when absent. */
+    /** The agent that does the work; the default agent when absent. */
     agent: Optional(NonEmpty),
-    /** The Harn profile: for clients that say they take it, for everyone, or for nobody. */
+    /** The Harn profile: for clients that declare it, for all, or for none. */
     harn: Optional(ClosedWord(['auto', 'on', 'off'])),
-    /** What `_harn/providerCatalog` is answered with; without it the call is not offered. */
+    /** The result of `_harn/providerCatalog`; without it the call is not offered. */
     provider_catalog: Optional(OpenObject),
-    /** What becomes of running work when its editor goes away: over a network it may come back. */
+    /** Whether running work continues when its editor disconnects: a remote editor may come back. */
     on_disconnect: Optional(ClosedWord(['continue', 'cancel'])),
     line_limit: Optional(Type.Integer({ minimum: 1024 })),
     /** How long a connection without a stream is kept. */
     linger_ms: Optional(Ms),
-    /** How many connections one caller may hold. */
+    /** The most connections of one caller. */
     connections: Optional(Type.Integer({ minimum: 1 })),
-    /** How often whoever holds a connection has to be still who they were. */
+    /** How often the token of an open connection is verified again. */
     recheck_ms: Optional(Ms),
   },
   closed,

@@ -1,18 +1,34 @@
-/** Blocks of the wire and parts of our messages. Pure: bytes are handed in and handed out, never fetched here. */
+/** Converts content blocks of the wire to message parts and back. Pure: bytes are passed in and out, never fetched here. */
 
 import type { Artifact, Json, JsonObject, NewArtifact, Part } from '../../src/index.ts';
-import { asText } from '../../src/index.ts';
-import { compact, objectOf, textOf } from './shapes.ts';
+import { asText, Fault } from '../../src/index.ts';
+import { compact, objectOf, textOf, within } from './shapes.ts';
 
-/** A part, or bytes that have to become an artifact before a part can refer to them. */
+/** A part, or bytes that must be stored as an artifact before a part can refer to them. */
 export type FromBlock =
   | { readonly part: Part }
   | { readonly file: NewArtifact; readonly part: (artifactId: string) => Part };
 
-const VISIBLE = { visibility: 'public' } as const;
+/** The known audiences of a block: a block for the assistant alone is not shown to readers. */
+const AUDIENCES: readonly Json[] = ['user', 'assistant'];
+
+function visibilityOf(block: Json): 'public' | 'internal' | undefined {
+  const audience = within(block, 'annotations', 'audience') ?? [];
+  if (!Array.isArray(audience) || !audience.every((word) => AUDIENCES.includes(word))) return undefined;
+  return audience.length === 0 || audience.includes('user') ? 'public' : 'internal';
+}
+
+/** Refuses a block with an unknown audience. */
+export function requireAudience(block: Json): void {
+  if (visibilityOf(block)) return;
+  throw new Fault('invalid_request', 'annotations.audience lists user, assistant or both', { param: 'annotations' });
+}
 
 export function fromBlock(block: Json): FromBlock {
   const { type, ...rest } = objectOf(block) ?? {};
+  // An unknown audience counts as the strictest.
+  const visibility = visibilityOf(block) ?? 'internal';
+  const VISIBLE = { visibility };
   switch (type) {
     case 'text': {
       const { text, ...more } = rest;
@@ -31,38 +47,50 @@ export function fromBlock(block: Json): FromBlock {
       if (typeof text === 'string') return { part: { type: 'text', text, resource: about, ...VISIBLE } as Part };
       const bytes = bytesOf(blob);
       if (!bytes) break;
-      return artifact('other', bytes, textOf(mimeType), textOf(uri));
+      return artifact('other', bytes, textOf(mimeType), textOf(uri), visibility);
     }
     case 'image': {
       const bytes = bytesOf(rest.data);
       const mime_type = textOf(rest.mimeType);
       if (!bytes || !mime_type) break;
       const part = (artifact_id: string) => ({ type: 'image_ref', artifact_id, mime_type, ...VISIBLE }) as Part;
-      return { file: fileOf('image', bytes, mime_type, textOf(rest.uri)), part };
+      return { file: fileOf('image', bytes, mime_type, textOf(rest.uri), visibility), part };
     }
     case 'audio': {
       const bytes = bytesOf(rest.data);
       if (!bytes) break;
-      return artifact('other', bytes, textOf(rest.mimeType), undefined);
+      return artifact('other', bytes, textOf(rest.mimeType), undefined, visibility);
     }
     default:
   }
-  // Nothing we have a word for: kept whole, for whoever speaks this protocol.
+  // A block without a canonical form: kept whole, for clients of this protocol.
   return { part: { type: 'json', value: { acp: block }, visibility: 'internal' } as Part };
 }
 
-function artifact(kind: string, bytes: Uint8Array, mime: string | undefined, uri: string | undefined): FromBlock {
+function artifact(
+  kind: string,
+  bytes: Uint8Array,
+  mime: string | undefined,
+  uri: string | undefined,
+  visibility: 'public' | 'internal',
+): FromBlock {
   return {
-    file: fileOf(kind, bytes, mime ?? 'application/octet-stream', uri),
-    part: (artifact_id) => ({ type: 'artifact_ref', artifact_id, ...VISIBLE }) as Part,
+    file: fileOf(kind, bytes, mime ?? 'application/octet-stream', uri, visibility),
+    part: (artifact_id) => ({ type: 'artifact_ref', artifact_id, visibility }) as Part,
   };
 }
 
-function fileOf(kind: string, bytes: Uint8Array, mime_type: string, uri: string | undefined): NewArtifact {
-  return { kind, mime_type, bytes, visibility: 'public', ...(uri && { name: lastOf(uri) }) };
+function fileOf(
+  kind: string,
+  bytes: Uint8Array,
+  mime_type: string,
+  uri: string | undefined,
+  visibility: 'public' | 'internal',
+): NewArtifact {
+  return { kind, mime_type, bytes, visibility, ...(uri && { name: lastOf(uri) }) };
 }
 
-/** Members a part has no place for ride along under the protocol's name. */
+/** Members that a part cannot hold are kept under the protocol's name. */
 function kept(more: JsonObject): JsonObject {
   return Object.keys(more).length > 0 ? { acp: more } : {};
 }
@@ -72,7 +100,7 @@ function bytesOf(value: Json | undefined): Uint8Array | undefined {
   return Buffer.from(value, 'base64');
 }
 
-/** An artifact a part refers to; bytes when they may be shown in place. */
+/** An artifact that a part refers to; with bytes when they may be embedded. */
 export interface Fetched {
   readonly artifact: Artifact;
   readonly bytes?: Uint8Array | undefined;
@@ -109,7 +137,7 @@ export function toBlock(part: Part, fetched: Fetched | undefined, wants: BlockWa
   }
 }
 
-/** Where an artifact of ours can be asked for by name. */
+/** The URI under which a client can request our artifact. */
 export function artifactUri({ id, uri }: Pick<Artifact, 'id' | 'uri'>): string {
   return uri ?? `artifact://${id}`;
 }

@@ -1,14 +1,14 @@
 /**
- * One line as a value, within bounds, and read as far as it can be: half of a character is replaced and a number beyond
- * all numbers is a text, because neither could be written down and hashed.
+ * Parses one line, within bounds and leniently: a lone surrogate is replaced and a number beyond the range of doubles becomes a
+ * text, because neither could be recorded and hashed.
  */
 import { asFault, asText } from '../../src/index.ts';
-import { type JsonLimits, parseJson } from '../../src/wire/body.ts';
+import { type JsonLimits, parseJson } from '../../src/transport/http/body.ts';
 import { LINE_LIMIT } from './config.ts';
 
 const LIMITS: JsonLimits = { bytes: LINE_LIMIT, depth: 100, values: 500_000 };
 
-/** Undefined when it is not JSON, or more of it than anyone means. */
+/** Undefined when it is not JSON, or exceeds the bounds. */
 export function parseFrame(text: string): unknown {
   try {
     return parseJson(Buffer.from(text), LIMITS);

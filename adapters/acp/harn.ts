@@ -1,6 +1,6 @@
 /**
- * The Harn profile: members under `_meta.harn`, read where the first page puts them and where older agents put them, and
- * always written where the page says. Pure.
+ * The Harn profile: members under `_meta.harn`, read from there and from where older agents put them, and always written where
+ * the specification says. Pure.
  */
 
 import {
@@ -23,7 +23,7 @@ import type { Json, JsonObject } from '../../src/index.ts';
 import { asText } from '../../src/index.ts';
 import { objectOf, textOf, within } from './shapes.ts';
 
-/** What we advertise in `agentCapabilities._meta.harn`. */
+/** The capabilities we advertise in `agentCapabilities._meta.harn`. */
 export function harnCapabilities(catalog: boolean): JsonObject {
   const agentEvent = { description: 'What the loop of an agent tells of itself.', schema: AGENT_EVENT_SCHEMA };
   const providerCatalog = {
@@ -41,12 +41,12 @@ export function harnCapabilities(catalog: boolean): JsonObject {
   };
 }
 
-/** True when an agent says it answers for its providers. */
+/** True when an agent declares a provider catalog. */
 export function offersCatalog(agentCapabilities: unknown): boolean {
   return objectOf(within(agentCapabilities, '_meta', 'harn', 'extensionMethods', PROVIDER_CATALOG)) !== undefined;
 }
 
-/** Members of an update, wherever they stand; the place the page gives them comes first. */
+/** Members of an update, from either location; the specified one takes precedence. */
 export function harnFields(update: JsonObject, fields: readonly string[]): JsonObject {
   const proper = objectOf(within(update, '_meta', 'harn')) ?? {};
   const found: Record<string, Json> = {};
@@ -57,7 +57,7 @@ export function harnFields(update: JsonObject, fields: readonly string[]): JsonO
   return found;
 }
 
-/** The payload of one of Harn's own updates: what its row names, and whatever else stands in the proper place. */
+/** The payload of a Harn update: the members its row names, and all other members in the specified location. */
 export function harnPayload(update: JsonObject): JsonObject {
   const row = harnRow(asText(update.sessionUpdate));
   const { replayed: _, ...proper } = objectOf(within(update, '_meta', 'harn')) ?? {};
@@ -68,7 +68,7 @@ export function toolFields(update: JsonObject): JsonObject {
   return harnFields(update, [...TOOL_FIELDS, ...LATER_TOOL_FIELDS]);
 }
 
-/** One of Harn's own updates as it is written: the discriminator at the root, everything else below `_meta.harn`. */
+/** A Harn update as we send it: the discriminator at the root, everything else below `_meta.harn`. */
 export function harnUpdate(kind: string, payload: JsonObject): JsonObject {
   return { sessionUpdate: kind, _meta: { harn: payload } };
 }
@@ -76,7 +76,7 @@ export function harnUpdate(kind: string, payload: JsonObject): JsonObject {
 const TOOL_KINDS = new Set(['tool_call', 'tool_call_update']);
 const CHUNKS = new Set(['agent_message_chunk', 'agent_thought_chunk', 'user_message_chunk']);
 
-/** An update with its Harn members moved to where they belong. Members of others are left alone. */
+/** An update with its Harn members moved to the specified location. Other members are unchanged. */
 export function normalised(update: JsonObject): JsonObject {
   const kind = asText(update.sessionUpdate);
   if (CHUNKS.has(kind)) {
@@ -98,7 +98,7 @@ function moved(value: JsonObject, fields: readonly string[]): JsonObject {
   return { ...rest, _meta: { ...meta, harn } } as JsonObject;
 }
 
-/** The text of a chunk that people may see; Harn strips markers out of what its models say. */
+/** The text of a chunk for people; Harn removes markers from the output of its models. */
 export function visibleText(content: JsonObject): string | undefined {
   const delta = within(content, '_meta', 'harn', 'visible_delta') ?? content.visible_delta;
   if (typeof delta === 'string') return delta;

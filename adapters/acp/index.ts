@@ -1,12 +1,12 @@
-/** The Agent Client Protocol: editors in front, agents behind. */
+/** The Agent Client Protocol: a door for editors, a backend for agents. */
 
 import { PROTOCOL } from '../../mappings/acp.ts';
 import type { Adapter } from '../../src/index.ts';
 import { asText } from '../../src/index.ts';
-import { acpBackend } from './client.ts';
+import { acpBackend } from './client/backend.ts';
 import { type AcpBackendConfig, type AcpConfig, backendSchema, configSchema, settingsOf } from './config.ts';
 import { relaySchema } from './relay/settings.ts';
-import { acpDoor } from './server.ts';
+import { acpDoor } from './server/door.ts';
 
 export const acp: Adapter<AcpConfig> = {
   name: 'acp',
@@ -20,4 +20,4 @@ export const acp: Adapter<AcpConfig> = {
   relay: { configSchema: relaySchema },
 };
 
-export { serveAcp } from './serve-lines.ts';
+export { serveAcp } from './server/stdio.ts';

@@ -1,16 +1,16 @@
 /**
- * Both ends of a JSON-RPC conversation over texts: what comes is dealt with in the order it comes, what is asked of us runs
- * beside it, and answers find their questions. Knows the protocol's envelope and its one cancellation; nothing of its methods.
+ * One end of a JSON-RPC connection over text messages: messages are handled in arrival order, requests to us run concurrently,
+ * and responses are matched to their requests. It knows the protocol's envelope and cancellation, and no methods.
  */
 import { judgeFrame } from '../../mappings/acp.ts';
-import { asFault, type Json, type JsonObject, type Logger } from '../../src/index.ts';
-import { createPending } from '../../src/wire/json-rpc.ts';
-import { rawIdOf } from '../../src/wire/raw-id.ts';
+import { anySignal, asFault, type Json, type JsonObject, type Logger } from '../../src/index.ts';
+import { createPending } from '../../src/transport/json-rpc/pending-requests.ts';
+import { rawIdOf } from '../../src/transport/json-rpc/raw-id.ts';
 import { parseFrame } from './frame.ts';
 import { objectOf } from './shapes.ts';
 import { toWireError, type WireError } from './translate.ts';
 
-/** The other side's error, as it said it. */
+/** The peer's error, as received. */
 export class RpcError extends Error {
   readonly code: number;
   readonly data: Json | undefined;
@@ -25,35 +25,35 @@ export class RpcError extends Error {
 export interface Asked {
   readonly method: string;
   readonly params: JsonObject;
-  /** Fires when whoever asked no longer wants to know, or the line is cut. */
+  /** Fires when the requester has canceled, or the connection is closed. */
   readonly signal: AbortSignal;
-  /** Runs once the answer is on its way. */
+  /** Runs once the response has been sent. */
   afterwards(work: () => void): void;
 }
 
 export interface PeerOptions {
   send(text: string): Promise<void>;
-  /** The result, or a thrown `Fault` or `RpcError`. */
+  /** Returns the result, or throws a `Fault` or an `RpcError`. */
   request(asked: Asked): Promise<Json>;
-  /** Awaited before the next message is looked at: this is what keeps order and holds the sender back. */
+  /** Awaited before the next message is read: this keeps the order and applies backpressure. */
   notification(method: string, params: JsonObject): Promise<void>;
-  /** Which side of the protocol the other end is: the table says what it may send, and as which kind of frame. */
+  /** The peer's side of the protocol: the table says what it may send, and in which kind of frame. */
   readonly other: 'editor' | 'agent';
   readonly log: Logger;
-  /** Whether nonsense is answered. An agent's stray output is not a request of anyone's. */
+  /** Whether malformed input is answered. Stray output of an agent is not a request. */
   readonly strict: boolean;
-  /** What our own request ids begin with; nothing the other side counts can look like it. */
+  /** The prefix of our request ids; the peer's own ids cannot look like it. */
   readonly prefix?: string;
 }
 
 export interface Peer {
-  /** Resolves once the next message may be looked at. */
-  hear(text: string): Promise<void>;
-  /** Rejects with what the other side said, or when the line is cut. Withdrawn on the wire when the signal fires. */
+  /** Resolves once the next message may be read. */
+  receive(text: string): Promise<void>;
+  /** Rejects with the peer's error, or when the connection is closed. Canceled on the wire when the signal fires. */
   request(method: string, params: JsonObject, signal?: AbortSignal): Promise<Json>;
   /** `beside`: members of the envelope that a transport adds. */
   notify(method: string, params: JsonObject, beside?: JsonObject): Promise<void>;
-  /** Everyone who waits hears this; what was asked of us is no longer wanted. */
+  /** Rejects all pending requests with this error, and aborts those of the peer. */
   cut(why: Error): void;
   readonly over: AbortSignal;
 }
@@ -74,14 +74,14 @@ export function createPeer(options: PeerOptions): Peer {
     else log.warn({ why: message }, 'a line of an agent is not of the protocol');
   };
 
-  /** `id` is the text of it, exactly as it came. */
+  /** `id` is its raw JSON text. */
   async function answer(id: string, method: string, params: JsonObject): Promise<void> {
     const stop = new AbortController();
     const after: (() => void)[] = [];
     running.set(id, stop);
     let reply: string;
     try {
-      const signal = AbortSignal.any([stop.signal, over.signal]);
+      const signal = anySignal([stop.signal, over.signal]);
       const result = await options.request({ method, params, signal, afterwards: (work) => after.push(work) });
       reply = `"result":${JSON.stringify(result ?? null)}`;
     } catch (thrown) {
@@ -105,7 +105,7 @@ export function createPeer(options: PeerOptions): Peer {
 
   return {
     over: over.signal,
-    async hear(text) {
+    async receive(text) {
       const message = parseFrame(text);
       if (message === undefined) return await complain(-32700, 'this is not JSON, or too much of it');
       const frame = objectOf(message);

@@ -1,4 +1,4 @@
-/** Where a path really lies, links followed. A file that is not there yet lies where its nearest directory does. */
+/** Resolves symbolic links. A file that does not exist yet is resolved through its nearest existing directory. */
 import { realpath } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { Fault } from '../../src/index.ts';

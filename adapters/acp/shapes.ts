@@ -1,4 +1,4 @@
-/** Looking into what a wire sent: a member that is not what it should be is not there. */
+/** Reads members of wire values: a member of the wrong type counts as absent. */
 import type { Json, JsonObject } from '../../src/index.ts';
 
 export function objectOf(value: unknown): JsonObject | undefined {
@@ -9,7 +9,7 @@ export function listOf(value: unknown): readonly Json[] {
   return Array.isArray(value) ? (value as Json[]) : [];
 }
 
-/** Not empty. */
+/** A non-empty string. */
 export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
@@ -30,12 +30,12 @@ export function within(value: unknown, ...path: readonly string[]): Json | undef
   return at as Json | undefined;
 }
 
-/** The last name of a path. */
+/** The last segment of a path. */
 export function lastPath(path: string): string {
   return path.replace(/\/+$/, '').split('/').at(-1) ?? '';
 }
 
-/** A member by a name that came from outside; what every object has from birth is not meant. */
+/** An own member by an outside name; inherited members do not count. */
 export function lookup<T>(record: Readonly<Record<string, T>>, name: unknown): T | undefined {
   return typeof name === 'string' && Object.hasOwn(record, name) ? record[name] : undefined;
 }

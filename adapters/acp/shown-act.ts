@@ -1,6 +1,6 @@
 /**
- * What a call shows of itself: commands, files, contents, and the least effect these can have. Read from the arguments and
- * the diffs, never from what the agent calls it.
+ * What the arguments of a call show: commands, files, contents, and the least effect these can have. Read from the arguments
+ * and the diffs, never from the agent's name for the call.
  */
 import {
   COMMAND_NAMES,
@@ -14,7 +14,7 @@ import {
 import type { Effect, Json } from '../../src/index.ts';
 import { listOf, objectOf, textOf, within } from './shapes.ts';
 
-/** The members of a call that are looked at. */
+/** The members of a call that are read. */
 export interface Showing {
   readonly rawInput?: Json;
   readonly content?: readonly Json[];
@@ -23,14 +23,14 @@ export interface Showing {
 
 const DEEPEST = 8;
 
-/** `none` when nothing about it shows an effect. */
+/** `none` when its arguments show no effect. */
 export function shownEffect({ rawInput, content }: Showing): Effect {
   const diff = listOf(content).some((item) => within(item, 'type') === 'diff');
   return raised(effectIn(rawInput, 0), diff ? 'write' : 'none');
 }
 
 function effectIn(value: Json | undefined, depth: number): Effect {
-  // Nested further than any agent nests what it means: nobody can tell what it does.
+  // Nested deeper than any real agent does: the effect cannot be determined.
   if (depth > DEEPEST) return 'unknown';
   if (typeof value === 'string') return effectIn(spelledOut(value), depth + 1);
   if (typeof value !== 'object' || value === null) return 'none';
@@ -43,7 +43,7 @@ function effectIn(value: Json | undefined, depth: number): Effect {
   return effect;
 }
 
-/** Some agents send their arguments as the text of an object. */
+/** Some agents send their arguments as a JSON string. */
 function spelledOut(text: string): Json | undefined {
   if (!/^\s*[{[]/.test(text)) return undefined;
   try {
@@ -54,7 +54,7 @@ function spelledOut(text: string): Json | undefined {
   }
 }
 
-/** Every path the call names: where it is, what it changes, what it was given. */
+/** Every path the call names: its locations, its diffs, its arguments. */
 export function shownPaths(call: Showing): readonly string[] {
   const located = listOf(call.locations).map((place) => within(place, 'path'));
   const diffs = listOf(call.content).map((item) => within(item, 'path'));
@@ -62,7 +62,7 @@ export function shownPaths(call: Showing): readonly string[] {
   return [...new Set([...located, ...diffs, ...given].flatMap((path) => textOf(path) ?? []))];
 }
 
-/** What it would put into this file, as often as it says so; empty when it shows no content. */
+/** The contents it would write to this file, one per mention; empty when it shows none. */
 export function shownContents(call: Showing, isFile: (path: string) => boolean): readonly string[] {
   const diffs = listOf(call.content).flatMap((item) => {
     const { type, path, newText } = objectOf(item) ?? {};
@@ -72,7 +72,7 @@ export function shownContents(call: Showing, isFile: (path: string) => boolean):
   return [...diffs, ...given];
 }
 
-/** Whether it shows contents at all, of whatever file. */
+/** Whether it shows contents at all, for any file. */
 export function showsContents(call: Showing): boolean {
   return (
     listOf(call.content).some((item) => within(item, 'type') === 'diff') ||
@@ -80,7 +80,7 @@ export function showsContents(call: Showing): boolean {
   );
 }
 
-/** Commands as they were given: a line, or the words of one. */
+/** Commands as given: a command line, or a list of words. */
 export function shownCommands({ rawInput }: Showing): readonly (string | readonly string[])[] {
   const args = within(rawInput, 'args');
   return named(rawInput, COMMAND_NAMES).flatMap((value): (string | readonly string[])[] => {

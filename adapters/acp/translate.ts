@@ -1,6 +1,6 @@
 /**
- * The pure middle: blocks and parts, tool calls and acts, ends and errors, in both directions. What a table does not know
- * is kept as it came.
+ * Pure conversions in both directions: blocks and parts, tool calls and acts, ends and errors. Words without a row are kept as
+ * received.
  */
 
 import {
@@ -26,8 +26,8 @@ import {
   type JsonObject,
   type ProposedAction,
 } from '../../src/index.ts';
-import { readTraceParent } from '../../src/wire/trace-context.ts';
-import { changesIn } from './changes.ts';
+import { readTraceParent, type TraceMembers, traceMembers } from '../../src/transport/outbound/trace-context.ts';
+import { changesIn } from './client/file-changes.ts';
 import { compact, listOf, objectOf, textOf, within } from './shapes.ts';
 import { shownEffect, shownPaths } from './shown-act.ts';
 
@@ -37,7 +37,7 @@ export interface WireError {
   readonly data?: Json;
 }
 
-/** Our own words about things go under this name in `_meta`, and nobody else's are touched. */
+/** Our own members go under this name in `_meta`; other names are not touched. */
 export const OURS = 'tollbridge';
 
 export function toWireError(thrown: unknown): WireError {
@@ -50,8 +50,8 @@ export function toWireError(thrown: unknown): WireError {
 
 // ---- Tool calls ----
 
-/** A call as far as it has been told, each telling adding to what was known. */
-export interface ToldCall {
+/** A call as reported so far, merged from all its updates. */
+export interface ReportedCall {
   readonly toolCallId: string;
   readonly title?: string;
   readonly name?: string;
@@ -66,38 +66,38 @@ export interface ToldCall {
 
 const REPLACED = ['kind', 'status', 'rawInput', 'rawOutput', 'content', 'locations'] as const;
 
-/** Agents rewrite the title for the text of a question, so the first one stays the call's. */
-export function merged(known: ToldCall | undefined, patch: JsonObject): ToldCall {
-  const told: Record<string, Json> = { ...(known as unknown as JsonObject | undefined) } as Record<string, Json>;
-  told.toolCallId ??= asText(patch.toolCallId);
+/** Agents rewrite the title for the text of a question, so the call keeps its first one. */
+export function merged(known: ReportedCall | undefined, patch: JsonObject): ReportedCall {
+  const reported: Record<string, Json> = { ...(known as unknown as JsonObject | undefined) } as Record<string, Json>;
+  reported.toolCallId ??= asText(patch.toolCallId);
   for (const member of REPLACED) {
     const value = patch[member];
-    if (value !== undefined && value !== null) told[member] = value;
+    if (value !== undefined && value !== null) reported[member] = value;
   }
   for (const member of ['title', 'name'] as const) {
     const value = textOf(patch[member]);
-    if (value && !told[member]) told[member] = value;
+    if (value && !reported[member]) reported[member] = value;
   }
   const meta = objectOf(patch._meta);
-  if (meta) told._meta = { ...objectOf(told._meta), ...meta };
-  return told as unknown as ToldCall;
+  if (meta) reported._meta = { ...objectOf(reported._meta), ...meta };
+  return reported as unknown as ReportedCall;
 }
 
-/** The tool by the best name anyone gave it. */
-export function toolNameOf(call: ToldCall): string {
+/** The best available name of the tool. */
+export function toolNameOf(call: ReportedCall): string {
   return (
     call.name ??
     textOf(within(call._meta, 'claudeCode', 'toolName')) ??
     textOf(within(call._meta, 'harn', 'toolName')) ??
     textOf(within(call._meta, 'toolName')) ??
-    // Harn says the name as the title; a title with spaces in it is a sentence about this one call.
+    // Harn puts the name into the title; a title with spaces is a sentence about this one call.
     (call.title && !/\s/.test(call.title) ? call.title : undefined) ??
     call.kind ??
     'tool'
   );
 }
 
-export function inputOf({ rawInput }: ToldCall): JsonObject {
+export function inputOf({ rawInput }: ReportedCall): JsonObject {
   if (rawInput === undefined || rawInput === null) return {};
   return objectOf(rawInput) ?? { value: rawInput };
 }
@@ -105,7 +105,7 @@ export function inputOf({ rawInput }: ToldCall): JsonObject {
 const TARGETS = ['path', 'file_path', 'filePath', 'abs_path', 'url', 'command', 'cmd'] as const;
 
 /** The path, address or command it is about, when there is one. */
-export function targetOf(call: ToldCall): string | undefined {
+export function targetOf(call: ReportedCall): string | undefined {
   const located = textOf(within(call.locations?.[0], 'path'));
   const diff = listOf(call.content).find((item) => within(item, 'type') === 'diff');
   const input = inputOf(call);
@@ -113,18 +113,18 @@ export function targetOf(call: ToldCall): string | undefined {
   return located ?? textOf(within(diff, 'path')) ?? named;
 }
 
-/** What the agent calls it, or more, where its arguments show more. A kind no one knows says nothing. */
-export function effectOfCall(call: ToldCall): Effect {
+/** The effect the agent claims, or a higher one where the arguments show it. An unknown kind claims nothing. */
+export function effectOfCall(call: ReportedCall): Effect {
   return raised(effectOf(call.kind), shownEffect(call));
 }
 
-/** Whose act it is, and where its relative paths are meant from. */
+/** The agent, and the base of its relative paths. */
 export interface Asker {
   readonly agent: string;
   readonly cwd: string;
 }
 
-export function toAction(call: ToldCall, toolCallId: string, { agent, cwd }: Asker): ProposedAction {
+export function toAction(call: ReportedCall, toolCallId: string, { agent, cwd }: Asker): ProposedAction {
   const target = targetOf(call);
   const locations = shownPaths(call);
   const { title, kind } = call;
@@ -147,8 +147,8 @@ export function toAction(call: ToldCall, toolCallId: string, { agent, cwd }: Ask
   };
 }
 
-/** The words of what a tool returned, when that is all there is. */
-export function outputOf(call: ToldCall): Json {
+/** The text of a tool's result, when it has nothing else. */
+export function outputOf(call: ReportedCall): Json {
   if (call.rawOutput !== undefined) return call.rawOutput;
   const texts = listOf(call.content).flatMap((item) => textOf(within(item, 'content', 'text')) ?? []);
   return texts.length > 0 ? texts.join('\n') : null;
@@ -171,13 +171,13 @@ export function optionsOf(value: unknown): readonly WireOption[] {
   });
 }
 
-/** By kind and never by place. What lasts is never chosen for someone: the agent would stop asking, and we deciding. */
+/** Chosen by kind and never by position. A lasting option is never chosen: the agent would stop asking, and the gate deciding. */
 export function toWireOutcome(options: readonly WireOption[], answer: Answer): JsonObject {
   const kinds: readonly string[] =
     answer.kind === 'approved' ? OPTIONS.approved : answer.kind === 'canceled' ? [] : OPTIONS.denied;
   const chosen = kinds.flatMap((kind) => options.find((option) => option.kind === kind) ?? [])[0];
   const refusal = options.find(({ kind }) => kind === OPTIONS.denied[0]);
-  // A yes that only a lasting grant could carry is a no.
+  // An approval that only a lasting option could express is a no.
   const instead = answer.kind === 'approved' && !chosen ? refusal : undefined;
   const option = chosen ?? instead;
   return { outcome: option ? { outcome: 'selected', optionId: option.optionId } : { outcome: 'cancelled' } };
@@ -199,7 +199,7 @@ const FAILURES: Readonly<Record<Exclude<TurnEnd, 'completed' | 'canceled'>, Fail
   refused: { code: 'refused', message: 'the agent refused' },
 };
 
-/** How a turn ended, from the result of its prompt. A word nobody knows is never success. */
+/** The end of a turn, from the result of its prompt. An unknown word is never success. */
 export function toCoreEnd(result: Json, summary: string): End {
   const word = textOf(within(result, 'stopReason')) ?? '';
   const terminal = textOf(within(result, '_meta', 'harn', 'terminal', 'kind'));
@@ -216,9 +216,9 @@ export function toCoreEnd(result: Json, summary: string): End {
   return { state: 'COMPLETED', summary };
 }
 
-/** The same from an error. Its text is the agent's own and is repeated; what it attached is not. */
+/** The same from an error. Its message is repeated; its data is not. */
 export function toCoreFailure({ code, message }: Pick<WireError, 'code' | 'message'>, canceled: boolean): End {
-  // Some agents answer a cancel with an error.
+  // Some agents respond to a cancel with an error.
   if (canceled || code === REQUEST_CANCELLED) return { state: 'CANCELED' };
   return {
     state: 'FAILED',
@@ -239,7 +239,7 @@ export function toWireStop(state: string, failure: Partial<Failure> | null | und
   return { code: -32603, message: failure?.message ?? 'the task failed', data: { code } };
 }
 
-/** What a plan says, with every member the wire wants. */
+/** The entries of a plan, with every member the wire requires. */
 export function toWirePlan(entries: unknown): JsonObject[] {
   return listOf(entries).flatMap((entry) => {
     const { content, status, priority } = objectOf(entry) ?? {};
@@ -250,10 +250,10 @@ export function toWirePlan(entries: unknown): JsonObject[] {
   });
 }
 
-/** The trace a request is part of, where its sender says so. */
-export function traceOf(params: JsonObject): { readonly trace_id?: string } {
-  const { trace_id } = readTraceParent(textOf(within(params, '_meta', 'traceparent')) ?? '') ?? {};
-  return trace_id ? { trace_id } : {};
+/** The trace of a request, where its sender names one. */
+export function traceOf(params: JsonObject): TraceMembers {
+  const given = textOf(within(params, '_meta', 'traceparent'));
+  return given ? traceMembers(readTraceParent(given, within(params, '_meta', 'tracestate'))) : {};
 }
 
 export function withMeta(value: JsonObject, name: string, members: JsonObject): JsonObject {

@@ -1,10 +1,10 @@
 /**
- * Reading values the way the protocol's own types read them: unknown members are dropped, optional ones may be null, words
- * are case-sensitive, integers have ranges. What comes out is the value as those types would write it again. Pure.
+ * Decodes values as the protocol's own types do: unknown members are dropped, optional ones may be null, words are
+ * case-sensitive, integers have ranges. The output is the value as those types would encode it again. Pure.
  */
 import type { Json, JsonObject } from '../../src/index.ts';
 
-/** What does not fit, in words that name the member. */
+/** A value that does not fit, with a message that names the member. */
 export class Misfit extends Error {}
 
 export type Decode = (value: unknown) => Json;
@@ -23,7 +23,7 @@ export function list(item: Decode): Decode {
   return (value) => (Array.isArray(value) ? value.map(item) : wrong(value, 'a sequence'));
 }
 
-/** A word alone; a word with nothing behind it is the same word. */
+/** A word alone; an object with the word as key and null as value is the same word. */
 export function word(words: readonly string[]): Decode {
   return (value) => {
     if (typeof value === 'string') return words.includes(value) ? value : strange(value, words);
@@ -36,7 +36,7 @@ export function word(words: readonly string[]): Decode {
   };
 }
 
-/** A word, or one key naming a kind with something behind it: `{"custom":"name"}`. */
+/** A word, or an object whose one key names a kind: `{"custom":"name"}`. */
 export function choice(words: readonly string[], kinds: Readonly<Record<string, Decode>>): Decode {
   const plain = word(words);
   return (value) => {
@@ -53,13 +53,13 @@ export function choice(words: readonly string[], kinds: Readonly<Record<string, 
 
 interface Member {
   readonly decode: Decode;
-  /** Missing is a mistake. */
+  /** Missing is an error. */
   readonly needed: boolean;
   /** Null counts as missing. */
   readonly nullable: boolean;
-  /** What missing reads as; undefined leaves the member out. */
+  /** The value when missing; undefined leaves the member out. */
   readonly otherwise: (() => Json) | undefined;
-  /** Left out again when it is an empty list. */
+  /** An empty list is left out. */
   readonly sparing: boolean;
 }
 export type Members = Readonly<Record<string, Member>>;
@@ -67,7 +67,7 @@ export type Members = Readonly<Record<string, Member>>;
 const plain = { needed: false, nullable: false, otherwise: undefined, sparing: false };
 export const needs = (decode: Decode): Member => ({ ...plain, decode, needed: true });
 export const may = (decode: Decode): Member => ({ ...plain, decode, nullable: true });
-/** Optional, but written as null when absent. */
+/** Optional, and encoded as null when absent. */
 export const maybe = (decode: Decode): Member => ({ ...plain, decode, nullable: true, otherwise: () => null });
 /** May be missing, may not be null. */
 export const or = (decode: Decode, otherwise: Json): Member => ({ ...plain, decode, otherwise: () => otherwise });
@@ -95,7 +95,7 @@ export function struct(members: Members): Decode {
   };
 }
 
-/** Told apart by a member that names the kind. */
+/** A union, distinguished by a member that names the kind. */
 export function tagged(tag: string, kinds: Readonly<Record<string, Members>>): Decode {
   const shapes = new Map(Object.entries(kinds).map(([name, members]) => [name, struct(members)]));
   return (value) => {
@@ -127,7 +127,7 @@ function inMember(name: string, decode: Decode, value: unknown): Json {
   }
 }
 
-/** The value itself is not repeated: it may hold what nobody else should read. */
+/** The value itself is not repeated: it may be confidential. */
 function wrong(value: unknown, wanted: string): never {
   const kind = value === null ? 'null' : Array.isArray(value) ? 'sequence' : isObject(value) ? 'map' : typeof value;
   throw new Misfit(`invalid type: ${kind}, expected ${wanted}`);

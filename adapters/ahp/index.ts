@@ -1,10 +1,10 @@
-/** The Agent Harness Protocol: agents ask us before they act, and harnesses decide for agents that never heard of it. */
+/** The Agent Harness Protocol: agents ask the gateway before they act, and outside harnesses decide for agents that do not speak it. */
 
 import { PROTOCOL } from '../../mappings/ahp.ts';
 import type { Adapter } from '../../src/index.ts';
-import { createUpstream } from './client.ts';
+import { createUpstream } from './client/policy-engine.ts';
 import { type AhpConfig, configSchema, settingsOf, type UpstreamConfig, UpstreamShape } from './config.ts';
-import { ahpDoor } from './server.ts';
+import { ahpDoor } from './server/door.ts';
 
 export const ahp: Adapter<AhpConfig> = {
   name: 'ahp',

@@ -1,4 +1,4 @@
-/** Every structure of the protocol, as it is read. Names are the protocol's. Pure. */
+/** Every structure of the protocol, as a decoder. Names are the protocol's. Pure. */
 import {
   EVENT_TYPES,
   type Family,
@@ -285,7 +285,7 @@ const harnessInfo = struct({ name: needs(text), ...info });
 const harnessConfig = struct({ timeout_ms: may(u64), batch_size: may(u64), max_depth: may(u32) });
 const errorObject = struct({ code: needs(i32), message: needs(text), data: may(any) });
 
-/** Envelopes and what travels in them, by the name the protocol's types have. */
+/** Envelopes and their contents, by the names of the protocol's types. */
 export const shapes = {
   AhpRequest: struct({ jsonrpc: needs(text), id: needs(text), method: needs(text), params: needs(any) }),
   AhpNotification: struct({ jsonrpc: needs(text), method: needs(text), params: needs(any) }),
@@ -313,7 +313,7 @@ export const shapes = {
     agent_id: needs(text),
     query_type: needs(text),
     payload: needs(any),
-    // Not of the protocol: the harnesses a query came through, so that it does not go round in circles.
+    // Not part of the protocol: the harnesses a query came through, so that it does not loop.
     metadata: may(any),
   }),
   QueryResponse: struct({ answer: needs(any), reason: may(text), alternatives: may(texts) }),

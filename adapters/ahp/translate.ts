@@ -1,4 +1,4 @@
-/** The pure middle: what an event asks of the gate, and how a ruling is said in each family's words. */
+/** Pure conversions: events to acts for the gate, and decisions to the words of each family. */
 import { hash } from 'node:crypto';
 import { type EventType, type Family, intentWords, type SoftWord, spoken, toolEffects } from '../../mappings/ahp.ts';
 import {
@@ -23,9 +23,9 @@ export interface AhpEvent {
   readonly metadata?: JsonObject;
 }
 
-/** What was ruled, and everything a family may want to say about it. */
-export interface Ruled {
-  /** `failed`: nobody decided. */
+/** A decision, and all data a family may include in its answer. */
+export interface GateDecision {
+  /** `failed`: no decision was reached. */
   readonly verdict: Verdict | 'failed';
   readonly reason: string;
   readonly arguments?: JsonObject;
@@ -35,23 +35,29 @@ export interface Ruled {
   readonly metadata?: JsonObject;
 }
 
-export function ruledBy({ verdict, reason, arguments: args, retry_after_ms, ...decision }: Decision): Ruled {
+export function toGateDecision({
+  verdict,
+  reason,
+  arguments: args,
+  retry_after_ms,
+  ...decision
+}: Decision): GateDecision {
   const { rule_id, code } = decision;
   return {
     verdict,
     reason,
     ...(args && { arguments: args }),
     ...(retry_after_ms !== undefined && { retry_after_ms }),
-    // Only what a rule said has something worth repeating; the default is no policy.
+    // Only a rule's decision has metadata; the default is not a policy.
     ...(rule_id && { metadata: { policy: rule_id, ...(code && { code }) } }),
   };
 }
 
-export function failed(reason: string): Ruled {
+export function failed(reason: string): GateDecision {
   return { verdict: 'failed', reason };
 }
 
-/** A call as the payload names it, and under which keys, so that a rewritten one goes back under the same. */
+/** A call and the keys under which the payload names it, so that a rewritten one uses the same keys. */
 export interface Call {
   readonly tool: string;
   readonly arguments: JsonObject;
@@ -68,8 +74,8 @@ export function readCall(payload: Json): Call {
   return { tool, arguments: Object.fromEntries(rest), argumentsKey: '' };
 }
 /**
- * Members beside the arguments that also say what is done. Nobody can tell which of the two an agent acts on, so both are judged;
- * undefined when there are none, as with every agent that keeps to the protocol.
+ * Members beside the arguments that also describe the act. It is unknown which of the two an agent acts on, so both are judged;
+ * undefined when there are none, as with every agent that follows the protocol.
  */
 export function besideArguments(payload: Json, { argumentsKey }: Call): JsonObject | undefined {
   if (argumentsKey === '' || !isObject(payload)) return undefined;
@@ -92,7 +98,7 @@ export function fingerprint(...parts: readonly Json[]): string {
   return hashOf(parts as Json).slice(0, 16);
 }
 
-/** SHA-256 of its canonical form, or of its own where it has none, as hex. */
+/** SHA-256 of the canonical form, or of plain JSON where there is none, as hex. */
 export function hashOf(value: Json): string {
   let spelled: string;
   try {
@@ -127,7 +133,7 @@ function own<T>(record: Readonly<Record<string, T>>, key: string): T | undefined
   return Object.hasOwn(record, key) ? record[key] : undefined;
 }
 
-/** What rules may want to know about the asker. All of it is claimed, none of it proven. */
+/** Attributes of the agent for rules. All are claimed, none proven. */
 export function attributesOf({ agent_id, depth, metadata }: AhpEvent): NonNullable<ProposedAction['attributes']> {
   const via = viaOf(metadata);
   return { agent_id, depth, ...(via.length > 0 && { via }) };
@@ -140,7 +146,7 @@ export function viaOf(metadata: JsonObject | undefined): readonly string[] {
   return hops.filter((hop): hop is string => typeof hop === 'string');
 }
 
-/** The words of a prompt, wherever the agent put them. */
+/** The text of a prompt, from any member in which agents put it. */
 export function promptOf(payload: Json): { readonly key: string; readonly text: string } | undefined {
   if (typeof payload === 'string') return { key: '', text: payload };
   if (!isObject(payload)) return undefined;
@@ -148,11 +154,11 @@ export function promptOf(payload: Json): { readonly key: string; readonly text: 
   return key ? { key, text: payload[key] as string } : undefined;
 }
 
-// ---- Rulings, spoken ----
+// ---- Decisions on the wire ----
 
-/** What this agent is told: a word it would not obey is a no that says what it stands for. */
-export function asHonoured(ruled: Ruled, honoured: ReadonlySet<SoftWord>): Ruled {
-  const { verdict, reason, ask_id, retry_after_ms, metadata } = ruled;
+/** The decision for this agent: a soft decision it would not obey becomes a no that names it. */
+export function asHonoured(gateDecision: GateDecision, honoured: ReadonlySet<SoftWord>): GateDecision {
+  const { verdict, reason, ask_id, retry_after_ms, metadata } = gateDecision;
   if (verdict === 'escalate' && !honoured.has(verdict)) {
     const open = ask_id ? `not answered yet; question ${ask_id} stays open, ask again` : 'a person has to answer first';
     const about = ask_id ? { metadata: { ...metadata, question: ask_id } } : {};
@@ -163,10 +169,10 @@ export function asHonoured(ruled: Ruled, honoured: ReadonlySet<SoftWord>): Ruled
     const about = { ...metadata, retry_after_ms: later };
     return { verdict: 'block', reason: `${reason} (put off; ask again in ${later} ms)`, metadata: about };
   }
-  return ruled;
+  return gateDecision;
 }
 
-/** A payload with these arguments instead of its own: complete, in the sender's own vocabulary. */
+/** A payload with these arguments instead of its own: complete, with the sender's own keys. */
 export type Rewrite = (args: JsonObject) => Json | undefined;
 
 export function rewriteCall(payload: Json, { argumentsKey }: Call): Rewrite {
@@ -187,60 +193,68 @@ export function rewritePrompt(payload: Json): Rewrite {
   };
 }
 
-export function toWireGeneric(ruled: Ruled, rewrite: Rewrite): JsonObject {
-  const word = spoken.generic[ruled.verdict];
-  const metadata = ruled.metadata && { metadata: ruled.metadata };
+export function toWireGeneric(gateDecision: GateDecision, rewrite: Rewrite): JsonObject {
+  const word = spoken.generic[gateDecision.verdict];
+  const metadata = gateDecision.metadata && { metadata: gateDecision.metadata };
   switch (word) {
     case 'allow':
       return { decision: word, ...metadata };
     case 'modify': {
-      const payload = ruled.arguments && rewrite(ruled.arguments);
+      const payload = gateDecision.arguments && rewrite(gateDecision.arguments);
       if (payload !== undefined) return { decision: word, modified_payload: payload, ...metadata };
-      const reason = `${ruled.reason} (the rule rewrites it, which cannot be said in this payload)`;
+      const reason = `${gateDecision.reason} (the rule rewrites it, which cannot be said in this payload)`;
       return { decision: 'block', reason, ...metadata };
     }
     case 'block':
-      return { decision: word, reason: ruled.reason, ...metadata };
+      return { decision: word, reason: gateDecision.reason, ...metadata };
     case 'defer':
-      return { decision: word, retry_after_ms: inMs(ruled.retry_after_ms ?? 1000), reason: ruled.reason };
+      return { decision: word, retry_after_ms: inMs(gateDecision.retry_after_ms ?? 1000), reason: gateDecision.reason };
     case 'escalate':
       return {
         decision: word,
-        reason: ruled.reason,
-        ...(ruled.ask_id && { escalation_target: ruled.ask_id }),
+        reason: gateDecision.reason,
+        ...(gateDecision.ask_id && { escalation_target: gateDecision.ask_id }),
       };
   }
 }
 
-/** The refusal of a family: what it says when nothing may happen. */
-export function toWireRefusal(family: Family, ruled: Ruled): JsonObject {
-  const word = spoken[family][ruled.verdict];
+/** The refusal of a family. */
+export function toWireRefusal(family: Family, gateDecision: GateDecision): JsonObject {
+  const word = spoken[family][gateDecision.verdict];
   switch (family) {
     case 'idle':
-      // Some agents read this with the generic reader, which wants to know when to come back.
-      return { decision: word, reason: ruled.reason, retry_after_ms: inMs(ruled.retry_after_ms ?? 60_000) };
+      // Some agents use the generic reader for this, which requires a time to come back.
+      return {
+        decision: word,
+        reason: gateDecision.reason,
+        retry_after_ms: inMs(gateDecision.retry_after_ms ?? 60_000),
+      };
     case 'rate_limit':
-      if (word === 'retry') return { decision: word, retry_after_ms: inMs(ruled.retry_after_ms ?? 1000) };
-      return word === 'queue' ? { decision: word } : { decision: word, reason: ruled.reason };
+      if (word === 'retry') return { decision: word, retry_after_ms: inMs(gateDecision.retry_after_ms ?? 1000) };
+      return word === 'queue' ? { decision: word } : { decision: word, reason: gateDecision.reason };
     case 'confirmation':
-      return word === 'escalate' ? { decision: word } : { decision: 'reject', reason: ruled.reason };
+      return word === 'escalate' ? { decision: word } : { decision: 'reject', reason: gateDecision.reason };
     case 'generic':
-      return toWireGeneric(ruled, () => undefined);
+      return toWireGeneric(gateDecision, () => undefined);
     default:
-      return { decision: 'block', reason: ruled.reason, ...(ruled.metadata && metadataIn(family, ruled)) };
+      return {
+        decision: 'block',
+        reason: gateDecision.reason,
+        ...(gateDecision.metadata && metadataIn(family, gateDecision)),
+      };
   }
 }
 
-/** Readers want whole milliseconds that fit; the largest a wire can carry is rounded up here to one that does not. */
+/** Readers require whole milliseconds within range; the largest number a wire can carry is rounded up here to one that is not. */
 function inMs(delay: number): number {
   return Math.min(Math.round(delay), Number.MAX_SAFE_INTEGER);
 }
 
-function metadataIn(family: Family, { metadata }: Ruled): JsonObject {
+function metadataIn(family: Family, { metadata }: GateDecision): JsonObject {
   return family === 'intent_detection' || !metadata ? {} : { metadata };
 }
 
-/** The intent a prompt gives away by its first telling word; undefined leaves it to the agent. */
+/** The intent of a prompt, from its first known word; undefined leaves it to the agent. */
 export function intentOf(prompt: string): string | undefined {
   const words = prompt.toLowerCase().match(/[a-z]+/g) ?? [];
   const found = words.slice(0, 6).find((word) => Object.hasOwn(intentWords, word));

@@ -1,4 +1,4 @@
-/** What can be said about this door in a configuration, and what holds when nothing is said. */
+/** The configuration of this door and its defaults. */
 import { ClosedWord, NonEmpty, OpenObject, type Static, Type } from '../../src/index.ts';
 
 const Optional = Type.Optional;
@@ -13,10 +13,10 @@ export const configSchema = Type.Object(
         {
           name: Optional(NonEmpty),
           description: Optional(Type.String()),
-          /** `agent_card` is what an older suite looks for at the root. */
+          /** `agent_card` is the word an older conformance suite looks for at the root. */
           object: Optional(ClosedWord(['harn_agent_card', 'agent_card'])),
           provider: Optional(OpenObject),
-          /** Where this gateway is an A2A agent, if it is. */
+          /** The A2A address of this gateway, if it has one. */
           a2a_url: Optional(NonEmpty),
         },
         { additionalProperties: false },
@@ -38,11 +38,11 @@ export const configSchema = Type.Object(
         { additionalProperties: false },
       ),
     ),
-    /** How long the tools of a host that hung up, and what they were asked, wait for it to come back. */
+    /** How long the tools of a disconnected host, and its open requests, wait for the host to reconnect. */
     host_patience_ms: Optional(Ms),
     /**
      * Directories below which workspaces may have their root and have their files served. None unless named here: a
-     * workspace is declared over the network, and what it names must not decide what of this machine can be read.
+     * workspace is declared over the network, and its root must not decide which files of this machine can be read.
      */
     files: Optional(Type.Array(Type.Unsafe<string>({ type: 'string', pattern: '^/' }))),
   },

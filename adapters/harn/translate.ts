@@ -1,6 +1,6 @@
 /**
  * The pure middle. The canonical words are this protocol's own, so little is translated: questions are called permission
- * requests, faults get their statuses, and what is ours alone is left behind.
+ * requests, faults get their statuses, and members that only core uses are dropped.
  */
 
 import { approvedBy, faults, permissionStatus, VERSION_HEADER } from '../../mappings/harn.ts';
@@ -11,17 +11,16 @@ import {
   asText,
   type CommandBody,
   type CoreEvent,
-  check,
   Fault,
+  fieldName,
   type JsonObject,
-  MessageInput,
   type PendingAct,
-  PROTOCOL_VERSION,
   type Row,
   type Session,
   visibleText,
 } from '../../src/index.ts';
-import type { Wire } from './schemas.ts';
+import { VERSIONS } from './revisions/revisions.ts';
+import type { Wire } from './revisions/schemas.ts';
 
 // ---- Faults ----
 
@@ -38,7 +37,7 @@ export function toWireFault(thrown: unknown, requestId: string): WireFault {
     code,
     message: fault.message.slice(0, 300),
     type,
-    param: fault.param ?? null,
+    param: fieldName(fault.param),
     request_id: requestId,
     details: fault.details ?? {},
   };
@@ -47,7 +46,7 @@ export function toWireFault(thrown: unknown, requestId: string): WireFault {
 
 function headersFor({ kind, details }: Fault): Record<string, string> {
   if (kind === 'unauthenticated') return { 'www-authenticate': 'Bearer' };
-  if (kind === 'unsupported_version') return { [VERSION_HEADER]: PROTOCOL_VERSION, upgrade: PROTOCOL_VERSION };
+  if (kind === 'unsupported_version') return { upgrade: VERSIONS.join(', ') };
   if (kind === 'rate_limited' && typeof details?.retry_after_ms === 'number') {
     return { 'retry-after': asText(Math.ceil(details.retry_after_ms / 1000)) };
   }
@@ -58,7 +57,7 @@ export function unsupportedVersion(given: string | undefined): Fault {
   const what = given === undefined ? 'the version header is missing' : 'this version is not supported';
   return new Fault('unsupported_version', what, {
     param: VERSION_HEADER,
-    details: { supported_versions: [PROTOCOL_VERSION] },
+    details: { supported_versions: [...VERSIONS] },
   });
 }
 
@@ -109,14 +108,14 @@ export function toWireSession(row: Row): Row {
   return { ...session, transcript } as Row;
 }
 
-/** What other wires said beside an event is between them and us. */
+/** Drops `ext`, which holds members of other protocols. */
 export function toWireEvent(event: CoreEvent): Omit<CoreEvent, 'ext'> {
   if (!('ext' in event)) return event;
   const { ext: _, ...rest } = event;
   return rest;
 }
 
-/** `act`: exactly what will run, for those who may answer; without it the act is as the log has it. */
+/** `act`: exactly what will run, for callers that may answer; without it the act is shown as the log has it. */
 export function toWirePermission(ask: AskRecord & Row, act?: PendingAct): Wire<'PermissionRequest'> {
   const open = ask.state === 'open';
   return {
@@ -156,7 +155,7 @@ export function toWirePermission(ask: AskRecord & Row, act?: PendingAct): Wire<'
   };
 }
 
-/** The states of ours that a filter for one of the three words means. */
+/** The core states that one of the three wire words filters for. */
 export function toCoreAskStates(status: string): readonly AskState[] {
   const states = permissionStatus.rows.filter(({ wire }) => wire === status).map(({ core }) => core);
   if (states.length === 0) {
@@ -165,7 +164,7 @@ export function toCoreAskStates(status: string): readonly AskState[] {
   return states;
 }
 
-/** A claimed reviewer is kept as a claim: who answered is who authenticated. */
+/** A claimed reviewer is recorded as a claim: the authenticated caller is the one who answered. */
 export function toCoreAnswer(askId: string, body: Wire<'PermissionResponseRequest'>): CommandBody<'ask.answer'> {
   const approved = body.approved ?? (body.outcome && approvedBy[body.outcome]);
   if (body.approved !== undefined && body.outcome && approvedBy[body.outcome] !== body.approved) {
@@ -181,15 +180,10 @@ export function toCoreAnswer(askId: string, body: Wire<'PermissionResponseReques
     ask_id: askId,
     ...(approved !== undefined && { approved }),
     ...(body.answer !== undefined && { value: body.answer }),
+    ...(body.arguments && { arguments: body.arguments }),
     ...(body.reason && { reason: body.reason }),
     ...(Object.keys(metadata).length > 0 && { metadata }),
   };
-}
-
-/** An input with a role and parts means to be a message, and has to be a whole one. */
-export function toCoreInput(input: JsonObject): JsonObject {
-  if ('role' in input && 'parts' in input) check(MessageInput, input, 'input');
-  return input;
 }
 
 /** Names that announce a secret do not belong in a vault's description. */

@@ -1,4 +1,4 @@
-/** What can be said about this protocol in a configuration, and what holds when nothing is said. */
+/** The configuration of the MCP adapter and its defaults. */
 import { ClosedWord, EFFECTS, type Effect, NonEmpty, type Static, Type } from '../../src/index.ts';
 
 const Optional = Type.Optional;
@@ -8,15 +8,15 @@ const Names = Type.Record(Type.String(), NonEmpty);
 const closed = { additionalProperties: false };
 const Issuers = Type.Array(Type.Unsafe<string>({ type: 'string', pattern: '^https?://[^\\s]+$' }), { minItems: 1 });
 
-/** A server of tools: `tools.<name>.mcp`. Exactly one of `command` and `url` says where it is. */
+/** A tool server: `tools.<name>.mcp`. Exactly one of `command` and `url` locates it. */
 export const upstreamSchema = Type.Object(
   {
-    /** The program and its arguments; no shell reads them. */
+    /** The program and its arguments; started without a shell. */
     command: Optional(Type.Array(NonEmpty, { minItems: 1 })),
     cwd: Optional(NonEmpty),
     /** Beyond a handful that every program needs, it gets these variables and no others. */
     env: Optional(Texts),
-    /** Variables whose values are secrets, by their names in a vault. */
+    /** Environment variables whose values are secrets, by their names in a vault. */
     env_secrets: Optional(Names),
     url: Optional(Type.Unsafe<string>({ type: 'string', pattern: '^https?://[^\\s]+$' })),
     headers: Optional(Texts),
@@ -31,25 +31,25 @@ export const upstreamSchema = Type.Object(
           client_id: NonEmpty,
           client_secret: NonEmpty,
           scope: Optional(NonEmpty),
-          /** Authorization servers that may have the secret, by their issuer; only the server's own origin when absent. */
+          /** Authorization servers that may receive the secret, by their issuer; only the server's own origin when absent. */
           issuers: Optional(Issuers),
         },
         closed,
       ),
     ),
-    /** A person signs in at the server for us. */
+    /** A person signs in at the server with OAuth on the gateway's behalf. */
     sign_in: Optional(
       Type.Object(
         {
-          /** What we are given is kept in a vault under this name; `mcp-<server>` when absent. */
+          /** The vault entry for the tokens of the sign-in; `mcp-<server>` when absent. */
           kept_as: Optional(NonEmpty),
           scope: Optional(NonEmpty),
-          /** Authorization servers that we may be signed in at, by their issuer; the one of the first sign-in when absent. */
+          /** Authorization servers at which a sign-in is accepted, by their issuer; the one of the first sign-in when absent. */
           issuers: Optional(Issuers),
-          /** A registration made beforehand; its secret, if it has one, is a name in a vault. */
+          /** A client registration made beforehand; its secret, if it has one, is a name in a vault. */
           client_id: Optional(NonEmpty),
           client_secret: Optional(NonEmpty),
-          /** A document about us that the authorization server can read instead of registering us. */
+          /** A client metadata document that the authorization server reads instead of registering us. */
           client_document: Optional(Type.Unsafe<string>({ type: 'string', pattern: '^https://[^\\s/]+/[^\\s]+$' })),
           /** Where people are sent back to; a port of this machine when absent. */
           redirect: Optional(Type.Unsafe<string>({ type: 'string', pattern: '^https?://[^\\s]+$' })),
@@ -57,15 +57,17 @@ export const upstreamSchema = Type.Object(
         closed,
       ),
     ),
-    /** What its tools say about themselves is believed. */
+    /** The annotations of its tools are believed. */
     trusted: Optional(Type.Boolean()),
-    /** What its tools do to the world, by name: this house knows better than the server. */
+    /** The server is another gateway: each call tells it our task and call id, so that the receipts of both name each other. */
+    gateway: Optional(Type.Boolean()),
+    /** The effects of its tools, by name; they override the server's annotations. */
     effects: Optional(Type.Record(Type.String(), ClosedWord(EFFECTS))),
-    /** Which era it speaks, when that is known. */
+    /** The era the server speaks, when it is known. */
     era: Optional(ClosedWord(['auto', 'legacy', 'modern'])),
-    /** How it is spoken to over HTTP; `sse` is the transport of 2024-11-05, which is tried when the other is not there. */
+    /** The HTTP transport; `sse` is the transport of 2024-11-05, which `auto` tries when the newer one is missing. */
     transport: Optional(ClosedWord(['auto', 'streamable', 'sse'])),
-    /** How long it may be silent over a request; progress starts it anew. */
+    /** How long a request may go without a frame from the server; progress restarts the timer. */
     timeout_ms: Optional(Ms),
     /** How long a request may take with all the progress in the world. */
     longest_ms: Optional(Ms),
@@ -77,27 +79,27 @@ export type UpstreamConfig = Static<typeof upstreamSchema>;
 /** `doors.mcp` */
 export const configSchema = Type.Object(
   {
-    /** `<path>/<server>` is one server as it is; `<path>` is all of them, and the agents. */
+    /** `<path>/<server>` is one server unchanged; `<path>` is all servers, and the agents. */
     path: Optional(Type.Unsafe<string>({ type: 'string', pattern: '^/[A-Za-z0-9_/-]*[A-Za-z0-9_-]$' })),
-    /** Where the calls of clients are kept; the first workspace the caller sees when absent. */
+    /** The workspace of the tasks that record clients' calls; the first workspace the caller sees when absent. */
     workspace: Optional(NonEmpty),
     persona: Optional(NonEmpty),
     /** Servers behind the common address; all of them when absent. */
     servers: Optional(Type.Array(NonEmpty)),
-    /** Whether work can be given to agents there. */
+    /** Whether the common address has agents as tools. */
     agents: Optional(Type.Boolean()),
-    /** Our address as clients and their authorization servers know it, when a proxy stands before us. */
+    /** The gateway's address as clients and their authorization servers know it, when it is behind a proxy. */
     public_url: Optional(Type.Unsafe<string>({ type: 'string', pattern: '^https?://[^\\s]+$' })),
-    /** Who issues tokens for us. */
+    /** Authorization servers that issue tokens for the gateway. */
     authorization_servers: Optional(Type.Array(NonEmpty)),
-    /** Also the transport of 2024-11-05, at `<address>/sse`, for clients that know no other. */
+    /** Also serve the transport of 2024-11-05, at `<address>/sse`, for clients that support no other. */
     sse: Optional(Type.Boolean()),
     body_limit: Optional(Type.Integer({ minimum: 1024 })),
-    /** How long a call waits for its client to come back with an answer. */
+    /** How long a suspended call waits for its client to return with an answer. */
     park_ms: Optional(Ms),
-    /** A session nobody uses for this long is over. */
+    /** A session that is unused for this long ends. */
     session_idle_ms: Optional(Ms),
-    /** Calls of one caller come to one receipt until there are this many, or nothing happens for so long. */
+    /** The calls of one caller share a receipt until it has this many, or until no call is made for `receipt_idle_ms`. */
     receipt_calls: Optional(Type.Integer({ minimum: 1 })),
     receipt_idle_ms: Optional(Ms),
   },
@@ -117,12 +119,16 @@ export interface McpSettings {
   readonly bodyLimit: number;
   readonly parkMs: number;
   readonly sessionIdleMs: number;
+  /** An answer that takes longer than this is sent on a stream, so that the connection is not silent. */
+  readonly silenceMs: number;
   readonly receiptCalls: number;
   readonly receiptIdleMs: number;
 }
 
 const MIB = 1024 * 1024;
 const MINUTE = 60_000;
+/** Longer than nearly every answer takes, and shorter than any client waits for a first byte. */
+const SILENCE_MS = 1_000;
 
 export function settingsOf(config: McpConfig): McpSettings {
   return {
@@ -137,6 +143,7 @@ export function settingsOf(config: McpConfig): McpSettings {
     bodyLimit: config.body_limit ?? 4 * MIB,
     parkMs: config.park_ms ?? 60 * MINUTE,
     sessionIdleMs: config.session_idle_ms ?? 60 * MINUTE,
+    silenceMs: SILENCE_MS,
     receiptCalls: config.receipt_calls ?? 200,
     receiptIdleMs: config.receipt_idle_ms ?? 5 * MINUTE,
   };
@@ -144,6 +151,7 @@ export function settingsOf(config: McpConfig): McpSettings {
 
 export interface UpstreamSettings {
   readonly trusted: boolean;
+  readonly gateway: boolean;
   readonly effects: Readonly<Record<string, Effect>>;
   readonly era: 'auto' | 'legacy' | 'modern';
   readonly timeoutMs: number;
@@ -153,6 +161,7 @@ export interface UpstreamSettings {
 export function upstreamSettings(config: UpstreamConfig): UpstreamSettings {
   return {
     trusted: config.trusted ?? false,
+    gateway: config.gateway ?? false,
     effects: config.effects ?? {},
     // The oldest transport is older than the newer era.
     era: config.transport === 'sse' ? 'legacy' : (config.era ?? 'auto'),

@@ -1,19 +1,19 @@
 /**
- * Whether a frame may go on, by the table in `mappings/mcp.ts`: its method, its sender and its kind. Pure. A frame that is
- * refused here never reaches the other side, and its sender is answered with the reason. Responses are not judged here: they
- * are paired with the request they answer, and one that answers nothing is dropped.
+ * Decides by the table in `mappings/mcp.ts` whether a frame may be forwarded: by its method, its sender and its kind. Pure. A
+ * refused frame never reaches the other side, and its sender is answered with the reason. Responses are not judged here: they
+ * are paired with the request they answer, and one that answers no request is dropped.
  */
 
 import { CODES, frames, inputRow, MEMBERS } from '../../mappings/mcp.ts';
 import type { JsonObject } from '../../src/index.ts';
 import { asText, own } from '../../src/index.ts';
 import { failed, isObject, type Notice, type Request, type WireError } from './frames.ts';
-import type { Inputs } from './line.ts';
+import type { Inputs } from './request-context.ts';
 
 /** Printable ASCII, as all methods are written: a name goes into logs, rules and questions to people. */
 const METHOD = /^[\x21-\x7e]{1,200}$/;
 
-/** Why a client's request or notification goes no further, as it is answered; undefined when it may go on. */
+/** Why a client's request or notification is refused, as the error it is answered with; undefined when it may be forwarded. */
 export function clientFrameTrouble(frame: Request | Notice): { readonly error: WireError } | undefined {
   const request = 'id' in frame;
   const { method, params } = frame;
@@ -23,23 +23,23 @@ export function clientFrameTrouble(frame: Request | Notice): { readonly error: W
     const misplaced = !request || method.startsWith('notifications/');
     return failed(misplaced ? CODES.invalidRequest : CODES.methodNotFound, judged.reason);
   }
-  // In a request that no row knows these names mean nothing; all of it is decided on.
+  // In a request that is in no row these names have no meaning; policy decides on all of its members.
   const odd = params && judged.row && oddlySpelled(params);
   return odd === undefined
     ? undefined
     : failed(CODES.invalidParams, `${JSON.stringify(odd)} differs from a member of the protocol only in case`);
 }
 
-/** Why something a server says of itself goes no further. In the era without such requests none may. */
+/** Why a request or notification that a server sends is refused. In the modern era servers send no requests. */
 export function serverFrameTrouble(frame: Request | Notice): string | undefined {
   const { method } = frame;
   const judged = frames.judge('server', 'id' in frame ? 'request' : 'notification', method);
   if (judged.handling === 'refuse') return judged.reason;
-  // A client's user has not allowed a server anything: an unknown request is not carried, whatever a rule might say.
+  // The user of a client has not allowed a server anything: an unknown request is not forwarded, even if a rule would allow it.
   return judged.handling === 'act' ? `${JSON.stringify(method.slice(0, 80))} is no request to a client` : undefined;
 }
 
-/** Why a server may not ask a client this: it is no such request, or the client never said that it can be asked. */
+/** Why a server may not put this request to a client: the method is no such request, or the client did not declare the capability. */
 export function inputTrouble(method: unknown, capabilities: JsonObject): string | undefined {
   const row = typeof method === 'string' ? inputRow(method) : undefined;
   if (row?.capability === undefined) return `${asText(JSON.stringify(method)).slice(0, 80)} is no request to a client`;
@@ -48,7 +48,7 @@ export function inputTrouble(method: unknown, capabilities: JsonObject): string 
     : `the client has not declared ${row.capability}, which ${row.method} needs`;
 }
 
-/** The same for questions that came in a result. */
+/** The same for questions that arrive in a result. */
 export function inputsTrouble(questions: Inputs, capabilities: JsonObject): string | undefined {
   for (const question of Object.values(questions)) {
     const trouble = isObject(question) ? inputTrouble(question.method, capabilities) : 'a question is not a request';
@@ -71,5 +71,5 @@ function oddlySpelled(params: JsonObject): string | undefined {
   }
   return undefined;
 }
-/** NFKC makes one character of at most eighteen, and folding removes none of the letters. */
+/** NFKC makes at most eighteen characters of one, and folding removes none of the letters. */
 const LONGEST_MEMBER = 64;

@@ -1,7 +1,7 @@
-/** JSON-RPC as this protocol uses it: what a frame is, and errors that arrive as they left. Nothing is added or tidied. */
+/** JSON-RPC as this protocol uses it: the types of frames, and errors that are forwarded unchanged. Frames are not normalized. */
 import { CODES, faults } from '../../mappings/mcp.ts';
 import { asFault, type Json, type JsonObject } from '../../src/index.ts';
-import { parseJsonText } from '../../src/wire/body.ts';
+import { parseJsonText } from '../../src/transport/http/body.ts';
 
 export type Id = string | number;
 export interface Request {
@@ -20,9 +20,9 @@ export interface WireError {
   readonly message: string;
   readonly data?: Json;
 }
-/** What a request came to. Errors are answers too: they are handed on, not thrown. */
-export type Outcome = { readonly result: JsonObject } | { readonly error: WireError };
-export type Response = { readonly jsonrpc: '2.0'; readonly id: Id | null } & Outcome;
+/** The outcome of a request. Errors are answers too: they are returned, not thrown. */
+export type FrameOutcome = { readonly result: JsonObject } | { readonly error: WireError };
+export type Response = { readonly jsonrpc: '2.0'; readonly id: Id | null } & FrameOutcome;
 export type Frame = Request | Notice | Response;
 
 export class RpcError extends Error {
@@ -58,10 +58,10 @@ export function readFrame(value: unknown): Frame | undefined {
   return answered && (isId(id) || id === null) ? (value as unknown as Response) : undefined;
 }
 
-/** Deeper than any answer, and no deeper than what writes it down again can go. */
+/** Deeper than any answer we know of, and no deeper than our JSON writer can go. */
 const ANSWER_BOUNDS = { depth: 256, values: 5_000_000 };
 
-/** What a server wrote: a frame, or several as one, which one revision has. Nothing for what is neither. */
+/** Reads a server's text as a frame, or as a batch of frames, which one revision has. Empty for anything else. */
 export function framesIn(text: string): readonly Frame[] {
   let value: unknown;
   try {
@@ -92,8 +92,8 @@ export function notice(method: string, params?: JsonObject): Notice {
   return { jsonrpc: '2.0', method, ...(params && { params }) };
 }
 
-/** Spelled out, because every answer passes here and a spread costs more than the rest of it. */
-export function answerTo(id: Id, outcome: Outcome): Response {
+/** Members are written out, because every answer passes here and a spread costs more than the rest of the function. */
+export function answerTo(id: Id, outcome: FrameOutcome): Response {
   return 'error' in outcome
     ? { jsonrpc: '2.0', id, error: outcome.error }
     : { jsonrpc: '2.0', id, result: outcome.result };
@@ -103,7 +103,7 @@ export function failed(code: number, message: string, data?: Json): { readonly e
   return { error: { code, message, ...(data !== undefined && { data }) } };
 }
 
-/** A fault in this wire's words. Our own failures say no more than that they are ours. */
+/** A fault as a JSON-RPC error. Internal failures say no more than that they are internal. */
 export function outcomeOf(thrown: unknown): { readonly error: WireError } {
   if (thrown instanceof RpcError) return failed(thrown.code, thrown.message, thrown.data);
   const { kind, message } = asFault(thrown);

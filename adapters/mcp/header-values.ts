@@ -1,6 +1,6 @@
 /**
- * Values in headers, as this protocol spells them: plain where they can be, as marked base64 where they cannot. And
- * whether a header that repeats an argument says the same as the argument.
+ * Header values in this protocol's encoding: as they are where a header allows it, as marked base64 otherwise. Also checks
+ * that a header that repeats an argument agrees with the argument.
  */
 
 import type { Json, JsonObject } from '../../src/index.ts';
@@ -14,7 +14,7 @@ export function headerValue(text: string): string {
   return PLAIN.test(text) && !MARKED.test(text) ? text : `=?base64?${Buffer.from(text, 'utf8').toString('base64')}?=`;
 }
 
-/** Undefined for what nobody could have meant. */
+/** Undefined for a value that is not valid in either encoding. */
 export function readHeader(raw: string): string | undefined {
   if (!/^[\x20-\x7e\t]*$/.test(raw)) return undefined;
   const [, coded] = MARKED.exec(raw) ?? [];
@@ -33,7 +33,7 @@ interface Repeated {
   readonly path: readonly string[];
 }
 
-/** Arguments that a tool wants repeated in `Mcp-Param-*`. */
+/** Arguments that a tool's schema asks clients to repeat in `Mcp-Param-*`. */
 export function repeatedIn(schema: Json | undefined, path: readonly string[] = []): readonly Repeated[] {
   const properties = isObject(schema) && isObject(schema.properties) ? schema.properties : {};
   return Object.entries(properties).flatMap(([key, inner]) => {
@@ -43,7 +43,7 @@ export function repeatedIn(schema: Json | undefined, path: readonly string[] = [
   });
 }
 
-/** By schema: a definition that has not changed is the same object, and most repeat nothing. */
+/** Cached by schema: an unchanged definition is the same object, and most schemas repeat no argument. */
 const repeated = new WeakMap<object, readonly Repeated[]>();
 
 function repeatedBy(schema: Json | undefined): readonly Repeated[] {
@@ -69,7 +69,7 @@ export function paramHeaders(schema: Json | undefined, args: JsonObject): Record
   );
 }
 
-/** What is wrong with the headers of a call; undefined when they say what the body says. */
+/** The first disagreement between the headers of a call and its body; undefined when there is none. */
 export function paramTrouble(
   schema: Json | undefined,
   args: JsonObject,
@@ -77,8 +77,12 @@ export function paramTrouble(
 ): string | undefined {
   for (const { header, path } of repeatedBy(schema)) {
     const value = at(args, path);
-    if (value === undefined || value === null) continue;
     const raw = headers[`mcp-param-${header.toLowerCase()}`];
+    if (value === undefined || value === null) {
+      // A proxy that routes by headers would otherwise see a different call than the gate decides on.
+      if (raw !== undefined) return `Mcp-Param-${header} says what the body does not say`;
+      continue;
+    }
     if (raw === undefined) return `Mcp-Param-${header} is missing`;
     const said = readHeader(raw);
     if (said === undefined) return `Mcp-Param-${header} cannot be read`;

@@ -1,9 +1,9 @@
 /** The Model Context Protocol: servers of tools behind the gate, and clients of both eras in front of it. */
 import { MODERN } from '../../mappings/mcp.ts';
 import type { Adapter } from '../../src/index.ts';
-import { createUpstream } from './client.ts';
+import { createUpstream } from './client/tool-backend.ts';
 import { configSchema, type McpConfig, settingsOf, upstreamSchema } from './config.ts';
-import { mcpDoor } from './server.ts';
+import { mcpDoor } from './server/door.ts';
 
 export const mcp: Adapter<McpConfig> = {
   name: 'mcp',

@@ -1,26 +1,36 @@
-/** Tools and results, from the wire's shape to ours and back. Pure. What runs is never built here from anything but what was decided. */
+/** Tools and results, from the wire's shape to ours and back. Pure. A call to a server is built only from the decided action. */
 
 import { effectOf, HINTS } from '../../mappings/mcp.ts';
-import type { Action, ActResult, Effect, Json, JsonObject, Skill, ToolResult } from '../../src/index.ts';
+import type {
+  Action,
+  ActResult,
+  CallerReference,
+  Effect,
+  Json,
+  JsonObject,
+  Skill,
+  ToolResult,
+} from '../../src/index.ts';
 import { asText } from '../../src/index.ts';
 import type { UpstreamSettings } from './config.ts';
-import { isObject, type Outcome } from './frames.ts';
+import { type FrameOutcome, isObject } from './frames.ts';
+import { remoteIn } from './gateways.ts';
 
-export interface Told {
+export interface ToolOutput {
   readonly name: string;
   readonly tool: JsonObject;
 }
 
-/** Letters that look like themselves: nothing a person could take for another name. */
+/** ASCII only: letters of other alphabets could be mistaken for these by a person. */
 const PLAIN_NAME = /^[A-Za-z0-9_./-]{1,128}$/;
 
 export function isPlainName(name: unknown): name is string {
   return typeof name === 'string' && PLAIN_NAME.test(name);
 }
 
-/** Tools that can be told apart. Two of the same name, or with names one could mix up, are neither. */
+/** Tools whose names are distinct. Two with the same name, or with names that are easily confused, are both refused. */
 export function distinct(tools: readonly Json[]): {
-  readonly told: readonly Told[];
+  readonly told: readonly ToolOutput[];
   readonly refused: readonly string[];
 } {
   const named = tools.flatMap((tool) => (isObject(tool) && isPlainName(tool.name) ? [{ name: tool.name, tool }] : []));
@@ -35,8 +45,8 @@ export function distinct(tools: readonly Json[]): {
   return { told, refused };
 }
 
-/** `tasks`: its server makes tasks of calls, without saying so of any one tool. */
-export function toSkill(server: string, { name, tool }: Told, now: string, tasks = false): Skill {
+/** `tasks`: the server can make a task of any call, without declaring it for a single tool. */
+export function toSkill(server: string, { name, tool }: ToolOutput, now: string, tasks = false): Skill {
   const { description, title, inputSchema, outputSchema, annotations } = tool;
   const hints = { ...(isObject(annotations) ? annotations : {}), ...(title !== undefined && { title }) };
   return {
@@ -53,14 +63,14 @@ export function toSkill(server: string, { name, tool }: Told, now: string, tasks
   };
 }
 
-/** What the house says beats what the server says, and an untrusted server's word is none. */
+/** The configured effect overrides the server's annotations, and an untrusted server's annotations do not count. */
 export function toEffect(tool: JsonObject, name: string, { trusted, effects }: UpstreamSettings): Effect {
   const hints = isObject(tool.annotations) ? tool.annotations : {};
   if (Object.hasOwn(effects, name)) return effects[name] as Effect;
   return trusted ? effectOf(hints) : 'unknown';
 }
 
-/** What a tool says of itself, and whether it is believed. Core says `tainted` where the session has read what others wrote. */
+/** A tool's annotations, and whether they are believed. Core adds `tainted` where the session has read untrusted content. */
 export function toAttributes(
   tool: JsonObject | undefined,
   { trusted }: UpstreamSettings,
@@ -73,33 +83,34 @@ export function toAttributes(
   return { ...Object.fromEntries(said), trusted, tainted: false };
 }
 
-/** Whether what comes back from this tool may hold anyone's words. */
+/** Whether the results of this tool may contain untrusted content. */
 export function taints(tool: JsonObject | undefined, { trusted }: UpstreamSettings): boolean {
   const hints = isObject(tool?.annotations) ? tool.annotations : {};
   return !trusted || hints.openWorldHint !== false;
 }
 
-export function toToolResult(outcome: Outcome, egress: { host: string; purpose: string } | undefined): ToolResult {
+export function toToolResult(
+  outcome: FrameOutcome,
+  egress: { host: string; purpose: string } | undefined,
+  server: string,
+  about?: CallerReference,
+): ToolResult {
   const effects = egress && {
     effects: [{ type: 'network' as const, destination: egress.host, purpose: egress.purpose }],
   };
+  const remote = remoteIn(outcome, server, about);
+  const told = remote ? { remote, ...effects } : effects;
   if ('error' in outcome) {
     const { message } = outcome.error;
-    return {
-      status: 'error',
-      output: null,
-      error: message,
-      ext: { mcp: { error: outcome.error as never } },
-      ...effects,
-    };
+    return { status: 'error', output: null, error: message, ext: { mcp: { error: outcome.error as never } }, ...told };
   }
   const { result } = outcome;
-  if (result.isError !== true) return { status: 'ok', output: result, ...effects };
-  return { status: 'error', output: result, error: firstText(result) ?? 'the tool failed', ...effects };
+  if (result.isError !== true) return { status: 'ok', output: result, ...told };
+  return { status: 'error', output: result, error: firstText(result) ?? 'the tool failed', ...told };
 }
 
-/** The other way: what became of a call, as its caller hears it. Refusals are results a model can read. */
-export function toWireOutcome(act: ActResult, structured: boolean): Outcome {
+/** The opposite direction: the outcome of a call as its caller receives it. Refusals are results, so that a model can read them. */
+export function toWireOutcome(act: ActResult, structured: boolean): FrameOutcome {
   if (act.kind === 'refused') {
     const { code = 'policy_violation', rule_id, retry_after_ms } = act.decision;
     return refused(
@@ -108,14 +119,14 @@ export function toWireOutcome(act: ActResult, structured: boolean): Outcome {
     );
   }
   const { result } = act;
-  const error = (result.ext?.mcp as { error?: Outcome & { code: number; message: string } } | undefined)?.error;
+  const error = (result.ext?.mcp as { error?: FrameOutcome & { code: number; message: string } } | undefined)?.error;
   if (error) return { error };
   if (isWireResult(result.output)) return { result: result.output };
   if (result.status === 'ok') return { result: toContent(result.output) };
   return refused(result.error ?? 'the tool failed', structured && { code: result.code ?? 'upstream_unavailable' });
 }
 
-/** What a server of this protocol answered; a tool of another kind answers in its own way. */
+/** Whether the output is an MCP result; tools of other protocols return other shapes. */
 function isWireResult(output: Json): output is JsonObject {
   return (
     isObject(output) && (Array.isArray(output.content) || isObject(output.task) || output.resultType !== undefined)
@@ -127,7 +138,7 @@ function toContent(output: Json): JsonObject {
   return { content: [{ type: 'text', text }], ...(isObject(output) && { structuredContent: output }) };
 }
 
-export function refused(reason: string, details: JsonObject | false): Outcome {
+export function refused(reason: string, details: JsonObject | false): FrameOutcome {
   return {
     result: {
       content: [{ type: 'text', text: reason }],

@@ -1,24 +1,25 @@
-/** What can be said about this door in a configuration, and what holds when nothing is said. */
-import { Id, NonEmpty, type Static, Type } from '../../src/index.ts';
+/** The configuration of this door and its defaults. */
+import { ClosedWord, Id, NonEmpty, type Static, Type } from '../../src/index.ts';
 
 const Optional = Type.Optional;
 const Ms = Type.Integer({ minimum: 1 });
+const RunClass = Type.Object({ time_ms: Optional(Ms) }, { additionalProperties: false });
 
 export const configSchema = Type.Object(
   {
-    /** Where runs go whose label names no workspace; the first the caller may see when absent. */
+    /** The workspace for runs whose label names none; the first the caller may see when absent. */
     workspace: Optional(Id),
-    /** Which agent does them; the house's default when absent. */
+    /** The agent that does the runs; the configured default agent when absent. */
     agent: Optional(NonEmpty),
     persona_id: Optional(Id),
-    /** The whole API once more below this prefix, beside another door's health and OpenAPI; empty turns it off. */
+    /** Serves the whole API a second time below this prefix, since another door has `/health` and `/openapi.json`; empty turns it off. */
     prefix: Optional(Type.Unsafe<string>({ type: 'string', pattern: '^(/[A-Za-z0-9_-]+)?$' })),
     stalled: Optional(
       Type.Object(
         {
-          /** A worker that says nothing for so long has lost its heartbeat. */
+          /** A worker that gives no sign for this long has lost its heartbeat. */
           after_ms: Optional(Ms),
-          /** How often to look. */
+          /** How often runs are checked. */
           sweep_ms: Optional(Ms),
           /** A run stalled for so long has failed. Never, when absent. */
           give_up_ms: Optional(Ms),
@@ -26,6 +27,15 @@ export const configSchema = Type.Object(
         { additionalProperties: false },
       ),
     ),
+    /** How long a run of each class may take from its start; without a figure, as long as it likes. */
+    classes: Optional(
+      Type.Object(
+        { short: Optional(RunClass), default: Optional(RunClass), long: Optional(RunClass) },
+        { additionalProperties: false },
+      ),
+    ),
+    /** What a question that is not answered in time does to its run: fails it, or lets the agent plan without the act. */
+    unanswered: Optional(ClosedWord(['fail', 'replan'])),
     stream: Optional(
       Type.Object(
         {
@@ -51,6 +61,9 @@ export interface RunsSettings {
   readonly stallAfterMs: number;
   readonly sweepMs: number;
   readonly giveUpMs: number | undefined;
+  /** By class; a class without a figure has no end. */
+  readonly classMs: Readonly<Record<string, number | undefined>>;
+  readonly unanswered: 'fail' | 'replan';
   readonly keepAliveMs: number;
   readonly lingerMs: number;
   readonly recheckMs: number;
@@ -62,6 +75,8 @@ export function settingsOf({
   persona_id,
   prefix,
   stalled = {},
+  classes = {},
+  unanswered,
   stream = {},
 }: RunsConfig): RunsSettings {
   return {
@@ -72,6 +87,12 @@ export function settingsOf({
     stallAfterMs: stalled.after_ms ?? 10 * 60_000,
     sweepMs: stalled.sweep_ms ?? 10_000,
     giveUpMs: stalled.give_up_ms,
+    classMs: {
+      short: classes.short ? classes.short.time_ms : 10 * 60_000,
+      default: classes.default ? classes.default.time_ms : 4 * 60 * 60_000,
+      long: classes.long?.time_ms,
+    },
+    unanswered: unanswered ?? 'fail',
     keepAliveMs: stream.keep_alive_ms ?? 15_000,
     lingerMs: stream.linger_ms ?? 5_000,
     recheckMs: stream.recheck_ms ?? 15_000,

@@ -1,11 +1,11 @@
 /** The pure middle: a run's request as a task's input, a task and its standing as a run, a message as its text. */
 import { SAID_MEMBERS } from '../../mappings/runs.ts';
 import type { JsonObject, KnownPart, Message, MessageInput, Part, Task } from '../../src/index.ts';
-import { runMetadataOf } from './run-metadata.ts';
-import type { Mark } from './sensitive.ts';
-import type { Standing } from './telling.ts';
+import type { RunProgress } from './server/render-events.ts';
+import { runMetadataOf } from './server/run-metadata.ts';
+import type { Mark } from './server/sensitive.ts';
 
-/** A single text is said as a text; anything richer travels whole, after the text in it that is meant to be read. */
+/** An input with a single text becomes a text part; any other is kept whole, after the text in it that is meant to be read. */
 export function toCoreInput(input: JsonObject, attachments: readonly Part[], marks: readonly Mark[]): MessageInput {
   const visibility = marks.some(({ field }) => field.startsWith('input')) ? 'internal' : 'public';
   const members = Object.entries(input);
@@ -19,7 +19,7 @@ export function toCoreInput(input: JsonObject, attachments: readonly Part[], mar
   return { role: 'user', parts: [...(typeof said === 'string' ? [text(said)] : []), whole, ...attachments] };
 }
 
-/** A file by its address; one of ours by its name. */
+/** A file by its address; an artifact of ours by its id. */
 export function toCoreAttachment(ref: string, isOurs: boolean): Part {
   if (isOurs) return { type: 'artifact_ref', artifact_id: ref, visibility: 'public' };
   return { type: 'file_ref', uri: ref, mime_type: 'application/octet-stream', visibility: 'public' };
@@ -56,7 +56,7 @@ export interface WireRun extends JsonObject {
   readonly event_payload: { readonly redacted: true; readonly value: null };
 }
 
-export function toWireRun(id: string, first: Task, standing: Standing): WireRun {
+export function toWireRun(id: string, first: Task, standing: RunProgress): WireRun {
   const given = runMetadataOf(first);
   const [question] = standing.questions;
   return {

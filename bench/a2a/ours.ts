@@ -3,8 +3,8 @@
  * port and its token; `SIGTERM` ends it in order.
  */
 import { settingsOf } from '../../adapters/a2a/config.ts';
-import { a2aDoor } from '../../adapters/a2a/server.ts';
-import type { AgentBackend } from '../../src/ports.ts';
+import { a2aDoor } from '../../adapters/a2a/server/door.ts';
+import type { AgentBackend } from '../../src/ports/index.ts';
 import { ANA, openHost, TOKEN } from '../native/side.ts';
 import { PIECE, pieces } from './talker.ts';
 

@@ -5,8 +5,8 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readConfig } from '../../src/config.ts';
-import { startGateway } from '../../src/gateway.ts';
+import { readConfig } from '../../src/runtime/config/config.ts';
+import { startGateway } from '../../src/runtime/gateway.ts';
 
 const dir = await mkdtemp(join(tmpdir(), 'tb-bench-'));
 const file = join(dir, 'tollbridge.yaml');

@@ -2,10 +2,10 @@
 import { type FileHandle, open as openFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { settingsOf } from '../../adapters/ahp/config.ts';
-import { createHarness, type Harness } from '../../adapters/ahp/harness.ts';
-import { openHouse, SERVING_ROOM } from '../../src/compose.ts';
+import { createHarness, type Harness } from '../../adapters/ahp/server/harness.ts';
 import { createIds, systemClock } from '../../src/core/clock.ts';
 import type { Actor } from '../../src/model/actions.ts';
+import { openCoreRuntime, SERVING_ROOM } from '../../src/runtime/assemble.ts';
 
 export const SIDES = ['ours', 'theirs', 'synced'] as const;
 export type Side = (typeof SIDES)[number];
@@ -24,7 +24,7 @@ export async function openSide(side: Side, dir: string): Promise<Harness> {
 async function ours(dir: string): Promise<Harness> {
   const ids = createIds();
   const policy = { load: async () => ({ rules: RULES, files: [] }) };
-  const house = await openHouse({ dataDir: dir, roomBytes: SERVING_ROOM, ids, policy });
+  const house = await openCoreRuntime({ dataDir: dir, roomBytes: SERVING_ROOM, ids, policy });
   const body = { object: 'workspace' as const, body: { name: 'w', root: 'file:///w' } };
   await house.bridge.submit({ kind: 'resource.create', actor: OWNER, body });
   const harness = createHarness(house.bridge, settingsOf({}), { log: QUIET, ids, clock: systemClock });

@@ -6,12 +6,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { harn } from '../../adapters/harn/index.ts';
 import { createAuthenticator } from '../../src/auth/authenticate.ts';
-import { openHouse, SERVING_ROOM } from '../../src/compose.ts';
-import { FIRST_RULES } from '../../src/config.ts';
 import { createIds, systemClock } from '../../src/core/clock.ts';
 import type { Actor } from '../../src/model/actions.ts';
-import type { AgentBackend, Deps, Logger } from '../../src/ports.ts';
-import { createHttpHost } from '../../src/wire/http.ts';
+import type { AgentBackend, Deps, Logger } from '../../src/ports/index.ts';
+import { openCoreRuntime, SERVING_ROOM } from '../../src/runtime/assemble.ts';
+import { FIRST_RULES } from '../../src/runtime/config/config.ts';
+import { createHttpHost } from '../../src/transport/http/server.ts';
 import type { Told, Wanted } from './load.ts';
 
 export const TOKEN = 'token-of-the-measurement';
@@ -24,7 +24,7 @@ export async function openHost(agent: AgentBackend) {
   const dir = await mkdtemp(join(tmpdir(), 'tb-bench-'));
   const ids = createIds();
   const policy = { load: async () => ({ rules: FIRST_RULES, rulesName: 'bench', files: [] }) };
-  const house = await openHouse({
+  const house = await openCoreRuntime({
     dataDir: dir,
     roomBytes: SERVING_ROOM,
     backends: [agent],

@@ -1,9 +1,8 @@
 /**
- * API keys: made here, shown once, kept only as a hash. Each speaks for one actor and carries what that actor may see
- * and do, and until when. The file is private to its owner; whoever can read it still cannot use a key.
- *
+ * API keys: made here, shown once, kept only as a hash. Each speaks for one actor and carries that actor's scopes,
+ * doors and expiry. The file is private to its owner; a reader of the file still cannot use a key.
  * A key is 256 random bits, so one SHA-256 is enough at rest: there is nothing to guess, and a slow hash would only let
- * strangers make us slow.
+ * unauthenticated callers slow the gateway down.
  */
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { statSync } from 'node:fs';
@@ -13,7 +12,7 @@ import { Fault } from '../model/faults.ts';
 import { Id, MaybeTime, NonEmpty, Timestamp } from '../model/schema.ts';
 import { type Static, Type } from '../model/type.ts';
 import { check } from '../model/validate.ts';
-import type { Clock } from '../ports.ts';
+import type { Clock } from '../ports/index.ts';
 import { isReserved } from './principals.ts';
 import { readPrivate, replacePrivate } from './private-file.ts';
 
@@ -30,10 +29,10 @@ const KeyRecord = Type.Object({
     tenant_id: Optional(NonEmpty),
     workspaces: Optional(Type.Array(Id)),
     scopes: Type.Array(NonEmpty),
-    /** Absent: every door. Keys made before there was such a member open every door, as they did. */
+    /** Absent: every door, as for keys made before this member existed. */
     doors: Optional(Type.Array(NonEmpty)),
   }),
-  /** What it was made for, shown in lists of keys. */
+  /** The preset it was made from, shown in lists of keys. */
   preset: Optional(NonEmpty),
   created_at: Timestamp,
   expires_at: MaybeTime,
@@ -44,7 +43,7 @@ type KeyRecord = Static<typeof KeyRecord>;
 const KeyFile = Type.Object({ format: Type.Literal('tollbridge-api-keys-1'), keys: Type.Array(KeyRecord) });
 type KeyFile = Static<typeof KeyFile>;
 
-/** What may be known about a key by anyone who lists them. */
+/** The part of a record that lists of keys show. */
 export type ApiKey = Omit<KeyRecord, 'hash'> & { readonly state: 'active' | 'expired' | 'revoked' };
 
 export interface NewApiKey {
@@ -59,7 +58,9 @@ export interface ApiKeys {
   create(wanted: NewApiKey): Promise<{ readonly key: string; readonly record: ApiKey }>;
   list(): Promise<readonly ApiKey[]>;
   revoke(id: string): Promise<ApiKey>;
-  /** Whoever this key speaks for now; undefined when it is none of ours. A revoked or expired one is a fault that says so. */
+  /**
+   * The actor this key speaks for; undefined when the key is unknown. A revoked or expired key is a fault that says so.
+   */
   actor(key: string): Promise<Actor | undefined>;
 }
 
@@ -75,12 +76,12 @@ const KEY = /^tbk_([0-9a-f]{16})_[A-Za-z0-9_-]{43}$/;
 const NO_HASH = '0'.repeat(64);
 const EMPTY: KeyFile = { format: 'tollbridge-api-keys-1', keys: [] };
 
-/** The keys of the house that lives in a directory. */
+/** The API keys of a data directory. */
 export function openApiKeys(dataDir: string, clock: Clock): ApiKeys {
   return createApiKeys({ path: join(dataDir, 'auth', 'api-keys.json'), clock, random: randomBytes });
 }
 
-/** The public part of what looks like one of our keys. */
+/** The public part of a token in our key format. */
 export function keyIdOf(bearer: string): string | undefined {
   return KEY.exec(bearer)?.[1];
 }
@@ -97,7 +98,7 @@ export function createApiKeys({ path, clock, random }: ApiKeysOptions): ApiKeys 
     return text === undefined ? EMPTY : parse(text, path);
   }
 
-  /** Another process may have made or revoked keys: one look at the file's version per use. */
+  /** Another process may have made or revoked keys: each use compares the file's version with a `stat`. */
   async function current(): Promise<ReadonlyMap<string, KeyRecord>> {
     const version = versionOf(path);
     if (held?.version === version) return held.byId;
@@ -156,12 +157,12 @@ export function createApiKeys({ path, clock, random }: ApiKeysOptions): ApiKeys 
     async actor(key) {
       const id = KEY.exec(key)?.[1];
       const record = id === undefined ? undefined : (await current()).get(id);
-      // A key that is not there takes as long as one that is.
+      // An unknown key takes as long to refuse as a known one.
       if (!matches(key, record?.hash ?? NO_HASH) || !record) return undefined;
-      // Written into the file by hand, or before names were reserved.
+      // The record was edited by hand, or made before names were reserved.
       if (isReserved(record.actor.id)) return undefined;
       const state = stateOf(record, clock.now());
-      // Whoever holds the whole key may know what became of it; nobody else learns that it was ever one.
+      // The holder of the whole key may learn why it is refused; other callers do not learn that it ever existed.
       if (state === 'revoked') {
         throw new Fault('unauthenticated', 'the token is not valid', { details: { reason: 'revoked' } });
       }
@@ -178,7 +179,7 @@ function parse(text: string, path: string): KeyFile {
   try {
     return check(KeyFile, JSON.parse(text), 'the file');
   } catch (cause) {
-    // Nobody is let in by a file that cannot be read, and it is never written over.
+    // An unreadable file authenticates no caller, and is never overwritten.
     throw new Fault('unavailable', `the API key file ${path} does not add up`, { cause });
   }
 }

@@ -1,30 +1,31 @@
 /**
- * Who is there? One answer or a fault: a token that is nobody's, expired, revoked or unreadable is never someone by
- * default. Tokens are compared and forgotten; none is ever part of a message.
+ * From a bearer token to an actor, or a fault: an unknown, expired, revoked or unreadable token never becomes a default
+ * actor. Tokens are compared and forgotten; none is ever part of a message.
  */
 import { timingSafeEqual } from 'node:crypto';
 import type { Actor } from '../model/actions.ts';
 import { asFault, Fault } from '../model/faults.ts';
-import type { Authenticate, Clock } from '../ports.ts';
+import type { Authenticate, Clock } from '../ports/index.ts';
 import { isApiKey, keyIdOf, openApiKeys } from './api-keys.ts';
 import type { FailedLogins } from './failed-logins.ts';
 import { createOAuthVerifier, type OAuthOptions } from './oauth.ts';
 
 export interface AuthenticatorOptions {
   readonly clock: Clock;
-  /** The token printed at start, for whoever may read this process's output. Good until the process ends. */
+  /** The token printed at start, for readers of this process's output. Valid until the process ends. */
   readonly localToken?: string;
-  /** Who holds that token. */
+  /** The actor that token speaks for. */
   readonly localActor?: Actor;
-  /** API keys are looked up in the house that lives here. */
+  /** The data directory with the API keys. */
   readonly dataDir?: string;
   readonly oauth?: OAuthOptions;
-  /** Failures are answered late and written down. Absent: they are only refused. */
+  /** Delays and records failures. Absent: they are only refused. */
   readonly failures?: Pick<FailedLogins, 'slow'>;
 }
 
 /**
- * Everything, and yet no person: the token stands in files and environments of programs, so what it proposes somebody else approves.
+ * All scopes, but not a person: the token is in files and environments of programs, so another principal has to approve
+ * the acts it proposes.
  */
 const LOCAL: Actor = { id: 'local', kind: 'service', scopes: ['*'] };
 
@@ -61,14 +62,14 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
       actor = found instanceof Promise ? await found : found;
     } catch (thrown) {
       const fault = asFault(thrown);
-      // Whatever broke while we looked, nobody was recognised.
+      // An internal error while checking authenticates no caller.
       throw fault.kind === 'internal'
         ? new Fault('unavailable', 'tokens cannot be checked now', { cause: thrown })
         : fault;
     }
     // The system actor sees everything; no token speaks for it.
     if (!actor || actor.kind === 'system') throw new Fault('unauthenticated', 'the token is not valid');
-    // A key for another door says nothing here, not even that it is one.
+    // A key for another door is refused as an unknown one, so that the refusal does not confirm it.
     if (actor.doors && door !== undefined && !actor.doors.includes(door)) {
       throw new Fault('unauthenticated', 'the token is not valid');
     }
@@ -79,7 +80,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
 const LOOKS_LIKE_JWT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$/;
 const LONGEST = 16 * 1024;
 
-/** Takes as long for one that is nearly right as for one that is not; how long the right one is, is no secret. */
+/** Constant time for a given length; the length of the right token is no secret. */
 function isSame(given: Buffer, right: Buffer): boolean {
   return given.length === right.length && timingSafeEqual(given, right);
 }

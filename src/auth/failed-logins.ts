@@ -1,7 +1,7 @@
 /**
- * Failed logins: answered more and more slowly, and written down. Counted by the address they come from and by the id of the key
- * they try; only failures wait, so a credential that is good is let in at once, whatever else comes from its address. Memory and
- * events are bounded: many failures of one address share an event, and of many addresses too. No part of a secret is kept.
+ * Failed logins: answered more and more slowly, and recorded. Counted by address and by the id of the tried key; only
+ * failures wait, so a good credential is accepted at once, whatever else comes from its address. Memory and events are
+ * bounded: many failures of one address share an event, and so do those of many addresses. No part of a secret is kept.
  */
 import { Fault } from '../model/faults.ts';
 
@@ -12,17 +12,17 @@ export interface FailedLogin {
   readonly key_id?: string | undefined;
 }
 
-/** What is written down: one failure, or many that came after it. */
+/** The recorded note: one failure, or all that followed within the minute. */
 export interface FailedLoginNote {
   readonly doors: readonly string[];
-  /** Several addresses at once have none of their own. */
+  /** Null for a note about several addresses. */
   readonly address: string | null;
   readonly key_ids: readonly string[];
   readonly attempts: number;
 }
 
 export interface FailedLogins {
-  /** Comes back when the caller may be answered. Throws `rate_limited` when too many of its failures wait already. */
+  /** Resolves when the caller may be answered. Throws `rate_limited` when too many of its failures wait already. */
   slow(failed: FailedLogin): Promise<void>;
   close(): void;
 }
@@ -33,11 +33,11 @@ export interface FailedLoginsOptions {
   write(note: FailedLoginNote): void;
 }
 
-/** Failures that cost nothing: a typo, an old key in a file. */
+/** Failures without a delay: a typo, an old key in a file. */
 const FREE = 3;
 const FIRST_MS = 100;
 const LONGEST_MS = 2_000;
-/** After so long without a failure an address begins anew. */
+/** After this long without a failure an address starts from zero. */
 const FORGET_MS = 60_000;
 const MOST_KEPT = 4_096;
 const MOST_WAITING = 256;
@@ -64,7 +64,7 @@ export function createFailedLogins({ now, pause, write }: FailedLoginsOptions): 
   let waiting = 0;
   let unsaid: Unsaid | undefined;
   let timer: NodeJS.Timeout | undefined;
-  /** Addresses written down in this minute, which is over when the timer fires. */
+  /** Addresses recorded in this minute, which is over when the timer fires. */
   const said = new Set<string>();
 
   function countOf(name: string): Count {
@@ -138,7 +138,7 @@ function delayAfter(failures: number): number {
   return failures <= FREE ? 0 : Math.min(FIRST_MS * 2 ** Math.min(failures - FREE - 1, 10), LONGEST_MS);
 }
 
-/** One machine has as many IPv6 addresses as it likes: those of one network count as one. */
+/** One machine can use any number of IPv6 addresses: those of one /64 network count as one. */
 function networkOf(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (mapped || !address.includes(':')) return mapped ?? address;

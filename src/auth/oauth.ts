@@ -1,24 +1,24 @@
 /**
- * Access tokens of an OAuth2 authorization server: signed by a key it publishes, made for us, not expired. A token meant
- * for anyone else is refused however well it is signed, and an algorithm we did not name is no signature.
+ * Access tokens of an OAuth2 authorization server: signed by a key it publishes, with us as audience, not expired. A
+ * token for another audience is refused however well it is signed, and so is every algorithm that is not on our list.
  */
 import { hash } from 'node:crypto';
 import type { JWTPayload, JWTVerifyGetKey } from 'jose';
 import type { Actor } from '../model/actions.ts';
 import { Fault } from '../model/faults.ts';
-import type { Clock } from '../ports.ts';
+import type { Clock } from '../ports/index.ts';
 import { clientOf, subjectOf } from './principals.ts';
 
 export interface OAuthOptions {
   readonly issuer: string;
-  /** Who the token must be for: us. */
+  /** The audience tokens must have: us. */
   readonly audience: string | readonly string[];
-  /** Where the issuer publishes its keys, or the keys themselves. */
+  /** URL of the issuer's key set, or the keys themselves. */
   readonly jwks: string | { readonly keys: readonly object[] };
   /** Claims that name the tenant and the workspaces; absent means the token is not bound to any. */
   readonly tenantClaim?: string;
   readonly workspacesClaim?: string;
-  /** Scopes every token must carry to be anyone here. */
+  /** Scopes every token must carry. */
   readonly requiredScopes?: readonly string[];
   readonly clockToleranceSeconds?: number;
 }
@@ -46,8 +46,8 @@ interface Kept {
 }
 
 /**
- * A token that was good is not examined again for a while, and not for a moment longer than it is good: a signature takes
- * longer to check than most requests take to answer. Keys of the issuer are kept longer than this anyway.
+ * A valid token is not verified again for a minute, and never past its expiry: a signature takes longer to check than
+ * most requests take to answer. The issuer's keys are cached for longer than this anyway.
  */
 const KEPT_MS = 60_000;
 const MOST_KEPT = 10_000;
@@ -65,7 +65,7 @@ export function createOAuthVerifier(options: OAuthOptions, clock: Clock): Verify
     return { jose, keys };
   }
 
-  /** By the hash of the token: what proves somebody is not kept. */
+  /** By the hash of the token: the credential itself is not kept. */
   const kept = new Map<string, Kept>();
 
   function keep(name: string, actor: Actor, now: number, { exp = 0 }: JWTPayload): void {
@@ -80,7 +80,7 @@ export function createOAuthVerifier(options: OAuthOptions, clock: Clock): Verify
     const now = Date.parse(at);
     const name = hash('sha256', token);
     const known = kept.get(name);
-    // A clock that was put back may be before the token was good.
+    // A clock that was set back may be before the token's first use.
     if (known && known.since <= now && now < known.until) return known.actor;
     kept.delete(name);
     ready ??= load();
@@ -112,7 +112,7 @@ function actorOf(claims: JWTPayload, options: OAuthOptions): Actor {
   const scopes = words(claims.scope ?? claims.scp);
   const missing = (options.requiredScopes ?? []).filter((scope) => !scopes.includes(scope));
   if (missing.length > 0) {
-    // Doors that can say so tell the caller which token to come back with.
+    // Lets doors tell the caller which scopes to request.
     const details = { required_scopes: options.requiredScopes as readonly string[] };
     throw new Fault('unauthenticated', `the token lacks the scope ${missing.join(' ')}`, { details });
   }
@@ -128,8 +128,8 @@ function actorOf(claims: JWTPayload, options: OAuthOptions): Actor {
 }
 
 /**
- * Issuer and subject, never the client alone: everyone who uses one app would be one principal. A token without a subject of its
- * own was given to a program, and stands for no person.
+ * Issuer and subject, never the client alone: all users of one app would be one principal. A token without a subject of
+ * its own was issued to a program, and stands for no person.
  */
 function principalIn(claims: JWTPayload, issuer: string): Pick<Actor, 'id' | 'kind'> | undefined {
   const client = text(claims.client_id) ?? text(claims.azp);
@@ -138,13 +138,13 @@ function principalIn(claims: JWTPayload, issuer: string): Pick<Actor, 'id' | 'ki
   return client ? { id: clientOf(issuer, client), kind: 'service' } : undefined;
 }
 
-/** Not being able to ask is not the caller's mistake; it is still not a yes. */
+/** An unreachable issuer is not the caller's mistake; the token is still refused. */
 function isOutage(cause: unknown): boolean {
   const code = (cause as { code?: string }).code ?? '';
   return code === 'ERR_JWKS_TIMEOUT' || code === 'ERR_JOSE_GENERIC' || cause instanceof TypeError;
 }
 
-/** What was wrong, without a word of what the token said. */
+/** The reason, without any content of the token. */
 function reasonOf(cause: unknown): string {
   const { code, claim } = cause as { code?: string; claim?: string };
   if (code === 'ERR_JWT_EXPIRED') return 'the token has expired';

@@ -1,6 +1,7 @@
 /**
- * What a key is for, as `keys create --for` names it: exactly the doors and scopes that takes, and nothing of others' work unless
- * that is the point of it. Every preset is tried at its own door and refused at all others (test/auth-presets.test.ts).
+ * Presets of `keys create --for`: exactly the doors and scopes one purpose needs, without access to other principals'
+ * work unless that is the purpose. A test tries every preset at its own door and at all others
+ * (test/auth-presets.test.ts).
  */
 import type { Actor } from '../model/actions.ts';
 
@@ -10,7 +11,7 @@ export interface Preset extends Pick<Actor, 'scopes' | 'doors'> {
   readonly about: string;
 }
 
-/** The doors a key may be limited to, by the names the configuration has for them. */
+/** The doors a key may be limited to, by their names in the configuration. */
 export const DOORS = ['harn', 'acp', 'mcp', 'a2a', 'ahp', 'runs'] as const;
 
 const OWN_WORK = ['sessions:read', 'sessions:write', 'tasks:read', 'tasks:write', 'events:read', 'workspaces:read'];
@@ -21,7 +22,7 @@ export const PRESETS: ReadonlyMap<string, Preset> = new Map<string, Preset>([
     {
       kind: 'service',
       doors: ['a2a'],
-      // Without approvals:own it gives values and refuses, and approves nothing in its own work.
+      // Without approvals:own it can supply values and deny, but not approve acts of its own work.
       scopes: [...OWN_WORK, 'artifacts:read', 'artifacts:write', 'skills:read', 'approvals:write'],
       about: 'a partner that sends work to agents here and sees only that work',
     },

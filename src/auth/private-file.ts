@@ -1,4 +1,4 @@
-/** One small file only its owner may read, replaced whole or not at all. Refuses a file others can read. */
+/** One small file only its owner may read, replaced whole or not at all. Refuses a file that other users can read. */
 import { chmod, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Fault } from '../model/faults.ts';
@@ -14,7 +14,7 @@ export async function readPrivate(path: string): Promise<string | undefined> {
   }
 }
 
-/** Two processes that change it at once take turns: the lock is a file that only one of them can make. */
+/** Processes that change it at once take turns: the lock is a file that only one of them can create. */
 export async function replacePrivate(path: string, change: (text: string | undefined) => string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const next = `${path}.next`;
@@ -40,7 +40,7 @@ async function lock(path: string) {
       return await open(path, 'wx', 0o600);
     } catch (cause) {
       if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') throw cause;
-      // Left behind by a process that died while it held it.
+      // Left behind by a process that died while holding the lock.
       const age = await stat(path).then(
         ({ mtimeMs }) => Date.now() - mtimeMs,
         () => 0,

@@ -1,6 +1,6 @@
 /**
- * One process at a time, by a file that only one of them can make. Whoever died while it was its turn has given it up; whoever
- * waits does so within bounds. For what must not be done twice at once, such as spending a token that can be spent once.
+ * A lock between processes: a file that only one of them can create. A dead process's lock is cleared, and waiting is
+ * bounded. For work that must not run twice at once, such as refreshing with a token that can be used once.
  */
 import { randomUUID } from 'node:crypto';
 import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
@@ -8,7 +8,7 @@ import { dirname } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Fault } from '../model/faults.ts';
 
-/** Longer than whatever is done in a turn takes. */
+/** Longer than any work done under the lock takes. */
 const LONGEST_TURN_MS = 60_000;
 const LOOK_MS = 25;
 
@@ -24,7 +24,7 @@ export async function inTurn<T>(path: string, work: () => Promise<T>): Promise<T
   try {
     return await work();
   } finally {
-    // One that took too long may have lost its turn to another by now.
+    // A holder that took too long may have lost the lock to another process by now.
     if ((await readFile(path, 'utf8').catch(() => '')) === mine) await rm(path, { force: true });
   }
 }
@@ -39,13 +39,13 @@ async function taken(path: string, mine: string): Promise<boolean> {
   }
 }
 
-/** Moved away before it is thrown away: of two who find it dead, one finds nothing to move. */
+/** The lock is renamed before it is deleted: of two processes that find it dead, only one can rename it. */
 async function clearDead(path: string): Promise<void> {
   const holder = await readFile(path, 'utf8').catch(() => undefined);
   if (holder === undefined || (await isAlive(path, holder))) return;
   const aside = `${path}.${randomUUID()}`;
   await rename(path, aside).catch(() => {});
-  // Somebody living may have taken it between looking and moving; then it is theirs again.
+  // A living process may have taken the lock between the check and the rename; then it is put back.
   const moved = await readFile(aside, 'utf8').catch(() => undefined);
   if (moved !== undefined && moved !== holder)
     await writeFile(path, moved, { flag: 'wx', mode: 0o600 }).catch(() => {});
@@ -58,7 +58,7 @@ async function isAlive(path: string, holder: string): Promise<boolean> {
     ({ mtimeMs }) => Date.now() - mtimeMs,
     () => 0,
   );
-  // Made and not written yet.
+  // Created and not written yet.
   if (holder === '') return age < LOOK_MS * 40;
   if (!Number.isInteger(pid) || pid <= 0 || age > LONGEST_TURN_MS) return false;
   try {

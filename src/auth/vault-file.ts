@@ -9,7 +9,7 @@ import { type Static, Type } from '../model/type.ts';
 import { check } from '../model/validate.ts';
 import { readPrivate, replacePrivate } from './private-file.ts';
 
-/** What opens the file. A key file that is not there is made with the first secret. */
+/** Key of the file. A missing key file is created with the first secret. */
 export type FileKey = { readonly file: string } | { readonly passphraseEnv: string };
 
 export interface VaultFileOptions {
@@ -21,7 +21,7 @@ export interface VaultFileOptions {
 export interface VaultFile {
   get(name: string): Promise<string | undefined>;
   set(name: string, value: string, now: string): Promise<void>;
-  /** False when there was none of that name. */
+  /** False when there was no secret of that name. */
   remove(name: string): Promise<boolean>;
   list(): Promise<readonly { readonly name: string; readonly updated_at: string }[]>;
 }
@@ -32,7 +32,7 @@ type Sealed = Static<typeof Sealed>;
 const Shape = Type.Object({
   format: Type.Literal('tollbridge-vault-1'),
   cipher: Type.Literal('aes-256-gcm'),
-  /** Null when the key is a file's. */
+  /** Null when the key comes from a key file. */
   scrypt: Type.Unsafe<ScryptCost | null>({
     anyOf: [
       { type: 'null' },
@@ -41,7 +41,7 @@ const Shape = Type.Object({
         required: ['salt', 'N', 'r', 'p'],
         properties: {
           salt: Base64,
-          // Bounds, so that whoever can write this file cannot make opening it cost the whole machine.
+          // Bounds, so that a writer of this file cannot make opening it exhaust the machine.
           N: { enum: [2 ** 15, 2 ** 16, 2 ** 17] },
           r: { const: 8 },
           p: { const: 1 },
@@ -49,7 +49,7 @@ const Shape = Type.Object({
       },
     ],
   }),
-  /** Something known under the same key: tells a wrong key from a damaged value. */
+  /** A known value under the same key: tells a wrong key from a damaged value. */
   proof: Sealed,
   secrets: Type.Record(Type.String(), Type.Object({ ...Sealed.properties, updated_at: Timestamp })),
 });
@@ -72,7 +72,7 @@ export function openVaultFile({ path, key, env }: VaultFileOptions): VaultFile {
     return text === undefined ? undefined : parse(text, path);
   }
 
-  /** A passphrase is made into a key once per salt; a key file is read each time, so that it can be replaced. */
+  /** A passphrase is derived once per salt; a key file is read each time, so that it can be replaced. */
   async function keyFor(cost: ScryptCost | null): Promise<Buffer> {
     if ('file' in key) {
       if (cost) throw new Fault('unavailable', `the vault ${path} is opened with a passphrase, not with a key file`);
@@ -116,7 +116,7 @@ export function openVaultFile({ path, key, env }: VaultFileOptions): VaultFile {
       const { file, opened } = there ? { file: there, opened: await keyOf(there) } : await begin();
       const sealed = { ...seal(opened, name, value), updated_at: now };
       await replacePrivate(path, (text) => {
-        // Someone else may have begun or changed the file meanwhile; only one that is under the same key is added to.
+        // Another process may have created or changed the file meanwhile; it is only added to when it has the same key.
         const latest = text === undefined ? file : parse(text, path);
         if (unseal(opened, PROOF.name, latest.proof) !== PROOF.value)
           throw new Fault('conflict', `the vault ${path} was changed at the same time; try again`);
@@ -156,7 +156,7 @@ function seal(key: Buffer, name: string, value: string): Sealed {
   };
 }
 
-/** Undefined when it was not sealed so, under this key and this name. */
+/** Undefined when the value was not sealed under this key and this name. */
 function unseal(key: Buffer, name: string, { nonce, tag, data }: Sealed): string | undefined {
   try {
     const opener = createDecipheriv('aes-256-gcm', key, Buffer.from(nonce, 'base64'), { authTagLength: 16 })

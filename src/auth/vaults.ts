@@ -1,32 +1,57 @@
 /**
- * Secrets by name, for whoever is configured to use one. Every value is told to the redactor before it is handed out, so
- * it cannot reach the log from then on. Nothing here shows a value: what can be listed are names.
+ * Secrets by name, for the configured parts that use them. The redactor learns every value before it is handed out, so
+ * the value cannot reach the log from then on. Nothing here shows a value: only names can be listed.
  */
 
 import { Fault } from '../model/faults.ts';
 import { own } from '../model/own.ts';
-import type { Clock } from '../ports.ts';
+import type { Clock, SecretUser } from '../ports/index.ts';
 import { inTurn } from './turns.ts';
+import { createVaultAccess, type GrantedVault } from './vault-access.ts';
 import { type FileKey, openVaultFile, type VaultFile } from './vault-file.ts';
 
-export type VaultPlace =
-  | { readonly name: string; readonly provider: 'env'; readonly prefix: string }
-  | { readonly name: string; readonly provider: 'file'; readonly path: string; readonly key: FileKey };
+export type VaultSource = GrantedVault &
+  (
+    | { readonly provider: 'env'; readonly prefix: string }
+    | { readonly provider: 'file'; readonly path: string; readonly key: FileKey }
+  );
 
 export interface SecretsDeps {
-  readonly vaults: readonly VaultPlace[];
+  readonly vaults: readonly VaultSource[];
   readonly env: NodeJS.ProcessEnv;
   readonly learn: (value: string) => void;
 }
 
-/** `main:github` is the secret `github` of the vault `main`; a bare name is looked for in every vault, in order. */
-export function createSecrets({ vaults, env, learn }: SecretsDeps): (name: string) => Promise<string> {
-  const open = vaults.map((place) => ({ place, read: reader(place, env) }));
-  return async (wanted) => {
+/**
+ * `main:github` is the secret `github` of the vault `main`; a bare name is looked up in every vault, in order. For a
+ * `user` only in the vaults open to it; without one the configuration itself asks, and every vault is searched.
+ */
+export function createSecrets({
+  vaults,
+  env,
+  learn,
+}: SecretsDeps): (name: string, user?: SecretUser) => Promise<string> {
+  const open = vaults.map((source) => ({ source, read: reader(source, env) }));
+  const access = createVaultAccess(vaults);
+  return async (wanted, user) => {
     const { vault, name } = partsOf(wanted);
-    const places = vault === undefined ? open : open.filter(({ place }) => place.name === vault);
-    if (vault !== undefined && places.length === 0) throw new Fault('not_found', `there is no vault ${vault}`);
-    for (const { read } of places) {
+    if (user) {
+      const allowed = access.vaultsFor(wanted, user);
+      if (allowed.length === 0)
+        throw new Fault('permission_denied', `no vault here lets this work use the secret ${wanted}`);
+      return await found(
+        open.filter(({ source }) => allowed.includes(source.name)),
+        wanted,
+        name,
+      );
+    }
+    const sources = vault === undefined ? open : open.filter(({ source }) => source.name === vault);
+    if (vault !== undefined && sources.length === 0) throw new Fault('not_found', `there is no vault ${vault}`);
+    return await found(sources, wanted, name);
+  };
+
+  async function found(sources: typeof open, wanted: string, name: string): Promise<string> {
+    for (const { read } of sources) {
       const value = await read(name);
       if (value === undefined) continue;
       requireLength(value, wanted);
@@ -34,43 +59,43 @@ export function createSecrets({ vaults, env, learn }: SecretsDeps): (name: strin
       return value;
     }
     throw new Fault('not_found', `no secret ${wanted}; put it in with: tollbridge vault set ${name}`);
-  };
+  }
 }
 
-export interface Keeper {
-  /** Puts a secret where it will be found under this name. */
+export interface SecretWriter {
+  /** Stores a secret under this name. */
   keep(name: string, value: string): Promise<void>;
-  /** Nobody else, in this process or another, is at the same time about a secret of this name. */
+  /** Runs `work` while no other caller, in this process or another, works on a secret of this name. */
   alone<T>(name: string, work: () => Promise<T>): Promise<T>;
 }
 
-/** For what is given to us while we run. Undefined when no vault can be written. */
-export function createKeeper({
+/** For secrets obtained at run time. Undefined when no vault can be written. */
+export function createSecretWriter({
   vaults,
   env,
   learn,
   clock,
-}: SecretsDeps & { readonly clock: Clock }): Keeper | undefined {
+}: SecretsDeps & { readonly clock: Clock }): SecretWriter | undefined {
   if (!vaults.some(({ provider }) => provider === 'file')) return undefined;
-  const placeOf = (wanted: string) => {
+  const locate = (wanted: string) => {
     const { vault, name } = partsOf(wanted);
     return { ...fileVault(vaults, env, vault), name };
   };
   return {
     async keep(wanted, value) {
-      const { vault, name } = placeOf(wanted);
+      const { vault, name } = locate(wanted);
       requireLength(value, wanted);
       learnAll(value, learn);
       await vault.set(name, value, clock.now());
     },
     async alone(wanted, work) {
-      const { place, name } = placeOf(wanted);
-      return await inTurn(`${place.path}.${name}.turn`, work);
+      const { source, name } = locate(wanted);
+      return await inTurn(`${source.path}.${name}.turn`, work);
     },
   };
 }
 
-/** What holds secrets in it is not told as a whole: each of them has to be known by itself. */
+/** A JSON value with secrets in it may never appear as a whole: the redactor has to know each of them. */
 function learnAll(value: string, learn: (value: string) => void): void {
   learn(value);
   if (!value.startsWith('{')) return;
@@ -80,57 +105,57 @@ function learnAll(value: string, learn: (value: string) => void): void {
       return each;
     });
   } catch {
-    // It only looked like one that does.
+    // Not JSON after all.
   }
 }
 
-/** The vault `set`, `list` and `remove` speak about: the one named, or the first that can be written. */
-export function fileVault(vaults: readonly VaultPlace[], env: NodeJS.ProcessEnv, name: string | undefined) {
-  const place = vaults.find((each) => (name === undefined ? each.provider === 'file' : each.name === name));
-  if (!place) {
+/** The vault that `set`, `list` and `remove` work on: the one named, or the first that can be written. */
+export function fileVault(vaults: readonly VaultSource[], env: NodeJS.ProcessEnv, name: string | undefined) {
+  const source = vaults.find((each) => (name === undefined ? each.provider === 'file' : each.name === name));
+  if (!source) {
     const there = vaults.map((each) => each.name).join(', ') || 'none';
     throw new Fault('not_found', name ? `there is no vault ${name}; there are: ${there}` : 'no vault can be written');
   }
-  if (place.provider === 'env') {
+  if (source.provider === 'env') {
     throw new Fault(
       'invalid_request',
-      `the vault ${place.name} reads variables (${place.prefix}NAME); set them instead`,
+      `the vault ${source.name} reads variables (${source.prefix}NAME); set them instead`,
     );
   }
-  return { place, vault: openVaultFile({ path: place.path, key: place.key, env }) };
+  return { source, vault: openVaultFile({ path: source.path, key: source.key, env }) };
 }
 
 export interface ListedSecret {
   readonly vault: string;
   readonly name: string;
-  readonly provider: VaultPlace['provider'];
-  /** Unknown for variables. */
+  readonly provider: VaultSource['provider'];
+  /** Null for environment variables. */
   readonly updated_at: string | null;
 }
 
 export async function listSecrets(
-  vaults: readonly VaultPlace[],
+  vaults: readonly VaultSource[],
   env: NodeJS.ProcessEnv,
 ): Promise<readonly ListedSecret[]> {
   const listed: ListedSecret[] = [];
-  for (const place of vaults) {
-    const { name: vault, provider } = place;
-    if (place.provider === 'file') {
-      const names = await openVaultFile({ path: place.path, key: place.key, env }).list();
+  for (const source of vaults) {
+    const { name: vault, provider } = source;
+    if (source.provider === 'file') {
+      const names = await openVaultFile({ path: source.path, key: source.key, env }).list();
       listed.push(...names.map((each) => ({ vault, provider, ...each })));
     } else {
-      const names = Object.keys(env).filter((each) => each.startsWith(place.prefix) && each !== place.prefix);
+      const names = Object.keys(env).filter((each) => each.startsWith(source.prefix) && each !== source.prefix);
       listed.push(
         ...names
           .toSorted()
-          .map((each) => ({ vault, provider, name: each.slice(place.prefix.length), updated_at: null })),
+          .map((each) => ({ vault, provider, name: each.slice(source.prefix.length), updated_at: null })),
       );
     }
   }
   return listed;
 }
 
-/** What is shorter could not be told from ordinary text, and so not be kept out of the log. */
+/** A shorter value could not be told from ordinary text, and so not be redacted. */
 const SHORTEST = 6;
 
 export function requireLength(value: string, name: string): void {
@@ -158,7 +183,7 @@ function partsOf(wanted: string): { vault: string | undefined; name: string } {
   return { vault: at < 0 ? undefined : wanted.slice(0, at), name };
 }
 
-function reader(place: VaultPlace, env: NodeJS.ProcessEnv): VaultFile['get'] {
-  if (place.provider === 'file') return openVaultFile({ path: place.path, key: place.key, env }).get;
-  return async (name) => own(env, `${place.prefix}${name}`) || undefined;
+function reader(source: VaultSource, env: NodeJS.ProcessEnv): VaultFile['get'] {
+  if (source.provider === 'file') return openVaultFile({ path: source.path, key: source.key, env }).get;
+  return async (name) => own(env, `${source.prefix}${name}`) || undefined;
 }

@@ -1,8 +1,8 @@
-/** What a child is given that a command stands in front of: everything but our variables and those our vaults read. */
-import type { VaultPlace } from '../auth/vaults.ts';
-import { inheritedEnvironment } from '../wire/environment.ts';
+/** The environment of a child that a command wraps: everything but our variables and those our vaults read. */
+import type { VaultSource } from '../auth/vaults.ts';
+import { inheritedEnvironment } from '../transport/process/environment.ts';
 
-export function environmentInFront(vaults: readonly VaultPlace[]): Record<string, string> {
+export function environmentInFront(vaults: readonly VaultSource[]): Record<string, string> {
   return inheritedEnvironment({
     prefixes: vaults.flatMap((vault) => (vault.provider === 'env' ? [vault.prefix] : [])),
     names: vaults.flatMap((vault) =>

@@ -1,4 +1,4 @@
-/** What a person would call a command: the program, or what a program that starts others was told to start. */
+/** A readable name for a command: the program, or what a launcher such as npx was told to start. */
 import { basename } from 'node:path';
 
 const STARTERS = new Set([
@@ -16,7 +16,7 @@ const STARTERS = new Set([
   'env',
 ]);
 
-/** `otherwise` when nothing of the command can be spelled. */
+/** `otherwise` when no part of the command makes a name. */
 export function commandName(command: readonly string[], otherwise: string): string {
   const plain = (text: string) =>
     basename(text)

@@ -1,18 +1,21 @@
-/** What every command shares: the options that say which house is meant, who is speaking, and how to look into it. */
+/**
+ * Shared by all commands: the options that name a configuration and data directory, the local actor, and access to the
+ * log.
+ */
 
 import { existsSync, statSync } from 'node:fs';
 import { access, constants, mkdir } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import type { House, HouseOptions } from '../compose.ts';
-import { type Config, type Given, readConfig } from '../config.ts';
-import { userPlaces } from '../config-places.ts';
 import type { Actor } from '../model/actions.ts';
 import { own } from '../model/own.ts';
-import type { PendingActs, Store } from '../ports.ts';
-import type { Jwks } from '../receipt/public-keys.ts';
-import { trouble } from './complaint.ts';
-import { projectNotice } from './project-notice.ts';
+import type { PendingActs, Store } from '../ports/index.ts';
+import type { Jwks } from '../receipt/seal/public-keys.ts';
+import type { CoreRuntime, CoreRuntimeOptions } from '../runtime/assemble.ts';
+import { type Config, type ConfigRequest, readConfig } from '../runtime/config/config.ts';
+import { userPaths } from '../runtime/config/user-paths.ts';
+import { trouble } from './output/error-output.ts';
+import { projectNotice } from './output/project-notice.ts';
 
 export interface CommonOptions {
   readonly config?: string;
@@ -20,72 +23,73 @@ export interface CommonOptions {
 }
 
 /**
- * The configuration a command works with: the file it was given, or the person's own, and what a trusted file in the working
- * directory adds. One that does not count is named in a line on standard error, because standard output may be a protocol.
+ * The configuration a command works with: the given file, or the user's own, and the rules of a trusted file in the
+ * working directory. A file that does not count is reported in a line on standard error, because standard output may be
+ * a protocol.
  */
-export async function configFrom(options: CommonOptions, more: Partial<Given> = {}): Promise<Config> {
+export async function configFrom(options: CommonOptions, more: Partial<ConfigRequest> = {}): Promise<Config> {
   const config = await quietConfigFrom(options, more);
   const notice = projectNotice(config, options);
   if (notice) process.stderr.write(`tollbridge: ${notice}\n`);
   return config;
 }
 
-/** Likewise, for a command that itself says what counts. */
-export function quietConfigFrom({ config, data }: CommonOptions, more: Partial<Given> = {}): Promise<Config> {
+/** The same, for commands that report this themselves. */
+export function quietConfigFrom({ config, data }: CommonOptions, more: Partial<ConfigRequest> = {}): Promise<Config> {
   return readConfig({
     env: process.env,
     cwd: process.cwd(),
-    user: userPlaces(),
+    user: userPaths(),
     ...(config && { file: config }),
     ...(data && { data }),
     ...more,
   });
 }
 
-/** The user of this machine whose data directory it is: everything, and a person at a terminal. */
+/** The user of this machine who owns the data directory: all scopes, and a person at a terminal. */
 export function localActor(): Actor {
   return { id: `local:${userInfo().username}`, kind: 'person', scopes: ['*'], door: 'cli' };
 }
 
 /**
- * A house to give a word to; it takes up no work and recovers none. Its own rules hold there, as they are on record, and not
- * those of the directory the visitor happens to stand in.
+ * Opens a core runtime to submit a command; it runs no work and recovers none. The rules on record in the data
+ * directory decide, and not those of the directory the command is run in.
  */
-export async function visit<T>(
+export async function withCoreRuntime<T>(
   options: CommonOptions,
-  use: (house: House, config: Config) => Promise<T>,
-  more: Partial<HouseOptions> = {},
+  use: (core: CoreRuntime, config: Config) => Promise<T>,
+  more: Partial<CoreRuntimeOptions> = {},
 ): Promise<T> {
   const config = await configFrom(options);
   requireLog(config);
-  const house = await open(config, { policy: 'on record', ...more });
+  const core = await open(config, { policy: 'on record', ...more });
   try {
-    return await use(house, config);
+    return await use(core, config);
   } finally {
-    await house.close();
+    await core.close();
   }
 }
 
-export interface LogBook {
+export interface OpenLog {
   readonly store: Store;
   /** Public keys of its receipts. */
   readonly keys: Jwks;
-  /** Acts as they will run, while people are asked about them. */
+  /** Acts as they will run, while their questions are open. */
   readonly acts: Pick<PendingActs, 'read'>;
   readonly config: Config;
 }
 
-/** The log and nothing else: no rules are loaded and nothing is written by looking. */
-export async function lookInto<T>(options: CommonOptions, use: (book: LogBook) => Promise<T>): Promise<T> {
+/** Opens the log alone: no rules are loaded and reading writes nothing. */
+export async function lookInto<T>(options: CommonOptions, use: (openLog: OpenLog) => Promise<T>): Promise<T> {
   const config = await configFrom(options);
   requireLog(config);
   await requireUsable(config.dataDir);
   const [{ createSqliteStore }, { projector }, { systemClock }, { openKeyring }, { pendingActsIn }] = await Promise.all(
     [
-      import('../store/sqlite.ts'),
-      import('../core/projector.ts'),
+      import('../store/sqlite/index.ts'),
+      import('../core/events/projector.ts'),
       import('../core/clock.ts'),
-      import('../receipt/keys.ts'),
+      import('../receipt/seal/keys.ts'),
       import('../store/pending-acts.ts'),
     ],
   );
@@ -99,21 +103,21 @@ export async function lookInto<T>(options: CommonOptions, use: (book: LogBook) =
   }
 }
 
-export async function open(config: Config, more: Partial<HouseOptions>): Promise<House> {
+export async function open(config: Config, more: Partial<CoreRuntimeOptions>): Promise<CoreRuntime> {
   await requireUsable(config.dataDir);
-  const { openHouse } = await import('../compose.ts');
+  const { openCoreRuntime } = await import('../runtime/assemble.ts');
   const policy = { load: config.policy.load };
-  const house = await openHouse({ dataDir: config.dataDir, place: config.store, policy, ...more });
-  if (more.policy === 'on record') return house;
-  const { requireRules } = await import('../rules-on-record.ts');
-  await requireRules(house.policy).catch(async (cause) => {
-    await house.close();
+  const core = await openCoreRuntime({ dataDir: config.dataDir, place: config.store, policy, ...more });
+  if (more.policy === 'on record') return core;
+  const { requireRules } = await import('../runtime/rules-on-record.ts');
+  await requireRules(core.policy).catch(async (cause) => {
+    await core.close();
     throw cause;
   });
-  return house;
+  return core;
 }
 
-/** Said before anything is opened, because a key file that cannot be made says less than the directory it is in. */
+/** Checked before anything is opened, because an error about a key file says less than one about its directory. */
 export async function requireUsable(dir: string, called = 'the data directory', option = '--data DIR'): Promise<void> {
   try {
     await makeDirectory(resolve(dir));
@@ -128,7 +132,7 @@ export async function requireUsable(dir: string, called = 'the data directory', 
   }
 }
 
-/** One step at a time: where nothing can be made at all, Node's own way of making them all never comes back. */
+/** One step at a time: where no directory can be created at all, Node's recursive `mkdir` never returns. */
 async function makeDirectory(dir: string): Promise<void> {
   const above = dirname(dir);
   if (above !== dir && !existsSync(above)) await makeDirectory(above);
@@ -141,12 +145,12 @@ export function hasLog({ store }: Config): boolean {
   return existsSync(store.path);
 }
 
-/** Where the log is, as people are told: the directory it is usually in, or the file when it was put elsewhere. */
+/** The location of the log for messages: its usual directory, or the file when it is elsewhere. */
 export function logAt({ dataDir, store }: Config): string {
   return dirname(store.path) === dataDir ? dataDir : store.path;
 }
 
-/** A log that is not there is a wrong directory far more often than a wish for an empty one. */
+/** A missing log is a wrong directory far more often than a wish for an empty one. */
 function requireLog(config: Config): void {
   if (hasLog(config)) return;
   throw trouble(

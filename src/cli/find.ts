@@ -1,10 +1,10 @@
-/** Names as people type them: whole, or only their end or beginning. Two that look alike are never guessed between. */
+/** Ids as people type them: whole, or only their end or beginning. Of several matches none is guessed. */
 import type { AskRecord } from '../model/asks.ts';
 import type { Task } from '../model/resources.ts';
-import type { Row, Store } from '../ports.ts';
-import { trouble } from './complaint.ts';
+import type { Row, Store } from '../ports/index.ts';
+import { trouble } from './output/error-output.ts';
 
-/** Fewer characters than this could be anything. */
+/** Fewer characters than this match too much. */
 const SHORTEST = 4;
 const PAGE = 200;
 
@@ -45,12 +45,12 @@ async function alike<T extends Row>(store: Reading, object: string, part: string
   }
 }
 
-/** A beginning counts from the kind on: `ask_01M7`. */
+/** A beginning has to include the kind: `ask_01M7`. */
 function isPartOf(id: string, part: string): boolean {
   return id.endsWith(part) || (part.includes('_') && id.startsWith(part));
 }
 
-/** Of several questions only one that is open can be meant. */
+/** Among several questions only an open one can be meant. */
 function answerable<T extends Row>(found: readonly T[]): readonly T[] {
   const open = found.filter((row) => row.object === 'ask' && (row as T & { state?: string }).state === 'open');
   return open.length > 0 ? open : found;

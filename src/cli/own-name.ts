@@ -1,4 +1,4 @@
-/** How this program was called, so that the commands it suggests can be typed as they stand. */
+/** How this program was called, so that the commands it suggests can be typed unchanged. */
 import { basename, relative } from 'node:path';
 
 export function ownName({ argv, env, cwd }: { argv: readonly string[]; env: NodeJS.ProcessEnv; cwd: string }): string {
@@ -8,12 +8,12 @@ export function ownName({ argv, env, cwd }: { argv: readonly string[]; env: Node
   return `node ${quoted(relative(cwd, script) || script)}`;
 }
 
-/** As a shell reads it back. */
+/** Quoted for a shell. */
 export function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-/** This program, called again for the same log: what to put before a suggested command. */
+/** The beginning of a suggested command: this program, with the options for the same log. */
 export function calledAgain({ data, config }: { readonly data?: string; readonly config?: string }): string {
   const name = ownName({ argv: process.argv, env: process.env, cwd: process.cwd() });
   return [name, ...(config ? ['--config', quoted(config)] : []), ...(data ? ['--data', quoted(data)] : [])].join(' ');

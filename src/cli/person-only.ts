@@ -1,6 +1,6 @@
-/** Commands that speak for the person at this machine refuse to run as part of an agent that is supervised from here. */
-import { whySupervised } from '../wire/supervision.ts';
-import { trouble } from './complaint.ts';
+/** Commands that act for the person at this machine refuse to run as part of an agent that is supervised here. */
+import { whySupervised } from '../transport/process/supervision.ts';
+import { trouble } from './output/error-output.ts';
 
 export function requirePerson(dataDir: string, what: string): void {
   const why = whySupervised(dataDir);

@@ -1,5 +1,5 @@
 /** A port as it was typed. */
-import { trouble } from './complaint.ts';
+import { trouble } from './output/error-output.ts';
 
 export function portOf(text: string): number {
   const port = Number(text);

@@ -1,27 +1,27 @@
 /**
- * Whether a program is there before anyone waits for it. Agents and servers are started when they are first needed, which may be
- * long after a misspelled name could have been noticed.
+ * Checks that a program exists before it is needed. Agents and servers are started on first use, which may be long
+ * after a misspelled name could have been reported.
  */
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { delimiter, isAbsolute, join, resolve } from 'node:path';
-import type { Config } from '../config.ts';
 import { Fault } from '../model/faults.ts';
 import type { JsonObject } from '../model/schema.ts';
+import type { Config } from '../runtime/config/config.ts';
 
-/** Throws what starting it would. */
+/** Throws the same fault as starting it would. */
 export async function requireProgram([program = '']: readonly string[], cwd = process.cwd()): Promise<void> {
   if (await isThere(program, cwd)) return;
   throw new Fault('upstream_unavailable', `could not start ${program}: there is no such command`);
 }
 
 export interface Missing {
-  /** `agents.coder`: where the configuration speaks of it. */
+  /** `agents.coder`: its path in the configuration. */
   readonly at: string;
   readonly program: string;
 }
 
-/** Programs the configuration wants to start and that are not there. */
+/** Programs the configuration starts and that do not exist. */
 export async function missingPrograms({ agents, tools, harnesses }: Config): Promise<readonly Missing[]> {
   const missing: Missing[] = [];
   for (const [kind, parts] of Object.entries({ agents, tools, harnesses })) {
@@ -38,14 +38,14 @@ export async function missingPrograms({ agents, tools, harnesses }: Config): Pro
 }
 
 async function isThere(program: string, cwd = process.cwd()): Promise<boolean> {
-  // There a name stands for several files, by rules of the system's own; it is left to say so itself.
+  // On Windows a name stands for several files, by the system's own rules; starting it reports a missing one.
   if (process.platform === 'win32') return true;
-  const places = program.includes('/')
+  const candidates = program.includes('/')
     ? [isAbsolute(program) ? program : resolve(cwd, program)]
     : (process.env.PATH ?? '').split(delimiter).map((dir) => join(dir || '.', program));
-  for (const place of places) {
-    const runs = await access(place, constants.X_OK).then(
-      async () => (await stat(place)).isFile(),
+  for (const candidate of candidates) {
+    const runs = await access(candidate, constants.X_OK).then(
+      async () => (await stat(candidate)).isFile(),
       () => false,
     );
     if (runs) return true;

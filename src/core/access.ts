@@ -1,19 +1,20 @@
 /**
- * Who may see and do what, the same at every door. What is hidden is absent: both are the same fault, in the same words.
+ * Access rules, the same at every door: which actor may see and do what. A hidden resource and an absent one raise the same fault,
+ * with the same message.
  *
- * Work belongs to the principal that opened its session, and everything in a session belongs with it: messages, tasks,
- * questions, events, artifacts, receipts. A principal sees its own work; other work only with the scope `others:read`. What it
- * may then do with it is said by its other scopes.
+ * Work belongs to the principal that opened its session, and everything in a session belongs with it: messages, tasks, questions,
+ * events, artifacts, receipts. A principal sees its own work; other work only with the scope `others:read`. Its other scopes say
+ * what it may then do with it.
  */
 import type { Actor } from '../model/actions.ts';
 import { type CommandKind, DECLARED_KINDS } from '../model/commands.ts';
 import type { CoreEvent, Stream } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
 import type { Artifact, Workspace } from '../model/resources.ts';
-import type { Row, Store } from '../ports.ts';
-import type { Owner } from './rows.ts';
+import type { Row, Store, VaultAccess } from '../ports/index.ts';
+import type { Owner } from './events/rows.ts';
 
-/** What core keeps for itself is nobody else's to read, whatever command would show it. */
+/** Core's own rows: no command shows them. */
 const PRIVATE: ReadonlySet<string> = new Set(['run', 'tally', 'binding', 'taint', 'owner']);
 
 export function isPrivate(object: string): boolean {
@@ -36,6 +37,7 @@ const COMMAND_SCOPES: Readonly<Record<CommandKind, string>> = {
   'session.compact': 'sessions:write',
   'message.append': 'sessions:write',
   'branch.create': 'sessions:write',
+  'branch.update': 'sessions:write',
   'branch.end': 'sessions:write',
   'task.submit': 'tasks:write',
   'task.cancel': 'tasks:write',
@@ -47,6 +49,8 @@ const COMMAND_SCOPES: Readonly<Record<CommandKind, string>> = {
   'tool.call': 'tasks:write',
   'ask.answer': 'approvals:write',
   'artifact.register': 'artifacts:write',
+  'artifact.link': 'artifacts:write',
+  'artifact.redact': 'artifacts:write',
   'receipt.verify': 'receipts:read',
   'binding.set': 'sessions:write',
   passthrough: 'sessions:write',
@@ -64,14 +68,14 @@ const READ_SCOPES: ReadonlyMap<string, string> = new Map([
   ['receipt', 'receipts:read'],
 ]);
 
-/** `sessions:read` is met by itself, by `sessions:*`, by the older `resources:*` family for declared things, or by `*`. */
-function holds(actor: Actor, scope: string): boolean {
+/** `sessions:read` is granted by itself, by `sessions:*`, by the older `resources:*` family for declared resources, or by `*`. */
+export function holds(actor: Actor, scope: string): boolean {
   if (actor.scopes.includes('*') || actor.scopes.includes(scope)) return true;
   const [family] = scope.split(':');
   return actor.scopes.includes(`${family}:*`);
 }
 
-/** Whether it sees what others have started. */
+/** Whether the actor sees other principals' work. */
 export function seesOthers(actor: Actor): boolean {
   return actor.kind === 'system' || holds(actor, 'others:read');
 }
@@ -84,9 +88,9 @@ export function requireScope(actor: Actor, scope: string): void {
   if (!holds(actor, scope)) throw new Fault('permission_denied', `${actor.id} does not have the scope ${scope}`);
 }
 
-/** Declared resources have scopes of their own kind: `memories:write` is enough to write a memory. */
+/** Declared resources have scopes by kind: `memories:write` is enough to write a memory. */
 export function requireCommandScope(actor: Actor, kind: CommandKind, object?: string): void {
-  // Only where the body's `object` is part of the command: anywhere else it is a member someone made up.
+  // Only for commands whose body has a declared `object`: elsewhere a client may have invented that member.
   if (object && kind.startsWith('resource.') && holds(actor, `${plural(object)}:write`)) return;
   requireScope(actor, COMMAND_SCOPES[kind]);
 }
@@ -102,32 +106,42 @@ function plural(object: string): string {
 }
 
 export interface Access {
-  /** The row if this actor may see it; otherwise the same `not_found` as if it were not there. */
+  /** The row if this actor may see it; otherwise the same `not_found` as for a missing row. */
   see<T extends Row>(actor: Actor, object: string, id: string): Promise<T>;
-  /** An answer at once where nothing has to be looked up. */
+  /** Synchronous where no lookup is needed. */
   visible(actor: Actor, row: Row): boolean | Promise<boolean>;
-  /** What is declared for everyone is not one tenant's to change. */
+  /** A resource declared for all tenants is not one tenant's to change. */
   owns(actor: Actor, row: Row): boolean;
-  /** An artifact whose content this actor may read: what is for receipts only takes their scope too. */
+  /** An artifact whose content this actor may read: `internal` and `receipt_only` content needs a scope of its own. */
   seeContent(actor: Actor, artifactId: string): Promise<Artifact & Row>;
   workspaceVisible(actor: Actor, workspaceId: string | null | undefined): Promise<boolean>;
-  /** Something that happened in a workspace, in a session there or in none: also whose it is. */
-  placeVisible(actor: Actor, place: Place): Promise<boolean>;
-  /** Refuses a stream of something hidden; returns a filter for streams that mix owners, and nothing for others. */
+  /** Whether the actor may see an event or resource of this workspace and session, by workspace and by owner. */
+  placeVisible(actor: Actor, location: ResourceOwner): Promise<boolean>;
+  /** Refuses a stream of a hidden resource; returns a filter for streams that mix owners, and undefined for others. */
   streamFilter(actor: Actor, stream: Stream): Promise<((event: CoreEvent) => Promise<boolean>) | undefined>;
 }
 
-export interface Place {
+export interface ResourceOwner {
   readonly workspace_id?: string | null | undefined;
   readonly session_id?: string | null | undefined;
 }
 
-/** Work and what it leaves behind: hidden from everyone but its owner. What is declared, workspaces included, is shared. */
+/** Work and its results: hidden from every principal but the owner. Declared resources, workspaces included, are shared. */
 const OWNED: ReadonlySet<string> = new Set(['session', 'message', 'branch', 'task', 'outcome', 'ask', 'artifact']);
-/** Owners never change, so what is remembered of them is never wrong. */
+/** The vault's name in the configuration that declared it; undefined for every other row, including vaults that a client declared. */
+export function configuredVault(row: Row): string | undefined {
+  if (row.object !== 'vault') return undefined;
+  const { metadata, tenant_id } = row as Row & {
+    metadata?: { configured?: unknown; name?: unknown };
+    tenant_id?: string | null;
+  };
+  return metadata?.configured === true && typeof metadata.name === 'string' && !tenant_id ? metadata.name : undefined;
+}
+
+/** Owners never change, so the cache is never stale. */
 const OWNERS_REMEMBERED = 10_000;
 
-export function createAccess(store: Pick<Store, 'get' | 'read'>): Access {
+export function createAccess(store: Pick<Store, 'get' | 'read'>, vaults?: Pick<VaultAccess, 'listed'>): Access {
   function absent(object: string, id: string): Fault {
     return new Fault('not_found', `no ${object} ${id}`);
   }
@@ -142,7 +156,10 @@ export function createAccess(store: Pick<Store, 'get' | 'read'>): Access {
 
   const owners = new Map<string, string>();
 
-  /** Of a session, or of an artifact that is in none. Undefined when nothing says whose it is: then it is no one's to see. */
+  /**
+   * The owner of a session, or of an artifact outside any session. Undefined when no row names one: then no restricted principal
+   * sees it.
+   */
   function ownerOf(id: string): string | undefined | Promise<string | undefined> {
     return owners.get(id) ?? lookUp(id);
   }
@@ -155,7 +172,7 @@ export function createAccess(store: Pick<Store, 'get' | 'read'>): Access {
     return owner;
   }
 
-  /** A session from before owners were kept: its first event names who opened it. */
+  /** For sessions older than owner rows: the first event names the principal that opened it. */
   async function opener(id: string): Promise<string | undefined> {
     for await (const event of store.read({ stream: { of: 'session', id }, limit: 1 })) {
       return event.event === 'session.created' ? (event.actor ?? undefined) : undefined;
@@ -165,20 +182,20 @@ export function createAccess(store: Pick<Store, 'get' | 'read'>): Access {
 
   function mine(actor: Actor, row: Row): boolean | Promise<boolean> {
     if (seesOthers(actor)) return true;
-    const place = row as Row & {
+    const location = row as Row & {
       session_id?: string | null;
       task_id?: string | null;
       scope?: string;
       owner_id?: string;
     };
-    // A memory of one session is part of that session.
+    // A session's memory is part of that session.
     if (row.object === 'memory') {
-      return place.scope !== 'session' || !place.owner_id || ownsSession(actor, place.owner_id);
+      return location.scope !== 'session' || !location.owner_id || ownsSession(actor, location.owner_id);
     }
     if (!OWNED.has(row.object)) return true;
     if (row.object === 'session') return ownsSession(actor, row.id);
-    if (place.session_id) return ownsSession(actor, place.session_id);
-    if (place.task_id) return ownsTask(actor, place.task_id);
+    if (location.session_id) return ownsSession(actor, location.session_id);
+    if (location.task_id) return ownsTask(actor, location.task_id);
     return ownsSession(actor, row.id);
   }
 
@@ -192,7 +209,7 @@ export function createAccess(store: Pick<Store, 'get' | 'read'>): Access {
     return task?.session_id !== undefined && (await ownsSession(actor, task.session_id));
   }
 
-  async function placeVisible(actor: Actor, { workspace_id, session_id }: Place): Promise<boolean> {
+  async function placeVisible(actor: Actor, { workspace_id, session_id }: ResourceOwner): Promise<boolean> {
     if (!(await workspaceVisible(actor, workspace_id))) return false;
     return seesOthers(actor) || (session_id ? await ownsSession(actor, session_id) : false);
   }
@@ -207,13 +224,17 @@ export function createAccess(store: Pick<Store, 'get' | 'read'>): Access {
     return own === true ? placed : Promise.all([placed, own]).then(([reached, owned]) => reached && owned);
   }
 
-  /** Whether its workspace or its tenant is there for this actor. */
+  /** Whether the row's workspace or tenant is visible to this actor. */
   function inReach(actor: Actor, row: Row): boolean | Promise<boolean> {
     if (row.object === 'workspace') return workspaceVisible(actor, row.id);
     const { workspace_id, tenant_id } = row as Row & { workspace_id?: string | null; tenant_id?: string | null };
     if (workspace_id) return workspaceVisible(actor, workspace_id);
-    // Without a workspace: what is declared for everyone, or what one tenant made for itself.
-    return ((tenant_id ?? null) === null && isDeclared(row.object)) || owns(actor, row);
+    const listed = configuredVault(row);
+    if (listed !== undefined)
+      return vaults?.listed(listed, actor.tenant_id ?? null, actor.workspaces) ?? owns(actor, row);
+    // Rows without a workspace: declared for all tenants, or by one tenant for itself. Memories and vaults are never shared by all.
+    const shared = isDeclared(row.object) && row.object !== 'memory' && row.object !== 'vault';
+    return ((tenant_id ?? null) === null && shared) || owns(actor, row);
   }
 
   function owns(actor: Actor, row: Row): boolean {
@@ -231,7 +252,9 @@ export function createAccess(store: Pick<Store, 'get' | 'read'>): Access {
   async function seeContent(actor: Actor, artifactId: string): Promise<Artifact & Row> {
     requireReadScope(actor, 'artifact');
     const artifact = await see<Artifact & Row>(actor, 'artifact', artifactId);
-    if (artifact.visibility === 'receipt_only') requireReadScope(actor, 'receipt');
+    // `receipt_only` and unknown words need the strictest scope.
+    if (artifact.visibility === 'internal') requireScope(actor, 'internal:read');
+    else if (artifact.visibility !== 'public') requireReadScope(actor, 'receipt');
     return artifact;
   }
 

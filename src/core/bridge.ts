@@ -1,11 +1,14 @@
 /**
- * The corridor between doors and backends: commands come in at one end, and everything anyone sees is read from the
- * log at the other. This file only joins the parts; each is one idea with its dependencies handed in.
+ * Joins the parts of core into the bridge between doors and backends: doors submit commands and read everything from the log. This
+ * file only wires; each part is one idea with its dependencies handed in.
  */
+import type { Actor } from '../model/actions.ts';
 import { asText } from '../model/as-text.ts';
 import { COMMANDS, type Command, type CommandKind } from '../model/commands.ts';
+import type { CoreEvent } from '../model/events.ts';
 import { asFault, Fault } from '../model/faults.ts';
-import type { Json, JsonObject } from '../model/schema.ts';
+import type { Task } from '../model/resources.ts';
+import type { Json } from '../model/schema.ts';
 import { check } from '../model/validate.ts';
 import type { AutonomyTier } from '../model/words.ts';
 import type {
@@ -16,45 +19,56 @@ import type {
   Clock,
   Committed,
   Ids,
+  LimitPassed,
   Logger,
   PendingActs,
   PolicyEngine,
   QuotaRules,
   ReadFileText,
   ReceiptIssuer,
+  Row,
   Signer,
   Store,
   ToolBackend,
-} from '../ports.ts';
+  VaultAccess,
+} from '../ports/index.ts';
 import { createAccess, requireCommandScope, requireReadScope } from './access.ts';
-import { createActs } from './acts.ts';
-import { createAlarms } from './alarms.ts';
-import { createAsks } from './asks.ts';
-import { branchHandlers } from './branches.ts';
+import { createAlarms } from './actions/alarms.ts';
+import { createArgumentsDigest } from './actions/arguments-digest.ts';
+import { createActs } from './actions/execute.ts';
+import { requireRoom } from './actions/free-space.ts';
+import { createGate, decidedEvent, type Gate } from './actions/gate.ts';
+import { createPolicyData, type ReadPolicyData } from './actions/policy-data.ts';
+import { RESULT_LIMITS, type ResultLimits } from './actions/result-size.ts';
+import { createTaints } from './actions/taints.ts';
+import { createTimeLimits, limitFailure } from './actions/time-limits.ts';
+import { createAsks } from './approvals/asks.ts';
+import { createChangedActs } from './approvals/changed-acts.ts';
+import { createWholeActs, inMemory } from './approvals/whole-acts.ts';
+import { artifactHandlers } from './commands/artifact-changes.ts';
+import { branchHandlers } from './commands/branches.ts';
+import { declaredHandlers } from './commands/declared.ts';
+import { createDeliveries } from './commands/deliveries.ts';
+import { createMemories } from './commands/memories.ts';
+import { type RecordDeps, recordHandlers } from './commands/records.ts';
+import { WITHOUT_TENANT } from './commands/secret-use.ts';
+import type { Admit } from './commands/session-opening.ts';
+import { sessionHandlers } from './commands/sessions.ts';
+import { createUploads } from './commands/uploads.ts';
+import { createViews } from './commands/views.ts';
 import type { Context, Handlers } from './context.ts';
-import { declaredHandlers } from './declared.ts';
-import { createDeliveries } from './deliveries.ts';
-import { createEndings, type Endings } from './endings.ts';
-import { createGate, decidedEvent, type Gate } from './gate.ts';
-import { type CleanLarge, createLog, type Log, type Redactor } from './log.ts';
-import { isOffered, offeredTools } from './offered.ts';
-import { createOffers } from './offers.ts';
-import type { Admit } from './opening.ts';
-import { createPins } from './pins.ts';
-import { createPolicyData, type ReadPolicyData } from './policy-data.ts';
-import { type RecordDeps, recordHandlers } from './records.ts';
-import { type Recovered, recover } from './recovery.ts';
-import { createReplayer } from './replay.ts';
-import { RESULT_LIMITS, type ResultLimits } from './result-size.ts';
-import { requireRoom } from './room.ts';
-import { createRunner } from './runner.ts';
-import { sessionHandlers } from './sessions.ts';
-import { createTaints } from './taints.ts';
-import { taskHandlers } from './tasks.ts';
-import { createTools } from './tools.ts';
-import { createUploads } from './uploads.ts';
-import { createViews } from './views.ts';
-import { createWholeActs, inMemory } from './whole-acts.ts';
+import { type CleanLarge, createLog, type Log, type Redactor } from './events/log.ts';
+import { endsTask } from './events/projector.ts';
+import { shownEvent, shownRow, sightOf } from './events/visibility.ts';
+import { createReplayer } from './replay/replay.ts';
+import { createEndings, type Endings } from './tasks/end-task.ts';
+import { type Recovered, recover } from './tasks/recovery.ts';
+import { createRunner } from './tasks/runner.ts';
+import { taskHandlers } from './tasks/task-commands.ts';
+import { createTools } from './tools/catalog.ts';
+import { createToolChanges } from './tools/changes.ts';
+import { createPins } from './tools/pins.ts';
+import { isToolVisible, visibleTools } from './tools/visibility.ts';
 
 export interface CoreDeps {
   readonly store: Store;
@@ -68,24 +82,26 @@ export interface CoreDeps {
   readonly redactor: Redactor;
   readonly backends: readonly AgentBackend[];
   readonly tools: readonly ToolBackend[];
-  /** Tells what an act touches, whatever its agent calls it. */
+  /** Reads the facts of an act, whatever names its agent uses. */
   readonly read: ActReader;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly logger: Logger;
-  /** Where acts are kept whole while people are asked about them; in memory when there is no such place. */
+  /** Keeps unredacted acts while their questions are open; in memory when absent. */
   readonly pendingActs?: PendingActs;
-  /** Files as they are, to show what a write would change. */
+  /** Reads files, to show what a write would change. */
   readonly readFile?: ReadFileText;
   readonly cleanLarge?: CleanLarge;
+  /** Which user may use which secret. Absent: work without a tenant may use any. */
+  readonly vaultAccess?: VaultAccess;
   readonly settings?: Partial<Settings>;
-  /** Rules or declarations that changed outside and do not hold here yet: resolves when they do. Asked before each decision. */
+  /** Resolves when rules or declarations that changed outside this process are in force here. Awaited before each decision. */
   readonly upToDate?: () => Promise<void> | undefined;
 }
 
 export interface Settings {
   readonly defaultAgent: string | undefined;
-  /** Without a persona: rules alone, and what no rule covers is asked. */
+  /** Without a persona, rules alone decide, and an act that no rule covers is asked about. */
   readonly defaultTier: AutonomyTier;
   readonly policyTimeoutMs: number;
   readonly askExpiresMs: number;
@@ -96,8 +112,8 @@ export interface Settings {
   readonly artifactLimit: number;
   readonly resultLimits: ResultLimits;
   /**
-   * Looks after work of agents it does not have, and ends it when its process has died. Not for one that only visits: the gateway it
-   * belongs to comes back for it.
+   * Recovers work of agents that this process does not have, and ends it when its process has died. False for short-lived
+   * processes: the gateway that the work belongs to recovers it.
    */
   readonly keeper: boolean;
   /** How often to look for tasks whose process has died. */
@@ -120,22 +136,22 @@ const DEFAULTS: Settings = {
 
 export interface Core {
   readonly bridge: Bridge;
-  /** Takes up what an earlier process left behind. Doors open after this. */
+  /** Recovers the work of dead processes. Doors open after this. */
   start(): Promise<Recovered>;
-  /** From now on these are the agents and tools. Work that has begun goes on with the agent that began it. */
+  /** Replaces the agents and tools. Tasks that have begun continue with the agent that began them. */
   remount(parts: Remounted): void;
-  /** Other rules hold: whoever watches what is offered looks again. */
+  /** The rules have changed: watchers of the tool list are notified. */
   reconsider(): void;
   /** Resolves when no task of this process is running. */
   idle(): Promise<void>;
-  /** Stops taking work, lets what runs end or be resumed later, and leaves the store to its owner. */
+  /** Accepts no more work, lets running tasks end or be resumed later, and leaves the store to its owner. */
   close(): Promise<void>;
 }
 
 export interface Remounted {
   readonly backends: readonly AgentBackend[];
   readonly tools: readonly ToolBackend[];
-  /** For work without a persona; as it was when absent. */
+  /** For work without a persona; unchanged when absent. */
   readonly defaultTier?: AutonomyTier;
 }
 
@@ -143,28 +159,34 @@ export function createCore(deps: CoreDeps): Core {
   const { store, clock, ids, issuer, logger } = deps;
   const settings: Settings = { ...DEFAULTS, ...deps.settings };
   const backends = new Map(deps.backends.map((backend) => [backend.name, backend]));
-  /** What may change while work goes on. Written by `remount` and `reconsider` only; everyone else reads it each time. */
+  /** State that changes while work runs. Only `remount` and `reconsider` write it; all other code reads it each time. */
   const mounted = { tools: deps.tools, defaultTier: settings.defaultTier, revision: 0 };
   const defaultAgent = () => settings.defaultAgent ?? backends.keys().next().value;
   const instance = ids.next('instance');
   const closing = new AbortController();
   let held: { close(): Promise<void> } | undefined;
+  /** The name by which other processes can check that this one lives; undefined while it does not hold its lease. */
+  const servedBy = () => (held ? instance : undefined);
   let sweep: NodeJS.Timeout | undefined;
 
-  const offers = createOffers(() => mounted.tools, store, logger);
+  const toolChanges = createToolChanges(() => mounted.tools, store, logger);
   let endings: Endings | undefined;
-  const plain = createLog({
+  const unobserved = createLog({
     store,
     redactor: deps.redactor,
     ids,
     inlineLimit: settings.inlineLimit,
     ...(deps.cleanLarge && { cleanLarge: deps.cleanLarge }),
   });
-  const log: Log = { ...plain, commit: (unit) => plain.commit(unit).then(observed) };
+  const log: Log = { ...unobserved, commit: (unit) => unobserved.commit(unit).then(observed) };
   function observed(committed: Committed): Committed {
     if (committed.repeated) return committed;
     endings?.observe(committed.events);
-    for (const { event, resource } of committed.events) if (event === 'session.closed') release(resource.id);
+    for (const event of committed.events) {
+      if (event.event === 'session.closed') release(event.resource.id);
+      else if (endsTask(event)) timeLimits.end(event.task_id ?? '');
+      else if (changesLimits(event)) timeLimits.recheck();
+    }
     wholeActs.closed(committed.events);
     return committed;
   }
@@ -175,12 +197,13 @@ export function createCore(deps: CoreDeps): Core {
         .catch((cause) => logger.warn({ err: cause, agent: backend.name }, 'an agent could not let go of a session'));
     }
   }
-  const access = createAccess(store);
+  const vaults = deps.vaultAccess ?? WITHOUT_TENANT;
+  const access = createAccess(store, vaults);
   const hash = (value: Json) => issuer.hash(value);
-  const context: Context = { store, log, access, clock, ids, hash };
+  const context: Context = { store, log, access, clock, ids, hash, logRoot: (events) => issuer.logRoot(events) };
   const tools = createTools(() => mounted.tools, hash);
   const pins = createPins({ ...context, tools });
-  const digest = (args: JsonObject) => deps.signer.mac(deps.canonical(args));
+  const digest = createArgumentsDigest(deps.canonical, (text) => deps.signer.mac(text));
   const judge = pins.guard(
     createGate({ policy: deps.policy, timeoutMs: settings.policyTimeoutMs, log: logger, digest }),
   );
@@ -195,21 +218,27 @@ export function createCore(deps: CoreDeps): Core {
     pending: deps.pendingActs ?? inMemory(),
     readFile: deps.readFile,
   });
-  const asks = createAsks({
-    ...context,
-    wholeActs,
-    signer: deps.signer,
-    canonical: deps.canonical,
-    expiresMs: settings.askExpiresMs,
-  });
   const taints = createTaints({ store, log });
   const readData = createPolicyData(store, () => mounted.defaultTier);
   const policyData: ReadPolicyData = (about) => {
     const pending = deps.upToDate?.();
     return pending ? pending.then(() => readData(about)) : readData(about);
   };
+  const memories = createMemories(context);
+  const { canonical, read } = deps;
+  const changedActs = createChangedActs({ ...context, gate, policyData, read, taints, digest, canonical, wholeActs });
+  const asks = createAsks({
+    ...context,
+    wholeActs,
+    changedActs,
+    signer: deps.signer,
+    canonical,
+    expiresMs: settings.askExpiresMs,
+  });
   const acts = createActs({
     ...context,
+    issuer,
+    remember: memories.write,
     ...settings,
     policyData,
     revision: () => mounted.revision,
@@ -221,8 +250,9 @@ export function createCore(deps: CoreDeps): Core {
     digest,
     read: deps.read,
     quotas: deps.quotas,
+    limitPassed: (task, passed) => limitReached(task, passed),
     logger,
-    servedBy: () => (held ? instance : undefined),
+    servedBy,
   });
   endings = createEndings({
     ...context,
@@ -230,11 +260,29 @@ export function createCore(deps: CoreDeps): Core {
     issuer,
     logger,
     quotas: deps.quotas,
+    policyData,
     defaultTier: () => mounted.defaultTier,
+  });
+  /** In this process at once, so that later facts of the work do not count; in others through the log, like every cancel. */
+  function limitReached(task: Pick<Task, 'id'>, passed: LimitPassed): void {
+    const failure = limitFailure(passed);
+    const stopping = runner.has(task.id)
+      ? runner.stop(task.id, 'bridge', failure.message, failure)
+      : cancelTask(task.id, 'bridge', failure.message, {}, failure);
+    stopping.catch((cause) => logger.warn({ err: cause, task: task.id }, 'work past a limit had ended already'));
+  }
+  const timeLimits = createTimeLimits({
+    log,
+    policyData,
+    quotas: deps.quotas,
+    logger,
+    now: () => clock.now(),
+    reached: limitReached,
   });
   const shared = {
     ...context,
     alarms: createAlarms(endings, log),
+    memories,
     acts,
     asks,
     endings,
@@ -243,12 +291,15 @@ export function createCore(deps: CoreDeps): Core {
     backends,
     instance,
     logger,
+    timeLimits,
     canonical: deps.canonical,
+    issuer,
+    ...(issuer.sealer && { sealer: issuer.sealer }),
   };
   const runner = createRunner({ ...shared, isDead, graceMs: settings.graceMs });
   const replayer = createReplayer({ ...shared, signer: deps.signer });
 
-  /** A process holds its own name for as long as it lives; whoever can take it knows that it does not. */
+  /** A process holds the lease on its own name as long as it lives; a process that can take the lease knows that the other is dead. */
   async function isDead(other: string): Promise<boolean> {
     if (other === instance) return false;
     const lease = await store.lease(`instance:${other}`);
@@ -256,10 +307,20 @@ export function createCore(deps: CoreDeps): Core {
     return lease !== undefined;
   }
 
+  let learned = 0;
+  function learn(secret: string): boolean {
+    if (learned >= MOST_LEARNED) return false;
+    learned += 1;
+    deps.redactor.learn(secret);
+    return true;
+  }
+
   const { cancelTask, ...tasks } = taskHandlers({
     ...shared,
+    servedBy,
     admit,
     runner,
+    learn,
     quotas: deps.quotas,
     get defaultAgent() {
       return defaultAgent();
@@ -268,9 +329,10 @@ export function createCore(deps: CoreDeps): Core {
     graceMs: settings.graceMs,
   });
   const handlers: Handlers = {
-    ...declaredHandlers(context),
-    ...sessionHandlers({ ...context, cancelTask, admit }),
+    ...declaredHandlers({ ...context, vaults }),
+    ...sessionHandlers({ ...context, cancelTask, admit, vaults }),
     ...branchHandlers(context),
+    ...artifactHandlers(context),
     ...tasks,
     ...recordHandlers({
       ...shared,
@@ -283,7 +345,7 @@ export function createCore(deps: CoreDeps): Core {
     ...replayer.handlers,
   };
 
-  /** Opening a session is an act like any other: policy may forbid it, and only a yes opens it. */
+  /** Opening a session is an act: policy may forbid it, and only an allowed act opens it. */
   async function admit(...[actor, workspaceId, about]: Parameters<Admit>): Promise<void> {
     const action = {
       id: ids.next('action'),
@@ -296,8 +358,8 @@ export function createCore(deps: CoreDeps): Core {
     };
     const decision = await gate(action);
     if (decision.verdict === 'allow') return;
-    const place = { resource: { object: 'workspace', id: workspaceId }, session_id: null };
-    await log.commit({ decide: () => ({ events: [{ ...decidedEvent(action, decision), ...place }] }) });
+    const location = { resource: { object: 'workspace', id: workspaceId }, session_id: null };
+    await log.commit({ decide: () => ({ events: [{ ...decidedEvent(action, decision), ...location }] }) });
     throw new Fault('policy_violation', decision.reason, { details: { rule_id: decision.rule_id ?? null } });
   }
 
@@ -313,7 +375,7 @@ export function createCore(deps: CoreDeps): Core {
       const { object } = command.body as { object?: string };
       requireCommandScope(command.actor, command.kind, object);
       const handle = handlers[command.kind] as unknown as (c: typeof command) => Promise<Accepted<K>>;
-      return await handle(command);
+      return shownAccepted(await handle(command), command.actor);
     } catch (thrown) {
       const fault = asFault(thrown);
       if (fault.kind === 'internal')
@@ -322,13 +384,27 @@ export function createCore(deps: CoreDeps): Core {
     }
   }
 
+  /** The result of a command passes the same visibility filter as every read: it may contain other principals' content. */
+  function shownAccepted<K extends CommandKind>(accepted: Accepted<K>, actor: Actor): Accepted<K> {
+    const { resource, written } = accepted;
+    const sight = sightOf(actor);
+    const row = resource && shownRow(resource, sight);
+    const events = written?.map((event) => shownEvent(event, sight));
+    const same = row === resource && (events?.every((event, at) => event === written?.[at]) ?? true);
+    return same
+      ? accepted
+      : { ...accepted, resource: row as Accepted<K>['resource'], ...(events && { written: events }) };
+  }
+
   return {
     bridge: {
       submit,
       ...createViews({ store, access }),
+      recall: memories.recall,
       pendingAct: (actor, askId) => wholeActs.show(actor, askId),
+      quotasOf: async (actor, taskId) => (await policyData(await access.see<Task & Row>(actor, 'task', taskId))).quotas,
       ...createUploads({ ...context, artifactLimit: settings.artifactLimit }),
-      ...createDeliveries({ ...context, submit }),
+      ...createDeliveries({ ...context, submit, vaults }),
       async tools(actor) {
         requireReadScope(actor, 'skill');
         return await tools.list();
@@ -342,19 +418,19 @@ export function createCore(deps: CoreDeps): Core {
         if (!(await access.workspaceVisible(actor, workspaceId))) return [];
         const data = await acts.policyData({ workspace_id: workspaceId, persona_id: null, quota_id: null });
         const about = { actor, workspace_id: workspaceId, ...data };
-        // What is offered does not come and go with the room there is.
+        // The tool list does not depend on free disk space.
         const deps = { tools, gate: judge, ids };
-        if (!one) return await offeredTools(deps, about);
-        return (await isOffered(deps, about, one.name, one.source ?? undefined)) ? [one] : [];
+        if (!one) return await visibleTools(deps, about);
+        return (await isToolVisible(deps, about, one.name, one.source ?? undefined)) ? [one] : [];
       },
       async servers(actor) {
         requireReadScope(actor, 'skill');
         return mounted.tools.flatMap(({ name, pass }) => (pass ? [name] : []));
       },
-      watch: (heard, servers) => offers.watch(heard, servers),
+      watch: (onChange, servers) => toolChanges.watch(onChange, servers),
       async agents(actor) {
         requireReadScope(actor, 'skill');
-        return [...backends.values()].map(({ name, abilities, about = NOTHING_SAID }) => ({
+        return [...backends.values()].map(({ name, abilities, about = NO_DESCRIPTION }) => ({
           name,
           default: name === defaultAgent(),
           abilities,
@@ -365,7 +441,8 @@ export function createCore(deps: CoreDeps): Core {
 
     async start() {
       held = await store.lease(`instance:${instance}`);
-      const orphans = { ...shared, runner, isDead, keeper: settings.keeper };
+      const since = Date.parse(context.clock.now());
+      const orphans = { ...shared, runner, isDead, keeper: settings.keeper, since };
       await asks.expireDue();
       await wholeActs.sweep();
       const recovered = await recover(orphans);
@@ -374,6 +451,8 @@ export function createCore(deps: CoreDeps): Core {
           await asks.expireDue();
           await wholeActs.sweep();
           await recover(orphans);
+          // Includes quotas and personas that other processes have declared meanwhile.
+          timeLimits.recheck();
         } catch (cause) {
           logger.error({ err: cause }, 'looking for orphaned tasks failed');
         } finally {
@@ -390,11 +469,11 @@ export function createCore(deps: CoreDeps): Core {
       mounted.tools = parts.tools;
       mounted.defaultTier = parts.defaultTier ?? mounted.defaultTier;
       mounted.revision += 1;
-      offers.changed();
+      toolChanges.changed();
     },
     reconsider() {
       mounted.revision += 1;
-      offers.changed();
+      toolChanges.changed();
     },
 
     async idle() {
@@ -405,7 +484,8 @@ export function createCore(deps: CoreDeps): Core {
     async close() {
       closing.abort();
       clearTimeout(sweep);
-      offers.close();
+      timeLimits.close();
+      toolChanges.close();
       await runner.close();
       await replayer.idle();
       await held?.close();
@@ -413,10 +493,10 @@ export function createCore(deps: CoreDeps): Core {
   };
 }
 
-/** The same each time: doors look whether an agent still says of itself what it said. */
-const NOTHING_SAID = {};
+/** One shared object: doors compare an agent's self-description by identity. */
+const NO_DESCRIPTION = {};
 
-/** Deeper than anyone writes by hand or by program, and shallow enough for everything that walks it. */
+/** Deeper than any real body, and shallow enough for every recursive function. */
 const DEEPEST_BODY = 500;
 
 function deeperThan(value: unknown, levels: number): boolean {
@@ -425,4 +505,12 @@ function deeperThan(value: unknown, levels: number): boolean {
   if (Array.isArray(value)) return value.some((item) => deeperThan(item, levels - 1));
   for (const name in value) if (deeperThan((value as Record<string, unknown>)[name], levels - 1)) return true;
   return false;
+}
+
+/** The number of secrets received with work that are redacted for the lifetime of this process. */
+const MOST_LEARNED = 20_000;
+
+/** Whether this event may change which limits apply to work, or their amounts. */
+function changesLimits({ event, resource }: CoreEvent): boolean {
+  return event.startsWith('vendor.tollbridge.resource_') && ['quota', 'persona', 'workspace'].includes(resource.object);
 }

@@ -1,11 +1,11 @@
-/** The real clock and real names. Replay and tests hand in others. */
+/** The system clock and random ids. Replay and tests pass in others. */
 import { randomFillSync } from 'node:crypto';
 import { monotonicFactory } from 'ulid';
-import type { Clock, Ids } from '../ports.ts';
+import type { Clock, Ids } from '../ports/index.ts';
 
 export const systemClock: Clock = createClock();
 
-/** Spelling a time costs more than reading it, and many are asked for within one millisecond. */
+/** Formatting a time costs more than reading it, and many are requested within one millisecond. */
 function createClock(): Clock {
   let at = Number.NaN;
   let spelled = '';
@@ -21,13 +21,13 @@ function createClock(): Clock {
   };
 }
 
-/** Ids sort by the moment they were made, also within one millisecond. */
+/** Ids sort by creation time, also within one millisecond. */
 export function createIds(): Ids {
   const next = monotonicFactory(pooledRandom());
   return { next: (prefix) => `${prefix}_${next()}` };
 }
 
-/** An id takes sixteen random digits; asking the system for each of them showed in the profile of every request. */
+/** An id takes sixteen random digits; a system call for each of them showed in the profile of every request. */
 function pooledRandom(): () => number {
   const pool = new Uint32Array(1024);
   let used = pool.length;
@@ -40,7 +40,7 @@ function pooledRandom(): () => number {
   };
 }
 
-/** `after` milliseconds from a time of the clock, as the clock writes times. */
+/** The time `after` milliseconds later, in the clock's format. */
 export function later(now: string, after: number): string {
   return new Date(Date.parse(now) + after).toISOString();
 }

@@ -1,11 +1,12 @@
-/** What every command handler works with. Handed down once by the bridge. */
+/** The dependencies of every command handler, built once by the bridge; and the idempotency of commands. */
 import type { Actor } from '../model/actions.ts';
 import type { CommandBody, CommandEnvelope, CommandKind } from '../model/commands.ts';
+import type { CoreEvent } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
 import type { Json } from '../model/schema.ts';
-import type { Accepted, Clock, Ids, Row, Store, Unit } from '../ports.ts';
+import type { Accepted, Clock, Ids, Row, Store, Unit } from '../ports/index.ts';
 import type { Access } from './access.ts';
-import type { Log } from './log.ts';
+import type { Log } from './events/log.ts';
 
 export interface Context {
   readonly store: Store;
@@ -14,15 +15,17 @@ export interface Context {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly hash: (value: Json) => string;
+  /** The root over a task's events, as in its receipt. */
+  readonly logRoot: (events: readonly CoreEvent[]) => string;
 }
 
-export type Given<K extends CommandKind> = CommandEnvelope & { readonly kind: K; readonly body: CommandBody<K> };
-export type Handler<K extends CommandKind> = (command: Given<K>) => Promise<Accepted<K>>;
+export type Received<K extends CommandKind> = CommandEnvelope & { readonly kind: K; readonly body: CommandBody<K> };
+export type Handler<K extends CommandKind> = (command: Received<K>) => Promise<Accepted<K>>;
 export type Handlers = { readonly [K in CommandKind]: Handler<K> };
 
 /**
- * Actor, workspace, method, target and key: the same five again with the same body are the same command.
- * Undefined when the caller gave no key.
+ * Actor, workspace, method, target and key: a command that repeats all five with the same body is the same command. Undefined when
+ * the caller gave no key.
  */
 export function once(
   { hash }: Pick<Context, 'hash'>,
@@ -35,7 +38,7 @@ export function once(
   return { idempotency: { scope, body: hash(body as Json) } };
 }
 
-/** What an earlier command with this claim came to, found without doing anything. */
+/** The result of an earlier command with this claim, read without side effects. */
 export async function earlier(
   { log }: Pick<Context, 'log'>,
   claim: Pick<Unit, 'idempotency'>,
@@ -57,8 +60,8 @@ export async function earlier(
 }
 
 /**
- * For commands that look before they write: what made the first one possible may be gone by the time it is repeated,
- * not least through the first one itself. Then the repeat hears what the first one heard.
+ * For commands that read before they write: the state that made the first one possible may be gone when it is repeated, not least
+ * through the first one itself. Then the repeat gets the first one's result.
  */
 export async function orEarlier<T>(
   context: Pick<Context, 'log'>,

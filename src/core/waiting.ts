@@ -1,7 +1,7 @@
-/** Waiting, in the few ways core waits. Every wait can be stopped, or has an end. */
+/** The few ways in which core waits. Every wait can be aborted, or ends by itself. */
 import { Fault } from '../model/faults.ts';
 
-/** Rejects when told to stop, so that whoever waits to ask again does not. */
+/** Rejects when the signal fires, so that a retry loop ends. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const stop = () => {
@@ -17,12 +17,12 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Goes on at once with what is at hand, and later only with what is not: most of what core waits for is at hand. */
-export function goOnWith<T, U>(given: T | Promise<T>, next: (given: T) => U | Promise<U>): U | Promise<U> {
-  return given instanceof Promise ? given.then(next) : next(given);
+/** Calls `next` synchronously with a value, and later only with a promise: most values core waits for are already there. */
+export function goOnWith<T, U>(value: T | Promise<T>, next: (value: T) => U | Promise<U>): U | Promise<U> {
+  return value instanceof Promise ? value.then(next) : next(value);
 }
 
-/** A store that is down for a while must not cost a task its end; a restart would find it otherwise. */
+/** Retries, because a store that is down for a while must not cost a task its end; a restart would find it `interrupted`. */
 export async function untilWritten<T>(write: () => Promise<T>, closing: AbortSignal): Promise<T> {
   for (let wait = 100; ; wait = Math.min(wait * 2, 5000)) {
     try {

@@ -1,22 +1,23 @@
 /**
- * How one agent of a house gives work to another: as a task like any other, asked for through the bridge in the agent's
- * own name, decided, logged and receipted like any other. Decides nothing itself, and stops the work it gave when it is stopped.
+ * Hands work from one agent to another: as a task like any other, submitted through the bridge in the agent's own name,
+ * decided, logged and receipted like any other. Decides nothing itself, and cancels the task it submitted when it is
+ * stopped.
  */
 import type { Actor } from '../model/actions.ts';
 import type { Session, Task } from '../model/resources.ts';
 import type { JsonObject } from '../model/schema.ts';
 import { isTerminal } from '../model/words.ts';
-import type { Bridge, Row } from '../ports.ts';
+import type { Bridge, Row } from '../ports/index.ts';
 import { textOf } from './script.ts';
 
 export interface Handed {
   readonly task_id: string;
   readonly receipt_id: string | undefined;
   readonly state: string;
-  /** The last thing the other agent said. */
+  /** The other agent's last message. */
   readonly text: string;
 }
-/** `accepted` is told the new task as soon as there is one; the answer comes when it has ended. */
+/** `accepted` is called with the new task as soon as it exists; the promise resolves when the task has ended. */
 export type HandOver = (
   to: string,
   work: string,
@@ -25,14 +26,14 @@ export type HandOver = (
   signal: AbortSignal,
 ) => Promise<Handed>;
 
-/** The bridge is asked for late: agents are mounted before the house they stand in is open. */
+/** The bridge is passed as a function: agents are mounted before the runtime is open. */
 export function createHandOver(bridge: () => Bridge): HandOver {
   return async (to, work, from, accepted, signal) => {
     const door = bridge();
     const actor = actorOf(from);
     const metadata = { handoff: { task_id: from.id } };
     const home = { workspace_id: from.workspace_id, persona_id: from.persona_id ?? null };
-    // A session of its own: the one it comes from is busy until the work is back.
+    // A session of its own: the giving session is busy until the work is back.
     const session = await door.submit({ kind: 'session.create', actor, body: { ...home, metadata } });
     const input = { role: 'user' as const, parts: [{ type: 'text', text: work, visibility: 'public' }] };
     const body = {
@@ -59,7 +60,7 @@ export function createHandOver(bridge: () => Bridge): HandOver {
   };
 }
 
-/** It acts for its own task and sees no further than that task's workspace. */
+/** The agent acts for its own task and sees no further than that task's workspace. */
 function actorOf(task: Task): Actor {
   const { tenant_id, on_behalf_of } = (task.metadata.tollbridge ?? {}) as { tenant_id?: string; on_behalf_of?: string };
   return {

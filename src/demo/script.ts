@@ -1,5 +1,6 @@
-/** Plain words → what the demo agent does. Pure: the same text is always the same script. */
-import type { JsonObject } from '../model/schema.ts';
+/** Turns plain words into the demo agent's steps. Pure: the same text always gives the same script. */
+import { own } from '../model/own.ts';
+import type { Json, JsonObject } from '../model/schema.ts';
 import type { Effect } from '../model/words.ts';
 
 export type Step =
@@ -14,6 +15,8 @@ export type Step =
       readonly intent: string;
     }
   | { readonly do: 'artifact' }
+  | { readonly do: 'recall' }
+  | { readonly do: 'remember'; readonly text: string; readonly scope: string }
   | { readonly do: 'ask'; readonly question: string }
   | { readonly do: 'work'; readonly steps: number }
   | { readonly do: 'handoff'; readonly to: string; readonly work: string }
@@ -21,15 +24,15 @@ export type Step =
 
 export const HELP =
   'I am the demo agent. Say: hello · read <note> · write <note> <text> · delete <note> · send <text> to <someone> · ' +
-  'use <tool> <text> · artifact · ask <question> · wait <steps> · handoff to <agent>: <work> · fail <code>. Join steps with "then".';
+  'use <tool> <text> · artifact · recall · remember [for the session|persona|workspace|tenant] <text> · ask <question> · wait <steps> · handoff to <agent>: <work> · fail <code>. Join steps with "then".';
 
 const GREETING = 'Hello! I am the demo agent: no network, no keys, always the same answer to the same words.';
-/** What comes after is not read: it is a script, not a book. */
+/** Text beyond this is not read. */
 const LONGEST = 10_000;
 const MOST_STEPS = 50;
 const MOST_WORK = 10_000;
 
-/** Clauses have single spaces by then, so that no pattern can be made to look twice. */
+/** Whitespace is collapsed to single spaces before matching, so that no pattern can backtrack. */
 type Verb = readonly [pattern: RegExp, step: (words: readonly string[]) => Step];
 
 const VERBS: readonly Verb[] = [
@@ -49,6 +52,11 @@ const VERBS: readonly Verb[] = [
   ],
   [/\buse (\S+)(?: (.*))?/i, ([tool = '', text = '']) => call(tool, 'unknown', tool, { text }, `use ${tool}`)],
   [/\bartifact\b/i, () => ({ do: 'artifact' })],
+  [/\brecall\b/i, () => ({ do: 'recall' })],
+  [
+    /\bremember (?:for the (session|persona|workspace|tenant) )?(.+)/i,
+    ([scope, text = '']) => ({ do: 'remember', text, scope: scope?.toLowerCase() ?? 'session' }),
+  ],
   [/\bask\b ?(.*)/i, ([question]) => ({ do: 'ask', question: question || 'What should I know?' })],
   [/\b(?:long|wait)\b(?:\D*(\d+))?/i, ([steps]) => ({ do: 'work', steps: Math.min(Number(steps ?? 20), MOST_WORK) })],
   [/\bhandoff (?:to )?([^\s:]+)(?::? (.+))?/i, ([to = '', work]) => ({ do: 'handoff', to, work: work ?? 'hello' })],
@@ -56,7 +64,7 @@ const VERBS: readonly Verb[] = [
   [/\b(?:hello|hi)\b/i, () => ({ do: 'say', text: GREETING })],
 ];
 
-/** At least one step: words that mean nothing here are answered with the ones that do. */
+/** At least one step: unknown words are answered with the help text. */
 export function readScript(text: string): readonly Step[] {
   const clauses = text
     .slice(0, LONGEST)
@@ -68,7 +76,7 @@ export function readScript(text: string): readonly Step[] {
   return steps.length > 0 ? steps : [{ do: 'say', text: HELP }];
 }
 
-/** The verb that comes first in the clause is the one that is meant: "send hello to ana" sends. */
+/** The verb that comes first in the clause counts: "send hello to ana" sends. */
 function readClause(clause: string): Step {
   let first: { readonly at: number; readonly step: Step } | undefined;
   for (const [pattern, step] of VERBS) {
@@ -77,6 +85,46 @@ function readClause(clause: string): Step {
   }
   return first?.step ?? { do: 'say', text: HELP };
 }
+
+/** The step a model's answer asks for: a spelled-out step, or the first one in its words. */
+export function stepFrom(response: Json): Step {
+  const { step, text, choices } = (typeof response === 'object' && response !== null ? response : {}) as JsonObject;
+  if (isStep(step)) return step;
+  const [choice] = Array.isArray(choices) ? choices : [];
+  const said = [response, text, ((choice as JsonObject | undefined)?.message as JsonObject | undefined)?.content];
+  return readScript(said.find((words) => typeof words === 'string') ?? '')[0] as Step;
+}
+
+function isStep(value: Json | undefined): value is Step & JsonObject {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  const step = value as JsonObject;
+  const members = MEMBERS[step.do as Step['do']];
+  if (!Object.hasOwn(MEMBERS, String(step.do)) || !members) return false;
+  return members.every(([name, type]) => typeof own(step, name) === type && own(step, name) !== null);
+}
+const MEMBERS: Readonly<Record<Step['do'], readonly (readonly [string, string])[]>> = {
+  say: [['text', 'string']],
+  call: [
+    ['tool', 'string'],
+    ['target', 'string'],
+    ['arguments', 'object'],
+    ['effect', 'string'],
+    ['intent', 'string'],
+  ],
+  artifact: [],
+  recall: [],
+  remember: [
+    ['text', 'string'],
+    ['scope', 'string'],
+  ],
+  ask: [['question', 'string']],
+  work: [['steps', 'number']],
+  handoff: [
+    ['to', 'string'],
+    ['work', 'string'],
+  ],
+  fail: [['code', 'string']],
+};
 
 function call(tool: string, effect: Effect, target: string, args: JsonObject, intent: string): Step {
   return { do: 'call', tool, effect, target, arguments: args, intent };
@@ -91,6 +139,10 @@ export function describeStep(step: Step): string {
       return step.intent;
     case 'artifact':
       return 'produce a file and a patch';
+    case 'recall':
+      return 'say what it remembers';
+    case 'remember':
+      return `remember for the ${step.scope}`;
     case 'ask':
       return `ask: ${step.question}`;
     case 'work':

@@ -6,14 +6,14 @@ import { own } from '../model/own.ts';
 import type { Skill } from '../model/resources.ts';
 import type { JsonObject } from '../model/schema.ts';
 import type { Effect } from '../model/words.ts';
-import type { ToolBackend } from '../ports.ts';
+import type { ToolBackend } from '../ports/index.ts';
 
 export interface DemoToolsDeps {
   readonly name?: string;
   readonly notes?: Readonly<Record<string, string>>;
-  /** Told about every effect as it happens: one line each, so that anyone can count them. */
+  /** Called for every effect as it happens, one line each, so that effects can be counted. */
   journal?(line: string): void | Promise<void>;
-  /** How long a call takes before it has its effect; it can be stopped until then. Without it no call takes any time. */
+  /** Waits before a call has its effect; the call can be stopped until then. Absent: calls take no time. */
   pause?(signal: AbortSignal): Promise<void>;
 }
 
@@ -51,7 +51,7 @@ const TOOLS: ReadonlyMap<string, DemoTool> = new Map(
   }),
 );
 
-/** When the definitions were written; they do not change while the process lives. */
+/** Timestamp of the definitions; they do not change while the process runs. */
 const SINCE = '2026-01-01T00:00:00.000Z';
 
 const SKILLS: readonly Skill[] = [...TOOLS].map(([name, tool]) => ({
@@ -80,7 +80,7 @@ export function createDemoTools(deps: DemoToolsDeps = {}): DemoTools {
   const notes = new Map(Object.entries(given));
   const outbox: { to: string; text: string }[] = [];
 
-  /** Written down at the moment of the effect: a line means that it happened. */
+  /** Written at the moment of the effect: a line means that the effect happened. */
   const happened = async (action: Action): Promise<void> => {
     await journal?.(`${action.tool} ${action.tool_call_id ?? action.id} ${JSON.stringify(action.arguments)}`);
   };

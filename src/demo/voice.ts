@@ -1,13 +1,13 @@
-/** Everything the demo agent says, as facts with names that are the same each time the same work is done. */
-import type { JsonObject } from '../model/schema.ts';
-import type { Sink, Work } from '../ports.ts';
-import { describeStep, type Step, textOf } from './script.ts';
+/** All output of the demo agent, as facts whose ids are the same each time the same work is done. */
+import type { Json, JsonObject } from '../model/schema.ts';
+import type { Sink, Work } from '../ports/index.ts';
+import { describeStep, type Step, stepFrom, textOf } from './script.ts';
 
 export interface VoiceDeps {
-  readonly work: Pick<Work, 'task'>;
+  readonly work: Pick<Work, 'task' | 'recorded'>;
   readonly sink: Pick<Sink, 'emit'>;
   readonly signal: AbortSignal;
-  /** Names of messages that were said before a crash. What came in between may differ; what was said is not said anew. */
+  /** Ids of messages emitted before a crash, which are not emitted again. Messages in between may differ. */
   readonly said: ReadonlySet<string>;
   /** Between two pieces of a message. */
   stream(): Promise<void>;
@@ -15,12 +15,16 @@ export interface VoiceDeps {
 
 export interface Voice {
   say(text: string, artifacts?: readonly string[]): Promise<void>;
-  /** An aside. Counted apart: when one comes up is not the script's to say, and no other message may change its name. */
+  /**
+   * An acknowledgement. Counted separately: it depends on when a message arrives, and must not change other messages'
+   * ids.
+   */
   note(text: string): Promise<void>;
   /** A message written piece by piece. */
   open(): { add(text: string): Promise<void>; close(artifacts?: readonly string[]): Promise<void> };
   plan(steps: readonly Step[], current: number): Promise<void>;
-  think(at: number, step: Step): Promise<void>;
+  /** Asks the model for the next step: the script's step, or in a replay the recorded or overridden answer. */
+  think(at: number, planned: Step): Promise<Step>;
 }
 
 export function createVoice({ work, sink, signal, said, stream }: VoiceDeps): Voice {
@@ -74,24 +78,28 @@ export function createVoice({ work, sink, signal, said, stream }: VoiceDeps): Vo
       }));
       await emit('vendor.tollbridge.plan', { entries });
     },
-    /** The script stands in for a model: each step is one answer of it, so that a replay has something to replace. */
-    async think(at, step) {
+    /** The script stands in for a model: each step is one model answer, so that a replay has something to replace. */
+    async think(at, planned) {
       const call_id = `${id}.llm${at + 1}`;
-      const response = { step: step as unknown as JsonObject, text: describeStep(step) };
+      const response: Json = work.recorded
+        ? await work.recorded.model(call_id)
+        : { step: planned as unknown as JsonObject, text: describeStep(planned) };
+      const step = work.recorded ? stepFrom(response) : planned;
       const model = { provider: 'demo', model: 'script' };
       await emit('span.completed', { span: { id: `${id}.span${at + 1}`, kind: 'llm', call_id }, model, response });
       await emit('vendor.tollbridge.usage', {
         ...model,
         call_id,
         input_tokens: words(textOf(work.task.input)),
-        output_tokens: words(response.text),
+        output_tokens: words(describeStep(step)),
         usd_micros: 0,
       });
+      return step;
     },
   };
 }
 
-/** Three words at a time, nothing lost in between. */
+/** Three words at a time, with all whitespace kept. */
 function pieces(text: string): readonly string[] {
   return text.match(/(?:\S+\s*){1,3}|\s+/g) ?? [];
 }

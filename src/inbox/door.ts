@@ -1,15 +1,15 @@
 /**
- * Where decision links lead. Looking shows the question and decides nothing, so that a mail scanner or a preview cannot
- * answer; only a form sent from the page does, once. A link that is not ours, not for anyone any more, or of a question
- * that is gone gets the same page.
+ * The door behind decision links. GET shows the question and decides nothing, so that a mail scanner or a preview
+ * cannot answer; only the page's form does, once. A forged link, a revoked one and one to a deleted question get the
+ * same page.
  */
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Actor } from '../model/actions.ts';
 import type { AskRecord, PendingAct } from '../model/asks.ts';
 import { asFault } from '../model/faults.ts';
-import type { Bridge, Closable, Deps, FrontDoor, Row } from '../ports.ts';
-import { readBytes } from '../wire/body.ts';
+import type { Bridge, Closable, Deps, FrontDoor, Row } from '../ports/index.ts';
+import { readBytes } from '../transport/http/body.ts';
 import type { Links } from './links.ts';
 import { answerPage, questionPage } from './page.ts';
 import { viewQuestion } from './question-view.ts';
@@ -18,7 +18,7 @@ export const LINK_PATH = '/decide';
 
 export interface LinkDoorDeps extends Pick<Deps, 'http' | 'log' | 'clock'> {
   readonly links: Links;
-  /** Who is sent links; a link for anyone else has been taken back. */
+  /** Recipients of links; a link of any other recipient is revoked. */
   readonly recipients: readonly string[];
 }
 
@@ -91,7 +91,7 @@ interface Whole {
   readonly trouble?: string;
 }
 
-/** The act as it will run. Nothing runs for a value that is asked for. */
+/** The act as it will run. A question for a value has no act. */
 async function wholeAct(bridge: Bridge, actor: Actor, ask: Ask): Promise<Whole> {
   if (ask.kind === 'input') return {};
   try {
@@ -101,7 +101,7 @@ async function wholeAct(bridge: Bridge, actor: Actor, ask: Ask): Promise<Whole> 
   }
 }
 
-/** Longer than a phone shows without trouble. */
+/** Longer than a phone displays without trouble. */
 const LONGEST_ON_PAGE = 256 * 1024;
 
 function pageOf(ask: Ask, { act, trouble }: Whole, token: string, now: string): string {
@@ -133,7 +133,7 @@ function sendAct(response: ServerResponse, act: PendingAct): void {
   response.end(fileOf(act));
 }
 
-/** Whoever holds a link may look at questions and answer; the log says which link it was. */
+/** A link's holder may read questions and answer them; the log names the link. */
 function holderOf(recipient: string): Actor {
   return {
     id: `link:${recipient}`,
@@ -148,6 +148,8 @@ function answerIn(
   form: URLSearchParams,
   ask: Ask,
 ): { value?: string; approved?: boolean; reason?: string } | undefined {
+  // Repeated fields are refused: which of them counts would depend on the reader.
+  if (new Set(form.keys()).size !== form.size) return undefined;
   if (ask.kind === 'input') {
     const value = form.get('value');
     return value === null || value === '' ? undefined : { value };
@@ -175,10 +177,10 @@ function send(response: ServerResponse, status: number, html: string, allow?: st
   response.end(html);
 }
 
-/** A link is a secret, and what it shows is for its holder only. */
+/** A link is a secret, and its page is for its holder only. */
 const PRIVATE = {
   'cache-control': 'no-store',
-  // With none at all a browser calls the origin of the form null, and the answer would be refused as a stranger's.
+  // With `no-referrer` a browser sends `Origin: null` with the form, and the gateway would refuse the answer.
   'referrer-policy': 'same-origin',
   'x-robots-tag': 'noindex',
   'x-content-type-options': 'nosniff',

@@ -1,12 +1,12 @@
-/** What a write would change in a file, line by line, for people. Pure. */
+/** The changes a write would make in a file, line by line, for people. Pure. */
 import { structuredPatch } from 'diff';
 import type { FileChange } from '../model/actions.ts';
 import { visibleText } from '../model/visible-text.ts';
 
-/** Two texts that have nothing in common take long to compare; then the new one is shown whole instead. */
+/** Two texts with nothing in common take long to compare; then the new one is shown whole instead. */
 const LONGEST_MS = 100;
 const CONTEXT = 3;
-/** So many equal lines in a row are padding: they are counted instead of shown. */
+/** This many equal lines in a row are padding: they are counted instead of shown. */
 const PADDING = 10;
 
 export function fileDiff({ before, after }: FileChange): { readonly what: string; readonly text: string } {

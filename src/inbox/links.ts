@@ -1,13 +1,14 @@
 /**
- * A link that lets whoever holds it answer one question. It names the question and proves that we made it; there is nothing
- * to look up and nothing to guess. Used once, because a question is answered once, and worth nothing after its time.
+ * A link that lets its holder answer one question. It names the question and proves that the gateway made it; nothing
+ * is looked up and nothing can be guessed. It works once, because a question is answered once, and not after the
+ * question expires.
  */
 import { timingSafeEqual } from 'node:crypto';
 
 export interface Links {
-  /** The last part of the link: `<recipient>.<question>.<proof>`. The same question always has the same one. */
+  /** The last part of the link: `<recipient>.<question>.<proof>`. Always the same for the same question. */
   token(recipient: string, askId: string): string;
-  /** Undefined unless we made it. */
+  /** Undefined unless the proof is valid. */
   read(token: string): { readonly recipient: string; readonly askId: string } | undefined;
 }
 

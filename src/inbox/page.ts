@@ -1,6 +1,6 @@
 /**
- * The pages a decision link opens: no scripts, nothing fetched from anywhere, readable on a phone. The act is shown whole, and the buttons stay in
- * sight. Enter in the field for a reason presses the first button, which is no.
+ * The pages of a decision link: no scripts, nothing fetched from elsewhere, readable on a phone. The act is shown
+ * whole, and the buttons stay in sight. Enter in the reason field presses the first button, which denies.
  */
 import type { AskRecord } from '../model/asks.ts';
 import { visibleText } from '../model/visible-text.ts';
@@ -30,7 +30,7 @@ ${body}
 `;
 }
 
-/** An act too long for a page: where it can be had whole, and what it hashes to. */
+/** An act too long for a page: its download link, and the hash of the file. */
 export interface Download {
   readonly href: string;
   readonly bytes: number;
@@ -41,11 +41,11 @@ export interface Page {
   readonly view: QuestionView;
   readonly kind: AskRecord['kind'];
   readonly download?: Download;
-  /** Why the act cannot be shown whole; then the only answer is no. */
+  /** Why the act cannot be shown whole; then it can only be denied. */
   readonly trouble?: string;
 }
 
-/** The question, everything a person needs to answer it, and a form. Looking at it decides nothing. */
+/** The question, everything a person needs to answer it, and a form. Opening it decides nothing. */
 export function questionPage({ view, kind, download, trouble }: Page): string {
   const parts = [
     list(view.facts),
@@ -69,7 +69,7 @@ function list(rows: readonly Shown[]): string {
   return `<dl>${rows.map(({ name, value }) => `<dt>${escaped(name)}</dt><dd>${escaped(value)}</dd>`).join('')}</dl>`;
 }
 
-/** Each value in a box of its own: nothing in it can pass for a part of the page. */
+/** Each value is in a box of its own: nothing in it can pass for a part of the page. */
 function section(title: string, rows: readonly Shown[]): string {
   if (rows.length === 0) return '';
   const boxes = rows.map(({ name, value }) => `<h3>${escaped(name)}</h3><pre>${escaped(value)}</pre>`).join('\n');
@@ -95,7 +95,7 @@ const INPUT_FORM = `<label for="value">Your answer</label>
 <input id="value" name="value" required autocomplete="off" autofocus>
 <div class="choice"><button class="yes">Send</button></div>`;
 
-/** What became of it. */
+/** The result of an answer. */
 export function answerPage(title: string, text: string): string {
   return page(title, `<p class="from">Tollbridge</p>\n<h1>${escaped(title)}</h1>\n<p>${escaped(text)}</p>`);
 }

@@ -1,13 +1,13 @@
 /**
- * A question as text, for terminals and for dialogs of other programs. A value of several lines has a bar before each of them,
- * so that no line of it can pass for one of ours.
+ * A question as text, for terminals and for dialogs of other programs. Each line of a multi-line value starts with a
+ * bar, so that none of them can pass for a line of ours.
  */
 import type { Actor } from '../model/actions.ts';
 import type { AskRecord, PendingAct } from '../model/asks.ts';
-import type { Bridge } from '../ports.ts';
+import type { Bridge } from '../ports/index.ts';
 import { type QuestionView, type Shown, viewQuestion } from './question-view.ts';
 
-/** Longer than anyone reads in a dialog, and than some clients show. */
+/** Longer than people read in a dialog, and than some clients show. */
 const LONGEST_DIALOG = 16_000;
 
 /** Everything but the headline. */
@@ -25,11 +25,13 @@ const NOT_WHOLE = 'Parts of this act are hidden here (redacted, or too long).';
 export interface Dialog {
   readonly headline: string;
   readonly text: string;
-  /** A yes given to this dialog counts. */
+  /** An approval given in this dialog counts. */
   readonly whole: boolean;
 }
 
-/** For a surface that has one text to show it in. What does not fit is not cut: the text says where to answer instead. */
+/**
+ * For a surface that shows a single text. An act that does not fit is not cut: the text says where to answer instead.
+ */
 export function dialogText(ask: AskRecord, act?: PendingAct): Dialog {
   const view = viewQuestion(ask, act);
   const details = detailsText(view);
@@ -45,13 +47,13 @@ export function dialogText(ask: AskRecord, act?: PendingAct): Dialog {
   return { headline, text: `${headline}${kept}\n${why} ${elsewhere(ask.id)}`, whole: false };
 }
 
-/** The same for someone in particular: with the whole act where they may answer, otherwise with what the log has of it. */
+/** The same for one actor: with the whole act if the actor may answer, otherwise with the log's redacted version. */
 export async function dialogFor(bridge: Pick<Bridge, 'pendingAct'>, actor: Actor, ask: AskRecord): Promise<Dialog> {
   const act = ask.kind === 'input' ? undefined : await bridge.pendingAct(actor, ask.id).catch(() => undefined);
   return dialogText(ask, act);
 }
 
-/** Where an act is shown whole, and a yes to it counts. */
+/** Where the act is shown whole and can be approved. */
 function elsewhere(askId: string): string {
   return `A yes given here does not count. See it whole with "tollbridge approvals", and answer with "tollbridge approve ${askId}", with the link you were sent, or at /v1/permission-requests/${askId}.`;
 }

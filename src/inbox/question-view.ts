@@ -1,6 +1,6 @@
 /**
- * A question as people are shown it, at every surface: what will run in our words and whole, then the agent's own words, set
- * apart. Nothing is cut and nothing is invisible; a view that does not hold the whole act says so. Pure.
+ * A question as every surface shows it: first the whole act in our words, then the agent's own explanation, set apart.
+ * Nothing is cut and nothing is invisible; a view without the whole act says so. Pure.
  */
 import { createHash } from 'node:crypto';
 import type { FileChange } from '../model/actions.ts';
@@ -21,13 +21,13 @@ export interface QuestionView {
   readonly facts: readonly Shown[];
   readonly arguments: readonly Shown[];
   readonly changes: readonly Shown[];
-  /** What the agent says of it. Never a part of what is approved. */
+  /** The agent's own explanation. Never a part of what is approved. */
   readonly words: readonly string[];
-  /** This is all that will run. Only then is a yes to it one. */
+  /** The view holds everything that will run. Only then may it be approved. */
   readonly whole: boolean;
 }
 
-/** `act` is the whole act, for those who may answer; without it the view is as good as the log's. */
+/** `act` is the whole act, for actors who may answer; without it the view shows the log's redacted version. */
 export function viewQuestion(ask: AskRecord, act: PendingAct | undefined, now?: string): QuestionView {
   const about = (act ?? ask.action) as Partial<PendingAct>;
   const input = ask.kind === 'input';
@@ -75,7 +75,7 @@ function shown(
   return said.length > 0 ? [{ name, value: visibleLine(said.join(' ')) }] : [];
 }
 
-/** Strings as they are, unless they could be taken for something else. */
+/** Strings unquoted, unless they could be taken for another type or have surrounding space. */
 export function valueText(value: unknown): string {
   if (typeof value !== 'string')
     return visibleText(JSON.stringify(value, undefined, isFlat(value) ? undefined : 2) ?? 'null');
@@ -87,7 +87,7 @@ function isFlat(value: unknown): boolean {
   return typeof value !== 'object' || value === null || JSON.stringify(value).length <= 100;
 }
 
-/** What the arguments vouch for is what will be written; anything else is the agent's description of it. */
+/** Content that is also in the arguments is what will be written; any other content is the agent's description. */
 function changeText(change: FileChange, args: JsonObject): Shown {
   const { what, text } = fileDiff(change);
   const hash = createHash('sha256').update(change.after).digest('hex');
@@ -106,7 +106,7 @@ function wordsOf(ask: AskRecord, { claims, arguments: args }: Partial<PendingAct
   return [asked, title, also].flatMap((text) => (text ? [visibleText(text)] : []));
 }
 
-/** Without a clock: what was left when it was asked, for messages that are read at another time than they are made. */
+/** Without a clock: the time left when the question was asked, for messages read later than they are made. */
 function timeFor({ expires_at, created_at }: AskRecord, now: string | undefined): string {
   const left = Date.parse(expires_at) - Date.parse(now ?? created_at);
   return now === undefined ? `${duration(left)} after it was asked` : left <= 0 ? 'over' : `${duration(left)} left`;

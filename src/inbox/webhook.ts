@@ -1,7 +1,7 @@
 /**
- * Questions told to people who are not looking: each one that opens, and how it ended, is sent to the addresses in the
- * configuration, signed, until it is taken or the question is over. At least once: after a restart what is still open
- * is sent again under the same id. Goes to configured addresses only, follows no redirect, and reads no answer but its status.
+ * Webhooks for approvals: each question that opens, and its end, is sent to the configured addresses, signed, until it
+ * is accepted or the question is over. At least once: after a restart open questions are sent again under the same id.
+ * Sends to configured addresses only, follows no redirect, and reads nothing of the response but its status.
  */
 
 import { createHmac } from 'node:crypto';
@@ -10,16 +10,19 @@ import { asText } from '../model/as-text.ts';
 import type { AskRecord } from '../model/asks.ts';
 import type { CoreEvent } from '../model/events.ts';
 import type { AskClosedPayload, AskOpenedPayload } from '../model/payloads.ts';
+import type { Task } from '../model/resources.ts';
+import { anySignal } from '../model/signals.ts';
 import { visibleLine } from '../model/visible-text.ts';
-import type { Bridge, Clock, Closable, Logger, Row } from '../ports.ts';
+import type { Bridge, Clock, Closable, Logger, Row } from '../ports/index.ts';
+import { outgoingTrace, type TraceMembers, taskTrace } from '../transport/outbound/trace-context.ts';
 import { dialogText } from './question-text.ts';
 
 export interface Recipient {
   readonly name: string;
   readonly url: string;
-  /** The key messages are signed with. */
+  /** The key that signs messages. */
   readonly key: string;
-  /** Where this recipient can answer a question; undefined when it is only to know of it. */
+  /** Makes the decision link of a question; undefined when this recipient is only notified. */
   readonly link: ((askId: string) => string) | undefined;
 }
 
@@ -35,26 +38,43 @@ export interface WebhookDeps {
 }
 
 type Ask = AskRecord & Row;
-interface Told {
+
+interface Delivery {
   readonly id: string;
   readonly body: string;
+  /** The trace it is part of. */
+  readonly trace: Promise<TraceMembers>;
 }
 
 const FIRST_WAIT_MS = 1000;
 const LONGEST_WAIT_MS = 5 * 60_000;
 const ATTEMPT_MS = 10_000;
-/** How often it is tried to tell an end; then it is old news. */
+/** Attempts to deliver the end of a question; after that it is outdated. */
 const LAST_WORDS = 5;
 
 export function openWebhooks(deps: WebhookDeps): Closable {
   const { bridge, actor, recipients, log } = deps;
   const closing = new AbortController();
-  /** One per open question: aborted when it is over, so that nobody is asked what was answered. */
-  const open = new Map<string, AbortController>();
+  /** One per open question: aborted when it is over, so that no recipient is sent a question that was answered. */
+  const open = new Map<string, { readonly over: AbortController; readonly announced: readonly Promise<void>[] }>();
+
+  /** The task's trace with its state and flags; if the task cannot be read, the known trace id. */
+  async function traceFor(
+    trace_id: string | null | undefined,
+    taskId: string | null | undefined,
+  ): Promise<TraceMembers> {
+    const known = trace_id ? { trace_id } : undefined;
+    if (!taskId) return known ?? {};
+    try {
+      return taskTrace(await bridge.view<Task & Row>(actor, 'task', taskId));
+    } catch {
+      return known ?? taskTrace({ id: taskId, metadata: {} });
+    }
+  }
 
   async function listen(): Promise<void> {
     const looking = look()
-      // What opened while we were only beginning to listen is found by looking once more.
+      // A second look finds questions that opened before following had begun.
       .then(() => deps.pause(FIRST_WAIT_MS, closing.signal))
       .then(look);
     looking.catch((cause) => {
@@ -63,8 +83,9 @@ export function openWebhooks(deps: WebhookDeps): Closable {
     const news = bridge.follow(actor, { stream: { of: 'all' }, after: 'now' }, closing.signal);
     for await (const happened of news) {
       const { event, payload } = happened;
-      if (event === 'vendor.tollbridge.ask_opened') opened((payload as unknown as AskOpenedPayload).ask);
-      if (event === 'vendor.tollbridge.ask_closed') closed(payload as unknown as AskClosedPayload);
+      if (event === 'vendor.tollbridge.ask_opened')
+        opened((payload as unknown as AskOpenedPayload).ask, happened.trace_id);
+      if (event === 'vendor.tollbridge.ask_closed') closed(payload as unknown as AskClosedPayload, happened);
       if (event === 'vendor.tollbridge.alarm') alarmed(happened);
     }
   }
@@ -79,62 +100,82 @@ export function openWebhooks(deps: WebhookDeps): Closable {
     } while (after);
   }
 
-  function opened(ask: AskRecord): void {
+  function opened(ask: AskRecord, traceId?: string | null): void {
     if (open.has(ask.id)) return;
     const over = new AbortController();
-    open.set(ask.id, over);
-    const signal = AbortSignal.any([over.signal, closing.signal]);
-    for (const recipient of recipients) {
+    const trace = traceFor(traceId, ask.task_id);
+    const announced = recipients.map((recipient) => {
       const link = recipient.link?.(ask.id);
       const question = {
         type: 'approval.requested',
         timestamp: deps.clock.now(),
         data: { ...about(ask), ...(link && { decide_url: link }) },
       };
-      const told = { id: `${ask.id}.requested`, body: JSON.stringify(question) };
-      deliver(recipient, told, signal, () => deps.clock.now() < ask.expires_at);
-    }
+      const delivery = { id: `${ask.id}.requested`, body: JSON.stringify(question), trace };
+      return deliver(recipient, delivery, over.signal, () => deps.clock.now() < ask.expires_at);
+    });
+    open.set(ask.id, { over, announced });
   }
 
-  function closed({ ask_id, state, by, at, reason }: AskClosedPayload): void {
-    open.get(ask_id)?.abort();
+  function closed({ ask_id, state, by, at, reason }: AskClosedPayload, { trace_id, task_id }: CoreEvent): void {
+    const question = open.get(ask_id);
+    question?.over.abort();
     open.delete(ask_id);
     const end = { type: 'approval.closed', timestamp: at, data: { id: ask_id, state, by, reason: reason ?? null } };
-    for (const recipient of recipients) {
-      const told = { id: `${ask_id}.closed`, body: JSON.stringify(end) };
-      deliver(recipient, told, closing.signal, (attempt) => attempt <= LAST_WORDS);
-    }
+    const trace = traceFor(trace_id, task_id);
+    const delivery = { id: `${ask_id}.closed`, body: JSON.stringify(end), trace };
+    // A recipient gets the end after the question, also when the answer came at once.
+    recipients.forEach(async (recipient, at) => {
+      await question?.announced[at];
+      deliver(recipient, delivery, closing.signal, (attempt) => attempt <= LAST_WORDS);
+    });
   }
 
-  /** Nothing waits for an answer to it, so it is told a few times and then left to the log. */
-  function alarmed({ id, created_at, task_id, session_id, workspace_id, actor, payload }: CoreEvent): void {
+  /** No answer is expected, so delivery is tried a few times and the log keeps the alarm. */
+  function alarmed(happened: CoreEvent): void {
+    const { id, created_at, task_id, session_id, workspace_id, actor, payload } = happened;
+    const trace = traceFor(happened.trace_id, task_id);
     const data = { ...payload, event_id: id, task_id, session_id, workspace_id, actor };
     const body = JSON.stringify({ type: 'alarm.raised', timestamp: created_at, data });
     for (const recipient of recipients) {
-      deliver(recipient, { id: `${id}.alarm`, body }, closing.signal, (attempt) => attempt <= LAST_WORDS);
+      deliver(recipient, { id: `${id}.alarm`, body, trace }, closing.signal, (attempt) => attempt <= LAST_WORDS);
     }
   }
 
+  /** Resolves after the first attempt; later ones continue until it is accepted, outdated or over. */
   async function deliver(
     recipient: Recipient,
-    told: Told,
+    delivery: Delivery,
+    over: AbortSignal,
+    worthIt: (attempt: number) => boolean,
+  ): Promise<void> {
+    if (!worthIt(1)) return;
+    const trouble = await attemptAt(recipient, delivery, closing.signal);
+    if (trouble) retry(recipient, delivery, trouble, anySignal([over, closing.signal]), worthIt);
+  }
+
+  async function retry(
+    recipient: Recipient,
+    delivery: Delivery,
+    firstTrouble: string,
     signal: AbortSignal,
     worthIt: (attempt: number) => boolean,
   ): Promise<void> {
+    let trouble: string | undefined = firstTrouble;
     let wait = FIRST_WAIT_MS;
-    for (let attempt = 1; worthIt(attempt) && !signal.aborted; attempt += 1) {
-      const trouble = await attemptAt(recipient, told, signal);
-      if (!trouble || signal.aborted) return;
+    for (let attempt = 1; trouble && !signal.aborted; attempt += 1) {
       log.warn({ recipient: recipient.name, attempt, trouble }, 'a webhook was not delivered; it is tried again');
       await deps.pause(wait, signal).catch(() => {});
       wait = Math.min(wait * 2, LONGEST_WAIT_MS);
+      if (signal.aborted || !worthIt(attempt + 1)) return;
+      trouble = await attemptAt(recipient, delivery, signal);
     }
   }
 
-  /** What went wrong, if anything did. */
+  /** Returns the reason of a failure, or undefined. */
   async function attemptAt(
     { url, key }: Recipient,
-    { id, body }: Told,
+    { id, body, trace }: Delivery,
     signal: AbortSignal,
   ): Promise<string | undefined> {
     const seconds = asText(Math.floor(Date.parse(deps.clock.now()) / 1000));
@@ -145,12 +186,13 @@ export function openWebhooks(deps: WebhookDeps): Closable {
         redirect: 'manual',
         body,
         headers: {
+          ...outgoingTrace(await trace),
           'content-type': 'application/json',
           'webhook-id': id,
           'webhook-timestamp': seconds,
           'webhook-signature': `v1,${signature}`,
         },
-        signal: AbortSignal.any([signal, AbortSignal.timeout(ATTEMPT_MS)]),
+        signal: anySignal([signal, AbortSignal.timeout(ATTEMPT_MS)]),
       });
       await response.body?.cancel();
       return response.ok ? undefined : `it answered ${response.status}`;
@@ -170,8 +212,8 @@ export function openWebhooks(deps: WebhookDeps): Closable {
 }
 
 /**
- * What a person needs to look at it. Messages leave this machine, so the act is as redacted as in the log, and nothing but a page
- * that shows it whole takes a yes. `text` is for people, ready to be shown; everything else is data, and exact.
+ * The content of a message. Messages leave this machine, so the act is redacted as in the log, and only a page that
+ * shows it whole accepts an approval. `text` is for people, ready to be shown; everything else is exact data.
  */
 function about(ask: AskRecord) {
   const { id, kind, action, reason, rule_id, task_id, session_id, workspace_id, created_at, expires_at } = ask;

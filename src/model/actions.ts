@@ -1,34 +1,40 @@
-/** What someone wants to do, what was decided about it, and what became of it. */
+/** An act, the decision about it, and its result; and the actor who proposes it. */
 
 import type { ActFacts } from './act-facts.ts';
+import type { RemoteDecidedPayload } from './payloads.ts';
 import type { Persona, Quota } from './resources.ts';
 import type { Json, JsonObject, Open } from './schema.ts';
 import type { AutonomyTier, Effect, Evidence, Verdict } from './words.ts';
 
-/** Who is speaking. Doors prove it; the gate decides what it may do. */
+/** The authenticated caller. Doors prove its identity; the gate decides what it may do. */
 export interface Actor {
   readonly id: string;
   /**
-   * `person`: one human holds the credential. `service`: a program does, so nothing it says is a person's word. `agent`: acts for
-   * others and answers for nobody. `system`: this process itself; no credential speaks for it.
+   * `person`: one human holds the credential. `service`: a program holds it, so none of its answers is a person's. `agent`: acts
+   * for others and never answers for them. `system`: this process itself; no credential authenticates as it.
    */
   readonly kind: 'person' | 'service' | 'agent' | 'system';
-  /** Absent in a house with one tenant. */
+  /** Absent in an installation with one tenant. */
   readonly tenant_id?: string;
   /** Workspaces it may see; absent means all of its tenant's. */
   readonly workspaces?: readonly string[];
-  /** `<resource>:<read|write>` words; `*` is all of these. Without `others:read` only its own work is there for it. */
+  /** `<resource>:<read|write>` words; `*` is all of these. Without `others:read` the actor sees only its own work. */
   readonly scopes: readonly string[];
-  /** The door it came through, for the record only: nothing is decided by it in core. */
+  /** The door the request came through, for the record only: core decides nothing by it. */
   readonly door?: string;
-  /** The only doors its credential opens; absent means every door. Checked where the credential is read. */
+  /** The only doors its credential is valid at; absent means every door. Checked where the credential is read. */
   readonly doors?: readonly string[];
   /**
-   * Set by a door, never by a credential, on an answer that a person gave in a dialog which this surface showed: an editor's
-   * dialog, a form of a client, a terminal, a page in a browser. Counts for `person` only.
+   * Set by a door, never by a credential, on an answer that a person gave in a dialog of this surface: an editor's dialog, a
+   * client's form, a terminal, a page in a browser. Counts for `person` only.
    */
   readonly interactive?: true;
-  /** For an agent that starts work of its own: the principal whose work that is part of. Owns what the agent starts. */
+  /**
+   * Set by a door, never by a credential: the door shows more than the public view to readers who may see more. Counts only with
+   * the scope `internal:read`.
+   */
+  readonly sees?: 'internal';
+  /** For an agent that starts work: the principal whose work it is part of. That principal owns what the agent starts. */
   readonly on_behalf_of?: string;
 }
 
@@ -44,6 +50,7 @@ export const ACTION_KINDS = [
   'session.configure',
   'memory.read',
   'memory.write',
+  'secret.use',
   'plan',
   'reason',
   'enrich',
@@ -54,7 +61,7 @@ export const ACTION_KINDS = [
 ] as const;
 export type ActionKind = (typeof ACTION_KINDS)[number];
 
-/** Kinds an agent does to the world: these are what the autonomy tiers speak about. */
+/** Kinds of act that an agent performs: the autonomy tiers apply to these. */
 export const AGENT_ACTS: readonly ActionKind[] = ['tool', 'fs.read', 'fs.write', 'terminal', 'handoff', 'memory.write'];
 
 export interface Action {
@@ -68,7 +75,7 @@ export interface Action {
   readonly tool_call_id?: string;
   /** The tool, file operation or peer, by name. */
   readonly tool?: string;
-  /** Who serves the tool. */
+  /** The server of the tool. */
   readonly server?: string;
   /** SHA-256 of the tool's definition as it stood when the action was proposed. */
   readonly definition?: string;
@@ -77,29 +84,45 @@ export interface Action {
   readonly arguments: JsonObject;
   readonly effect: Effect;
   readonly evidence: Evidence;
-  /** What the agent says of its own act. Shown as the agent's words; it may raise the effect and never lowers it. */
+  /** The agent's claims about its own act. Shown as the agent's words; they may raise the effect and never lower it. */
   readonly claims?: Claims;
-  /** The directory relative paths of this act are meant from. */
+  /** The directory that relative paths of this act are relative to. */
   readonly cwd?: string;
-  /** The workspace's directory: where relative paths start when the act does not say. Put here by core. */
+  /** The workspace's directory: the start of relative paths when the act does not name one. Set by core. */
   readonly root?: string;
-  /** What it touches, read from all of the above. Counts only for the arguments it was read from. */
+  /** The facts read from all of the above. They count only for the arguments they were read from. */
   readonly facts?: ActFacts;
-  /** Files it would write, for the person who is asked. Never logged: the arguments name the content by its hash. */
+  /** Files it would write, for the approver. Never logged: the arguments name the content by its hash. */
   readonly changes?: readonly FileChange[];
-  /** What it is expected to use up, checked against quotas before it runs. */
+  /** Its expected usage, checked against quotas before it runs. */
   readonly cost?: Readonly<Record<string, number>>;
-  /** Facts rules may name: annotations, taint, claimed modes. Flat and small. */
+  /** Facts that rules may match: annotations, taint, claimed modes. Flat and small. */
   readonly attributes?: Readonly<Record<string, string | number | boolean | readonly string[]>>;
-  /** Policy data as of the decision, put here by core so that engines stay pure. */
+  /** Policy data as of the decision, set by core so that engines stay pure. */
   readonly persona?: Persona;
   readonly tier?: AutonomyTier;
   readonly quotas?: readonly Quota[];
+  /** The other gateway's call that led to this call, as that gateway claims. */
+  readonly caller?: CallerOfCall;
+  /** The trace its task belongs to, for requests made because of the act. Not part of the act, and not recorded with it. */
+  readonly trace?: { readonly trace_id?: string; readonly tracestate?: string; readonly trace_flags?: string };
+}
+
+/** Names a call on the other side of a link between two gateways. */
+export interface CallerOfCall {
+  readonly protocol: string;
+  readonly task_id: string;
+  readonly tool_call_id: string;
+  readonly issuer?: string;
+  readonly key_id?: string;
+  /** The event of that gateway's log that announced the call. */
+  readonly event_id?: string;
+  readonly event_hash?: string;
 }
 
 /** An agent's own words about an act, kept apart from what its method and arguments show. */
 export interface Claims {
-  /** The program, as it names itself: selects the profile that reads its arguments. */
+  /** The program's name for itself: selects the profile that reads its arguments. */
   readonly agent?: string;
   readonly title?: string;
   readonly kind?: string;
@@ -108,13 +131,13 @@ export interface Claims {
 export interface FileChange {
   readonly path: string;
   readonly after: string;
-  /** Null when there is no such file yet; absent when nobody could tell. */
+  /** Null when there is no such file yet; absent when it could not be read. */
   readonly before?: string | null;
 }
 
 export interface Decision {
   readonly verdict: Verdict;
-  /** For people: what was decided and why. Never a secret. */
+  /** The decision and its reason, for people. Never contains a secret. */
   readonly reason: string;
   /** Machine word for the reason when the bridge itself decided (`policy_timed_out`, `quota_exhausted`, …). */
   readonly code?: string;
@@ -125,11 +148,11 @@ export interface Decision {
   readonly arguments?: JsonObject;
   /** For `defer`: when to ask again. */
   readonly retry_after_ms?: number;
-  /** For `escalate`: who should be asked, and for how long. */
+  /** For `escalate`: the approvers to ask, and for how long. */
   readonly ask?: { readonly to?: readonly string[]; readonly expires_ms?: number };
-  /** Keyed digest of the arguments this decision covers: exactly these may run. Stamped by the gate unless the answer is no. */
+  /** Keyed digest of the arguments this decision covers: exactly these may run. Set by the gate unless the verdict is a refusal. */
   readonly arguments_digest?: string;
-  /** In the shadow tier: what would have been decided had anything been allowed to act. */
+  /** In the shadow tier: the verdict without the tier, which lets nothing run. */
   readonly would_be?: Verdict;
 }
 
@@ -143,12 +166,14 @@ export interface ToolResult {
   readonly artifacts?: readonly NewArtifact[];
   readonly effects?: readonly SideEffect[];
   readonly usage?: Usage;
-  /** It may hold what others wrote: the session that gets it is marked in the commit that records it. */
+  /** The result may hold untrusted content: the session that receives it is tainted in the commit that records it. */
   readonly taint?: Taint;
+  /** The decision of another gateway behind the tool; recorded as that gateway's claim. */
+  readonly remote?: Omit<RemoteDecidedPayload, 'tool_call_id' | 'name'>;
   readonly ext?: JsonObject;
 }
 
-/** Where words of others came from. */
+/** The source of untrusted content. */
 export interface Taint {
   readonly server: string;
   /** The tool, or the request. */
@@ -181,11 +206,11 @@ export type SideEffect =
       readonly destination: string;
       readonly purpose: string;
       readonly bytes_sent?: number;
-      /** What a receipt should repeat about it: hashes of what was sent, how it was sent. */
+      /** Facts for the receipt: hashes of the content sent, and how it was sent. */
       readonly metadata?: Readonly<Record<string, string>>;
     };
 
-/** What was used up. Money in millionths of a dollar, so that sums are exact. Absent means not reported, never zero. */
+/** Reported usage. Money in millionths of a dollar, so that sums are exact. Absent means not reported, never zero. */
 export interface Usage {
   readonly provider?: string;
   readonly model?: string;

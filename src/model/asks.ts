@@ -1,6 +1,6 @@
-/** Questions put to people. They outlive the process that raised them and are answered once. */
+/** Questions to people (approvals and inputs). They outlive the process that opened them and are answered once. */
 
-import type { ActionKind, Claims, FileChange } from './actions.ts';
+import type { Action, ActionKind, Claims, FileChange } from './actions.ts';
 import {
   ClosedWord,
   Id,
@@ -19,7 +19,7 @@ import type { Effect, Evidence } from './words.ts';
 export const ASK_KINDS = ['approval', 'input'] as const;
 export type AskKind = (typeof ASK_KINDS)[number];
 
-/** `open` is the only state an answer can land in. */
+/** Only an `open` question accepts an answer. */
 export const ASK_STATES = ['open', 'approved', 'denied', 'answered', 'expired', 'canceled'] as const;
 export type AskState = (typeof ASK_STATES)[number];
 
@@ -36,12 +36,12 @@ export const AskRecord = Type.Object({
   session_id: Id,
   task_id: Id,
   tool_call_id: Nullable(NonEmpty),
-  /** What is asked, for people. */
+  /** The question, for people. */
   question: Type.String(),
-  /** For approvals: the act as it would run, redacted. For input: what kind of value is wanted. */
+  /** For approvals: the act as it would run, redacted. For input: the kind of value wanted. */
   action: OpenObject,
   schema: Nullable(OpenObject),
-  /** Binds an approval to actor, tool, definition, target and arguments. Keyed, so that it gives no secret away. */
+  /** Binds an approval to actor, tool, definition, target and arguments. Keyed, so that it reveals no secret. */
   digest: NonEmpty,
   rule_id: MaybeText,
   reason: MaybeText,
@@ -56,13 +56,13 @@ export const AskRecord = Type.Object({
 });
 export type AskRecord = Static<typeof AskRecord>;
 
-/** In `metadata.shown` of a question whose act the log holds only in part: something in it is redacted, or too long to stand there. */
+/** In `metadata.shown` of a question whose act is only partly in the log: a part is redacted, or too long for an event. */
 export const IN_PART = 'in_part';
 
-/** An act exactly as it will run, for those who may answer the question about it. Never in an event, a list or a receipt. */
+/** An act exactly as it will run, for actors who may answer the question about it. Never in an event, a list or a receipt. */
 export interface PendingAct {
   readonly kind: ActionKind;
-  /** Who proposes it, and through which door. */
+  /** The proposer's actor id, and the door it came through. */
   readonly actor: string;
   readonly door?: string;
   readonly tool?: string;
@@ -72,10 +72,40 @@ export interface PendingAct {
   readonly effect: Effect;
   readonly evidence: Evidence;
   readonly arguments: JsonObject;
-  /** What the agent says of it, in its own words. */
+  /** The agent's claims about the act, in its own words. */
   readonly claims?: Claims;
   /** Files it would write. */
   readonly changes?: readonly FileChange[];
+  /** Needed to decide on the act again with other arguments. Never shown. */
+  readonly again?: Again;
+}
+
+/** The inputs of the decision that the approver is not shown, or the reason why the act cannot run with other arguments. */
+export type Again = { readonly fixed: string } | Changeable;
+
+export interface Changeable
+  extends Pick<Action, 'actor' | 'effect' | 'definition' | 'tool_call_id' | 'attributes' | 'cost'> {
+  /** A mounted tool: its definition gives its effect, and its schema its arguments. */
+  readonly mounted: boolean;
+  readonly schema?: JsonObject;
+}
+
+/** The `answer` of a question that was approved with other arguments than it asked about. */
+export interface ChangedArguments {
+  /** As the log may show them, redacted. */
+  readonly arguments: JsonObject;
+  /** Keyed digest of the arguments that run: exactly these. */
+  readonly arguments_digest: string;
+  /** Hashes of the arguments asked about and of those that run, both as the log shows them. */
+  readonly asked_hash: string;
+  readonly arguments_hash: string;
+  /** The rule that decided on them, and the approvers it names. */
+  readonly rule_id?: string;
+  readonly to: readonly string[];
+}
+
+export function isChanged(answer: unknown): answer is ChangedArguments {
+  return typeof (answer as ChangedArguments | null)?.arguments_digest === 'string';
 }
 
 export type Answer =
@@ -84,8 +114,10 @@ export type Answer =
       readonly by: string;
       readonly ask_id?: string;
       readonly reason?: string;
-      /** Set when a rule rewrote the arguments; only an asker that said it can take them gets any. */
+      /** Set when a rule or the approver rewrote the arguments; only for askers that declared they accept rewritten arguments. */
       readonly arguments?: JsonObject;
+      /** Approved with other arguments than the ones asked about. */
+      readonly changed?: ChangedArguments;
     }
   | { readonly kind: 'denied'; readonly by: string; readonly ask_id?: string; readonly reason: string }
   | { readonly kind: 'value'; readonly by: string; readonly ask_id?: string; readonly value: unknown }

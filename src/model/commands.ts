@@ -1,4 +1,4 @@
-/** Wishes: all a door may ask of the bridge. Each is one verb with a checked body; the schemas are the doors' contract. */
+/** Commands: all requests a door may make of the bridge. Each is one verb with a checked body; the schemas are the doors' contract. */
 
 import { ACTION_KINDS, type Actor } from './actions.ts';
 import type { RedactionMark } from './payloads.ts';
@@ -18,6 +18,7 @@ import {
 import { type Static, type TProperties, Type } from './type.ts';
 import {
   ARTIFACT_KINDS,
+  AUTONOMY_TIERS,
   BRANCH_KINDS,
   EFFECTS,
   EVIDENCE,
@@ -29,11 +30,20 @@ import {
 const Optional = Type.Optional;
 const Body = <P extends TProperties>(properties: P) => Type.Object({ ...properties, metadata: Optional(OpenObject) });
 
-/** Resources that are written down rather than lived through share one way in. */
-export const DECLARED_KINDS = ['workspace', 'persona', 'memory', 'vault', 'connector', 'skill', 'quota'] as const;
+/** Resources that clients declare, rather than core deriving them from work, share these commands. */
+export const DECLARED_KINDS = [
+  'workspace',
+  'persona',
+  'memory',
+  'vault',
+  'connector',
+  'skill',
+  'quota',
+  'permission_rule',
+] as const;
 export type DeclaredKind = (typeof DECLARED_KINDS)[number];
 
-/** A call of an agent's tool, a write, a handoff: what the gate is asked about. */
+/** An act put to the gate: a call of an agent's tool, a write, a handoff. */
 export const ProposedAction = Type.Object({
   kind: ClosedWord(ACTION_KINDS),
   tool_call_id: Optional(NonEmpty),
@@ -46,6 +56,15 @@ export const ProposedAction = Type.Object({
   evidence: Optional(ClosedWord(EVIDENCE)),
   claims: Optional(
     Type.Object({ agent: Optional(NonEmpty), title: Optional(Type.String()), kind: Optional(NonEmpty) }),
+  ),
+  caller: Optional(
+    Type.Object({
+      protocol: NonEmpty,
+      task_id: NonEmpty,
+      tool_call_id: NonEmpty,
+      issuer: Optional(NonEmpty),
+      key_id: Optional(NonEmpty),
+    }),
   ),
   cwd: Optional(NonEmpty),
   changes: Optional(
@@ -63,7 +82,7 @@ export const ProposedAction = Type.Object({
 });
 export type ProposedAction = Static<typeof ProposedAction>;
 
-/** A fact someone reports about work in progress. Lifecycle events are never reported, only brought about. */
+/** A fact reported about work in progress. Lifecycle events cannot be reported; only commands cause them. */
 export const FactShape = Type.Object({
   event: NonEmpty,
   payload: OpenObject,
@@ -73,13 +92,13 @@ export const FactShape = Type.Object({
 });
 export type Fact = Static<typeof FactShape>;
 
-/** How a run ended, as whoever did the work says it. */
+/** The end of a run, as the agent or the reporting client states it. */
 export const EndShape = Type.Object({
   state: ClosedWord(['COMPLETED', 'FAILED', 'CANCELED']),
   summary: Optional(Type.String()),
   failure: Optional(Type.Object({ code: NonEmpty, message: Type.String(), details: Optional(OpenObject) })),
   metrics: Optional(OpenObject),
-  /** What the work is known not to have told us, in words a receipt can repeat. */
+  /** Facts the work is known not to have reported, in words a receipt can repeat. */
   not_reported: Optional(Type.Array(Type.String())),
 });
 export type End = Static<typeof EndShape>;
@@ -97,15 +116,16 @@ export const ReplayOverride = Type.Object({
 export type ReplayOverride = Static<typeof ReplayOverride>;
 
 export const COMMANDS = {
-  /** Write a workspace, persona, memory, vault, connector, skill or quota. */
+  /** Creates a workspace, persona, memory, vault, connector, skill or quota. */
   'resource.create': Body({ object: ClosedWord(DECLARED_KINDS), id: Optional(Id), body: OpenObject }),
   'resource.update': Body({ object: ClosedWord(DECLARED_KINDS), id: Id, body: OpenObject }),
-  /** Withdraw it: later reads find nothing, the history stays. */
+  /** Withdraws the resource: later reads do not find it, its history stays. */
   'resource.delete': Body({ object: ClosedWord(DECLARED_KINDS), id: Id }),
 
   'session.create': Body({
     workspace_id: Id,
     persona_id: Optional(MaybeId),
+    autonomy_tier: Optional(ClosedWord(AUTONOMY_TIERS)),
     vault_ids: Optional(Type.Array(Id)),
     memory_ids: Optional(Type.Array(Id)),
     skill_ids: Optional(Type.Array(Id)),
@@ -119,7 +139,7 @@ export const COMMANDS = {
     keep_first: Type.Integer({ minimum: 0 }),
     reason: Optional(Type.String()),
   }),
-  /** Mark that older turns are summarised from here on; nothing is removed from the log. */
+  /** Marks that older turns are summarised from here on; nothing is removed from the log. */
   'session.compact': Body({ session_id: Id, summary: Type.String(), through_message_id: Id }),
   'message.append': Body({ session_id: Id, message: MessageInput }),
 
@@ -130,32 +150,49 @@ export const COMMANDS = {
     parent_branch_id: Optional(MaybeId),
     task_id: Optional(MaybeId),
   }),
+  'branch.update': Body({ branch_id: Id, base_ref: Optional(NonEmpty), worktree_uri: Optional(MaybeText) }),
   'branch.end': Body({ branch_id: Id, as: ClosedWord(['merged', 'abandoned']), merged_into: Optional(Type.String()) }),
 
   'task.submit': Body({
     session_id: Optional(Id),
-    /** In place of a session that is there: one that is opened for this work, in the same commit. */
+    /** Instead of an existing session: one that is opened for this work, in the same commit. */
     session: Optional(Type.Object({ workspace_id: Id, persona_id: Optional(MaybeId), metadata: Optional(OpenObject) })),
     input: OpenObject,
     persona_id: Optional(MaybeId),
     branch_id: Optional(MaybeId),
     parent_task_id: Optional(MaybeId),
-    /** Which backend does the work. `none`: someone outside does it and only reports to us. */
+    /** The backend that does the work. `none`: a program outside the gateway does it and only reports to us. */
     agent: Optional(NonEmpty),
-    /** What work that policy forbids is answered with: a fault, or a task on record that ended before it began. */
+    /**
+     * For work outside the gateway whose calls or reports come through this process and no other. When the process is gone the work
+     * is ended, at once or after `away_ms` without a report. Absent: the program that does the work may report to any process.
+     */
+    served: Optional(Type.Object({ away_ms: Optional(Type.Integer({ minimum: 0 })) })),
+    /** The response to work that policy forbids: a fault, or a recorded task that ended before it began. */
     refusal: Optional(ClosedWord(['fault', 'task'])),
+    /** The consequence of a question of this task that is not answered in time: the act is refused, or the task fails. */
+    unanswered: Optional(ClosedWord(['refuse', 'fail'])),
   }),
-  /** With a failure the work is stopped because it has failed, not because someone changed their mind. */
+  /** With `failure`, the task is stopped because it has failed, not because a client canceled it. */
   'task.cancel': Body({ task_id: Id, reason: Optional(MaybeText), failure: Optional(Failure) }),
-  /** Whoever does the work has fallen silent: it is let go, and taken up again from what the log holds. */
+  /**
+   * For an agent that has fallen silent: it is detached, and the task is started again from the log. For work outside the gateway:
+   * from now on this process answers for it.
+   */
   'task.resume': Body({ task_id: Id }),
   'task.message': Body({
     task_id: Id,
     kind: ClosedWord(['input', 'interrupt', 'tool_confirmation']),
     message: MessageInput,
   }),
-  /** For work we did not start: what happened, and how it ended. */
-  'task.report': Body({ task_id: Id, facts: Optional(Type.Array(FactShape)), end: Optional(EndShape) }),
+  /** Facts, and the end, of work that this gateway did not start. */
+  'task.report': Body({
+    task_id: Id,
+    facts: Optional(Type.Array(FactShape)),
+    end: Optional(EndShape),
+    /** Reported ends of calls are recorded even after the task has ended, beside its sealed receipt; other late facts are not. */
+    late: Optional(Type.Boolean()),
+  }),
   'task.replay': Body({
     task_id: Id,
     mode: Optional(ClosedWord(REPLAY_MODES)),
@@ -165,26 +202,28 @@ export const COMMANDS = {
     reason: Optional(MaybeText),
   }),
 
-  /** May this be done? Decided, written down, and answered; an escalation waits for a person up to `wait_ms`. */
+  /** Requests a decision on an act: decided, recorded, and answered; an escalation waits for a person up to `wait_ms`. */
   'action.propose': Body({
     task_id: Id,
     action: ProposedAction,
     wait_ms: Optional(Type.Integer({ minimum: 0 })),
-    /** How long policy may take: its engines give up early enough to say what their silence means. */
+    /** The time policy may take: its engines stop early enough to state which decision their timeout means. */
     decide_ms: Optional(Type.Integer({ minimum: 1 })),
-    /** False for a proposer that would run what it proposed, whatever a rule makes of it: then a rewrite is a refusal. */
+    /** False for a proposer that would run the original arguments even if a rule rewrites them: then a rewrite is a refusal. */
     takes_arguments: Optional(Type.Boolean()),
-    /** False for a proposer that wants to hear at once that an act is put off. */
+    /** False for a proposer that wants to be told at once that an act is deferred. */
     waits_out_deferral: Optional(Type.Boolean()),
   }),
-  /** Do this for me: gated, then run by the named tool backend, then recorded. */
+  /** Runs a tool call: gated, then run by the named tool backend, then recorded. */
   'tool.call': Body({ task_id: Id, action: ProposedAction }),
   'ask.answer': Body({
     ask_id: Id,
     approved: Optional(Type.Boolean()),
     value: Optional(JsonValue),
+    /** With an approval: the arguments to run instead of those asked about. */
+    arguments: Optional(OpenObject),
     reason: Optional(MaybeText),
-    /** With a no: the whole task has failed by it, not only what was asked about. */
+    /** With a denial: the whole task fails by it, not only the act asked about. */
     failure: Optional(Failure),
   }),
 
@@ -198,9 +237,13 @@ export const COMMANDS = {
     session_id: Optional(MaybeId),
     task_id: Optional(MaybeId),
   }),
+  /** Records that another resource refers to an artifact, or belongs with it. */
+  'artifact.link': Body({ artifact_id: Id, to: Pointer }),
+  /** Withdraws the content of an artifact. Its existence and its hash stay on record. */
+  'artifact.redact': Body({ artifact_id: Id, reason: Optional(MaybeText) }),
   'receipt.verify': Body({ receipt_id: Id, trust_anchor: Optional(MaybeText), at_time: Optional(Timestamp) }),
   'binding.set': Body({ protocol: NonEmpty, scope: Type.String(), wire_id: NonEmpty, to: Pointer }),
-  /** A call in another protocol's words: gated as an extension and written down, carried by the door that raised it. */
+  /** A request in another protocol's words: gated as an extension and recorded, carried by the door that raised it. */
   passthrough: Body({
     protocol: NonEmpty,
     method: NonEmpty,
@@ -208,13 +251,13 @@ export const COMMANDS = {
     session_id: Optional(MaybeId),
     task_id: Optional(MaybeId),
     workspace_id: Id,
-    /** The mounted server that is asked; without one the door carries it. */
+    /** The mounted server that receives the request; without one the door carries it. */
     server: Optional(NonEmpty),
-    /** What it touches, when there is one thing to name. */
+    /** The object it touches, when there is a single one to name. */
     target: Optional(NonEmpty),
-    /** What it does to the world, where the door knows. Absent: `unknown` when a server is asked, otherwise `none`. */
+    /** Its effect, where the door knows it. Absent: `unknown` when a server is asked, otherwise `none`. */
     effect: Optional(ClosedWord(EFFECTS)),
-    /** Why the door does not carry it: it is only written down as refused. */
+    /** Why the door does not carry it: the request is only recorded as refused. */
     refused: Optional(NonEmpty),
   }),
 } as const;
@@ -224,19 +267,27 @@ export type CommandBody<K extends CommandKind> = Static<(typeof COMMANDS)[K]>;
 
 export interface CommandEnvelope {
   readonly actor: Actor;
-  /** Retries with the same key and body find what the first one made. `target` defaults to the command and its subject. */
+  /** Retries with the same key and body get the first one's result. `target` defaults to the command and its subject. */
   readonly idempotency?: { readonly key: string; readonly target?: string };
   readonly trace_id?: string;
+  /** The W3C trace state received with the command, sent on with every request the work makes. */
+  readonly tracestate?: string;
+  readonly trace_flags?: string;
   readonly ext?: JsonObject;
   /** Bytes that belong to the command, for `artifact.register`. */
   readonly bytes?: Uint8Array;
-  /** What the door took out of `task.submit` before it came here; the receipt repeats it. */
+  /** Secrets the door removed from `task.submit` before calling the bridge; the receipt repeats the marks. */
   readonly redactions?: readonly RedactionMark[];
+  /**
+   * For `task.submit`: the input as the agent gets it, where the door removed secrets from the logged input. In memory only: after
+   * a restart the agent gets the logged input. `secrets` are the removed values; the log redacts them wherever they occur.
+   */
+  readonly unlogged?: { readonly input: JsonObject; readonly secrets: readonly string[] };
   /** For `action.propose`, `tool.call` and `passthrough`: fires when the caller has given up. */
   readonly signal?: AbortSignal;
-  /** For the same: handed to whoever runs it, unread. */
+  /** For the same commands: the request context, handed unread to the backend that runs the call. */
   readonly line?: object;
-  /** For `action.propose` and `tool.call`: told which question people are asked about it. */
+  /** For `action.propose` and `tool.call`: called with the id of the question that people are asked about the act. */
   readonly asked?: (askId: string) => void;
 }
 export type Command = {

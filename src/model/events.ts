@@ -1,4 +1,4 @@
-/** The event as core keeps it: the protocol's envelope, plus what a wire said that we do not model. */
+/** The event as core stores it: the protocol's envelope, plus `ext` for wire members we do not model. */
 
 import type { Event, Pointer, ReplayMark } from './resources.ts';
 import type { JsonObject } from './schema.ts';
@@ -7,7 +7,7 @@ import type { EventKind } from './words.ts';
 /** Core never reads `ext`; doors of the same protocol render from it, so that nothing is lost in translation. */
 export type CoreEvent = Event & { readonly ext?: JsonObject };
 
-/** An event on its way into the log. Id, sequence and time are given to it by the commit. */
+/** An event before its commit, which assigns id, sequence and time. */
 export interface EventDraft {
   readonly event: EventKind;
   readonly resource: Pointer;
@@ -26,7 +26,7 @@ export interface EventDraft {
   readonly ext?: JsonObject;
 }
 
-/** A place in the log: the id of the last event seen. */
+/** A position in the log: the id of the last event seen. */
 export type Cursor = string;
 
 /** Event ids sort as text because the number is padded. */
@@ -34,14 +34,17 @@ export function eventId(position: number): Cursor {
   return `evt_${String(position).padStart(16, '0')}`;
 }
 
-/** The number behind a cursor, or undefined when it is not one of ours. */
+/** The number in a cursor, or undefined when the cursor is not one of ours. */
 export function position(cursor: Cursor): number | undefined {
   const digits = /^evt_(\d{16})$/.exec(cursor)?.[1];
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** What one can read or follow. A task's stream is everything that happened inside it. */
+/** The streams a client can read or follow. A task's stream holds everything that happened inside it. */
 export type Stream =
   | { readonly of: 'all' }
   | { readonly of: 'workspace' | 'session' | 'task'; readonly id: string }
   | { readonly of: 'resource'; readonly object: string; readonly id: string };
+
+/** A signed head of one of the log's trees. */
+export const TREE_HEAD = 'vendor.tollbridge.tree_head';

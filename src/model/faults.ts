@@ -1,6 +1,6 @@
 /**
- * What can go wrong, in our words. Every wire has its own words for each kind, in its mapping table.
- * A policy that says no is not a fault; it is a decision.
+ * Errors, in our words. Every wire has its own words for each kind, in its mapping table. A policy refusal is not a fault; it is a
+ * decision.
  */
 import type { JsonObject } from './schema.ts';
 
@@ -28,7 +28,7 @@ export const FAULT_KINDS = [
 export type FaultKind = (typeof FAULT_KINDS)[number];
 
 export interface FaultDetail {
-  /** The member of the request that is wrong, as a JSON Pointer or a name. */
+  /** The invalid member of the request, as a JSON Pointer or a name. */
   readonly param?: string;
   readonly details?: JsonObject;
   readonly cause?: unknown;
@@ -48,7 +48,17 @@ export class Fault extends Error {
   }
 }
 
-/** Anything unplanned is ours: the caller hears "internal", its own message stays behind as the cause. */
+/**
+ * The member a fault is about, named as in the protocol's own example: `session_id`, and `message.parts.0.visibility` where it is
+ * nested. Null when no single member is wrong. Names that are not pointers, like those of headers, stay as they are.
+ */
+export function fieldName(param: string | undefined): string | null {
+  if (!param?.startsWith('/')) return param ?? null;
+  const members = param.split('/').filter((member) => member !== '');
+  return members.map((member) => member.replaceAll('~1', '/').replaceAll('~0', '~')).join('.') || null;
+}
+
+/** Every unplanned error is our failure: the caller receives "internal", and the original error stays in the fault as its cause. */
 export function asFault(thrown: unknown): Fault {
   if (thrown instanceof Fault) return thrown;
   return new Fault('internal', 'something went wrong inside the bridge', { cause: thrown });

@@ -1,9 +1,10 @@
 /**
- * What the events core writes carry. The protocol leaves payloads open; these are our promises about ours.
- * Readers treat every member as possibly absent: a log may hold events from elsewhere.
+ * Payloads of the events core writes. The protocol leaves payloads open; these types are our promises about ours. Readers treat
+ * every member as possibly absent: a log may hold events from elsewhere.
  */
-import type { Decision, SideEffect, Usage } from './actions.ts';
+import type { CallerOfCall, Decision, SideEffect, Usage } from './actions.ts';
 import type { AskRecord, AskState } from './asks.ts';
+import type { CallOutcome } from './call-outcomes.ts';
 import type { Artifact, Message, Outcome, Session, Task } from './resources.ts';
 import type { Json, JsonObject } from './schema.ts';
 
@@ -17,7 +18,7 @@ export interface TransitionPayload {
 /** `task.completed`, `.failed`, `.canceled`. */
 export interface EndPayload extends TransitionPayload {
   readonly outcome: Outcome;
-  /** What the run is known not to have told us. */
+  /** Facts the run is known not to have reported. */
   readonly not_reported?: readonly string[];
   /** Set when the work did not stop in time after a cancel. */
   readonly still_running?: boolean;
@@ -33,8 +34,10 @@ export interface ToolRequestedPayload {
   readonly effect: string;
   readonly evidence: string;
   readonly definition?: string;
+  /** The other gateway's call that led to this one, as that gateway claims. */
+  readonly caller?: CallerOfCall;
 }
-/** `vendor.tollbridge.decided`. The arguments stand in `tool.requested` when there is one, else here. */
+/** `vendor.tollbridge.decided`. The arguments are in `tool.requested` when there is one, else here. */
 export interface DecidedPayload {
   readonly action: {
     readonly id: string;
@@ -75,7 +78,7 @@ export interface AskClosedPayload {
   readonly answer?: Json;
 }
 /** `tool.approved`, `tool.denied` */
-export interface ToolRulingPayload {
+export interface ToolDecisionPayload {
   readonly tool_call_id: string | null;
   readonly name: string;
   readonly by: string;
@@ -83,8 +86,48 @@ export interface ToolRulingPayload {
   readonly code?: string;
   readonly ask_id?: string;
   readonly rule_id?: string;
-  /** The arguments that will run, when a rule rewrote them. */
+  /** The arguments that will run, when a rule or the approver rewrote them. */
   readonly input?: JsonObject;
+  /** For a denial: `refused`, or `canceled` when the question was withdrawn. */
+  readonly outcome?: CallOutcome;
+  /** The approver who gave other arguments than the ones asked about. */
+  readonly changed_by?: string;
+}
+/**
+ * `vendor.tollbridge.remote_decided`: another gateway decided on a call that it ran or refused itself. It is that gateway's claim:
+ * it allows nothing here, and a receipt states it as claimed.
+ */
+export interface RemoteDecidedPayload {
+  readonly tool_call_id: string;
+  readonly name: string;
+  /** The name of that gateway in our configuration. */
+  readonly remote: string;
+  /** `unknown`: it received the call and did not answer. */
+  readonly verdict: 'approved' | 'denied' | 'unknown';
+  /** The rule engine or the approver there. */
+  readonly by?: string;
+  readonly reason?: string;
+  readonly code?: string;
+  readonly rule_id?: string;
+  /** The question put to approvers there, when there was one. */
+  readonly ask_id?: string;
+  /** The answer to that question was given here and sent there. */
+  readonly relayed?: boolean;
+  readonly at?: string;
+  /** The arguments that run there, when they are not the requested ones; or only their hash, when only that is known. */
+  readonly input?: JsonObject;
+  readonly input_hash?: string;
+  /** Hash of the arguments requested there, where the arguments themselves were not disclosed. */
+  readonly requested_input_hash?: string;
+  /** Hash of the result, where only a summary of it was disclosed. */
+  readonly output_hash?: string;
+  /** Links the call to its counterpart at the other gateway, where a single call was forwarded and not a task. */
+  readonly link?: CallLink;
+}
+export interface CallLink extends Pick<HandoffLink, 'protocol' | 'receipt_hash' | 'issuer' | 'key_id' | 'announced'> {
+  /** The other gateway's task that accounts for the call, and its receipt. Unknown for a call that was not answered. */
+  readonly task_id?: string;
+  readonly receipt_id?: string;
 }
 /** `tool.completed`, `tool.failed` */
 export interface ToolEndedPayload {
@@ -93,21 +136,26 @@ export interface ToolEndedPayload {
   readonly status: 'ok' | 'error';
   readonly output?: Json;
   readonly error?: string;
-  /** `outcome_unknown`: it may have happened; it will not be tried again. `canceled`: stopped before an answer came. */
+  /**
+   * `outcome_unknown`, `deadline_exceeded`: the call may have run; it will not be tried again. `canceled`: stopped before a result
+   * came.
+   */
   readonly code?: string;
+  /** Derived by core from the other members and from the decision on the call. Absent in logs older than this member. */
+  readonly outcome?: CallOutcome;
 }
 /** `vendor.tollbridge.alarm` */
 export interface AlarmPayload {
   readonly alarm: 'ran_though_refused';
   readonly tool_call_id: string;
   readonly name: string;
-  /** Where the act stood when it was reported as run. */
+  /** The state of the act when it was reported as run. */
   readonly state: 'refused' | 'deferred' | 'waiting_for_approval' | 'approved_but_not_begun' | 'rewritten';
-  /** The call that was not let through, where the same act is reported under another id. */
+  /** The call that was not allowed, where the same act is reported under another id. */
   readonly refused_call_id?: string;
-  /** How firmly the act was had: an agent that asked and did not obey, or one that only told. */
+  /** The evidence for the act: the agent asked and did not obey, or it only reported. */
   readonly evidence: string;
-  /** The fact that says it ran. */
+  /** The reported fact that shows it ran. */
   readonly reported: string;
   readonly message: string;
   readonly rule_id?: string;
@@ -129,6 +177,20 @@ export interface HandoffPayload {
   readonly task_id: string;
   readonly status: 'accepted' | 'rejected' | 'failed' | 'completed';
   readonly receipt_id?: string;
+  readonly link?: HandoffLink;
+}
+/** Links our receipt to the receipt of the gateway that did the work. */
+export interface HandoffLink {
+  readonly protocol: string;
+  readonly receipt_hash?: string;
+  readonly issuer?: string;
+  readonly key_id?: string;
+  /** `valid`: the receipt was fetched and verified when the work ended. `claimed`: this gateway has not seen it. */
+  readonly checked?: 'valid' | 'invalid' | 'claimed';
+  /** The first error found in it. */
+  readonly reason?: string;
+  /** The event we committed to when the work was forwarded, as announced to the other gateway. */
+  readonly announced?: { readonly event_id: string; readonly event_hash: string };
 }
 /** `span.completed` of a model call. */
 export interface ModelSpanPayload {
@@ -149,7 +211,7 @@ export interface DeltaPayload {
 export interface SessionPayload {
   readonly session: Session;
 }
-/** Left on an event's metadata when something was taken out of its payload before it was written. */
+/** Recorded in an event's metadata when a value was removed from its payload before it was written. */
 export interface RedactionMark {
   readonly field: string;
   readonly reason: string;

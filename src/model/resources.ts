@@ -55,9 +55,10 @@ export type Pointer = Static<typeof Pointer>;
 export const Failure = Type.Object({ code: NonEmpty, message: Type.String(), details: Optional(OpenObject) });
 export type Failure = Static<typeof Failure>;
 
-// -- Part: content of a message. A type we have not met is kept whole. --
+// -- Part: content of a message. A part of an unknown type is kept whole. --
 
-const visibility = OpenWord(VISIBILITIES);
+/** Closed, unlike other lists of received words: a misspelled visibility would otherwise publish the part. */
+const visibility = ClosedWord(VISIBILITIES);
 export const KNOWN_PARTS = {
   text: Type.Object({ type: Type.Literal('text'), text: Type.String(), visibility }),
   json: Type.Object({ type: Type.Literal('json'), value: JsonValue, visibility }),
@@ -82,11 +83,11 @@ export const KNOWN_PARTS = {
 export type KnownPart = { [K in keyof typeof KNOWN_PARTS]: Static<(typeof KNOWN_PARTS)[K]> }[keyof typeof KNOWN_PARTS];
 export type UnknownPart = { readonly type: string & {}; readonly visibility?: string };
 export type Part = KnownPart | UnknownPart;
-/** Known types are checked in full; an unknown one only has to say its type. */
+/** Known types are checked in full; an unknown type only needs its `type`, and a visibility from the list. */
 export const Part = Type.Unsafe<Part>({
   type: 'object',
   required: ['type'],
-  properties: { type: { type: 'string', minLength: 1 } },
+  properties: { type: { type: 'string', minLength: 1 }, visibility },
   allOf: Object.entries(KNOWN_PARTS).map(([type, schema]) => ({
     if: { properties: { type: { const: type } } },
     // biome-ignore lint/suspicious/noThenProperty: JSON Schema's own keyword
@@ -148,6 +149,8 @@ export const Session = resource('session', {
   state: OpenWord(SESSION_STATES),
   transcript: Type.Unsafe<Record<string, unknown> | string>({ anyOf: [OpenObject, { type: 'string' }] }),
   persona_id: Optional(MaybeId),
+  /** The highest autonomy tier of its work, whatever its persona allows. */
+  autonomy_tier: Optional(OpenWord(AUTONOMY_TIERS)),
   root_session_id: Optional(MaybeId),
   parent_session_id: Optional(MaybeId),
   branch_id: Optional(MaybeId),
@@ -157,7 +160,7 @@ export const Session = resource('session', {
 });
 export type Session = Static<typeof Session>;
 
-/** A message or any object: told apart by having a role and parts. */
+/** A message or any other object: a message has a role and parts. */
 export const TaskInput = OpenObject;
 
 export const Task = resource('task', {
@@ -319,7 +322,25 @@ export const Quota = resource('quota', {
 });
 export type Quota = Static<typeof Quota>;
 
-/** The sixteen, by their discriminator. `part` is the one that has no envelope of its own. */
+/** An answer that an approver wants remembered: for a class of acts, by name and target, within the scope. */
+export const PermissionRule = resource('permission_rule', {
+  scope: ClosedWord(['session', 'workspace', 'user', 'always']),
+  scope_value: Optional(MaybeText),
+  class: NonEmpty,
+  action_pattern: NonEmpty,
+  target_pattern: NonEmpty,
+  allow: Type.Boolean(),
+  reason: Optional(MaybeText),
+  created_by: NonEmpty,
+  expires_at: Optional(MaybeTime),
+  /** The author may approve acts of its own work. */
+  own: Optional(Type.Boolean()),
+  tenant_id: Optional(MaybeText),
+  workspace_id: Optional(MaybeId),
+});
+export type PermissionRule = Static<typeof PermissionRule>;
+
+/** The sixteen, by their discriminator. `part` is the one without an envelope of its own. */
 export const RESOURCES = {
   persona: Persona,
   workspace: Workspace,
@@ -339,3 +360,6 @@ export const RESOURCES = {
   quota: Quota,
 } as const;
 export type ResourceKind = keyof typeof RESOURCES;
+
+/** Resources that can be declared besides the sixteen. */
+export const OWN_RESOURCES = { permission_rule: PermissionRule } as const;

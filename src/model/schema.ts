@@ -1,15 +1,15 @@
-/** How this room writes a shape once: a JSON Schema (2020-12) that is also a TypeScript type. */
+/** Shapes written once: a JSON Schema (2020-12) that is also a TypeScript type. */
 import { type Static, type TSchema, Type } from './type.ts';
 
-/** A word from a list, or one we have not met yet: kept as it came, matched by nothing. */
+/** A word from a list, or an unknown word: kept as received, matched by nothing. */
 export type Open<Word extends string> = Word | (string & {});
 
-/** For what others send us: a known word documents itself, an unknown one survives. */
+/** For received values: a known word documents itself, an unknown one survives. */
 export function OpenWord<const Words extends readonly string[]>(words: Words) {
   return Type.Unsafe<Open<Words[number]>>({ type: 'string', minLength: 1, examples: [...words] });
 }
 
-/** For what may be written here: a word from the list and nothing else. */
+/** For values that may be written here: a word from the list and nothing else. */
 export function ClosedWord<const Words extends readonly string[]>(words: Words) {
   return Type.Unsafe<Words[number]>({ type: 'string', enum: [...words] });
 }

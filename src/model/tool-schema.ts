@@ -1,30 +1,30 @@
 /**
- * A tool's own schema for its arguments, as a check. The schema is the server's and may be hostile: nothing it refers to is
- * fetched, and one that is too large or cannot be compiled is used for the types of its direct members only. Running a check
- * that is not `plain` may take as long as its author likes; the code that runs it sets a limit.
+ * A tool's own JSON Schema for its arguments, as a check. The schema is the server's and may be hostile: no reference in it is
+ * fetched, and a schema that is too large or does not compile is used for the types of its direct members only. Running a check
+ * that is not `plain` may take as long as the schema's author likes; the code that runs it sets a limit.
  */
 import { Ajv } from 'ajv';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { own } from './own.ts';
 import type { Json, JsonObject } from './schema.ts';
 
-/** What is wrong with the arguments; undefined when nothing is. */
+/** Returns the first error in the arguments; undefined when there is none. */
 export type ArgumentsCheck = (args: JsonObject) => string | undefined;
 
 export interface SchemaSize {
-  /** Why it is not compiled, if it is not. */
+  /** Why the schema is not compiled, if it is not. */
   readonly trouble?: string;
-  /** Small, not recursive, and without what can take long: a check of it costs no more than its arguments are long. */
+  /** Small, not recursive, and without slow keywords: a check takes time linear in the arguments. */
   readonly plain: boolean;
 }
 
 const MOST_VALUES = 5_000;
 const MOST_DEPTH = 64;
 const PLAIN_OBJECTS = 200;
-/** Regular expressions can take exponential time, comparing each with each quadratic. */
+/** Regular expressions can take exponential time; comparing every item with every other takes quadratic time. */
 const SLOW: ReadonlySet<string> = new Set(['pattern', 'patternProperties', 'uniqueItems']);
 
-/** Looks at every value once. A property that is called like a keyword is taken for one, which only costs a limit. */
+/** Visits every value once. A property named like a keyword is taken for one, which costs only a time limit. */
 export function sizeOf(schema: JsonObject): SchemaSize {
   let values = 0;
   let plain = true;
@@ -47,7 +47,7 @@ export function sizeOf(schema: JsonObject): SchemaSize {
   return { plain: plain && !trouble && isSmall(schema), ...(trouble && { trouble }) };
 }
 
-/** With everything it refers to in its place. */
+/** Counts the schema with every reference expanded. */
 function isSmall(schema: JsonObject): boolean {
   let left = PLAIN_OBJECTS;
   const visit = (value: Json | undefined, under: readonly unknown[]): boolean => {
@@ -78,16 +78,16 @@ const OPTIONS = {
   allErrors: false,
   strict: false,
   validateSchema: false,
-  // In these dialects a format is a remark; checking it would run somebody's expression on somebody's text.
+  // In these dialects a format is an annotation; checking it would run a server's expression on a caller's text.
   validateFormats: false,
-  // A member called `constructor` is there when the arguments have it, not because every object has one.
+  // A member called `constructor` is present when the arguments have it, not because every object inherits one.
   ownProperties: true,
   logger: false,
 } as const;
 
 const OLDER = /draft-0[467]/;
 
-/** Throws for a schema that is none. */
+/** Throws for an invalid schema. */
 export function compileArguments({ $schema, ...schema }: JsonObject): ArgumentsCheck {
   const older = typeof $schema === 'string' && OLDER.test($schema);
   const makers = older ? [older7, newest] : [newest, older7];
@@ -102,7 +102,7 @@ export function compileArguments({ $schema, ...schema }: JsonObject): ArgumentsC
   throw cause;
 }
 
-/** A new one each time: what a schema leaves behind in it goes with it. */
+/** A new instance each time, so that everything a schema registers in it is discarded with it. */
 const newest = () => new Ajv2020({ ...OPTIONS, meta: false });
 const older7 = () => new Ajv({ ...OPTIONS, meta: false });
 
@@ -131,7 +131,7 @@ const TYPES: ReadonlyMap<unknown, (value: Json) => boolean> = new Map<unknown, (
   ['object', (value) => typeof value === 'object' && value !== null && !Array.isArray(value)],
 ]);
 
-/** The types of direct members, and those that have to be there: what can be said of any schema in one look. */
+/** Checks the types of direct members and the required ones, which can be read from any schema in one pass. */
 export function checkDirectMembers({ properties, required }: JsonObject): ArgumentsCheck {
   const declared = Object.entries(isMembers(properties) ? properties : {});
   const needed = (Array.isArray(required) ? required : []).filter((name) => typeof name === 'string');

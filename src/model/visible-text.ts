@@ -1,21 +1,21 @@
 /**
- * Text from agents, tools and files on its way to a person. Characters that cannot be seen, move the cursor, turn the reading
- * direction round or pile up on one another are written out (`\u{202e}`), so that a text cannot look like another one.
- * Only for display: programs get the exact value.
+ * Makes text from agents, tools and files safe to show to a person. Characters that are invisible, move the cursor, reverse the
+ * reading direction or pile up on one another are escaped (`\u{202e}`), so that a text cannot look like another one. Only for
+ * display: programs get the exact value.
  */
 
-/** Controls, format characters, surrogates without their other half, private and unassigned code points, every space but the plain one. */
+/** Controls, format characters, lone surrogates, private and unassigned code points, every space but U+0020. */
 const UNSEEN = /(?![ \n\t])[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800\ufffc]/gu;
-/** Marks that would join what stands before the text, or a line of it. */
+/** Combining marks that would attach to the character before the text, or before a line of it. */
 const LEADING_MARKS = /(^|[\n\t ])(\p{M}+)/gu;
 /** More marks on one letter than any script in use needs. */
 const PILED_MARKS = /(\p{M}{4})(\p{M}+)/gu;
-/** Padding that would push the rest of a text out of sight. */
+/** Padding that would push the rest of a text out of view. */
 const WIDE_GAP = /[ \t]{41,}/g;
 const TALL_GAP = /(?:\n[ \t]*){9,}/g;
 const ORDINARY = /^[\x20-\x7e\n\t]*$/;
 
-/** Line breaks and tabs stay; everything else that cannot be seen is written out. */
+/** Line breaks and tabs stay; every other invisible character is escaped. */
 export function visibleText(text: string): string {
   const shown = ORDINARY.test(text) ? text : seen(text);
   return shown
@@ -26,9 +26,15 @@ export function visibleText(text: string): string {
     .replace(WIDE_GAP, (gap) => `⟨${gap.length} ${gap.includes('\t') ? 'spaces and tabs' : 'spaces'}⟩`);
 }
 
-/** The same on one line: line breaks and tabs are written out as well. */
+/** The same on one line: line breaks and tabs are escaped as well. */
 export function visibleLine(text: string): string {
   return visibleText(text.replace(/[\n\t]/g, (char) => (char === '\n' ? '\\n' : '\\t')));
+}
+
+/** On one line, cut to a readable length. */
+export function brief(text: string, most = 100): string {
+  const line = visibleText(text).replace(/\s+/g, ' ').trim();
+  return line.length <= most ? line : `${line.slice(0, most - 1)}…`;
 }
 
 function seen(text: string): string {

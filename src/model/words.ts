@@ -1,6 +1,6 @@
 /**
- * The words of the canonical model: closed lists, spelled as the Agents Protocol spells them.
- * A word from outside that is not on its list is kept as it came and is never read as success.
+ * The words of the canonical model: closed lists, spelled as the Agents Protocol spells them. A received word that is not on its
+ * list is kept as it came and is never read as success.
  */
 
 export const PROTOCOL_VERSION = 'agents-protocol-2026-04-25';
@@ -17,7 +17,7 @@ export const TASK_STATES = [
 ] as const;
 export type TaskState = (typeof TASK_STATES)[number];
 
-/** What may follow what. A blocked task returns to WORKING before anything but failure or cancellation. */
+/** The allowed transitions. A blocked task returns to WORKING before any state but FAILED or CANCELED. */
 export const TASK_TRANSITIONS: Readonly<Record<TaskState, readonly TaskState[]>> = {
   SUBMITTED: ['WORKING', 'CANCELED', 'FAILED'],
   WORKING: ['INPUT_REQUIRED', 'AUTH_REQUIRED', 'COMPLETED', 'FAILED', 'CANCELED'],
@@ -30,7 +30,7 @@ export const TASK_TRANSITIONS: Readonly<Record<TaskState, readonly TaskState[]>>
 
 export type TerminalState = 'COMPLETED' | 'FAILED' | 'CANCELED';
 
-/** Only the three known ends end a task; a word we have never met is still running as far as we can tell. */
+/** Only the three known terminal states end a task; a task in an unknown state counts as running. */
 export function isTerminal(state: string): state is TerminalState {
   return state === 'COMPLETED' || state === 'FAILED' || state === 'CANCELED';
 }
@@ -64,6 +64,21 @@ export const ARTIFACT_KINDS = [
   'other',
 ] as const;
 export const MEMORY_SCOPES = ['persona', 'session', 'workspace', 'tenant'] as const;
+/** Every limit a quota can set. A limit by another name could not be counted, so it is rejected. */
+export const QUOTA_LIMITS = [
+  'tasks',
+  'concurrency',
+  'requests_per_minute',
+  'tool_calls',
+  'wall_time_ms',
+  'tokens',
+  'input_tokens',
+  'output_tokens',
+  'usd',
+  'usd_micros',
+] as const;
+export type QuotaLimit = (typeof QUOTA_LIMITS)[number];
+
 export const QUOTA_SCOPES = ['persona', 'workspace', 'tenant', 'organization'] as const;
 export const REPLAY_MODES = ['exact', 'with_overrides', 'from_checkpoint'] as const;
 export type ReplayMode = (typeof REPLAY_MODES)[number];
@@ -79,15 +94,15 @@ export const OVERRIDE_KINDS = [
 ] as const;
 export type OverrideKind = (typeof OVERRIDE_KINDS)[number];
 
-/** From strictest to mildest: the first of these that anyone said is the answer. */
+/** From strictest to mildest: of several verdicts, the first in this list counts. */
 export const VERDICTS = ['block', 'escalate', 'defer', 'modify', 'allow'] as const;
 export type Verdict = (typeof VERDICTS)[number];
 
-/** How firmly we had an action: it ran through us, its agent asked us first, or we were only told. */
+/** How firmly the gateway had an action: it ran the action itself, the agent asked first, or the agent only reported it. */
 export const EVIDENCE = ['held', 'asked', 'observed'] as const;
 export type Evidence = (typeof EVIDENCE)[number];
 
-/** What an action does to the world. Anything but `none` and `read` is a side effect; `unknown` is one too. */
+/** The effect of an action outside the gateway. Anything but `none` and `read` is a side effect; so is `unknown`. */
 export const EFFECTS = ['none', 'read', 'write', 'delete', 'execute', 'send', 'publish', 'pay', 'unknown'] as const;
 export type Effect = (typeof EFFECTS)[number];
 
@@ -158,7 +173,7 @@ export const EVENT_KINDS = [
 ] as const;
 export type ProtocolEventKind = (typeof EVENT_KINDS)[number];
 
-/** What the taxonomy lacks. One line each says why it has to exist. */
+/** Events the taxonomy lacks. Each line says why the event has to exist. */
 export const OWN_EVENT_KINDS = {
   'vendor.tollbridge.decided': 'a policy decision and the action it is about, written before anyone acts',
   'vendor.tollbridge.ask_opened': 'a question was put to people; the task events only say that the task waits',
@@ -171,6 +186,7 @@ export const OWN_EVENT_KINDS = {
   'vendor.tollbridge.plan': 'the plan of a task, as a full snapshot',
   'vendor.tollbridge.usage': 'tokens, money and time an agent reported',
   'vendor.tollbridge.quota_used': 'work was charged to a quota before it was done',
+  'vendor.tollbridge.quota_warned': 'work went past a soft limit, which is told and not enforced',
   'vendor.tollbridge.side_effect': 'a file written or a host contacted, as reported or seen',
   'vendor.tollbridge.checkpoint': 'a named point a replay may start from',
   'vendor.tollbridge.bound': "another wire's id now stands for one of ours",
@@ -179,9 +195,12 @@ export const OWN_EVENT_KINDS = {
   'vendor.tollbridge.resource_created': 'a resource the taxonomy has no creation event for',
   'vendor.tollbridge.resource_updated': 'a change to a resource the taxonomy has no update event for',
   'vendor.tollbridge.resource_deleted': 'a resource was withdrawn; its history stays',
-  'vendor.tollbridge.tree_head': 'a signed Merkle tree head over all receipts so far',
+  'vendor.tollbridge.tree_head': 'a signed Merkle tree head over all receipts, or all events, so far',
   'vendor.tollbridge.passthrough': "a call in another protocol's words that we carried without modelling it",
+  'vendor.tollbridge.frame_refused':
+    'a tool server said something outside of any call that it may not say; many of one server share an event',
   'vendor.tollbridge.alarm': 'an act that was not let through is reported as run',
+  'vendor.tollbridge.remote_decided': 'what another gateway says it decided on a call that it ran or refused itself',
   'vendor.tollbridge.tainted': 'a session has read what others wrote; names where it came from',
   'vendor.tollbridge.note': 'something worth telling an auditor that fits nowhere else',
 } as const;

@@ -1,13 +1,13 @@
-/** Is this a decision? Engines outside may answer anything; only a known word with a reason counts. */
+/** Checks whether a value is a decision. External engines may answer anything; only a known verdict with a reason counts. */
 import type { Decision } from '../model/actions.ts';
 import type { JsonObject } from '../model/schema.ts';
-import type { PolicyEngine } from '../ports.ts';
+import type { PolicyEngine } from '../ports/index.ts';
 import { block, isPure, rank } from './engine.ts';
 
-/** What is left of it goes into the log. */
+/** A reason goes into the log, so it is cut to this length. */
 const MAX_REASON_CHARS = 2_000;
 
-/** Our own engines are taken at their word; what comes from outside is taken apart and only its known parts kept. */
+/** Decisions of our own engines are used as they are; from an external engine's answer only the known members are kept. */
 export function checked(engine: PolicyEngine, value: unknown): Decision {
   if (isPure(engine) && isSound(value)) return value;
   if (isSound(value)) return knownParts(engine.name, value);
@@ -22,7 +22,7 @@ function isSound(value: unknown): value is Decision {
     typeof verdict === 'string' &&
     rank(verdict) >= 0 &&
     (args === undefined ? verdict !== 'modify' : isRecord(args)) &&
-    // Whom to ask, said so that nobody can tell whom: dropping it would let anyone answer.
+    // An unreadable list of approvers invalidates the decision: dropping the list would let anyone answer.
     (value.ask === undefined || (isRecord(value.ask) && namesPeople(value.ask.to)))
   );
 }

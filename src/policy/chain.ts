@@ -1,11 +1,11 @@
 /**
- * Several engines, one answer: the strictest. An engine that throws, answers nonsense or says nothing in time has
- * not said yes. It refuses to wait for anyone longer than its time, even for an engine that ignores its signal.
+ * Asks several engines and returns the strictest answer. An engine that throws, answers nonsense or does not answer in time has
+ * not allowed the act. The chain never waits longer than its time limit, even for an engine that ignores its signal.
  */
 import type { Action, Decision } from '../model/actions.ts';
 import type { JsonObject } from '../model/schema.ts';
 import type { Verdict } from '../model/words.ts';
-import type { PolicyEngine } from '../ports.ts';
+import type { PolicyEngine } from '../ports/index.ts';
 import { checked } from './answer.ts';
 import type { NamedValue } from './context.ts';
 import { block, isPure, type PureEngine, stricter } from './engine.ts';
@@ -15,56 +15,63 @@ import { SOFT_LIMIT } from './quota.ts';
 
 const NAME = 'chain';
 const DEFAULT_TIMEOUT_MS = 5_000;
-/** Answers whose `arguments` count: the rewritten call runs, or is what a person is asked about. */
+/** Verdicts whose `arguments` count: the rewritten call runs, or is what the approver is asked about. */
 const REWRITES: readonly Verdict[] = ['modify', 'escalate'];
 
 export interface ChainDeps {
-  /** In the order they are asked: persona, quotas, rules, then harnesses outside. A function is called for each decision. */
+  /** In the order they are asked: persona, quotas, rules, then external harnesses. A function is called for each decision. */
   readonly engines: readonly PolicyEngine[] | (() => readonly PolicyEngine[]);
-  /** For all engines together. */
+  /** Time limit for all engines together. */
   readonly timeoutMs?: number;
 }
 
 export interface PolicyChain extends PolicyEngine {
-  /** Undefined while somebody outside has a say. */
+  /** Undefined while an external engine takes part. */
   judge(action: Action): Decision | undefined;
   inputs(action: Action): readonly NamedValue[];
 }
 
 export function createPolicyChain({ engines: given, timeoutMs = DEFAULT_TIMEOUT_MS }: ChainDeps): PolicyChain {
   const current = typeof given === 'function' ? given : () => given;
-  /** Engines are asked one after the other; those that say they take long may. */
-  const patience = () => current().reduce((sum, { patienceMs = 0 }) => sum + patienceMs, 0);
+  /** Engines are asked one after the other, so the extra time they declare adds up. */
+  const extraTimeMs = () => current().reduce((sum, { patienceMs = 0 }) => sum + patienceMs, 0);
   return {
     name: NAME,
     get patienceMs() {
-      return patience();
+      return extraTimeMs();
     },
     judge(action) {
       const engines = current();
       if (!engines.every(isPure)) return undefined;
-      const hearing = openHearing(action);
-      for (const engine of engines) if (!hearing.hear(engine, askPure(engine, hearing.current()))) break;
-      return hearing.answer(engines);
+      const poll = openPoll(action);
+      for (const engine of engines) if (!poll.hear(engine, askPure(engine, poll.current()))) break;
+      return poll.answer(engines);
     },
     async decide(action, signal, withinMs = Number.POSITIVE_INFINITY) {
       const engines = current();
-      const deadline = performance.now() + Math.min(withinMs, Math.max(timeoutMs, patience()));
-      const hearing = openHearing(action);
+      const poll = openPoll(action);
+      // Rules answer synchronously and are parsed at first use; that must not count against other engines, so the clock starts
+      // with the first engine that has to be awaited.
+      let deadline: number | undefined;
       for (const [at, engine] of engines.entries()) {
-        const share = shareOf(engines, at, deadline - performance.now());
-        const said = await ask(engine, hearing.current(), signal, share);
-        if (!hearing.hear(engine, said)) break;
+        let said: unknown;
+        if (isPure(engine)) said = askPure(engine, poll.current());
+        else {
+          deadline ??= performance.now() + Math.min(withinMs, Math.max(timeoutMs, extraTimeMs()));
+          const share = shareOf(engines, at, deadline - performance.now());
+          said = await ask(engine, poll.current(), signal, share);
+        }
+        if (!poll.hear(engine, said)) break;
       }
-      return hearing.answer(engines);
+      return poll.answer(engines);
     },
     inputs: (action) => current().flatMap((engine) => (engine as Partial<PureEngine>).inputs?.(action) ?? []),
   };
 }
 
 /**
- * One engine that says nothing must not use up the time of those after it: where there is less time than all of them
- * would take, each gets its part of what is left.
+ * An engine that does not answer must not use up the time of those after it: where there is less time than all of them would
+ * take, each gets its share of the rest.
  */
 function shareOf(engines: readonly PolicyEngine[], at: number, leftMs: number): number {
   const { patienceMs: own = 0 } = engines[at] as PolicyEngine;
@@ -73,16 +80,16 @@ function shareOf(engines: readonly PolicyEngine[], at: number, leftMs: number): 
   return own === 0 || wanted <= leftMs ? leftMs : (leftMs * own) / wanted;
 }
 
-interface Hearing {
-  /** The act as those heard so far would have it run. */
+interface Poll {
+  /** The act with the rewrites of the engines asked so far. */
   current(): Action;
-  /** False when nobody else has to be heard. */
+  /** Returns false when no further engine needs to be asked. */
   hear(engine: PolicyEngine, said: unknown): boolean;
   answer(engines: readonly PolicyEngine[]): Decision;
 }
 
-/** What the engines say about one act, in turn, and what follows from it. */
-function openHearing(action: Action): Hearing {
+/** Collects the engines' answers about one act, in turn, and derives the decision. */
+function openPoll(action: Action): Poll {
   const said: Decision[] = [];
   let current = action;
   let shadowed: Decision | undefined;
@@ -91,7 +98,7 @@ function openHearing(action: Action): Hearing {
     hear(engine, answered) {
       const decision = checked(engine, answered);
       if (isShadow(engine, decision) && !shadowed) {
-        // Nothing will act, but what the others would have said is the point of a shadow.
+        // Nothing will run, but the answers of the other engines are the purpose of a shadow tier.
         shadowed = decision;
         return decision.would_be !== 'block';
       }
@@ -102,7 +109,7 @@ function openHearing(action: Action): Hearing {
           said.push(clash(engine.name));
           return false;
         }
-        // Later engines judge what would run, not what was first asked for.
+        // Later engines judge the act that would run, not the one first proposed.
         current = { ...current, arguments: decision.arguments };
       }
       return true;
@@ -114,10 +121,8 @@ function openHearing(action: Action): Hearing {
   };
 }
 
-/** Pure engines answer at once. Others get a signal of their own, and are left behind when it fires. */
+/** Engines that have to be awaited get a signal of their own, and are abandoned when it fires. */
 async function ask(engine: PolicyEngine, action: Action, signal: AbortSignal, msLeft: number): Promise<unknown> {
-  // Rules take no time, so there is always time for them.
-  if (isPure(engine)) return askPure(engine, action);
   if (signal.aborted || msLeft <= 0) return late(engine, action);
   return await askOutside(engine, action, signal, msLeft).catch(() => failed(engine.name));
 }
@@ -130,7 +135,7 @@ function askPure(engine: PureEngine, action: Action): unknown {
   }
 }
 
-/** The cause may quote arguments; the reason goes to people and into the log, so it does not. */
+/** The cause may quote arguments, and the reason is shown to people and logged, so it leaves the cause out. */
 function failed(name: string): Decision {
   return block(name, 'policy_error', `${name} failed while deciding, which counts as no`);
 }
@@ -149,7 +154,7 @@ function askOutside(engine: PolicyEngine, action: Action, signal: AbortSignal, m
     };
     const timer = setTimeout(giveUp, msLeft);
     signal.addEventListener('abort', giveUp, { once: true });
-    // Inside an async function, so that an engine that throws before it promises anything ends up here too.
+    // Inside an async function, so that a synchronous throw of the engine is caught here too.
     (async () => engine.decide(action, own.signal, msLeft))().then(
       (answer) => settle(() => resolve(answer)),
       (cause) => settle(() => reject(cause)),
@@ -168,7 +173,7 @@ function isShadow(engine: PolicyEngine, { verdict, code }: Decision): boolean {
   return verdict === 'block' && code === SHADOW && isPure(engine);
 }
 
-/** Two engines that rewrite different members both get their way; two that rewrite the same one need a person. */
+/** Rewrites of different members are combined; two rewrites of the same member need an approver. */
 function clashes(asked: Action, current: Action, next: JsonObject): boolean {
   if (current === asked || current.arguments === asked.arguments) return false;
   return overlap(changedPaths(asked.arguments, current.arguments), changedPaths(current.arguments, next));
@@ -187,7 +192,7 @@ function combine(said: readonly Decision[], asked: Action, current: Action): Dec
   const winner = strictest(said);
   if (!winner) return block(NAME, 'policy_error', 'no engine is set up to decide, which counts as no');
   const rewritten = current.arguments !== asked.arguments && REWRITES.includes(winner.verdict);
-  const people = winner.verdict === 'escalate' ? whoToAsk(winner, said) : undefined;
+  const people = winner.verdict === 'escalate' ? approversOf(winner, said) : undefined;
   const warned = said.some((one) => isWarning(one, winner));
   if (!rewritten && !people && !warned && winner.arguments === undefined) return winner;
   const { arguments: _own, ...rest } = winner;
@@ -204,7 +209,7 @@ function isWarning(one: Decision, winner: Decision): boolean {
   return one.code === SOFT_LIMIT && one !== winner;
 }
 
-/** Among equals the first to object explains best; among allows, the one with a rule, else the last. */
+/** Among equally strict answers the first one wins; among allows, the one with a rule, else the last. */
 function strictest(said: readonly Decision[]): Decision | undefined {
   return said.reduce<Decision | undefined>((best, next) => {
     if (!best || stricter(next.verdict, best.verdict)) return next;
@@ -213,8 +218,8 @@ function strictest(said: readonly Decision[]): Decision | undefined {
   }, undefined);
 }
 
-/** An engine that names people speaks for one that only says "ask someone"; the shortest time counts. */
-function whoToAsk(winner: Decision, said: readonly Decision[]): Decision['ask'] {
+/** A named list of approvers wins over an unspecific escalation; the shortest timeout counts. */
+function approversOf(winner: Decision, said: readonly Decision[]): Decision['ask'] {
   const asks = [winner, ...said.filter((one) => one !== winner && one.verdict === 'escalate')].flatMap(
     (one) => one.ask ?? [],
   );

@@ -1,9 +1,9 @@
 /**
- * What would these rules have decided then? Asks an engine about recorded actions and sets its answers beside the
- * recorded ones. Where a rule needs a value the record no longer holds, the answer is "unknown", not a guess.
+ * Finds out what other rules would have decided: asks an engine about recorded actions and compares its answers with the recorded
+ * ones. Where a rule needs a value the record no longer holds, the answer is "unknown", not a guess.
  */
 import type { Action, Decision } from '../model/actions.ts';
-import type { PolicyEngine } from '../ports.ts';
+import type { PolicyEngine } from '../ports/index.ts';
 import type { PureEngine } from './engine.ts';
 import { changedPaths } from './merge-patch.ts';
 import { holdsRedacted } from './redacted.ts';
@@ -46,7 +46,7 @@ export async function* compareDecisions(
   }
 }
 
-/** Another reason for the same answer is the same answer; other arguments are not. */
+/** Another reason for the same verdict is no difference; other arguments are. */
 function difference(before: Decision, after: Decision): string | undefined {
   if (before.verdict !== after.verdict) return `${before.verdict} → ${after.verdict} (${by(after)})`;
   if (before.would_be !== after.would_be) {

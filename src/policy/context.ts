@@ -1,13 +1,13 @@
 /**
- * What rules can see of an action, and under which names. One list, so that the loader can refuse a rule that names
- * anything else, and the engine hands over only what some rule names.
+ * The parts of an action that rules can see, and their names. One list, so that the loader can refuse a rule that names anything
+ * else, and the engine passes only the parts that some rule names.
  */
 import type { ActField } from '../model/act-facts.ts';
 import type { Action } from '../model/actions.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import { isSideEffect } from '../model/words.ts';
 import { matcherOf, PATTERN_SETS } from './acts/match.ts';
-import { type CedarValue, emptyRecord, opaque, safeKey, toCedar } from './cedar-values.ts';
+import { type CedarValue, emptyRecord, opaque, safeKey, toCedar } from './cedar/values.ts';
 
 /** Texts; absent when the action has none. */
 export const TEXT_FIELDS = {
@@ -31,13 +31,13 @@ export function isTextField(name: string): name is TextField {
   return Object.hasOwn(TEXT_FIELDS, name);
 }
 
-/** Records whose members the rules name one by one. */
+/** Records whose members rules name one by one. */
 const RECORD_FIELDS = {
   arguments: (action: Action) => action.arguments,
   attributes: (action: Action) => (action.attributes ?? {}) as JsonObject,
 } as const;
 
-/** What an act touches, in one vocabulary, and the field of it each is. Texts are absent where there are none, sets are always there. */
+/** The names for what an act touches, and the field each one reads. Texts may be absent, sets are always present. */
 const FACT_FIELDS = new Map<string, ActField>([
   ['command', 'command'],
   ['content', 'content'],
@@ -53,13 +53,13 @@ export const CONTEXT_NAMES: readonly string[] = [
   ...PATTERN_SETS,
 ];
 
-/** Names that need the act read first, and the field each is about. */
+/** Names that require the act to be read first, and the field each concerns. */
 const FACTS: ReadonlyMap<string, ActField | 'patterns'> = new Map<string, ActField | 'patterns'>([
   ...FACT_FIELDS,
   ...PATTERN_SETS.map((name) => [name, 'patterns'] as const),
 ]);
 
-/** Which parts of the context some rules name. `whole`: the value itself matters, not only that it is there. */
+/** The parts of the context that some rules name. `whole`: the value itself matters, not only its presence. */
 export interface Names {
   readonly whole: boolean;
   readonly members: ReadonlyMap<string, Names>;
@@ -90,7 +90,7 @@ export function mergeNames(a: Names, b: Names): Names {
   return { whole: a.whole || b.whole, members };
 }
 
-/** What is known of the act, or what may be: in doubt, every pattern that could be met is, and no unknown value is of use. */
+/** `known`: the facts of the act. `doubt`: every pattern that could be met counts as met, and unknown values are opaque. */
 export type Sight = 'known' | 'doubt';
 
 /** For rules that look at what acts touch. */
@@ -99,7 +99,7 @@ export interface Looking {
   readonly sight: Sight;
 }
 
-/** The context with exactly the named parts. Without `looking`, none of the rules needs the act read. */
+/** Builds the context with exactly the named parts. Without `looking`, no rule needs the act to be read. */
 export function toContext(action: Action, names: Names, looking?: Looking): Record<string, CedarValue> {
   const context = emptyRecord();
   const wanted = names.whole ? CONTEXT_NAMES : names.members.keys();
@@ -120,7 +120,7 @@ export function toContext(action: Action, names: Names, looking?: Looking): Reco
   return context;
 }
 
-/** Undefined: it is a value like any other. */
+/** Undefined: the name is an ordinary value. */
 function factValue(
   action: Action,
   name: string,
@@ -140,7 +140,7 @@ function patternsMet({ facts }: Action, set: string, { patterns, sight }: Lookin
   });
 }
 
-/** Whether something these rules look at cannot be told. */
+/** Whether something these rules look at is not known for certain. */
 export function inDoubt({ facts }: Action, names: Names, patterns: Patterns): boolean {
   if (!facts) return false;
   for (const [name, field] of FACT_FIELDS) {
@@ -163,7 +163,7 @@ export function fieldOf(action: Action, name: string): Json | undefined {
 function pick(value: Json, names: Names, depth: number): CedarValue {
   if (names.whole) return toCedar(value, depth);
   if (names.members.size === 0) return true;
-  // A rule that looks inside something that has no inside gets the thing itself, and fails over it.
+  // A rule that looks for a member inside a value that is not an object gets the value itself, and fails on it.
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return toCedar(value, depth);
   const record = value as JsonObject;
   const out = emptyRecord();
@@ -174,7 +174,7 @@ function pick(value: Json, names: Names, depth: number): CedarValue {
   return out;
 }
 
-/** A value some rule names, as it stands in the action, and where. */
+/** A value that some rule names, as it is in the action, and its path. */
 export interface NamedValue {
   readonly path: string;
   readonly value: Json;
@@ -190,7 +190,7 @@ export function namedValues(action: Action, names: Names): readonly NamedValue[]
   });
 }
 
-/** As they stand in the action: a redacted one is told apart by its text. */
+/** Values as they are in the action: a redacted one is recognized by its text. */
 function factValues({ facts, arguments: given }: Action, field: ActField): readonly NamedValue[] {
   if (!facts || typeof given !== 'object') return [{ path: field, value: given as Json }];
   const lists = { command: facts.commands, path: facts.paths, url: facts.urls, content: facts.contents };

@@ -1,16 +1,16 @@
 /**
- * What every engine of this room shares: how an answer is worded, and which of several answers counts.
- * Engines here are pure: they look at the action they are given and touch no store, no clock but the one handed in.
+ * Shared by all engines of this folder: the wording of an answer, and which of several answers counts. These engines are pure:
+ * they look at the action they are given and use no store, and no clock but the one passed in.
  */
 import type { Action, Decision } from '../model/actions.ts';
 import { VERDICTS, type Verdict } from '../model/words.ts';
-import type { PolicyEngine } from '../ports.ts';
+import type { PolicyEngine } from '../ports/index.ts';
 import type { NamedValue } from './context.ts';
 
-/** An engine that needs no waiting: the chain asks it directly and spares a promise and a timer per decision. */
+/** A synchronous engine: the chain calls it directly and saves a promise and a timer per decision. */
 export interface PureEngine extends PolicyEngine {
   judge(action: Action): Decision;
-  /** What the engine looks at in this action: values in here that were redacted make a comparison worthless. */
+  /** The values the engine looks at in this action: a redacted value among them makes a comparison worthless. */
   inputs?(action: Action): readonly NamedValue[];
   /** Version of the rules it decides by, when it has any. */
   readonly version?: string | undefined;
@@ -24,7 +24,7 @@ export function isPure(engine: PolicyEngine): engine is PureEngine {
   return typeof (engine as Partial<PureEngine>).judge === 'function';
 }
 
-/** Smaller is stricter. A word that is on no list is stricter than all of them. */
+/** Smaller is stricter. An unknown verdict is stricter than all known ones. */
 export function rank(verdict: string): number {
   return (VERDICTS as readonly string[]).indexOf(verdict);
 }
@@ -37,7 +37,7 @@ export function block(engine: string, code: string, reason: string): Decision {
   return { verdict: 'block', code, reason, engine };
 }
 
-/** Said by an engine that has no objection: the answer of whoever does object, or allows by name, goes before it. */
+/** The answer of an engine without objection: the answer of an engine that objects, or allows by a rule, takes precedence. */
 export function noObjection(engine: string, reason: string): Decision {
   return { verdict: 'allow', code: 'no_objection', reason, engine };
 }

@@ -1,4 +1,4 @@
-/** RFC 7396 JSON Merge Patch, and which members a change touched. Pure; never writes into what it is given. */
+/** RFC 7396 JSON Merge Patch, and which members a change touched. Pure; never mutates its arguments. */
 import type { Json, JsonObject } from '../model/schema.ts';
 
 function isObject(value: Json | undefined): value is JsonObject {
@@ -18,12 +18,15 @@ export function mergePatch(target: Json | undefined, patch: Json): Json {
   return plain(result);
 }
 
-/** Built without a prototype so that a member called `__proto__` stays a member; handed on as an ordinary object. */
+/**
+ * Records are built without a prototype so that a member called `__proto__` stays a member; this converts one to an ordinary
+ * object.
+ */
 function plain(record: Record<string, Json | undefined>): JsonObject {
   return Object.fromEntries(Object.entries(record));
 }
 
-/** JSON Pointers of everything that differs, at the shallowest place where it does. */
+/** JSON Pointers of everything that differs, at the shallowest level where it does. */
 export function changedPaths(before: Json | undefined, after: Json | undefined, at = ''): readonly string[] {
   if (Object.is(before, after)) return [];
   if (isObject(before) && isObject(after)) {
@@ -36,7 +39,7 @@ export function changedPaths(before: Json | undefined, after: Json | undefined, 
   return [at];
 }
 
-/** True when one list touches something the other touches too, or something inside it. */
+/** True when a path in one list equals, contains or is inside a path in the other. */
 export function overlap(a: readonly string[], b: readonly string[]): boolean {
   return a.some((one) => b.some((two) => one === two || one.startsWith(`${two}/`) || two.startsWith(`${one}/`)));
 }

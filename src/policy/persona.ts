@@ -1,16 +1,16 @@
 /**
- * What a persona may do at all, and how far it may go by itself. It refuses to widen anything: an action it has no
- * objection to still has to pass the quotas and the rules.
+ * What a persona may do at all, and how far without approval. It never widens anything: an action it has no objection to still
+ * has to pass the quotas and the rules.
  */
 import { ACTION_KINDS, type Action, type ActionKind, AGENT_ACTS, type Decision } from '../model/actions.ts';
 import type { Persona } from '../model/resources.ts';
 import { EFFECTS, isSideEffect } from '../model/words.ts';
 import { block, noObjection, type PureEngine, pureEngine } from './engine.ts';
-import { matchesGlob } from './glob.ts';
+import { matchesGlob } from './rules/glob.ts';
 
 const NAME = 'persona';
 
-/** Kinds that go through a tool, and so have to stand in the persona's list of tools. */
+/** Kinds that go through a tool, and so must be in the persona's list of tools. */
 const TOOL_KINDS: readonly ActionKind[] = ['tool', 'fs.read', 'fs.write', 'terminal'];
 
 export function createPersonaEngine(): PureEngine {
@@ -27,7 +27,7 @@ export function createPersonaEngine(): PureEngine {
 function byTier(tier: string | undefined, action: Action): Decision {
   const who = action.persona ? `persona ${action.persona.name}` : 'this agent';
   switch (tier) {
-    // No persona, no tier: there is only the rules' word, as in act_auto.
+    // Without a persona or a tier the rules alone decide, as in act_auto.
     case undefined:
     case 'act_auto':
       return noObjection(NAME, 'the rules alone decide');
@@ -42,7 +42,7 @@ function byTier(tier: string | undefined, action: Action): Decision {
   }
 }
 
-/** Nothing acts in the shadow tier. The chain goes on asking, to fill in what would have been decided. */
+/** Nothing runs in the shadow tier. The chain goes on asking, to fill in what would have been decided. */
 function shadow(lack: string | undefined): Decision {
   return {
     verdict: 'block',
@@ -86,8 +86,8 @@ function lacksHandoff(persona: Persona, action: Action): string | undefined {
 }
 
 /**
- * Capabilities are free words. Those that name our kinds of action limit the kinds; those that name effects limit the
- * effects; all others say something we do not know and limit nothing.
+ * Capabilities are free words. Those that name our kinds of action limit the kinds; those that name effects limit the effects;
+ * all others are unknown to us and limit nothing.
  */
 function lacksCapability(persona: Persona, action: Action): string | undefined {
   if (!persona.capabilities?.length || !AGENT_ACTS.includes(action.kind)) return undefined;

@@ -1,82 +1,152 @@
 /**
- * Limits, checked before the work. Counting is done by core inside its commit, with the pure functions below; the
- * engine only says early what that commit would say. It refuses to take a number nobody knows for zero.
+ * Limits, checked before the work. The core counts inside its commit, with the pure functions below; the engine only predicts
+ * what that commit would decide. An unknown usage is never taken for zero.
  */
+
 import type { Decision } from '../model/actions.ts';
+import { own } from '../model/own.ts';
 import type { Receipt } from '../model/receipt.ts';
 import type { Quota } from '../model/resources.ts';
-import type { Clock } from '../ports.ts';
+import { QUOTA_LIMITS } from '../model/words.ts';
+import type { Clock } from '../ports/index.ts';
 import { noObjection, type PureEngine, pureEngine, stricter } from './engine.ts';
 
 const NAME = 'quota';
 
-/** A window that opens again this soon is a rate, not a budget: waiting is better than refusing. */
+/** A window that reopens this soon is a rate, not a budget: waiting is better than refusing. */
 const RATE_WINDOW_MS = 60_000;
 
-/** Known only after the work. Once used up, nothing more may start, whatever the action says it will cost. */
+/** Usage known only after the work. Once a limit is used up, nothing more may start, whatever the action says it will cost. */
 const METERED: readonly string[] = ['usd_micros', 'usd', 'tokens', 'input_tokens', 'output_tokens'];
+
+/** The number of tasks open now, not the usage since a window opened: a new window does not reset it. */
+const CONCURRENCY = 'concurrency';
+/** When to retry: a task may have ended by then. */
+const CONCURRENCY_RETRY_MS = 1_000;
+
+/** Has a one-minute window of its own, which begins with its first request, whatever the window of the quota. */
+const RATE = 'requests_per_minute';
+const MINUTE_MS = 60_000;
+
+/** A quota with its counters: `minute_ends_at` is internal and cannot be set by clients. */
+export type Counted = Quota & { readonly minute_ends_at?: string | null };
 
 export type Amounts = Readonly<Record<string, number>>;
 
 export interface QuotaFinding {
-  /** `unknown`: the limit exists and nobody can say how much of it is used. */
+  /** `unknown`: the limit exists and its usage is not known. */
   readonly kind: 'exceeds' | 'unknown';
   readonly quota_id: string;
   readonly limit: string;
   readonly allowed: number;
   readonly used: number | undefined;
   readonly cost: number;
-  /** Soft limits are told, never enforced. */
+  /** Soft limits are reported, never enforced. */
   readonly soft: boolean;
-  /** When the window opens again, if that would help. */
+  /** Time until the window reopens, if that would help. */
   readonly retry_after_ms: number | undefined;
 }
 
-/** The first limit this cost would break; `exceeds` before `unknown`. Undefined: there is room for it. */
-export function wouldExceed(quota: Quota, cost: Amounts | undefined, now: string): QuotaFinding | undefined {
-  const fresh = windowPassed(quota, now);
+/** The first limit this cost would exceed; `exceeds` before `unknown`. Undefined: the cost fits. */
+export function wouldExceed(quota: Counted, cost: Amounts | undefined, now: string): QuotaFinding | undefined {
   let unknown: QuotaFinding | undefined;
   for (const [limit, allowed] of Object.entries(quota.limits)) {
-    const used = fresh ? 0 : known(quota.usage, limit);
+    const used = usedOf(quota, limit, now);
     const declared = known(cost, limit);
     const price = declared ?? 0;
     const about = { quota_id: quota.id, limit, allowed, used, cost: price, soft: isSoft(quota) };
     if (used === undefined || !Number.isFinite(allowed)) {
       unknown ??= { kind: 'unknown', ...about, retry_after_ms: undefined };
     } else if (used + price > allowed || (declared === undefined && METERED.includes(limit) && used >= allowed)) {
-      return { kind: 'exceeds', ...about, retry_after_ms: price > allowed ? undefined : untilReset(quota, now) };
+      return { kind: 'exceeds', ...about, retry_after_ms: price > allowed ? undefined : untilRoom(quota, limit, now) };
     }
   }
   return unknown;
 }
 
-/** Usage and window after this cost. What was unknown stays unknown until the window opens anew. */
-export function charge(
-  quota: Quota,
-  cost: Amounts | undefined,
-  now: string,
-): { readonly usage: Amounts; readonly reset_at: string | null } {
+/** The used amount of a limit; undefined when unknown, and for limits that are not counted. */
+function usedOf(quota: Counted, limit: string, now: string): number | undefined {
+  if (!COUNTED.has(limit)) return undefined;
+  if (limit === RATE) return minutePassed(quota, now) ? 0 : known(quota.usage, limit);
+  return limit !== CONCURRENCY && windowPassed(quota, now) ? 0 : known(quota.usage, limit);
+}
+const COUNTED: ReadonlySet<string> = new Set(QUOTA_LIMITS);
+
+function untilRoom(quota: Counted, limit: string, now: string): number | undefined {
+  if (limit === CONCURRENCY) return CONCURRENCY_RETRY_MS;
+  if (limit !== RATE) return untilReset(quota, now);
+  return Math.max(0, Date.parse(quota.minute_ends_at ?? now) - Date.parse(now));
+}
+
+/** The first hard limit on metered usage that this quota has passed: the work under it has to stop. */
+export function passedLimit(quota: Counted, now: string): QuotaFinding | undefined {
+  if (isSoft(quota)) return undefined;
+  for (const limit of [...METERED, 'wall_time_ms']) {
+    const allowed = known(quota.limits, limit);
+    const used = usedOf(quota, limit, now);
+    if (allowed === undefined || used === undefined || used <= allowed) continue;
+    const about = { quota_id: quota.id, limit, allowed, used, cost: 0, soft: false };
+    return { kind: 'exceeds', ...about, retry_after_ms: untilReset(quota, now) };
+  }
+  return undefined;
+}
+
+/** Soft limits that this charge passed. */
+export function softPassed(quota: Counted, after: Amounts, now: string): readonly string[] {
+  if (!isSoft(quota)) return [];
+  return Object.keys(quota.limits).filter((limit) => {
+    const allowed = own(quota.limits, limit) ?? Number.NaN;
+    return (usedOf(quota, limit, now) ?? 0) <= allowed && (own(after, limit) ?? 0) > allowed;
+  });
+}
+
+/** How much time work under this quota may still take; undefined when the quota does not limit time. */
+export function timeLeft(quota: Counted, now: string): number | undefined {
+  const allowed = isSoft(quota) ? undefined : known(quota.limits, 'wall_time_ms');
+  return allowed === undefined ? undefined : allowed - (usedOf(quota, 'wall_time_ms', now) ?? allowed);
+}
+
+/** Usage and window after this cost. Unknown usage stays unknown until the window reopens. */
+export function charge(quota: Counted, cost: Amounts | undefined, now: string): Charged {
   const fresh = windowPassed(quota, now);
   const usage: Record<string, number> = fresh ? freshUsage(quota.limits) : { ...quota.usage };
+  for (const own of [CONCURRENCY, RATE]) {
+    const used = known(quota.usage, own);
+    if (used !== undefined) usage[own] = used;
+  }
+  const requests = known(cost, RATE) !== undefined && Object.hasOwn(quota.limits, RATE);
+  const minute = requests && minutePassed(quota, now);
+  if (minute) usage[RATE] = 0;
   for (const key of Object.keys(cost ?? {})) {
     const used = known(usage, key);
     const price = known(cost, key);
-    if (price === undefined) continue;
+    if (price === undefined || (ONLY_IF_LIMITED.has(key) && !Object.hasOwn(quota.limits, key))) continue;
     if (used !== undefined) usage[key] = used + price;
-    // A key that is not limited has no unknown to protect: start counting it.
+    // An amount without a limit has no unknown state to protect: start counting it.
     else if (!Object.hasOwn(quota.limits, key)) usage[key] = price;
   }
-  return { usage, reset_at: fresh ? nextReset(quota, now) : (quota.reset_at ?? null) };
+  return {
+    usage,
+    reset_at: fresh ? nextReset(quota, now) : (quota.reset_at ?? null),
+    ...(minute && { minute_ends_at: new Date(Date.parse(now) + MINUTE_MS).toISOString() }),
+  };
 }
+export interface Charged {
+  readonly usage: Amounts;
+  readonly reset_at: string | null;
+  readonly minute_ends_at?: string;
+}
+/** Not counted where it is not limited. */
+const ONLY_IF_LIMITED: ReadonlySet<string> = new Set([CONCURRENCY, RATE, 'wall_time_ms']);
 
-/** Nothing used of anything limited: what a new quota starts with, so that it is known and not merely absent. */
+/** Zero for every limit: the usage of a new quota, so that it is known and not merely absent. */
 export function freshUsage(limits: Amounts): Record<string, number> {
   return Object.fromEntries(Object.keys(limits).map((key) => [key, 0]));
 }
 
 /**
- * How far work under these quotas may go, in a receipt's words: of each limit that is enforced the least. A limit on tokens
- * of either kind has no place there, and one nobody can count by says nothing. Undefined: no limit of this kind applies.
+ * The limits of work under these quotas, in a receipt's terms: of each enforced limit the smallest. A limit on tokens of either
+ * kind has no member there, and a limit that is not a valid number is skipped. Undefined: no limit of this kind applies.
  */
 export function budgetOf(quotas: readonly Pick<Quota, 'limits' | 'hard_limit' | 'soft_limit'>[]): Budget | undefined {
   const budget: Record<string, number> = {};
@@ -92,6 +162,18 @@ export function budgetOf(quotas: readonly Pick<Quota, 'limits' | 'hard_limit' | 
     if (micros !== undefined) atMost('usd', Math.floor(micros) / 1_000_000);
   }
   return Object.keys(budget).length > 0 ? budget : undefined;
+}
+/** The limits that a receipt's budget has no member for, of each the smallest. */
+export function otherLimitsOf(quotas: readonly Pick<Quota, 'limits' | 'hard_limit' | 'soft_limit'>[]): Amounts {
+  const least: Record<string, number> = {};
+  for (const quota of quotas.filter((each) => !isSoft(each))) {
+    for (const name of QUOTA_LIMITS) {
+      const limit = known(quota.limits, name);
+      if (limit === undefined || (BUDGETED as readonly string[]).includes(name) || name === 'usd_micros') continue;
+      least[name] = Math.min(least[name] ?? limit, limit);
+    }
+  }
+  return least;
 }
 const BUDGETED = ['usd', 'input_tokens', 'output_tokens', 'tool_calls', 'wall_time_ms'] as const;
 type Budget = NonNullable<Receipt['autonomy_budget']['limit']>;
@@ -118,13 +200,19 @@ export function createQuotaEngine({ clock }: { readonly clock: Clock }): PureEng
     return { ...worst, reason, ...(worst.verdict === 'allow' && { code: SOFT_LIMIT }) };
   });
 }
-/** On an allow: a soft limit is passed, and whoever decides in the end has to say so. */
+/** On a defer: too many requests. The client is told to retry; the gateway does not queue the request. */
+export const RATE_LIMITED = 'rate_limited';
+
+/** On an allow: a soft limit is passed, and the final decision has to report it. */
 export const SOFT_LIMIT = 'quota_soft_limit';
 
 function toDecision(finding: QuotaFinding): Decision {
   const reason = sentence(finding);
   if (finding.kind === 'unknown') return { verdict: 'escalate', code: 'quota_unknown', reason, engine: NAME };
   const wait = finding.retry_after_ms;
+  if (finding.limit === RATE && wait !== undefined) {
+    return { verdict: 'defer', code: RATE_LIMITED, reason, engine: NAME, retry_after_ms: wait };
+  }
   return wait !== undefined && wait <= RATE_WINDOW_MS
     ? { verdict: 'defer', code: 'quota_exhausted', reason, engine: NAME, retry_after_ms: wait }
     : { verdict: 'block', code: 'quota_exhausted', reason, engine: NAME };
@@ -141,7 +229,7 @@ function isSoft(quota: Pick<Quota, 'hard_limit' | 'soft_limit'>): boolean {
   return quota.hard_limit !== true && (quota.soft_limit === true || quota.hard_limit === false);
 }
 
-/** Absent, negative and non-numbers are all the same here: nobody knows. */
+/** Absent, negative and non-numeric amounts all count as unknown. */
 function known(amounts: Amounts | undefined, key: string): number | undefined {
   if (amounts === undefined || !Object.hasOwn(amounts, key)) return undefined;
   const value: unknown = amounts[key];
@@ -151,6 +239,11 @@ function known(amounts: Amounts | undefined, key: string): number | undefined {
 function resetTime(quota: Quota): number | undefined {
   const at = quota.reset_at ? Date.parse(quota.reset_at) : Number.NaN;
   return Number.isNaN(at) ? undefined : at;
+}
+
+function minutePassed({ minute_ends_at }: Counted, now: string): boolean {
+  const at = minute_ends_at ? Date.parse(minute_ends_at) : Number.NaN;
+  return Number.isNaN(at) || at <= Date.parse(now);
 }
 
 function windowPassed(quota: Quota, now: string): boolean {
@@ -163,7 +256,7 @@ function untilReset(quota: Quota, now: string): number | undefined {
   return at === undefined ? undefined : Math.max(0, at - Date.parse(now));
 }
 
-/** `metadata.window_ms` says how long a window is. Without it the quota counts on and opens no second time. */
+/** `metadata.window_ms` is the length of a window. Without it the quota counts on and never reopens. */
 function nextReset(quota: Quota, now: string): string | null {
   const at = resetTime(quota);
   const length = quota.metadata.window_ms;

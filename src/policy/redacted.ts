@@ -1,11 +1,11 @@
-/** Something was taken out of a record before it was written; what stood there cannot be judged again. */
+/** Recognizes values that were redacted before a record was written; such values cannot be judged again. */
 import type { Json } from '../model/schema.ts';
 
 export function isRedacted(text: string): boolean {
   return text.startsWith('[redacted');
 }
 
-/** True when a redacted text stands anywhere in the value. Walks without recursion: records come from outside. */
+/** True when a redacted text is anywhere in the value. Walks without recursion: records come from outside. */
 export function holdsRedacted(root: Json): boolean {
   const open: unknown[] = [root];
   for (let value = open.pop(); value !== undefined; value = open.pop()) {

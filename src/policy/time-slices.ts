@@ -1,12 +1,12 @@
-/** Long work in short steps: other work of the process runs in between. */
+/** Splits long work into short steps, so that other work of the process runs in between. */
 import { setImmediate } from 'node:timers/promises';
 
 const SLICE_MS = 10;
 
-/** Called between steps; gives way when the slice is used up. */
-export type GiveWay = () => Promise<void> | undefined;
+/** Called between steps; yields when the slice is used up. */
+export type YieldTurn = () => Promise<void> | undefined;
 
-export function createTimeSlices(sliceMs = SLICE_MS): GiveWay {
+export function createTimeSlices(sliceMs = SLICE_MS): YieldTurn {
   let until = performance.now() + sliceMs;
   return () => {
     if (performance.now() < until) return undefined;

@@ -1,60 +1,82 @@
-/** A protocol as the house mounts it: what it offers, and what it is handed. */
+/** The port of a protocol adapter: the parts it offers (door, backends, policy, relay) and the dependencies the gateway hands it. */
 import type { ReceiptSignature } from '../model/receipt.ts';
 import type { AgentBackend } from './agents.ts';
 import type { FrontDoor } from './doors.ts';
 import type { Authenticate, HttpHost } from './http.ts';
-import type { PolicyEngine } from './policy.ts';
+import type { Permissions, PolicyEngine } from './policy.ts';
 import type { Closable } from './store.ts';
 import type { Clock, Ids, Logger } from './surroundings.ts';
 import type { ToolBackend } from './tools.ts';
+import type { SecretUser } from './vaults.ts';
+
+/** A frame that was refused and not forwarded, with the reason. */
+export interface RefusedFrame {
+  readonly protocol: string;
+  /** The configured name of the peer that sent it. */
+  readonly from: string;
+  readonly method: string;
+  readonly reason: string;
+}
 
 export interface Deps {
   readonly log: Logger;
   readonly clock: Clock;
   readonly ids: Ids;
-  /** A secret by its name in a vault. The value is known to the redactor before it is handed out. */
-  secret(name: string): Promise<string>;
-  /** Keeps a secret under its name, in the first vault that can be written. Absent: nothing can be kept. */
+  /**
+   * Reads a secret by its name in a vault. The redactor knows the value before it is handed out. With `user`, only vaults open to
+   * that user are asked. Without it, the secret belongs to the installation and is named by its configuration.
+   */
+  secret(name: string, user?: SecretUser): Promise<string>;
+  /** Stores a secret under its name, in the first writable vault. Absent: no vault is writable. */
   keep?(name: string, value: string): Promise<void>;
-  /** Does something about a secret while nobody else does, in any process. Absent where nothing can be kept. */
+  /** Runs `work` under an exclusive lock on this secret, across processes. Absent where no vault is writable. */
   alone?<T>(name: string, work: () => Promise<T>): Promise<T>;
   readonly http: HttpHost;
   readonly authenticate: Authenticate;
+  /** Whether access tokens of an authorization server are accepted, so that doors advertise only what works. */
+  readonly oauth?: boolean;
+  /** Evaluates policy for a hypothetical act, for doors whose clients ask. Absent: no answer is available. */
+  readonly permissions?: Permissions;
   /** Public receipt keys, for doors that publish them. */
   jwks(): object;
-  /** Signs a text with the key receipts are signed with, for documents a door publishes. Absent: they go unsigned. */
+  /** Signs a document that a door publishes, with the receipt key. Absent: such documents go unsigned. */
   sign?(text: string): ReceiptSignature;
-  /** A digest only this house can make, the same for good: also after the signing key was changed. */
+  /** A keyed digest that only this installation can compute. It stays the same when the signing key is changed. */
   mac?(text: string): string;
-  /** Why nothing can be written just now; undefined when all is well. */
+  /** How long events are kept, in milliseconds; undefined keeps them for good. Absent: no events are removed. */
+  retentionMs?(): number | undefined;
+  /** Why the store cannot write at the moment; undefined when it can. */
   trouble?(): string | undefined;
-  /** Runs `work` as part of the trace that a W3C `traceparent` names. For doors with a port of their own; absent: nobody traces. */
+  /** Runs `work` as part of the trace that a W3C `traceparent` names. For doors with a port of their own. Absent: tracing is off. */
   inTrace?<T>(traceparent: string | undefined, work: () => T): T;
-  /** As the store has it: held as long as this process lives. Undefined: someone living has it. Absent: nobody else shares the log. */
+  /** Records a refused frame that belongs to no call. Many frames of one sender share an event. Absent: there is no log here. */
+  refused?(frame: RefusedFrame): void;
+  /**
+   * The store's lease: held as long as this process lives. Undefined: a live process holds it. Absent: no other process shares the
+   * log.
+   */
   lease?(name: string): Promise<Closable | undefined>;
 }
 
-/** Something an adapter can be mounted as, any number of times, each with a section of its own. */
+/** A role an adapter can be mounted in, any number of times, each with its own configuration section. */
 export interface Part<T> {
   readonly configSchema: object;
-  /** `name` is what the configuration calls it. */
+  /** `name` is the key of its configuration section. */
   open(name: string, config: never, deps: Deps): T;
 }
 
 export interface Adapter<Config> {
   readonly name: string;
   readonly revision: string;
-  /** Of its door: `doors.<adapter>`. */
+  /** Schema of the section `doors.<adapter>`. */
   readonly configSchema: object;
   door?(config: Config, deps: Deps): FrontDoor;
-  /** Tools that its door works with; mounted when the door is open, and given the same `deps`. */
-  ownTools?(config: Config, deps: Deps): readonly ToolBackend[];
   /** `agents.<name>.<adapter>` */
   readonly backend?: Part<AgentBackend>;
   /** `tools.<name>.<adapter>` */
   readonly tools?: Part<ToolBackend>;
   /** `harnesses.<name>.<adapter>` */
   readonly policy?: Part<PolicyEngine>;
-  /** `relays.<adapter>`: of its command that stands between two others. */
+  /** `relays.<adapter>`: configures the adapter's relay command, which runs between a client and an agent. */
   readonly relay?: { readonly configSchema: object };
 }

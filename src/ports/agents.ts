@@ -1,17 +1,23 @@
-/** South: whoever does the work, what it is given, and the four verbs it has. */
+/** The port of an agent backend: the work it is given, and the sink with its four operations (emit, ask, act, artifact). */
 import type { Decision, NewArtifact, ToolResult } from '../model/actions.ts';
 import type { Answer } from '../model/asks.ts';
 import type { End, Fact, ProposedAction } from '../model/commands.ts';
-import type { Artifact, Message, Session, Task, Workspace } from '../model/resources.ts';
-import type { JsonObject } from '../model/schema.ts';
+import type { Artifact, Memory, Message, Session, Task, Workspace } from '../model/resources.ts';
+import type { Json, JsonObject } from '../model/schema.ts';
+import type { CallerReference } from './proof.ts';
 
 export interface Abilities {
-  /** Can go on after a crash of ours from what the log holds, asking the same questions with the same ids. */
+  /** The agent can continue from the log after a crash of the gateway, asking the same questions with the same ids. */
   readonly resume: boolean;
-  /** How firmly its own tool calls are ours when it does not say. */
+  /** The evidence its tool calls count with when the agent does not state it. */
   readonly evidence: 'held' | 'asked' | 'observed';
-  /** Takes messages while it works. */
+  /** The agent accepts messages while it works. */
   readonly steer?: boolean;
+  /**
+   * A replay can run the agent again: the same task and the same answers produce the same words, calls and questions, under the
+   * same ids. It takes outside input only through its sink or from `work.recorded`; with `work.recorded` it makes no connections.
+   */
+  readonly reruns?: boolean;
 }
 
 export interface Work {
@@ -21,17 +27,38 @@ export interface Work {
   transcript(): AsyncIterable<Message>;
   /** True when this task was already running before a crash. */
   readonly resumed: boolean;
-  /** Where it is done: the root may be a directory of this machine. */
+  /** Memories that the session names, as far as this work may read them. The task's input contains them as well. */
+  readonly memories?: readonly Memory[];
+  /** The workspace of the task; its root may be a directory on this machine. */
   readonly workspace?: Workspace;
-  /** The content of a file the input or the conversation refers to; undefined when it is not kept here. */
+  /** The content of a file that the input or the conversation refers to; undefined when it is not stored here. */
   bytes?(artifactId: string): Promise<Uint8Array | undefined>;
-  /** What is known about such a file: its type, its name, where else it is. */
+  /** The record of such a file: its type, its name, its other locations. */
   artifact?(artifactId: string): Promise<Artifact | undefined>;
   /**
-   * Whether it may be waiting for someone just now: people who are asked, or whoever runs a call of its that came through
-   * any door of ours. A process that is gone counts for nobody.
+   * Whether the task may be waiting for an open question, or for a call of its own that came through one of our doors and still
+   * runs. Questions and calls of dead processes do not count.
    */
   awaiting?(): Promise<boolean>;
+  /** Present only in a replay, and only for an agent with `reruns`: the outside input the agent took when it worked on this task. */
+  readonly recorded?: RecordedInputs;
+  /** The reference that identifies us to another gateway to which this work is forwarded. */
+  reference?(protocol: string): Promise<CallerReference>;
+}
+
+/**
+ * Values from the record, or from an override. Each method rejects when neither has the value: the replay then fails and names the
+ * missing value, even if the agent handles the rejection.
+ */
+export interface RecordedInputs {
+  /** The response of the model call that was reported as `span.completed` with this `call_id`. */
+  model(callId: string): Promise<Json>;
+  /** A clock read: `created_at` or `started_at` of the task, or a label of `times` in a reported event. */
+  time(label: string): Promise<string>;
+  /** Secrets are never recorded: only an override has the value. */
+  secret(name: string): Promise<Json>;
+  /** The value of a checkpoint that was reported under this id. */
+  checkpoint(id: string): Promise<Json>;
 }
 
 export interface Run {
@@ -39,17 +66,17 @@ export interface Run {
   readonly done: Promise<End>;
   /** A message for work in progress. */
   steer?(message: JsonObject): void;
-  /** Extra effort after the abort signal, for what a signal cannot reach. */
+  /** Cleanup after the abort signal, for resources the signal cannot reach. */
   stop?(): Promise<void>;
 }
 
 export interface AgentBackend {
   readonly name: string;
   readonly abilities: Abilities;
-  /** What it says of itself, for whoever chooses among agents. */
+  /** The agent's self-description, for clients that choose among agents. */
   readonly about?: About;
   start(work: Work, sink: Sink, signal: AbortSignal): Promise<Run>;
-  /** This session is over: whatever was kept for it can go. Not called for sessions that another process closed. */
+  /** The session is over: state kept for it can be dropped. Not called for sessions that another process closed. */
   release?(sessionId: string): Promise<void>;
   close?(): Promise<void>;
 }
@@ -58,25 +85,27 @@ export interface About {
   readonly description?: string;
   readonly version?: string;
   readonly skills?: readonly { readonly id: string; readonly name: string; readonly description: string }[];
+  /** The providers and models the agent reports it can use: lists by name, unchanged. */
+  readonly catalog?: JsonObject;
 }
 
-/** An agent that work can be given to. */
+/** An agent that accepts work, as doors list it. */
 export interface AgentFace {
   readonly name: string;
-  /** Work that names no agent is its work. */
+  /** Work that names no agent goes to this one. */
   readonly default: boolean;
   readonly abilities: Abilities;
   readonly about: About;
 }
 
-/** All a backend gets. Awaiting `emit` is the backpressure. */
+/** The whole interface from a backend into core. Awaiting `emit` is the backpressure. */
 export interface Sink {
   emit(fact: Fact): Promise<void>;
-  /** May I (approval), or tell me (input). Decided by policy first; people are asked only when it says so. */
+  /** Requests an approval or an input value. Policy decides first; people are asked only when it says so. */
   ask(question: Question): Promise<Answer>;
   /**
-   * Do this through the bridge: gated, run once, recorded. Without `effect` the named tool backend runs it. `withdrawn` as in
-   * a question; what has begun by then is not undone.
+   * Runs an act through the bridge: gated, run once, recorded. Without `effect` the named tool backend runs it. `withdrawn` works
+   * as in a question; an act that has already begun is not undone.
    */
   act(action: ProposedAction, effect?: HeldEffect, withdrawn?: AbortSignal): Promise<ActResult>;
   /** Bytes the work produced. */
@@ -84,20 +113,22 @@ export interface Sink {
 }
 
 export type Question = {
-  /** Fires when whoever asked no longer wants to know: the question is closed at once, for everyone. */
+  /** Fires when the asker no longer needs the answer: the question is closed at once, for all approvers. */
   readonly withdrawn?: AbortSignal;
 } & (
   | {
       readonly kind: 'approval';
       readonly action: ProposedAction;
-      /** The asker can run other arguments than it asked about. Without it a rewriting rule is a refusal. */
+      /**
+       * The asker can run other arguments than the ones it asked about. Without it, a rule that rewrites arguments refuses the act.
+       */
       readonly takesArguments?: boolean;
       readonly question?: string;
       readonly ext?: JsonObject;
     }
   | {
       readonly kind: 'input';
-      /** Same key, same question: asking again after a crash joins the one still open. */
+      /** The same key is the same question: asking again after a crash joins the question that is still open. */
       readonly key: string;
       readonly question: string;
       readonly schema?: JsonObject;
@@ -109,5 +140,6 @@ export type Question = {
 export type HeldEffect = (args: JsonObject, signal: AbortSignal) => Promise<ToolResult>;
 
 export type ActResult =
-  | { readonly kind: 'done'; readonly result: ToolResult }
+  /** `decision` is set when other arguments ran than the ones that were proposed. */
+  | { readonly kind: 'done'; readonly result: ToolResult; readonly decision?: Decision }
   | { readonly kind: 'refused'; readonly reason: string; readonly decision: Decision };

@@ -1,84 +1,108 @@
-/** North: whoever asks, and all that a door gets. */
+/** The port of a door (an adapter's server side), and the bridge through which a door reaches core. */
 import type { Actor, Decision } from '../model/actions.ts';
 import type { Answer, AskKind, PendingAct } from '../model/asks.ts';
 import type { Command, CommandKind } from '../model/commands.ts';
 import type { CoreEvent, Cursor, Stream } from '../model/events.ts';
-import type { Pointer, Skill } from '../model/resources.ts';
+import type { Memory, Pointer, Quota, Skill } from '../model/resources.ts';
 import type { JsonObject } from '../model/schema.ts';
 import type { ActResult, AgentFace } from './agents.ts';
-import type { Closable, EventRange, ListQuery, Row } from './store.ts';
+import type { Closable, EventRange, ListQuery, Missing, Row } from './store.ts';
+import type { ToolBackend } from './tools.ts';
+import type { SecretUser } from './vaults.ts';
 
 export interface FrontDoor {
   readonly name: string;
   /** Kinds of question a person behind this door can answer. */
   readonly carries: readonly AskKind[];
+  /** Tools that clients of this door run or that the door serves itself; mounted while the door is open. */
+  readonly tools?: readonly ToolBackend[];
   open(bridge: Bridge): Promise<Closable>;
 }
 
-/** All a door gets. */
+/** The whole interface from a door into core. */
 export interface Bridge {
   submit<K extends CommandKind>(command: Extract<Command, { kind: K }>): Promise<Accepted<K>>;
   follow(actor: Actor, from: { stream: Stream; after?: Cursor | 'now' }, signal: AbortSignal): AsyncIterable<CoreEvent>;
   events(actor: Actor, range: EventRange): AsyncIterable<CoreEvent>;
-  /** One resource as this actor may see it. Hidden and absent are the same fault. */
+  /** The events of a task or session that are no longer kept; undefined when all of them are. */
+  firstMissing(actor: Actor, stream: Stream): Promise<Missing | undefined>;
+  /** One resource as this actor may see it. A hidden and an absent resource raise the same fault. */
   view<T extends Row>(actor: Actor, object: string, id: string): Promise<T>;
   list<T extends Row>(actor: Actor, query: ListQuery): Promise<{ data: readonly T[]; next: string | undefined }>;
   /**
-   * The act behind an open question, exactly as it will run: only for those who may answer it, and only until it is closed. Everything
-   * else that is said about a question has it redacted.
+   * The act behind an open question, exactly as it will run: only for actors who may answer it, and only until it is closed. Every
+   * other account of the question is redacted.
    */
   pendingAct(actor: Actor, askId: string): Promise<PendingAct>;
+  /** Every quota that limits this task: its own, its persona's, its workspace's, its tenant's and the installation's. */
+  quotasOf(actor: Actor, taskId: string): Promise<readonly Quota[]>;
+  /** Memories of any author that apply to work in this session and that this actor may see. Their content is for the agent at work. */
+  recall(actor: Actor, sessionId: string): AsyncIterable<Memory & Row>;
   bytes(actor: Actor, artifactId: string, range?: { start: number; end: number }): Promise<Uint8Array>;
-  /** Our id for a wire's, when one was bound. */
+  /** Our id for a wire id, if the two were bound. */
   bound(protocol: string, scope: string, wireId: string): Promise<Pointer | undefined>;
-  /** What the mounted tool backends offer; `source` names who serves it. The same list until something of it changes. */
+  /** The tools of the mounted backends; `source` names the backend. The same array is returned until a tool changes. */
   tools(actor: Actor): Promise<readonly Skill[]>;
-  /** One of them, without a look at the others. */
+  /** One of these tools, without listing the others. */
   tool(actor: Actor, name: string, server: string): Promise<Skill | undefined>;
-  /** Of those, or of this one, what the rules would let this actor try there. Nothing is decided or written down by asking. */
+  /**
+   * The subset of these tools (or of `one`) that the rules would let this actor try in the workspace. Makes no decision and writes
+   * nothing.
+   */
   offered(actor: Actor, workspaceId: string, one?: Skill): Promise<readonly Skill[]>;
-  /** Servers that take requests of their own protocol. Whether one may be asked anything is decided when it is. */
+  /** Servers that accept requests in their own protocol. Policy decides on each request when it is made. */
   servers(actor: Actor): Promise<readonly string[]>;
   /**
-   * Tells when it is worth looking again at what is offered, until it is told to stop. Servers are listened to only for those who
-   * want to hear of their changes as well, which is everyone who does not say otherwise.
+   * Calls `heard` when the tool list may have changed, until the returned function is called. Servers are subscribed to only for
+   * watchers that want their changes too, which is the default.
    */
-  watch(heard: (change: OfferChange) => void, servers?: boolean): () => void;
-  /** Who work can be given to, in the order they were mounted. */
+  watch(onChange: (change: ToolChange) => void, servers?: boolean): () => void;
+  /** Agents that accept work, in the order they were mounted. */
   agents(actor: Actor): Promise<readonly AgentFace[]>;
-  /** Gives a registered artifact its bytes. They must have the hash it was registered with, if it was with one. */
+  /** Uploads the bytes of a registered artifact. They must match the hash it was registered with, if it has one. */
   attach(actor: Actor, artifactId: string, bytes: Uint8Array): Promise<Row>;
-  /** What a provider sent, proven genuine by the door: at most one task. No task when the connector does not want it. */
+  /**
+   * The secret that signs a connector's deliveries, and the user it is read for; undefined when the connector names none or may not
+   * use it.
+   */
+  secretOf(
+    actor: Actor,
+    connectorId: string,
+  ): Promise<{ readonly secret: string; readonly user: SecretUser } | undefined>;
+  /**
+   * A provider's delivery, which the door has proven genuine: creates at most one task, and none when the connector's filters
+   * exclude it.
+   */
   deliver(actor: Actor, delivery: Delivery): Promise<{ readonly task: Row | undefined; readonly repeated: boolean }>;
 }
 
-/** What may have changed: a list of one server, or anything where none is named. */
-export interface OfferChange {
+/** The changed list of the named server; without a server, anything may have changed. */
+export interface ToolChange {
   readonly server?: string;
   readonly list?: string;
 }
 
-/** Something from outside that may become work. */
+/** An event from an outside provider that may become a task. */
 export interface Delivery {
   readonly connector_id: string;
-  /** The provider's own name for this delivery; the same one again is the same delivery. */
+  /** The provider's own id of this delivery; a repeat of the id is the same delivery. */
   readonly delivery_id: string;
   readonly event_kind: string;
   readonly payload: JsonObject;
 }
 
-/** What came of a command: the resources it made or changed, as they now stand. */
+/** The result of a command: the resources it made or changed, in their current state. */
 export interface Accepted<K extends CommandKind = CommandKind> {
   readonly kind: K;
   /** True when an earlier command with the same idempotency key did the work. */
   readonly repeated: boolean;
   readonly resource: K extends 'action.propose' | 'tool.call' | 'passthrough' ? Row | undefined : Row;
-  /** For `action.propose`, `tool.call` and `passthrough`: what was decided, and the person's answer if one was asked. */
+  /** For `action.propose`, `tool.call` and `passthrough`: the decision, and the person's answer if one was asked. */
   readonly decision?: Decision;
   readonly answer?: Answer;
   readonly act?: ActResult;
-  /** For work that begins: the events that say so. Whoever follows it may go on after the last of them. */
+  /** For work that begins: the events of the commit that started it. A follower may continue after the last of them. */
   readonly written?: readonly CoreEvent[];
-  /** For commands with more to say than one resource. */
+  /** For commands whose result is more than one resource. */
   readonly details?: JsonObject;
 }

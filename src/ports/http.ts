@@ -1,15 +1,29 @@
-/** The one port of the house for every door that speaks HTTP, and who stands before it. */
+/** The gateway's one HTTP port, shared by every door that speaks HTTP, and the authentication of its callers. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Actor } from '../model/actions.ts';
 
-/** One port for every HTTP door. Host, Origin, size limits and request ids are dealt with before a door sees anything. */
+/** One port for every HTTP door. Host, Origin, size limits and request ids are checked before a door sees a request. */
 export interface HttpHost {
-  /** Where it listens, once it does: `http://127.0.0.1:4319`. */
+  /** The address it listens on, once it does: `http://127.0.0.1:4319`, or `https://` where it terminates TLS itself. */
   readonly url: string;
   mount(prefix: string, handler: HttpHandler): void;
-  /** WebSocket upgrades whose path it says yes to. The checks above have passed; authentication is the door's. */
+  /** Several doors share the root: each registers its API as an OpenAPI document, for the door that publishes them all. */
+  describe?(name: string, document: Described): void;
+  readonly described?: ReadonlyMap<string, Described>;
+  /**
+   * Takes the WebSocket upgrades whose path `mine` accepts. Host and Origin are checked already; authentication is the door's task.
+   */
   upgrade(mine: (path: string) => boolean, handler: UpgradeHandler): void;
+  /** A public document of one door that another door serves as well, by its path. Undefined: no door serves it at the moment. */
+  publish?(path: string, make: () => Promise<object | undefined>): void;
+  published?(path: string): Promise<object | undefined>;
+}
+
+/** The parts of an OpenAPI document that another document can include. */
+export interface Described {
+  readonly paths: Readonly<Record<string, unknown>>;
+  readonly components: { readonly schemas?: Readonly<Record<string, unknown>>; readonly securitySchemes?: object };
 }
 
 export type HttpHandler = (
@@ -20,12 +34,12 @@ export type HttpHandler = (
 
 export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
-/** The principal that holds this bearer token. Anything wrong with it is `unauthenticated`; there is no default principal. */
-export type Authenticate = (bearer: string | undefined, at?: LoginPlace) => Promise<Actor>;
+/** The principal that holds this bearer token. An invalid or missing token is `unauthenticated`; there is no default principal. */
+export type Authenticate = (bearer: string | undefined, at?: LoginSource) => Promise<Actor>;
 
-export interface LoginPlace {
-  /** A credential that is limited to other doors is not valid here. Filled in where a door is mounted. */
+export interface LoginSource {
+  /** A credential limited to other doors is not valid at this one. Set where a door is mounted. */
   readonly door?: string;
-  /** The remote address. Absent where no one logs in: a connection is looked at again, whether its token still holds. */
+  /** The remote address. Absent when no login takes place: an open connection is rechecked for whether its token is still valid. */
   readonly address?: string | undefined;
 }

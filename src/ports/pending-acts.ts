@@ -1,20 +1,22 @@
-/** Acts as they will run, for as long as people are asked about them. */
+/** Unredacted acts, kept as long as their questions are open. */
 import type { PendingAct } from '../model/asks.ts';
 
 /**
- * The log holds acts without their secrets; the person who answers has to see what will run. So the whole act is kept beside
- * the log, unreadable to anyone without this installation's keys, until its question is closed.
+ * The log holds acts without their secrets, but the approver has to see exactly what will run. So the whole act is kept beside the
+ * log, encrypted with this installation's keys, until its question is closed.
  */
 export interface PendingActs {
-  /** Resolves once every process that shares the log can read it. Rejects with the reason when it cannot be kept. */
+  /** Resolves once every process that shares the log can read the act. Rejects with the reason when it cannot be stored. */
   keep(askId: string, act: PendingAct): Promise<void>;
-  /** Undefined when there is none. Rejects when there is one that cannot be read. */
+  /** Undefined when there is no such act. Rejects when the stored act cannot be read. */
   read(askId: string): Promise<PendingAct | undefined>;
-  /** At once, so that it happens in the step that closes the question. Nothing to drop is fine. */
+  /** Synchronous, so that it happens in the step that closes the question. A missing act is not an error. */
   drop(askId: string): void;
-  /** Every act that is kept, with the time since it was in milliseconds. */
+  /** Every stored act, with its age in milliseconds. */
   list(): Promise<readonly { readonly askId: string; readonly ageMs: number }[]>;
 }
 
-/** A file as it is now: null when there is none, undefined when it cannot be told. Only below the named directory. */
+/**
+ * The current text of a file: null when there is no such file, undefined when it cannot be read. Only below the directory `within`.
+ */
 export type ReadFileText = (path: string, within: string) => Promise<string | null | undefined>;

@@ -1,21 +1,21 @@
-/** Whoever says what may happen, and how much of it. */
+/** The port of a policy engine and of quota arithmetic: which acts may happen, and how much of them. */
 import type { ActFacts } from '../model/act-facts.ts';
 import type { Action, Actor, Decision } from '../model/actions.ts';
 import type { Receipt } from '../model/receipt.ts';
-import type { Quota } from '../model/resources.ts';
+import type { PermissionRule, Quota, Session } from '../model/resources.ts';
 import type { Bridge } from './doors.ts';
 
 export interface PolicyEngine {
   readonly name: string;
-  /** `withinMs`: the signal fires after that; an engine that asks others gives them less. */
+  /** The signal fires after `withinMs`; an engine that asks another service gives it less time than that. */
   decide(action: Action, signal: AbortSignal, withinMs?: number): Promise<Decision>;
-  /** What it means that the engine has not answered in time. Absent: a no. */
+  /** The decision that counts when the engine has not answered in time. Absent: block. */
   unanswered?(action: Action): Decision;
-  /** The same answer at once, where nobody has to be waited for; undefined where somebody has. */
+  /** The same decision synchronously, where the engine need not wait for anything; undefined where it must. */
   judge?(action: Action): Decision | undefined;
-  /** How long it may take over an answer, when that is longer than rules take. */
+  /** The engine's timeout, when it needs longer than rules do. */
   readonly patienceMs?: number;
-  /** For an engine that wants to know how things went: called once, when the house is open. */
+  /** For an engine that follows the outcome of acts: called once, when the gateway is open. */
   listen?(bridge: Bridge, actor: Actor): void;
   close?(): Promise<void>;
 }
@@ -28,19 +28,53 @@ export interface QuotaRules {
     quota: Quota,
     cost: Readonly<Record<string, number>>,
     now: string,
-  ): { readonly usage: Quota['usage']; readonly reset_at: string | null };
-  /** How far work under these quotas may go, as a receipt tells it; undefined when none of them says. */
+  ): { readonly usage: Quota['usage']; readonly reset_at: string | null; readonly minute_ends_at?: string };
+  /** Why work under this quota has to stop: its reported usage, or its time, is past a hard limit. */
+  passed(quota: Quota, now: string): LimitPassed | undefined;
+  /** Soft limits that a charge up to these figures exceeds. */
+  softPassed(quota: Quota, after: Quota['usage'], now: string): readonly string[];
+  /** Milliseconds that work under this quota may still take; undefined when it has no time limit. */
+  timeLeft(quota: Quota, now: string): number | undefined;
+  /** The budget of these quotas as a receipt states it; undefined when none of them sets one. */
   budget(quotas: readonly Quota[]): Receipt['autonomy_budget']['limit'];
+  /** The limits that applied and that have no member in a receipt's budget. */
+  otherLimits(quotas: readonly Quota[]): Readonly<Record<string, number>>;
+}
+
+export interface LimitPassed {
+  readonly quota_id: string;
+  readonly limit: string;
+  readonly allowed: number;
+  readonly used: number | undefined;
 }
 
 /**
- * Reads what an act touches in one vocabulary, whatever its agent calls it. Lazy: nothing is looked at before it is asked for. `of`: the
- * arguments the act goes by, where it is read from others than those.
+ * Reads the commands, paths, URLs and contents of an act into one vocabulary for every agent. Lazy: an argument is read only when a
+ * rule needs it. `of` names the act's own arguments where the facts are read from others.
  */
 export type ActReader = (
-  said: Pick<Action, 'kind'> &
+  act: Pick<Action, 'kind'> &
     Partial<
       Pick<Action, 'tool' | 'target' | 'arguments' | 'effect' | 'evidence' | 'definition' | 'claims' | 'cwd' | 'root'>
     >,
   of?: Action['arguments'],
 ) => ActFacts;
+
+/** Questions a door may put to policy without proposing an act. */
+export interface Permissions {
+  /** Version of the rules in force. */
+  version(): string;
+  /** The decision that such an act would get in this session. Nothing is run and nothing is recorded. */
+  check(act: HypotheticalAct): Promise<Decision>;
+  /** Throws a fault when the engine could not enforce this rule. */
+  requireSound(rule: RuleDraft): Promise<void>;
+}
+
+/** A rule before it is recorded. */
+export type RuleDraft = Omit<PermissionRule, 'id' | 'object' | 'created_at' | 'updated_at' | 'metadata'>;
+
+export interface HypotheticalAct extends Pick<Action, 'kind' | 'actor' | 'arguments' | 'effect'> {
+  readonly session: Session;
+  readonly tool?: string;
+  readonly target?: string;
+}

@@ -1,6 +1,6 @@
 /**
- * Where everything is kept. A commit resolves once it is durable; its events, projections, idempotency record and receipt are
- * written together or not at all.
+ * The port of the store. A commit resolves once it is durable; its events, projections, idempotency record and receipt are written
+ * together or not at all.
  */
 import type { CoreEvent, Cursor, EventDraft, Stream } from '../model/events.ts';
 import type { Receipt } from '../model/receipt.ts';
@@ -8,7 +8,7 @@ import type { Pointer } from '../model/resources.ts';
 import type { Json } from '../model/schema.ts';
 import type { ChainHead, SealedReceipt, TreeNode } from './proof.ts';
 
-/** A resource as last written. Every projection has these; the rest is its own. */
+/** A resource as last written. Every projection has these members, and its own besides. */
 export interface Row {
   readonly id: string;
   readonly object: string;
@@ -16,9 +16,9 @@ export interface Row {
   readonly updated_at: string;
 }
 
-/** What a decision may look at, true at the moment of the commit. */
+/** The state a decision may read, true at the moment of the commit. */
 export interface At {
-  /** Only what the unit named in `reads`. */
+  /** Only resources that the unit named in `reads`. */
   get<T extends Row>(object: string, id: string): T | undefined;
   /** Sequence of the last event of a resource named in `reads`; 0 when it has none. */
   sequence(object: string, id: string): number;
@@ -32,7 +32,7 @@ export interface At {
  */
 export interface Unit {
   readonly reads?: readonly Pointer[];
-  /** A repeat of the same scope and body is answered from the first one's result; another body is a fault. */
+  /** A repeat of the same scope and body is answered with the first one's result; another body under the same scope is a fault. */
   readonly idempotency?: { readonly scope: string; readonly body: string };
   decide(at: At): Draft;
 }
@@ -40,12 +40,15 @@ export interface Unit {
 export interface Draft {
   readonly events: readonly EventDraft[];
   /**
-   * Ids that were made for this unit a moment ago: nothing in the log is called so yet, whatever its kind. A hint, so that a store
-   * need not look for what cannot be there.
+   * Ids generated for this unit a moment ago: no resource of any kind in the log has them yet. A hint that saves the store a
+   * lookup.
    */
   readonly born?: readonly string[];
-  /** Chained and sealed inside the transaction, so that every receipt has exactly one predecessor. */
-  readonly receipt?: { readonly chain: string; seal(head: ChainHead): SealedReceipt };
+  /**
+   * Chained and sealed inside the transaction, so that every receipt has exactly one predecessor. `written` are the events of this
+   * unit, with their ids and numbers.
+   */
+  readonly receipt?: { readonly chain: string; seal(head: ChainHead, written: readonly CoreEvent[]): SealedReceipt };
   /** Kept with the idempotency record and handed to repeats. */
   readonly result?: Json;
 }
@@ -68,7 +71,7 @@ export interface StoredReceipt {
 
 export interface ReceiptQuery {
   readonly chain?: string;
-  /** The receipt at this place of its chain. */
+  /** The receipt at this position of its chain. */
   readonly index?: number;
   readonly task?: string;
   /** Exclusive position; positions count from 0. */
@@ -76,9 +79,9 @@ export interface ReceiptQuery {
   readonly limit?: number;
 }
 
-/** Turns events into resources. Pure; the only place projections come from, live and on rebuild. */
+/** Turns events into resources. Pure; all projections come from here, live and on rebuild. */
 export interface Projector {
-  /** Resources `apply` will look at for this event. */
+  /** Resources that `apply` will read for this event. */
   touches(event: EventDraft): readonly Pointer[];
   apply(event: CoreEvent, get: <T extends Row>(object: string, id: string) => T | undefined): readonly Change[];
 }
@@ -107,10 +110,63 @@ export interface EventRange {
   readonly limit?: number;
 }
 
+/** Events that are no longer kept. */
+export interface Missing {
+  /** The first of them. */
+  readonly first: Cursor;
+  /** A reader that accepts the gap may continue after this event. */
+  readonly oldest: Cursor;
+}
+
+/** The result of comparing projections with a rebuild of them. */
+export interface RowsReport {
+  readonly compared: number;
+  /** Rows that rest on pruned events: no proven events are left to compare them with. */
+  readonly unproven: number;
+  /** The first row that differs from the fold of its events. */
+  readonly fault?: { readonly table: string; readonly object: string; readonly id: string; readonly what: string };
+}
+
+/**
+ * The Merkle tree over events, grown from time to time behind the log. A leaf stays when its event is pruned, so a copy of the
+ * event kept elsewhere can still be proven.
+ */
+export interface LogTree {
+  state(): Promise<LogTreeState>;
+  nodes(wanted: readonly { level: number; index: number }[]): Promise<readonly TreeNode[]>;
+  /** The last pruned event of kind `TREE_HEAD` about this object: the next head names it. */
+  prunedHead(object: string): Promise<CoreEvent | undefined>;
+  /** False when another process has meanwhile grown the tree beyond `from`: then nothing is written. */
+  grow(growth: {
+    /** The size the tree is grown from. */
+    readonly from: number;
+    readonly first: number;
+    readonly size: number;
+    readonly frontier: readonly string[];
+    /** The nodes completed by this growth. */
+    readonly nodes: readonly GrownNode[];
+  }): Promise<boolean>;
+}
+/** A node with its hash as 32 bytes in a binary string: there are two for each event, and hex encoding costs as much as hashing. */
+export interface GrownNode {
+  readonly level: number;
+  readonly index: number;
+  readonly bytes: string;
+}
+export interface LogTreeState {
+  /** Position of the event that is leaf 0: the oldest event kept when the tree was begun. */
+  readonly first: number | undefined;
+  readonly size: number;
+  readonly frontier: readonly string[];
+}
+
 export interface Store {
   commit(unit: Unit): Promise<Committed>;
   read(range: EventRange): AsyncIterable<CoreEvent>;
-  /** Past, then live, no gap, no repeat; also what other processes append to the same log. Ends when the signal fires. */
+  /**
+   * Past events, then live ones, with no gap and no repeat, including those that other processes append to the same log. Ends when
+   * the signal fires.
+   */
   follow(
     from: { stream: Stream; after?: Cursor | 'now'; kinds?: readonly string[] },
     signal: AbortSignal,
@@ -118,6 +174,12 @@ export interface Store {
   event(id: Cursor): Promise<CoreEvent | undefined>;
   /** The newest event of a stream. */
   tip(stream: Stream): Promise<Cursor | undefined>;
+  /** The events of a task, session or resource that are no longer kept; undefined when all of them are. */
+  firstMissing(stream: Stream): Promise<Missing | undefined>;
+  /** The first event whose columns or indexes disagree with its body. Reads the whole log. */
+  columnFault(progress?: (position: number) => void): Promise<{ event_id: Cursor; column: string } | undefined>;
+  /** Compares every stored row with the fold of its events. Reads the whole log; changes nothing. */
+  compareRows(progress?: (position: number) => void): Promise<RowsReport>;
   get<T extends Row>(object: string, id: string): Promise<T | undefined>;
   list<T extends Row>(query: ListQuery): Promise<readonly T[]>;
 
@@ -125,21 +187,23 @@ export interface Store {
   receipts(query: ReceiptQuery): Promise<readonly StoredReceipt[]>;
   tree(): Promise<ChainHead['tree']>;
   nodes(wanted: readonly { level: number; index: number }[]): Promise<readonly TreeNode[]>;
+  /** The tree over the log itself. */
+  readonly logTree: LogTree;
 
   /** Bytes by their hash (bare hex). Putting the same bytes twice keeps one copy. */
   putBlob(bytes: Uint8Array): Promise<string>;
   blob(sha256: string, range?: { start: number; end: number }): Promise<Uint8Array | undefined>;
   hasBlob(sha256: string): Promise<boolean>;
 
-  /** Held as long as this process lives, released by its death however it dies. Undefined: someone living has it. */
+  /** Held as long as this process lives, and released however it dies. Undefined: a live process holds it. */
   lease(name: string): Promise<Closable | undefined>;
-  /** Drop events older than `before` that no open task needs. Reading behind the cut is `cursor_expired`. */
+  /** Drops events older than `before` that no open task needs. Reading before the cut is `cursor_expired`. */
   retain(before: string): Promise<{ dropped: number }>;
-  /** Projections from nothing but the log; the live ones must come out equal. */
+  /** Rebuilds projections from the log alone; they must equal the live ones. */
   rebuild(): Promise<void>;
-  /** Bytes that can still be written, as far as the disk and the configured size tell; looked at a few times a second at most. */
+  /** Bytes that can still be written, by the disk and the configured size; measured at most a few times a second. */
   room(): number;
-  /** Undefined when well; otherwise why nothing can be written. */
+  /** Why nothing can be written; undefined when the store is well. */
   trouble(): string | undefined;
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Time, names, keys and the log of the house: ports, so that a replay can answer from the record. */
+/** Clock, ids, keys and the process log: ports, so that a replay can answer from the record. */
 import type { ReceiptSignature } from '../model/receipt.ts';
 
 export interface Clock {
@@ -7,15 +7,17 @@ export interface Clock {
 }
 
 export interface Ids {
-  /** `task` → `task_01J…`; never the same twice. */
+  /** `task` → `task_01J…`; never repeats. */
   next(prefix: string): string;
 }
 
 export interface Signer {
   readonly keyId: string;
+  /** The key in use at that time; the current key when no other was. */
+  keyIdAt?(at: string): string;
   /** Signs the text `sha256:<hex>`. */
   sign(hash: string): ReceiptSignature;
-  /** Keyed digest of what may hold a secret: comparable here, meaningless elsewhere. `hmac-sha256:<hex>`. */
+  /** Keyed digest of a text that may hold a secret: comparable in this installation, meaningless elsewhere. `hmac-sha256:<hex>`. */
   mac(text: string): string;
 }
 

@@ -1,36 +1,41 @@
-/** South: whoever runs single calls. */
+/** The port of a tool backend, which runs single calls. */
 import type { Action, ToolResult } from '../model/actions.ts';
 import type { Skill } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
+import type { CallerReference } from './proof.ts';
 
 export interface ToolBackend {
   readonly name: string;
   /**
-   * What everyone may know of; with a session, also what is there for that session alone. A list that was given is never changed:
-   * other tools are another list.
+   * The tools every session has; with a session id, also the tools of that session alone. A returned list is never mutated: changed
+   * tools come as a new array.
    */
   list(sessionId?: string): Promise<readonly Skill[]>;
-  /** What a tool does to the world; undefined when unknown, which counts as a side effect. */
+  /** The tool's effect; undefined when unknown, which counts as a side effect. */
   effect?(tool: string): Action['effect'] | undefined;
-  /** What else rules may know of a call of this tool in this session. Asked anew each time. */
+  /** Further attributes rules may match for a call of this tool in this session. Read anew for each call. */
   attributes?(tool: string, sessionId: string): NonNullable<Action['attributes']>;
-  /** Its definitions are held to what they were at first sight; a changed one is refused until somebody accepts it. */
+  /** Definitions are pinned as first seen; a changed definition is refused until an operator accepts it. */
   readonly pinned?: boolean;
-  call(action: Action, signal: AbortSignal, line?: Line): Promise<ToolResult>;
-  /** Another request in the words of its protocol. What it is answered, errors included, is the answer here. */
-  pass?(request: PassedRequest, signal: AbortSignal, line?: Line): Promise<JsonObject>;
-  /** Whether that answer may hold what others wrote, so that the session that gets it is marked first. */
+  /** `reference` identifies us to another gateway to which this call is forwarded. */
+  call(action: Action, signal: AbortSignal, context?: RequestContext, reference?: ReferenceOf): Promise<ToolResult>;
+  /** Forwards another request of its own protocol. Its answer, errors included, is returned as it is. */
+  pass?(request: PassedRequest, signal: AbortSignal, context?: RequestContext): Promise<JsonObject>;
+  /** Whether that answer may hold untrusted content, so that the session that receives it is tainted first. */
   taints?(request: PassedRequest): boolean;
-  /** Tells that one of its lists may have changed, until it is told to stop. */
+  /** Calls `heard` when one of the backend's lists may have changed, until the returned function is called. */
   watch?(heard: (list: string) => void): () => void;
   close?(): Promise<void>;
 }
 
+/** By the protocol that carries the reference. */
+export type ReferenceOf = (protocol: string) => Promise<CallerReference>;
+
 /**
- * What goes back and forth while one request is under way, between a door and a backend of the same protocol. It holds
- * neither of them, and core hands it on unread: nothing it carries is an effect.
+ * Messages exchanged while one request is in progress, between a door and a backend of the same protocol. It references neither of
+ * them, and core passes it on unread: nothing it carries is an effect.
  */
-export type Line = object;
+export type RequestContext = object;
 
 export interface PassedRequest {
   readonly method: string;

@@ -1,5 +1,5 @@
-/** Closes parts in order. Every part gets its chance to close, whatever the one before it did. */
-import type { Closable, Logger } from '../ports.ts';
+/** Closes parts in order. Every part is closed even when the one before it threw. */
+import type { Closable, Logger } from '../ports/index.ts';
 
 export async function closeAll(parts: readonly Closable[], logger: Logger): Promise<void> {
   for (const part of parts) {

@@ -1,13 +1,14 @@
 /**
- * Names that rules and doors may use: those of the configuration, and personas that were made through the API. A name that
- * nothing has makes a rule that never matches, or a door at which everything is refused; both are found before they matter.
+ * Names that rules and doors may use: those of the configuration, and personas created through the API. An unknown name
+ * makes a rule that never matches, or a door that refuses everything; both are reported before they matter.
  */
-import type { Config } from '../config.ts';
-import { wrong } from '../config-document.ts';
+
 import type { Fault } from '../model/faults.ts';
 import type { Persona } from '../model/resources.ts';
-import { BUILT_IN } from '../mounts.ts';
-import { type KnownNames, noSuch } from '../policy/mentions.ts';
+import { type KnownNames, noSuch } from '../policy/rules/mentions.ts';
+import type { Config } from './config/config.ts';
+import { wrong } from './config/document.ts';
+import { BUILT_IN } from './mounts.ts';
 
 export interface Surrounding {
   /** Personas in the log. */
@@ -17,7 +18,7 @@ export interface Surrounding {
   readonly approvers?: readonly string[];
 }
 
-/** Actors come in by these without a door of an adapter. */
+/** Doors that belong to no adapter. */
 const OWN_DOORS = ['cli', 'link'];
 
 export function knownNames(config: Config, { personas, doors, approvers }: Surrounding): KnownNames {
@@ -37,7 +38,7 @@ export function knownNames(config: Config, { personas, doors, approvers }: Surro
   };
 }
 
-/** Doors and relays whose section names a persona that is not there: nothing that comes in by them could be worked on. */
+/** Doors and relays whose section names an unknown persona: no request that arrives there could be worked on. */
 export function unknownInDoors({ doors, relays, where }: Sections, known: KnownNames): readonly Fault[] {
   const ids = known.all.persona_id ?? [];
   return Object.entries({ doors, relays }).flatMap(([kind, sections]) =>

@@ -1,43 +1,44 @@
 /**
- * The configuration in force in this process, and its only owner. It watches the files the configuration came from and every
- * rule file, and takes what can change without dropping a connection at once and in one step: agents, tools, harnesses,
- * personas, quotas, rules and which files they stand in. What cannot is reported as waiting for a restart. A configuration
- * that cannot be read changes nothing. Every change and every refusal is an event.
+ * The configuration in force in this process, and its only owner. It watches the files the configuration came from and
+ * every rule file, and applies at once and in one step every change that drops no connection: agents, tools, harnesses,
+ * personas, quotas, rules and the files they are read from. The other sections are reported as waiting for a restart. A
+ * configuration that cannot be read changes nothing. Every change and every refusal is an event.
  */
-import { type Config, WITHOUT_RESTART } from '../config.ts';
-import { withoutEnvironment } from '../config-environment.ts';
-import type { ConfigFile } from '../config-shape.ts';
-import type { Log } from '../core/log.ts';
+
+import type { Log } from '../core/events/log.ts';
 import { asFault, Fault } from '../model/faults.ts';
 import type { JsonObject } from '../model/schema.ts';
-import { type WatchedPaths, watchPaths } from '../policy/watch.ts';
-import type { Closable, Logger } from '../ports.ts';
+import { type WatchedPaths, watchPaths } from '../policy/rules/watch.ts';
+import type { Closable, Logger } from '../ports/index.ts';
+import { type Config, WITHOUT_RESTART } from './config/config.ts';
+import { withoutEnvironment } from './config/environment.ts';
+import type { ConfigFile } from './config/shape.ts';
 
 export interface ConfigChange {
   readonly outcome: 'loaded' | 'refused';
-  /** What is different now: `agents.far`, `personas.careful`, `retention`. */
+  /** Paths that differ now: `agents.far`, `personas.careful`, `retention`. */
   readonly changed: readonly string[];
-  /** Different in the file, and not yet here. */
+  /** Sections that differ in the file and are not in force yet. */
   readonly waits_for_restart: readonly string[];
   readonly error: string | null;
 }
 
 export interface FollowDeps {
   readonly log: Pick<Log, 'commit'>;
-  /** Puts a configuration in place and returns what that changed; throws, and changes nothing, when it cannot. */
+  /** Applies a configuration and returns the paths that changed; throws, and changes nothing, when it cannot. */
   readonly take: (config: Config) => Promise<readonly string[]>;
-  /** Reads the rules again, from wherever `current()` says they stand. */
+  /** Reads the rules again, from the files that `current()` names. */
   readonly reloadRules: () => Promise<unknown>;
 }
 
 export interface LiveConfig extends Closable {
   current(): Config;
-  /** From now on changes of the files are taken. */
+  /** Starts watching: from now on changes of the files are applied. */
   follow(deps: FollowDeps): void;
   /**
-   * Undefined when what stands in the files is what is in force here. Otherwise resolves when the change holds or was refused,
-   * or when that takes too long for a decision to wait. Asked before each decision, so that none is taken by rules that were
-   * replaced before it was asked for.
+   * Undefined when the files are those in force here. Otherwise resolves when the change is in force or was refused, or
+   * when that takes too long for a decision to wait. Called before each decision, so that none is taken by rules that
+   * were replaced before it was requested.
    */
   upToDate(): Promise<void> | undefined;
   reload(): Promise<ConfigChange | undefined>;
@@ -52,7 +53,7 @@ export function createLiveConfig(first: Config, logger: Logger): LiveConfig {
   let deps: FollowDeps | undefined;
   let watched: { readonly paths: string; readonly files: WatchedPaths } | undefined;
   let last: Promise<unknown> = Promise.resolve();
-  /** In this turn of the event loop; decisions that are taken together look once. */
+  /** The files were compared in this turn of the event loop; decisions taken in one turn compare once. */
   let looked = false;
   let refused: string | undefined;
   let reading: Promise<void> | undefined;
@@ -62,7 +63,7 @@ export function createLiveConfig(first: Config, logger: Logger): LiveConfig {
     if (!deps || closed) return undefined;
     const change = await attempt(deps);
     watch();
-    // One mistake is one event, however often the file is looked at while it stands there.
+    // One mistake is one event, however often the file is read while it is there.
     const news = change && (change.error === null || change.error !== refused);
     refused = change ? (change.error ?? undefined) : refused;
     if (change && news) await note(change, deps);
@@ -130,7 +131,7 @@ export function createLiveConfig(first: Config, logger: Logger): LiveConfig {
     const others = watched !== undefined;
     watched?.files.close();
     watched = { paths: key, files: watchPaths({ paths, debounceMs: DEBOUNCE_MS, onEvent: reload }) };
-    // Whatever changed between the last reading and this watch is found by one more reading.
+    // A change between the last read and this watch is found by one more read.
     if (others) void reload().catch(() => {});
   }
 
@@ -139,13 +140,13 @@ export function createLiveConfig(first: Config, logger: Logger): LiveConfig {
     follow(given) {
       deps = given;
       watch();
-      // Whatever changed between the first reading and the first watch is found now.
+      // A change between the first read and the first watch is found now.
       void reload().catch(() => {});
     },
     upToDate() {
       if (!watched || closed || looked) return undefined;
       const pending = watched.files.changed() ?? reading;
-      // While a change is on its way every decision waits for it, and not only the first to look.
+      // While a change is being read every decision waits for it, and not only the first one.
       if (pending) return atMost(WAIT_MS, pending);
       looked = true;
       setImmediate(() => {

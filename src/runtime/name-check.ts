@@ -1,11 +1,12 @@
-/** Holds the names that rules and doors of the configuration use against those there are, in a running process. */
-import type { Config } from '../config.ts';
+/** Checks the names that rules and doors of the configuration use against those that exist, in a running process. */
+
 import type { Actor } from '../model/actions.ts';
 import type { Persona } from '../model/resources.ts';
-import { type KnownNames, unknownNames } from '../policy/mentions.ts';
-import { problemLine } from '../policy/problems.ts';
-import type { ReloadablePolicy } from '../policy/reload.ts';
-import type { Bridge, Logger, Row } from '../ports.ts';
+import { type KnownNames, unknownNames } from '../policy/rules/mentions.ts';
+import { problemLine } from '../policy/rules/problems.ts';
+import type { ReloadablePolicy } from '../policy/rules/reload.ts';
+import type { Bridge, Logger, Row } from '../ports/index.ts';
+import type { Config } from './config/config.ts';
 import { knownNames, unknownInDoors } from './known-names.ts';
 
 export interface NameCheckDeps {
@@ -17,9 +18,9 @@ export interface NameCheckDeps {
 }
 
 export interface NameCheck {
-  /** Refuses doors and relays whose persona is not there; only those of one protocol, when it is named. */
+  /** Refuses doors and relays with an unknown persona; only those of one protocol, when it is named. */
   requireDoors(config: Config, protocol?: string): Promise<void>;
-  /** Reports what is wrong, each mistake once for as long as it stands. */
+  /** Reports unknown names, each once for as long as it stands. */
   warn(config: Config): Promise<void>;
 }
 

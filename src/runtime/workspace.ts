@@ -1,7 +1,9 @@
-/** A session needs a workspace; a client that names none gets the default one, which is made when there is no other. */
+/**
+ * A session needs a workspace; a client that names none gets the default one, which is created when there is no other.
+ */
 import type { Actor } from '../model/actions.ts';
 import { asFault } from '../model/faults.ts';
-import type { Bridge } from '../ports.ts';
+import type { Bridge } from '../ports/index.ts';
 
 export async function haveWorkspace(bridge: Bridge, actor: Actor): Promise<void> {
   const any = await bridge.list(actor, { object: 'workspace', limit: 1 });

@@ -1,14 +1,17 @@
-/** Files as they are now, so that people see what a write would change. Reads below one directory only, and only short text. */
+/**
+ * Reads files as they are now, so that an approver sees what a write would change. Reads below one directory only, and only short
+ * text.
+ */
 import { constants } from 'node:fs';
 import { open, realpath } from 'node:fs/promises';
 import { resolve, sep } from 'node:path';
-import type { ReadFileText } from '../ports.ts';
+import type { ReadFileText } from '../ports/index.ts';
 
 const LONGEST = 1024 * 1024;
-/** A pipe nobody writes to would keep us for ever. Some systems have no such flag. */
+/** Opening a pipe that has no writer would block for ever. Some systems have no such flag. */
 const NOT_WAITING = constants.O_NONBLOCK ?? 0;
 
-/** Null: there is no such file. Undefined: it is not ours to read, no text, or too long. */
+/** Null: there is no such file. Undefined: the file is outside the directory, is not text, or is too long. */
 export const readFileText: ReadFileText = async (path, within) => {
   const root = await realpath(within);
   const wanted = resolve(within, path);
@@ -16,7 +19,7 @@ export const readFileText: ReadFileText = async (path, within) => {
     if (cause.code === 'ENOENT') return null;
     throw cause;
   });
-  // What a link leads to decides, not what it is called.
+  // The target of a link decides, not the name of the link.
   if (real === null) return below(resolve(within), wanted) ? null : undefined;
   if (!below(root, real)) return undefined;
   const file = await open(real, constants.O_RDONLY | NOT_WAITING);

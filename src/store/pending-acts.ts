@@ -1,6 +1,7 @@
 /**
- * Acts as they will run, one file for each open question, readable with this installation's keys alone: AES-256-GCM under a key
- * made from its MAC key, bound to the question's id. Beside the log, never in it. Written whole or not at all.
+ * Acts that wait for approval, exactly as they will run: one encrypted file for each open question. AES-256-GCM under a key
+ * derived from this installation's MAC key, bound to the question's id, so only this installation can read them. The files lie
+ * beside the log, never in it, and each is written whole or not at all.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -8,7 +9,7 @@ import { open, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PendingAct } from '../model/asks.ts';
 import { Fault } from '../model/faults.ts';
-import type { PendingActs, Signer } from '../ports.ts';
+import type { PendingActs, Signer } from '../ports/index.ts';
 
 interface PendingActsOptions {
   /** A directory for these files alone, made when the first act is kept. */
@@ -18,19 +19,19 @@ interface PendingActsOptions {
   readonly longest?: number;
 }
 
-/** Sealed and opened in one step, so short enough not to hold up everyone else. */
+/** An act is encrypted and decrypted in one synchronous step, so it must be short enough not to block the event loop. */
 const LONGEST = 8 * 1024 * 1024;
 const NONCE = 12;
 const TAG = 16;
 const MAGIC = Buffer.from('tollbridge-act-1');
 
-/** Those of the installation whose data directory this is. */
+/** The pending acts of the installation that uses this data directory. */
 export function pendingActsIn(dataDir: string, signer: Pick<Signer, 'mac'>): PendingActs {
   return filePendingActs({ dir: join(dataDir, 'pending-acts'), signer });
 }
 
 export function filePendingActs({ dir, signer, longest = LONGEST }: PendingActsOptions): PendingActs {
-  // A keyed digest of a fixed text is as good as a key, and says nothing about the one it was made with.
+  // A keyed digest of a fixed text serves as a key and reveals nothing about the MAC key it was made with.
   const key = () => createHash('sha256').update(signer.mac('pending-acts encryption key 1')).digest();
 
   function pathOf(askId: string): string {
@@ -54,7 +55,7 @@ export function filePendingActs({ dir, signer, longest = LONGEST }: PendingActsO
         rmSync(draft, { force: true });
         throw new Fault('unavailable', 'it could not be kept', { cause });
       }
-      // Nothing waits for the disk: an act that a power failure took can no longer be approved, and that is all.
+      // Not awaited: the one consequence of a power failure here is that the act can no longer be approved.
       void flush(path, dir);
     },
 
@@ -77,7 +78,7 @@ export function filePendingActs({ dir, signer, longest = LONGEST }: PendingActsO
       });
       const found = await Promise.all(names.map((name) => ageOf(dir, name)));
       for (const { askId, ageMs } of found) {
-        // A process that died while it wrote left half a file under a name nobody asks for.
+        // A process that died while writing left a partial draft that no read will ever name.
         if (askId.endsWith('.draft') && ageMs > STALE_DRAFT_MS) await rm(join(dir, askId), { force: true });
       }
       return found.filter(({ askId }) => /^[\w-]+$/.test(askId));
@@ -115,7 +116,7 @@ function damaged(cause?: unknown): Fault {
   return new Fault('unavailable', 'the kept act is damaged, or was kept under another key', { cause });
 }
 
-/** The file first, then its name in the directory. Some systems cannot open directories; they keep names their own way. */
+/** Syncs the file first, then its directory entry. Some systems cannot open directories and persist names on their own. */
 async function flush(...paths: readonly string[]): Promise<void> {
   for (const path of paths) {
     const handle = await open(path, 'r').catch(() => undefined);

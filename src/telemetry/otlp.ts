@@ -1,8 +1,8 @@
-/** Spans on their way to an OTLP collector. Loaded only when a configuration names one. Loses spans, never a request. */
+/** Exports spans to an OTLP collector. Loaded only when the configuration names one. Loses spans, never a request. */
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BatchSpanProcessor, type SpanExporter, TracerProvider } from '@opentelemetry/sdk-trace';
-import type { Closable } from '../ports.ts';
+import type { Closable } from '../ports/index.ts';
 import { createTraces } from './traces.ts';
 import { createTraced, type Traced } from './wrap.ts';
 
@@ -13,12 +13,12 @@ export interface OtlpOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** How long a collector may take, while we run and when we leave. */
-const PATIENCE_MS = 3_000;
+/** Timeout of an export, while running and at shutdown. */
+const TIMEOUT_MS = 3_000;
 
 export function openTelemetry(options: OtlpOptions): Traced & Closable {
   const { endpoint: url, headers } = options;
-  return traceTo(new OTLPTraceExporter({ url, timeoutMillis: PATIENCE_MS, ...(headers && { headers }) }), options);
+  return traceTo(new OTLPTraceExporter({ url, timeoutMillis: TIMEOUT_MS, ...(headers && { headers }) }), options);
 }
 
 export function traceTo(
@@ -27,7 +27,7 @@ export function traceTo(
 ): Traced & Closable {
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': serviceName, 'service.version': version }),
-    spanProcessors: [new BatchSpanProcessor({ exporter, exportTimeoutMillis: PATIENCE_MS })],
+    spanProcessors: [new BatchSpanProcessor({ exporter, exportTimeoutMillis: TIMEOUT_MS })],
   });
   return {
     ...createTraced(createTraces(provider.getTracer('tollbridge', version))),

@@ -1,6 +1,6 @@
 /**
- * Spans, for whoever wants to see where time goes. Wrapped round the parts of the house when it is put together, so no
- * part knows of it. Says what was done, by which kind of actor and how it ended; never what was said, asked or answered.
+ * OpenTelemetry spans. They are wrapped round the parts of the runtime when it is assembled, so no part knows of them.
+ * Spans hold the operation, the kind of actor and the outcome; never messages, questions or answers.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import {
@@ -15,19 +15,19 @@ import {
   trace,
 } from '@opentelemetry/api';
 import { asFault } from '../model/faults.ts';
-import type { TraceParent } from '../wire/trace-context.ts';
+import { openSpans, type TraceParent } from '../transport/outbound/trace-context.ts';
 
-/** Where the code that runs now stands in a trace. */
+/** Position of the running code in a trace. */
 export interface Standing {
   readonly context: Context;
-  /** Set by the first work that began in it: work queued behind that is somebody else's. */
+  /** Set by the first work that began in it: work started later from the queue belongs to another command. */
   taken?: boolean;
 }
 
 export interface Traces {
-  /** Runs `work` in a span of its own below wherever it is called from. What it throws goes through, its kind is noted. */
+  /** Runs `work` in a span of its own below the current one. Errors pass through; their kind is recorded. */
   span<T>(name: string, attributes: Attributes, work: (span: Span) => Promise<T>, kind?: SpanKind): Promise<T>;
-  /** Runs `work` as part of the trace it came in with. */
+  /** Runs `work` as part of the incoming request's trace. */
   from<T>(parent: TraceParent | undefined, work: () => T): T;
   within<T>(standing: Standing | undefined, work: () => T): T;
   standing(): Standing | undefined;
@@ -35,6 +35,15 @@ export interface Traces {
 
 export function createTraces(tracer: Tracer): Traces {
   const here = new AsyncLocalStorage<Standing>();
+  // Outgoing requests are children of the span that is open when they leave.
+  openSpans(() => {
+    const context = here.getStore()?.context;
+    const open = context && trace.getSpanContext(context);
+    // A remote span is not ours to pass on as our own.
+    if (!open || open.isRemote || /^0+$/.test(open.traceId)) return undefined;
+    const sampled = (open.traceFlags & TraceFlags.SAMPLED) === TraceFlags.SAMPLED;
+    return { trace_id: open.traceId, span_id: open.spanId, sampled };
+  });
 
   return {
     async span(name, attributes, work, kind = SpanKind.INTERNAL) {

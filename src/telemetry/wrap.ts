@@ -1,8 +1,10 @@
-/** The parts of a house, each doing what it did before, with a span round every command, act, question and effect. */
+/**
+ * Wraps the parts of a runtime, without changing what they do, in a span for every command, act, question and effect.
+ */
 import { SpanKind } from '@opentelemetry/api';
 import type { Command, CommandKind, ProposedAction } from '../model/commands.ts';
-import type { Accepted, AgentBackend, Bridge, Deps, HttpHost, Sink, ToolBackend } from '../ports.ts';
-import { readTraceParent, traceParentOf } from '../wire/trace-context.ts';
+import type { Accepted, AgentBackend, Bridge, Deps, HttpHost, Sink, ToolBackend } from '../ports/index.ts';
+import { readTraceParent, traceParentOf } from '../transport/outbound/trace-context.ts';
 import type { Standing, Traces } from './traces.ts';
 
 export interface Traced {
@@ -14,11 +16,13 @@ export interface Traced {
 }
 
 export function createTraced(traces: Traces): Traced {
-  /** Work that waits its turn begins in someone else's moment; this is whose it is. */
+  /** The command that submitted a queued task: the task may begin while another command runs. */
   const waiting = new Map<string, Standing>();
 
-  /** Where a task belongs: below the command that gave it, or nowhere when that was before this process began. */
-  function placeOf(taskId: string): Standing | undefined {
+  /**
+   * The trace position of a task: below the command that submitted it, or none when that was before this process began.
+   */
+  function standingOf(taskId: string): Standing | undefined {
     const left = waiting.get(taskId);
     if (left) {
       waiting.delete(taskId);
@@ -52,7 +56,7 @@ export function createTraced(traces: Traces): Traced {
 
   function remember(taskId: string, standing: Standing): void {
     waiting.set(taskId, standing);
-    // Work that never begins here (canceled, or taken by another process) would stay for ever.
+    // Tasks that never begin here (canceled, or taken by another process) would stay forever.
     const oldest = waiting.size > MOST_WAITING ? waiting.keys().next() : undefined;
     if (oldest && !oldest.done) waiting.delete(oldest.value);
   }
@@ -89,18 +93,18 @@ export function createTraced(traces: Traces): Traced {
     backend: (backend) => ({
       ...backend,
       start(work, sink, signal) {
-        const standing = placeOf(work.task.id);
+        const standing = standingOf(work.task.id);
         return traces.within(standing, () => backend.start(work, sinkOf(sink, standing, work.task.id), signal));
       },
     }),
     tools: (tools) => ({
       ...tools,
-      call: (action, signal, line) =>
+      call: (action, signal, ...rest) =>
         traces.span(
           `tool ${nameOf(action)}`,
           { ...actionIn(action), 'tollbridge.tool.server': tools.name },
           async (span) => {
-            const result = await tools.call(action, signal, line);
+            const result = await tools.call(action, signal, ...rest);
             span.setAttribute('tollbridge.result', result.status);
             return result;
           },

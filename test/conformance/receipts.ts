@@ -8,8 +8,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { Receipt } from '../../src/model/receipt.ts';
 import { validator } from '../../src/model/validate.ts';
-import type { Jwks } from '../../src/receipt/public-keys.ts';
-import { verifyReceipt } from '../../src/receipt/verify.ts';
+import type { Jwks } from '../../src/receipt/seal/public-keys.ts';
+import { verifyReceipt } from '../../src/receipt/verify/verify.ts';
 import type { Check } from './run.ts';
 
 type Members = Readonly<Record<string, unknown>>;

@@ -17,6 +17,7 @@ const USAGE = `npm run conformance -- runs [options]
   --other-key PAIR       a key of another customer; also --revoked-key, --weak-key, --denied-key
   --word NAME=TEXT       what to say for: ${WORDS.join(', ')}; may be repeated
   --only TEXT            only checks with this in their name
+  --bail                 stop after the first check that fails
   --timeout MS           for each wait (15000)
   -v, --verbose          name what passed and what was skipped, too`;
 
@@ -29,6 +30,7 @@ const OPTIONS = {
   'denied-key': { type: 'string' },
   word: { type: 'string', multiple: true },
   only: { type: 'string' },
+  bail: { type: 'boolean' },
   timeout: { type: 'string' },
   verbose: { type: 'boolean', short: 'v' },
 } as const;
@@ -48,7 +50,7 @@ export async function main(args: readonly string[], print: Print): Promise<numbe
     own = values.target ? undefined : await startOwn();
     const options: TargetOptions = own ? { ...own, timeoutMs } : { ...elsewhere(values), timeoutMs };
     const chosen = checks.filter(({ name }) => !values.only || name.includes(values.only));
-    return await examine(chosen, options, values.verbose ?? false, print);
+    return await examine(chosen, options, { verbose: values.verbose ?? false, bail: values.bail ?? false }, print);
   } finally {
     await own?.close();
   }
@@ -57,7 +59,7 @@ export async function main(args: readonly string[], print: Print): Promise<numbe
 async function examine(
   chosen: readonly RunsCheck[],
   options: TargetOptions,
-  verbose: boolean,
+  { verbose, bail }: { readonly verbose: boolean; readonly bail: boolean },
   print: Print,
 ): Promise<number> {
   const at = createTarget(options);
@@ -75,6 +77,7 @@ async function examine(
       } else {
         failed += 1;
         print(`FAIL ${check.name}\n     ${why.replaceAll('\n', '\n     ')}`);
+        if (bail) break;
       }
     }
   }

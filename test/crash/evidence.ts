@@ -6,14 +6,14 @@ import { cp, mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import Database from 'libsql';
-import { projector } from '../../src/core/projector.ts';
+import { projector } from '../../src/core/events/projector.ts';
 import type { AskRecord } from '../../src/model/asks.ts';
 import type { CoreEvent } from '../../src/model/events.ts';
 import type { Artifact, Session, Task } from '../../src/model/resources.ts';
-import type { Row, StoredReceipt } from '../../src/ports.ts';
-import { openKeyring } from '../../src/receipt/keys.ts';
-import type { Jwks } from '../../src/receipt/public-keys.ts';
-import { createSqliteStore } from '../../src/store/sqlite.ts';
+import type { Row, StoredReceipt } from '../../src/ports/index.ts';
+import { openKeyring } from '../../src/receipt/seal/keys.ts';
+import type { Jwks } from '../../src/receipt/seal/public-keys.ts';
+import { createSqliteStore } from '../../src/store/sqlite/index.ts';
 import { Broken } from './broken.ts';
 
 /** One effect that reached the world. */

@@ -1,6 +1,7 @@
 /**
- * `npm run crash -- --kills 200 --seed 42`: kills the built gateway under load and checks, after every kill, everything it
- * had promised. Ends at the first broken promise with what was broken; the data directory is kept.
+ * `npm run crash -- --kills 200 --calls 60 --seed 42`: kills the built gateway under load and checks, after every kill, everything it
+ * had promised; then kills the commands and the gateway under callers of other protocols (`--calls`), and checks that every call
+ * that was answered is on exactly one receipt, or in work that is still open. Either number may be 0. Ends at the first broken promise with what was broken; the data directory is kept.
  *
  * A killed process leaves what it had handed to the operating system; that the disk has it too is for another test.
  */
@@ -9,11 +10,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { callThrough } from './callers/campaign.ts';
 import { runCampaign, type Summary } from './campaign.ts';
+import { createChance } from './random.ts';
 
 const { values } = parseArgs({
   options: {
     kills: { type: 'string', default: '200' },
+    calls: { type: 'string', default: '60' },
     seed: { type: 'string' },
     clients: { type: 'string', default: '5' },
     'kills-per-house': { type: 'string', default: '25' },
@@ -34,17 +38,34 @@ const root = await mkdtemp(join(tmpdir(), 'tollbridge-crash-'));
 say(`seed ${seed}, in ${root}`);
 const begun = performance.now();
 try {
-  const summary = await runCampaign({
-    program,
-    root,
-    seed,
-    kills: Number(values.kills),
-    killsPerHouse: Number(values['kills-per-house']),
-    clients: Number(values.clients),
-    say,
-  });
+  if (Number(values.kills) > 0) {
+    const summary = await runCampaign({
+      program,
+      root,
+      seed,
+      kills: Number(values.kills),
+      killsPerHouse: Number(values['kills-per-house']),
+      clients: Number(values.clients),
+      say,
+    });
+    process.stdout.write(`${sentence(summary, (performance.now() - begun) / 1000)}\n`);
+  }
+  if (Number(values.calls) > 0) {
+    const began = performance.now();
+    const chance = createChance(`${seed}/callers`);
+    const { kills, called, answered, sealed, unknown } = await callThrough({
+      program,
+      root: join(root, 'callers'),
+      chance,
+      kills: Number(values.calls),
+      say: (text) => say(`callers: ${text}`),
+    });
+    process.stdout.write(
+      `ok  ${kills} kills under callers, ${Math.round((performance.now() - began) / 1000)} s: ${called} calls, ` +
+        `${answered} answered, ${sealed} sealed, ${unknown} of them with an unknown outcome\n`,
+    );
+  }
   await rm(root, { recursive: true, force: true });
-  process.stdout.write(`${sentence(summary, (performance.now() - begun) / 1000)}\n`);
 } catch (broken) {
   process.stdout.write(
     `BROKEN  ${broken instanceof Error ? (broken.name === 'Broken' ? broken.message : broken.stack) : broken}\n` +

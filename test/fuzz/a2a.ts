@@ -1,7 +1,9 @@
 /** Frames of A2A's JSON-RPC binding, 1.0 and 0.3, to an agent whose one act goes through the gate. */
 import { settingsOf } from '../../adapters/a2a/config.ts';
-import { a2aDoor } from '../../adapters/a2a/server.ts';
+import { a2aDoor } from '../../adapters/a2a/server/door.ts';
 import type { JsonObject } from '../../src/model/schema.ts';
+import { a2aAway } from './a2a-away.ts';
+import { bothDirections, fuzzAway } from './away.ts';
 import { type Fuzzed, TOKEN } from './gateway.ts';
 import { fuzzHttp, type Protocol, type Request } from './http.ts';
 import { leniently } from './mutations.ts';
@@ -80,6 +82,11 @@ function rpcComplaint({ body }: Request, _status: number, text: string): string 
   return undefined;
 }
 
+/** Half of the frames come to us, half come from agents that were given work by us. */
 export function fuzzA2a(options: { frames: number; seed: number }): Promise<Fuzzed> {
-  return fuzzHttp(protocolOf(), options);
+  return bothDirections(
+    (half) => fuzzHttp(protocolOf(), half),
+    (half) => fuzzAway(a2aAway, half),
+    options,
+  );
 }

@@ -20,7 +20,11 @@ type Wire = Readonly<Record<string, unknown>> & { readonly params?: JsonObject }
 /** What only an agent may send, and what only an editor may. */
 const OF_AGENT = /^(fs\/|terminal\/(create|output|wait_for_exit|kill|release)$|session\/(update|request_permission)$)/i;
 const OF_EDITOR = /^(initialize$|session\/(new|load|resume|fork|prompt|set_mode|cancel)$)/i;
-const NOTIFICATIONS = /^(session\/(update|cancel)|elicitation\/complete|\$\/cancel_request)$/;
+/** What may reach each side as a notification alone. An editor that offers a server tells the agent of a call by `mcp/message`. */
+const NOTIFICATIONS = {
+  editor: /^(session\/update|elicitation\/complete|\$\/cancel_request)$/,
+  agent: /^(session\/cancel|mcp\/message|\$\/cancel_request)$/,
+};
 const HARMLESS = /^(host\/capabilities|session\/request_permission|elicitation\/create|\$\/cancel_request)$/;
 
 /** The arguments of a call that no table knows. */
@@ -107,7 +111,7 @@ export function instrumented(options: SidesOptions) {
       const { method, id } = frame;
       if (typeof method !== 'string') continue;
       if ((side === 'editor' ? OF_EDITOR : OF_AGENT).test(method)) violations.push(`${method} reached the ${side}`);
-      if (NOTIFICATIONS.test(method) !== (id === undefined) && !method.startsWith('_')) {
+      if (NOTIFICATIONS[side].test(method) !== (id === undefined) && !method.startsWith('_')) {
         violations.push(
           `${method} reached the ${side} as another kind of frame: ${JSON.stringify(frame).slice(0, 200)}`,
         );

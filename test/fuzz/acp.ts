@@ -7,14 +7,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
+import { createWires } from '../../adapters/acp/relay/frames/pending.ts';
+import { createTurns } from '../../adapters/acp/relay/from-editor/turns.ts';
 import { openLink } from '../../adapters/acp/relay/link.ts';
 import { createRelay } from '../../adapters/acp/relay/relay.ts';
 import { PLAIN_SETTINGS } from '../../adapters/acp/relay/settings.ts';
-import { createTurns } from '../../adapters/acp/relay/turns.ts';
-import { createWires } from '../../adapters/acp/relay/wires.ts';
-import { openHouse } from '../../src/compose.ts';
 import { createIds } from '../../src/core/clock.ts';
-import type { Bridge } from '../../src/ports.ts';
+import type { Bridge } from '../../src/ports/index.ts';
+import { openCoreRuntime } from '../../src/runtime/assemble.ts';
 import { type Contact, checkActs, forgetLogs, newestPosition } from '../hostile/oracle.ts';
 import { CWD, spoiledFrames } from './acp-frames.ts';
 import { instrumented } from './acp-sides.ts';
@@ -59,7 +59,7 @@ async function converse(count: number, seed: number): Promise<string[]> {
   const ids = createIds();
   let bridge: Bridge | undefined;
   const turns = createTurns({ bridge: () => bridge as Bridge, name: 'bot', ids, log, thoughts: 'drop' });
-  const gateway = await openHouse({
+  const gateway = await openCoreRuntime({
     dataDir: dir,
     backends: [turns.backend],
     policy: { load: async () => ({ rules: RULES, files: [] }) },

@@ -3,14 +3,14 @@
  * `block`, reading its own frames leniently. From a harness: answers made wrong, none of which may become a yes.
  */
 import { PassThrough } from 'node:stream';
-import { createAsking } from '../../adapters/ahp/asking.ts';
+import { createAsking } from '../../adapters/ahp/client/harness-client.ts';
+import { lineLink } from '../../adapters/ahp/client/transports.ts';
 import { settingsOf } from '../../adapters/ahp/config.ts';
-import { createHarness } from '../../adapters/ahp/harness.ts';
-import { lineLink } from '../../adapters/ahp/links.ts';
-import { serveLines } from '../../adapters/ahp/streams.ts';
+import { createHarness } from '../../adapters/ahp/server/harness.ts';
+import { serveLines } from '../../adapters/ahp/server/streams.ts';
 import type { AhpEvent } from '../../adapters/ahp/translate.ts';
 import type { JsonObject } from '../../src/model/schema.ts';
-import { readLines } from '../../src/wire/ndjson.ts';
+import { readLines } from '../../src/transport/ndjson/ndjson.ts';
 import { type Fuzzed, type FuzzGateway, openGateway, within } from './gateway.ts';
 import { leniently, type Step, steps } from './mutations.ts';
 

@@ -5,16 +5,16 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openHouse } from '../../src/compose.ts';
 import { createIds, systemClock } from '../../src/core/clock.ts';
 import type { Actor } from '../../src/model/actions.ts';
 import { type CoreEvent, position } from '../../src/model/events.ts';
 import { Fault } from '../../src/model/faults.ts';
 import type { Skill } from '../../src/model/resources.ts';
 import type { JsonObject } from '../../src/model/schema.ts';
-import type { AgentBackend, Deps, Logger, Sink, ToolBackend } from '../../src/ports.ts';
-import { comparableText } from '../../src/receipt/canonical-json.ts';
-import { createHttpHost } from '../../src/wire/http.ts';
+import type { AgentBackend, Deps, Logger, Sink, ToolBackend } from '../../src/ports/index.ts';
+import { comparableText } from '../../src/receipt/seal/canonical-json.ts';
+import { openCoreRuntime } from '../../src/runtime/assemble.ts';
+import { createHttpHost } from '../../src/transport/http/server.ts';
 import { type Contact, violations } from '../hostile/oracle.ts';
 
 export const OWNER: Actor = { id: 'fuzz', kind: 'person', scopes: ['*'] };
@@ -31,19 +31,24 @@ const RULES = `
 `;
 
 export interface FuzzGateway {
-  readonly house: Awaited<ReturnType<typeof openHouse>>;
+  readonly house: Awaited<ReturnType<typeof openCoreRuntime>>;
   readonly workspace: string;
   readonly deps: Deps;
   readonly contacts: Contact[];
   /** Errors of ours that were logged. */
   readonly errors: string[];
-  contact(tool: string, args: JsonObject): Promise<void>;
+  contact(tool: string, args: JsonObject, or?: Contact['or']): Promise<void>;
   /** What the oracle says about everything so far. */
   verdict(): Promise<string[]>;
   close(): Promise<void>;
 }
 
-export async function openGateway(): Promise<FuzzGateway> {
+export interface FuzzGatewayOptions {
+  /** Agents besides the one in this process. */
+  backends?(deps: Omit<Deps, 'authenticate' | 'jwks'>): Promise<readonly AgentBackend[]>;
+}
+
+export async function openGateway({ backends }: FuzzGatewayOptions = {}): Promise<FuzzGateway> {
   const dir = await mkdtemp(join(tmpdir(), 'tollbridge-fuzz-'));
   const contacts: Contact[] = [];
   const errors: string[] = [];
@@ -53,9 +58,9 @@ export async function openGateway(): Promise<FuzzGateway> {
   };
   const logger: Logger = { info() {}, warn() {}, error: note };
 
-  async function contact(tool: string, args: JsonObject): Promise<void> {
+  async function contact(tool: string, args: JsonObject, or: Contact['or'] = []): Promise<void> {
     const tip = await house.store.tip({ of: 'all' });
-    contacts.push({ tool, arguments: structuredClone(args), after: tip ? (position(tip) ?? 0) : 0 });
+    contacts.push({ tool, arguments: structuredClone(args), after: tip ? (position(tip) ?? 0) : 0, or });
   }
 
   const touch: Skill = {
@@ -86,9 +91,15 @@ export async function openGateway(): Promise<FuzzGateway> {
       })(),
     }),
   };
-  const house = await openHouse({
+  const ids = createIds();
+  const http = createHttpHost({ requestId: () => ids.next('req'), log: logger, graceMs: 200 });
+  const secret: Deps['secret'] = async (name) => {
+    throw new Fault('not_found', `no secret ${name}`);
+  };
+  const outside = (await backends?.({ log: logger, clock: systemClock, ids, http, secret })) ?? [];
+  const house = await openCoreRuntime({
     dataDir: dir,
-    backends: [agent],
+    backends: [agent, ...outside],
     tools: [tools],
     policy: { load: async () => ({ rules: RULES, files: [] }) },
     settings: { askExpiresMs: 200, sweepMs: 200, graceMs: 200 },
@@ -100,8 +111,6 @@ export async function openGateway(): Promise<FuzzGateway> {
     actor: OWNER,
     body: { object: 'workspace', body: { name: 'w', root: 'harn://w' } },
   });
-  const ids = createIds();
-  const http = createHttpHost({ requestId: () => ids.next('req'), log: logger, graceMs: 200 });
   const deps: Deps = {
     log: logger,
     clock: systemClock,
@@ -115,9 +124,7 @@ export async function openGateway(): Promise<FuzzGateway> {
     sign: (said) => house.keyring.signer().sign(said),
     mac: (said) => house.keyring.signer().mac(said),
     lease: (name) => house.store.lease(name),
-    secret: async (name) => {
-      throw new Fault('not_found', `no secret ${name}`);
-    },
+    secret,
   };
   return {
     house,
@@ -128,12 +135,14 @@ export async function openGateway(): Promise<FuzzGateway> {
     contact,
     async verdict() {
       await house.idle();
+      // Taken before the log is read: an act that is seen while it is being read has its allow behind the place where reading ended.
+      const seen = [...contacts];
       const kinds = ['decided', 'ask_opened', 'ask_closed', 'ask_used'].map((kind) => `vendor.tollbridge.${kind}`);
       const events: CoreEvent[] = [];
       for await (const event of house.store.read({ stream: { of: 'all' }, kinds })) events.push(event);
       const digest = (args: JsonObject) => house.keyring.signer().mac(comparableText(args));
-      const found = violations(events, contacts, digest);
-      if (contacts.length === 0) found.push('nothing was let through: the fuzzer tried nothing worth trying');
+      const found = violations(events, seen, digest);
+      if (seen.length === 0) found.push('nothing was let through: the fuzzer tried nothing worth trying');
       return [...found, ...errors.map((error) => `logged: ${error}`)];
     },
     async close() {

@@ -2,7 +2,9 @@
 import { WebSocket } from 'ws';
 import { harn } from '../../adapters/harn/index.ts';
 import type { JsonObject } from '../../src/model/schema.ts';
+import { bothDirections, fuzzAway } from './away.ts';
 import { type Fuzzed, openGateway, TOKEN } from './gateway.ts';
+import { harnAway } from './harn-away.ts';
 import { fuzzHttp, type Protocol } from './http.ts';
 import { leniently, type Step, steps } from './mutations.ts';
 
@@ -144,7 +146,12 @@ function strictly(text: string): boolean {
   );
 }
 
-export async function fuzzHarn({ frames, seed }: { frames: number; seed: number }): Promise<Fuzzed> {
+/** Half of the frames come to us, over REST and sockets; half come from remotes that were given work by us. */
+export function fuzzHarn(options: { frames: number; seed: number }): Promise<Fuzzed> {
+  return bothDirections(toUs, (half) => fuzzAway(harnAway, half), options);
+}
+
+async function toUs({ frames, seed }: { frames: number; seed: number }): Promise<Fuzzed> {
   const half = Math.ceil(frames / 2);
   const requests = await fuzzHttp(rest(), { frames: half, seed });
   const talk = await socket(frames - half, seed + 1);

@@ -1,5 +1,5 @@
 /** What the three doors on HTTP have in common: a body as it is, an answer or a refusal, and never a failure of ours. */
-import type { Closable } from '../../src/ports.ts';
+import type { Closable } from '../../src/ports/index.ts';
 import { type Fuzzed, type FuzzGateway, inWindows, openGateway, within } from './gateway.ts';
 import { type Step, steps } from './mutations.ts';
 

@@ -2,9 +2,9 @@
 import { Agent, request } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { settingsOf } from '../../adapters/mcp/config.ts';
-import { createDesk } from '../../adapters/mcp/desk.ts';
-import { serveStdio } from '../../adapters/mcp/north-stdio.ts';
-import { createStints } from '../../adapters/mcp/stints.ts';
+import { createCallTasks } from '../../adapters/mcp/server/call-tasks.ts';
+import { createEndpoint } from '../../adapters/mcp/server/endpoint.ts';
+import { serveStdio } from '../../adapters/mcp/server/stdio.ts';
 import { createIds, systemClock } from '../../src/core/clock.ts';
 import { type McpGateway, VISITOR } from '../support/mcp-gateway.ts';
 
@@ -22,18 +22,18 @@ export async function openLanes(gateway: McpGateway, wrong: (what: string) => vo
   const deps = { log: QUIET, clock: systemClock, ids: createIds() };
   const settings = settingsOf({});
   const stdio = async (server: string): Promise<Lane> => {
-    const stints = createStints(gateway.house.bridge, settings, deps);
-    const desk = createDesk(server, { bridge: gateway.house.bridge, stints, settings, deps });
+    const callTasks = createCallTasks(gateway.house.bridge, settings, deps);
+    const handler = createEndpoint(server, { bridge: gateway.house.bridge, callTasks, settings, deps });
     const lane = openLine(wrong, (input, output) =>
-      serveStdio({ input, output }, { actor: VISITOR, desk, log: QUIET, lineLimit: 1024 * 1024 }),
+      serveStdio({ input, output }, { actor: VISITOR, handler, log: QUIET, lineLimit: 1024 * 1024 }),
     );
     await lane.fence?.();
     return {
       ...lane,
       async close() {
         await lane.close();
-        desk.close();
-        await stints.close();
+        handler.close();
+        await callTasks.close();
       },
     };
   };

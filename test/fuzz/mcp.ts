@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import type { CoreEvent } from '../../src/model/events.ts';
-import { comparableText } from '../../src/receipt/canonical-json.ts';
+import { comparableText } from '../../src/receipt/seal/canonical-json.ts';
 import { type Contact, forgetLogs, newestPosition, violations } from '../hostile/oracle.ts';
 import { openMcpGateway } from '../support/mcp-gateway.ts';
 import { clientFrame, serverFrame } from './mcp-frames.ts';

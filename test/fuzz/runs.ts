@@ -1,9 +1,11 @@
 /** Requests of the runs API, with routes, verbs and bodies made wrong, to an agent whose one act goes through the gate. */
 import { settingsOf } from '../../adapters/runs/config.ts';
-import { runsDoor } from '../../adapters/runs/server.ts';
+import { runsDoor } from '../../adapters/runs/server/door.ts';
 import type { JsonObject } from '../../src/model/schema.ts';
+import { bothDirections, fuzzAway } from './away.ts';
 import { type Fuzzed, TOKEN } from './gateway.ts';
 import { fuzzHttp, type Protocol } from './http.ts';
+import { runsAway } from './runs-away.ts';
 
 const VERBS = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'];
 
@@ -42,6 +44,11 @@ const PROTOCOL: Protocol = {
   },
 };
 
+/** Half of the frames come to us, half come from remotes that were given work by us. */
 export function fuzzRuns(options: { frames: number; seed: number }): Promise<Fuzzed> {
-  return fuzzHttp(PROTOCOL, options);
+  return bothDirections(
+    (half) => fuzzHttp(PROTOCOL, half),
+    (half) => fuzzAway(runsAway, half),
+    options,
+  );
 }

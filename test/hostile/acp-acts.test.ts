@@ -165,4 +165,23 @@ describe('a decision covers exactly the act that was decided, once', () => {
     expect((await use({})).error).toMatchObject({ code: -32602 });
     expect(rig.acts()).toEqual(['terminal/create', 'terminal/output', 'terminal/release']);
   });
+
+  test("a terminal of one session is out of the other's reach, in both directions", async () => {
+    const USES = ['terminal/output', 'terminal/wait_for_exit', 'terminal/kill', 'terminal/release'];
+    await rig.mark();
+    for (const [owner, other] of [
+      ['s1', 's2'],
+      ['s2', 's1'],
+    ]) {
+      const made = await rig.ask('terminal/create', { sessionId: owner, command: 'ls', args: ['x'] });
+      const { terminalId } = made.result as { terminalId: string };
+      for (const method of USES) {
+        expect((await rig.ask(method, { sessionId: other, terminalId })).error).toMatchObject({ code: -32602 });
+      }
+      expect((await rig.ask('terminal/output', { sessionId: owner, terminalId })).result).toMatchObject({ output: '' });
+      expect((await rig.ask('terminal/release', { sessionId: owner, terminalId })).result).toBeDefined();
+    }
+    const each = ['terminal/create', 'terminal/output', 'terminal/release'];
+    expect(rig.acts()).toEqual([...each, ...each]);
+  });
 });

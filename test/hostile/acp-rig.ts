@@ -41,8 +41,11 @@ export async function openRig() {
     'fs/write_text_file',
     record('fs.write', ({ path, content }) => ({ path, content }) as JsonObject, {}),
   );
-  const runs = ({ command, args = [], cwd: where = cwd, env = [] }: JsonObject) =>
-    ({ command, args, cwd: where, env }) as JsonObject;
+  /** Without one of its own, a command runs in the directory of its session. */
+  const runs = ({ sessionId, command, args = [], cwd: where, env = [] }: JsonObject) => {
+    const home = sessionId === 's2' ? join(cwd, 'two') : cwd;
+    return { command, args, cwd: where ?? home, env } as JsonObject;
+  };
   editor.on('terminal/create', record('terminal', runs, { terminalId: 't1' }));
   for (const method of ['terminal/output', 'terminal/wait_for_exit', 'terminal/kill', 'terminal/release']) {
     editor.on(method, () => ({ output: '', truncated: false, exitCode: 0 }));

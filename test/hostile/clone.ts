@@ -7,9 +7,9 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
+import { PROGRAM } from '../support/cli.ts';
 import { createEnd, type End } from '../support/line-end.ts';
 
-const MAIN = fileURLToPath(new URL('../../dist/src/main.js', import.meta.url));
 const UPSTREAM = fileURLToPath(new URL('config-upstream.mjs', import.meta.url));
 
 export interface Ran {
@@ -75,7 +75,7 @@ export async function aClone(): Promise<Clone> {
     await writeFile(path, text);
   };
   const start = (args: readonly string[], more: Record<string, string> = {}): Running => {
-    const child = spawn(process.execPath, [MAIN, ...args], { cwd: repo, env: { ...env, ...more }, stdio: 'pipe' });
+    const child = spawn(process.execPath, [PROGRAM, ...args], { cwd: repo, env: { ...env, ...more }, stdio: 'pipe' });
     return running(child);
   };
   return {

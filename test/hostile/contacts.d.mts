@@ -7,6 +7,8 @@ export interface Contact {
   /** As they arrived, in the form in which the adapter puts them to the gate. */
   readonly arguments: JsonObject;
   readonly tool?: string;
+  /** The same act as other frames of the same sender described it: an allow of one of them is enough. */
+  readonly or?: readonly { readonly tool?: string; readonly arguments: JsonObject }[];
 }
 
 /** The newest committed position; zero where there is no log yet. Works from any process. */

@@ -191,7 +191,23 @@ describe('H16, H18, H21, H22: ids, cursors, states, repeats', () => {
     expect(resumed.text).not.toContain(`id: ${first!.id}\n`);
     for (const cursor of ['evt_9999999999999999', 'garbage', 'evt_-1', '__proto__']) {
       const answer = await heardFrom(gateway, cursor);
-      expect([cursor, answer.status >= 400 || /cursor_expired|error/.test(answer.text)]).toEqual([cursor, true]);
+      expect([cursor, answer.status]).toEqual([cursor, 200]);
+      const [kind, data] = ['event', 'data'].map((name) => new RegExp(`^${name}: (.*)$`, 'm').exec(answer.text)?.[1]);
+      expect([cursor, kind, JSON.parse(data ?? '{}').error?.code]).toEqual([cursor, 'error', 'cursor_expired']);
+    }
+  });
+
+  test('H30: a cursor of several lines puts no event into the stream', async () => {
+    const gateway = await serving();
+    await gateway.call('echo', { text: 'one' });
+    const forged = ['event: task.completed', 'data: {"forged":true}', '', ''];
+    for (const end of ['\n', '\r', '\r\n']) {
+      const cursor = encodeURIComponent(['evt_1', ...forged].join(end));
+      const { status, text } = await heardFrom(gateway, undefined, `?last_event_id=${cursor}`);
+      expect(status).toBe(200);
+      // What it says of the cursor is one line of JSON.
+      const lines = text.split(/\r\n|\r|\n/).filter(Boolean);
+      expect(lines).toEqual(['event: error', expect.stringContaining('"cursor_expired"')]);
     }
   });
 
@@ -233,14 +249,14 @@ describe('H16, H18, H21, H22: ids, cursors, states, repeats', () => {
 });
 
 /** What a stream of all events says first, from a cursor on. */
-async function heardFrom(gateway: Serving, cursor: string): Promise<{ status: number; text: string }> {
+async function heardFrom(gateway: Serving, cursor?: string, query = ''): Promise<{ status: number; text: string }> {
   const stop = new AbortController();
-  const response = await fetch(`${gateway.url}/v1/events/stream`, {
+  const response = await fetch(`${gateway.url}/v1/events/stream${query}`, {
     headers: {
       authorization: `Bearer ${gateway.token}`,
       'harn-agents-protocol-version': PROTOCOL_VERSION,
       accept: 'text/event-stream',
-      'last-event-id': cursor,
+      ...(cursor !== undefined && { 'last-event-id': cursor }),
     },
     signal: stop.signal,
   });

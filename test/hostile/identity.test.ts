@@ -123,7 +123,7 @@ describe('a key opens the doors it was made for', () => {
     expect(out).toMatch(/a2a-peer \(a2a-peer\): service a2a-peer, may .*, at a2a, sees its own work/);
     expect(out).toMatch(/approver \(approver\): person approver, may .*, at harn, sees others' work/);
     expect(out).toMatch(/admin \(admin\): service admin, may \*, at every door, sees others' work/);
-    expect(out).not.toContain(keys.admin!.split('_').at(-1));
+    for (const key of Object.values(keys)) expect(out).not.toContain(key!.slice(-24));
   });
 });
 

@@ -306,6 +306,31 @@ doors: { mcp: { sse: true } }
     ]);
   });
 
+  test.each<readonly [string, Loose, string | undefined]>([
+    ['another value', { region: 'eu' }, 'us'],
+    ['no value', { region: 'eu' }, undefined],
+    ['another letter case', { region: 'eu' }, 'EU'],
+    ['two values', { region: 'eu' }, 'eu, us'],
+    ['a value where the body has none', {}, 'us'],
+    ['a value where the body has null', { region: null }, 'us'],
+    ['the word null for null', { region: null }, 'null'],
+    ['bytes that are no text', { region: 'eu' }, '=?base64?/w==?='],
+    ['base64 of another spelling', { region: 'eu' }, '=?base64?ZXV=?='],
+  ])('%s in the header of an argument: the call goes nowhere', async (_, args, header) => {
+    const before = upstream.count('tools/call');
+    const headers: Record<string, string> = header === undefined ? {} : { 'mcp-param-region': header };
+    const heard = await modern({ ...call('region', args), id: 1 }, headers, 'h');
+    expect([heard.status, last(heard).error?.code]).toEqual([400, -32020]);
+    expect(upstream.count('tools/call')).toBe(before);
+  });
+
+  test('a header for an argument that the tool does not have stays here', async () => {
+    const heard = await modern({ ...call('region', {}), id: 1 }, { 'mcp-param-other': 'us' }, 'h');
+    expect(last(heard).result.isError).toBeUndefined();
+    const { headers } = upstream.asked.findLast(({ method }) => method === 'tools/call') as Loose;
+    expect(Object.keys(headers).filter((name) => name.startsWith('mcp-param-'))).toEqual([]);
+  });
+
   test('a client secret does not follow the metadata of a server to another origin', async () => {
     const heard = await modern({ ...call('anything', {}), id: 1 }, {}, 'thief');
     expect(last(heard).result).toMatchObject({

@@ -4,13 +4,14 @@
  */
 import { join } from 'node:path';
 import { systemClock } from '../../src/core/clock.ts';
-import { projector } from '../../src/core/projector.ts';
+import { projector } from '../../src/core/events/projector.ts';
+import { isChanged } from '../../src/model/asks.ts';
 import { type CoreEvent, position } from '../../src/model/events.ts';
 import type { AskClosedPayload, AskOpenedPayload, DecidedPayload } from '../../src/model/payloads.ts';
 import type { JsonObject } from '../../src/model/schema.ts';
-import { comparableText } from '../../src/receipt/canonical-json.ts';
-import { openKeyring } from '../../src/receipt/keys.ts';
-import { createSqliteStore } from '../../src/store/sqlite.ts';
+import { comparableText } from '../../src/receipt/seal/canonical-json.ts';
+import { openKeyring } from '../../src/receipt/seal/keys.ts';
+import { createSqliteStore } from '../../src/store/sqlite/index.ts';
 import type { Contact } from './contacts.d.mts';
 
 export type { Contact } from './contacts.d.mts';
@@ -42,6 +43,8 @@ const EVENTS = [
   'vendor.tollbridge.ask_used',
 ];
 
+const CHANGED = 'changed_by_approver';
+
 /** Leave for one act: what it covers, and where in the log it became good. */
 interface Permit {
   readonly digest: string;
@@ -59,12 +62,16 @@ export function violations(
   for (const permit of permitsOf(events)) permits.set(permit.digest, [...(permits.get(permit.digest) ?? []), permit]);
   const found: string[] = [];
   for (const contact of contacts.toSorted((one, other) => one.after - other.after)) {
-    const covering = permits.get(digest(contact.arguments)) ?? [];
-    const fits = covering.findIndex(
-      ({ at, tool }) => at <= contact.after && (contact.tool === undefined || contact.tool === tool),
-    );
-    if (fits >= 0) covering.splice(fits, 1);
-    else found.push(complaint(contact, covering));
+    const choices = [contact, ...(contact.or ?? [])];
+    const used = choices.some((choice) => {
+      const covering = permits.get(digest(choice.arguments)) ?? [];
+      const fits = covering.findIndex(
+        ({ at, tool }) => at <= contact.after && (choice.tool === undefined || choice.tool === tool),
+      );
+      if (fits >= 0) covering.splice(fits, 1);
+      return fits >= 0;
+    });
+    if (!used) found.push(complaint(contact, permits.get(digest(contact.arguments)) ?? []));
   }
   return found;
 }
@@ -77,11 +84,15 @@ function complaint({ tool = 'an act', arguments: args, after }: Contact, coverin
     : `${tool} ${shown} was seen, and no unused allow in the log covers it`;
 }
 
-/** Allowed by rules, or asked about, approved by a person and used. */
+/**
+ * Allowed by rules, or asked about, approved by a person and used. An approver who gave other arguments approved those alone: they are
+ * allowed by the decision on them, which is written when the approval is used, and what was asked about is not.
+ */
 function* permitsOf(events: readonly CoreEvent[]): Generator<Permit> {
   const escalated = new Map<string, Omit<Permit, 'at'>>();
   const asked = new Map<string, Omit<Permit, 'at'>>();
   const approved = new Set<string>();
+  const changed = new Set<string>();
   for (const { id, event, task_id, payload, replayed } of events) {
     if (replayed) continue;
     const at = position(id) ?? 0;
@@ -89,6 +100,8 @@ function* permitsOf(events: readonly CoreEvent[]): Generator<Permit> {
       const { action, decision } = payload as unknown as DecidedPayload;
       const { verdict, arguments_digest: digest } = decision;
       if (digest === undefined) continue;
+      // An approver's own arguments need an approver who gave them.
+      if (decision.code === CHANGED && !changed.delete(digest)) continue;
       if (verdict === 'allow' || verdict === 'modify') yield { digest, tool: action.tool, at };
       if (verdict === 'escalate') escalated.set(task_id ?? '', { digest, tool: action.tool });
     } else if (event === 'vendor.tollbridge.ask_opened') {
@@ -96,8 +109,9 @@ function* permitsOf(events: readonly CoreEvent[]): Generator<Permit> {
       if (about) asked.set((payload as unknown as AskOpenedPayload).ask.id, about);
       escalated.delete(task_id ?? '');
     } else if (event === 'vendor.tollbridge.ask_closed') {
-      const { ask_id, state } = payload as unknown as AskClosedPayload;
-      if (state === 'approved') approved.add(ask_id);
+      const { ask_id, state, answer } = payload as unknown as AskClosedPayload;
+      if (state === 'approved' && !isChanged(answer)) approved.add(ask_id);
+      if (state === 'approved' && isChanged(answer)) changed.add(answer.arguments_digest);
     } else if (event === 'vendor.tollbridge.ask_used') {
       const about = asked.get(String(payload.ask_id));
       if (about && approved.delete(String(payload.ask_id))) yield { ...about, at };

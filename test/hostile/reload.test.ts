@@ -364,9 +364,11 @@ test('a configuration error does not repeat a value of the environment, at the s
   const serving = program(['--data', place.data, '--config', place.config, 'serve', '--port', '0'], { env });
   await serving.says(/listens on/);
   const refusals = async () => (await readEvents(place.data, ['vendor.tollbridge.config_loaded'])).length;
-  for (const [at, text] of mistakes.entries()) {
+  for (const text of mistakes) {
+    const before = await refusals();
     await writeFile(place.config, text);
-    await expect.poll(refusals, { timeout: 20_000 }).toBe(at + 1);
+    // The gateway may also read the file between its truncation and its new text.
+    await expect.poll(refusals, { timeout: 20_000 }).toBeGreaterThan(before);
     const started = await ran(
       ['--data', join(place.dir, 'other'), '--config', place.config, 'serve', '--port', '0'],
       '',

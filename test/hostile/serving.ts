@@ -11,6 +11,7 @@ import { type Contact, checkActs, readContacts, readEvents } from './oracle.ts';
 export const PROTOCOL_VERSION = 'agents-protocol-2026-04-25';
 export const MCP_REVISION = '2026-07-28';
 const SERVER = fileURLToPath(new URL('./tool-server.mjs', import.meta.url));
+const AGENT = fileURLToPath(new URL('./recording-agent.mjs', import.meta.url));
 
 export const MCP_META = {
   'io.modelcontextprotocol/protocolVersion': MCP_REVISION,
@@ -36,6 +37,10 @@ export interface Serving {
   /** A call of a tool of the instrumented server. */
   call(tool: string, args: JsonObject): Promise<Answer>;
   contacts(): readonly Contact[];
+  /** The words of all work that the recording agent was given, in order. */
+  given(): readonly string[];
+  /** A key, as `keys create NAME ...` makes it. */
+  key(name: string, ...options: string[]): Promise<string>;
   events(...kinds: string[]): Promise<CoreEvent[]>;
   /** Contacts the log does not cover. */
   violations(): Promise<string[]>;
@@ -52,6 +57,8 @@ export interface ServingOptions {
   readonly env?: Record<string, string>;
   readonly shell?: string;
   readonly dir?: string;
+  /** More tool servers than the instrumented one, by name: a command, or all that the configuration says. */
+  readonly servers?: Readonly<Record<string, readonly string[] | JsonObject>>;
 }
 
 const RULES = `
@@ -66,10 +73,18 @@ export async function serving(options: ServingOptions = {}): Promise<Serving> {
     string,
     string,
   ];
-  const server = JSON.stringify([process.execPath, SERVER, seen, data]);
+  const work = join(dir, 'work.jsonl');
+  const servers = { box: [process.execPath, SERVER, seen, data], ...options.servers };
+  const tools = Object.entries(servers).map(([name, said]) => [
+    name,
+    { mcp: Array.isArray(said) ? { command: said } : said },
+  ]);
+  const agents = { recorder: { acp: { command: [process.execPath, AGENT, work, data], cwd: dir } } };
   const text = [
-    `tools: { box: { mcp: { command: ${server} } } }`,
+    `tools: ${JSON.stringify(Object.fromEntries(tools))}`,
+    `agents: ${JSON.stringify(agents)}`,
     'demo: true',
+    ...(options.config?.includes('default_agent:') ? [] : ['default_agent: demo']),
     `rules:${options.rules ?? RULES}`,
     options.config ?? '',
   ];
@@ -114,6 +129,13 @@ export async function serving(options: ServingOptions = {}): Promise<Serving> {
         body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: tool, arguments: args, _meta: MCP_META } },
       }),
     contacts: () => readContacts(seen),
+    given: () => readContacts(work).map(({ arguments: { text } }) => String(text)),
+    async key(name, ...more) {
+      const made = program(['--config', file, '--data', data, 'keys', 'create', name, ...more, '--json'], { cwd: dir });
+      const { out, err } = await made.ended;
+      if (!out.includes('"key"')) throw new Error(err);
+      return (JSON.parse(out) as { key: string }).key;
+    },
     events: (...kinds) => readEvents(data, kinds.length > 0 ? kinds : undefined),
     violations: () => checkActs(data, readContacts(seen)),
     async stop(signal = 'SIGTERM') {

@@ -9,9 +9,9 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { openHouse } from '../../src/compose.ts';
 import type { Task } from '../../src/model/resources.ts';
-import type { Row } from '../../src/ports.ts';
+import type { Row } from '../../src/ports/index.ts';
+import { openCoreRuntime } from '../../src/runtime/assemble.ts';
 import { driveAgents } from './acp-agents.ts';
 import { openModelServer } from './model-server.ts';
 
@@ -209,7 +209,7 @@ rules: [{ id: all, then: allow }]
 }
 
 async function look(pair: string, turn: string, { data }: Stage, ran: boolean, wanted: boolean): Promise<Told> {
-  const house = await openHouse({ dataDir: data });
+  const house = await openCoreRuntime({ dataDir: data });
   try {
     await house.start();
     const [task] = await house.store.list<Task & Row>({ object: 'task', newestFirst: true, limit: 1 });

@@ -5,8 +5,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, expect } from 'vitest';
-import { type House, type HouseOptions, openHouse } from '../../src/compose.ts';
+import { expect, onTestFinished } from 'vitest';
 import type { Actor } from '../../src/model/actions.ts';
 import type { AskRecord } from '../../src/model/asks.ts';
 import type { Command, CommandBody, CommandKind } from '../../src/model/commands.ts';
@@ -15,7 +14,8 @@ import type { Receipt } from '../../src/model/receipt.ts';
 import type { Message, Session, Task } from '../../src/model/resources.ts';
 import type { JsonObject } from '../../src/model/schema.ts';
 import { isTerminal } from '../../src/model/words.ts';
-import type { Accepted, Row } from '../../src/ports.ts';
+import type { Accepted, Row } from '../../src/ports/index.ts';
+import { type CoreRuntime, type CoreRuntimeOptions, openCoreRuntime } from '../../src/runtime/assemble.ts';
 
 export const ana: Actor = { id: 'ana', kind: 'person', scopes: ['*'], interactive: true };
 export const bo: Actor = { id: 'bo', kind: 'person', scopes: ['*'], interactive: true };
@@ -30,13 +30,9 @@ export const MIXED = `
 - { id: mended, when: { kind: tool, tool: mend* }, then: modify, set: { safe: true }, say: made safe }
 `;
 
-const leftovers: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const clear of leftovers.splice(0).reverse()) await clear();
-});
 /** Undone after the test, last first, however it ended. */
 export function afterwards(clear: () => Promise<unknown>): void {
-  leftovers.push(clear);
+  onTestFinished(async () => void (await clear()));
 }
 
 export async function freshDir(): Promise<string> {
@@ -45,16 +41,16 @@ export async function freshDir(): Promise<string> {
   return dir;
 }
 
-export type LifeOptions = Omit<HouseOptions, 'dataDir'> & {
+export type LifeOptions = Omit<CoreRuntimeOptions, 'dataDir'> & {
   readonly dir?: string;
   /** As YAML. */
   readonly rules?: string;
 };
 
 export interface Life {
-  readonly house: House;
+  readonly house: CoreRuntime;
   readonly dir: string;
-  readonly recovered: Awaited<ReturnType<House['start']>>;
+  readonly recovered: Awaited<ReturnType<CoreRuntime['start']>>;
   /** A command by ana, or by whoever is named. */
   do<K extends CommandKind>(
     kind: K,
@@ -83,7 +79,7 @@ export interface Life {
 export async function openLife(options: LifeOptions = {}): Promise<Life> {
   const { dir: given, rules = ALLOW_ALL, ...rest } = options;
   const dir = given ?? (await freshDir());
-  const house = await openHouse({ policy: { load: async () => ({ rules, files: [] }) }, ...rest, dataDir: dir });
+  const house = await openCoreRuntime({ policy: { load: async () => ({ rules, files: [] }) }, ...rest, dataDir: dir });
   let open = true;
   const close = async () => {
     if (!open) return;
@@ -96,7 +92,7 @@ export async function openLife(options: LifeOptions = {}): Promise<Life> {
   return { ...lifeOf(house, dir), recovered, close };
 }
 
-export function lifeOf(house: House, dir: string): Omit<Life, 'recovered' | 'close'> {
+export function lifeOf(house: CoreRuntime, dir: string): Omit<Life, 'recovered' | 'close'> {
   const { bridge, store } = house;
   const perform: Life['do'] = (kind, body, more = {}) => bridge.submit({ actor: ana, ...more, kind, body } as never);
 

@@ -3,8 +3,8 @@
  * its leases are free: what another house finds is what a killed process leaves behind.
  */
 import { expect } from 'vitest';
-import { openHouse } from '../../src/compose.ts';
-import type { Store } from '../../src/ports.ts';
+import type { Store } from '../../src/ports/index.ts';
+import { openCoreRuntime } from '../../src/runtime/assemble.ts';
 import { ALLOW_ALL, freshDir, type LifeOptions, lifeOf } from './house.ts';
 
 /** Which of the commits that wrote something is the last, counted from when this is set. */
@@ -28,7 +28,7 @@ export async function openMortal(options: LifeOptions = {}): Promise<MortalLife>
   const { dir: given, rules = ALLOW_ALL, ...rest } = options;
   const dir = given ?? (await freshDir());
   const life = mortality();
-  const house = await openHouse({
+  const house = await openCoreRuntime({
     policy: { load: async () => ({ rules, files: [] }) },
     ...rest,
     dataDir: dir,

@@ -4,7 +4,7 @@ import pino from 'pino';
 import { expect } from 'vitest';
 import type { Actor } from '../../src/model/actions.ts';
 import type { Command, CommandBody, CommandKind } from '../../src/model/commands.ts';
-import type { PolicyEngine } from '../../src/ports.ts';
+import type { PolicyEngine } from '../../src/ports/index.ts';
 import { bag, KNOWN, looks, MARK, sentence } from './canaries.ts';
 import { type Life, openLife, until } from './house.ts';
 import { type Script, scripted, stopped, text, toolbox } from './script.ts';

@@ -4,6 +4,7 @@ import type { AskRecord } from '../../src/model/asks.ts';
 import type { CommandBody } from '../../src/model/commands.ts';
 import type { Task } from '../../src/model/resources.ts';
 import type { Json, JsonObject } from '../../src/model/schema.ts';
+import type { Abilities } from '../../src/ports/index.ts';
 import { kinds, type Life, type LifeOptions, openLife, until } from './house.ts';
 import { type Script, scripted, text, toolbox } from './script.ts';
 
@@ -20,14 +21,15 @@ export const RULES = `
 export const LONG = 'a long story '.repeat(40);
 
 /** Everything an agent can do, some of it at once. */
-export const everything: Script = async ({ sink }) => {
+export const everything: Script = async ({ sink, work: { recorded } }) => {
   await sink.emit(text('let me see'));
+  const response = (await recorded?.model('main:1')) ?? { text: 'use the tools' };
   await sink.emit({
     event: 'span.completed',
     payload: {
       span: { id: 's1', kind: 'llm', call_id: 'main:1' },
       model: { provider: 'acme', model: 'large' },
-      response: { text: 'use the tools' },
+      response,
       secret_names: ['ACME_LOGIN'],
     },
   });
@@ -59,7 +61,8 @@ export const everything: Script = async ({ sink }) => {
     usage: { provider: 'acme', usd_micros: 3 },
     artifacts: [{ kind: 'patch', mime_type: 'text/x-diff', bytes: Buffer.from('+x') }],
   }));
-  await sink.emit({ event: 'vendor.tollbridge.checkpoint', payload: { checkpoint_id: 'half', value: { at: 1 } } });
+  const value = (await recorded?.checkpoint('half')) ?? { at: 1 };
+  await sink.emit({ event: 'vendor.tollbridge.checkpoint', payload: { checkpoint_id: 'half', value } });
   await Promise.all([
     call('p1', 'slow'),
     call('p2', 'write'),
@@ -132,11 +135,11 @@ interface Played {
 /** Plays a script to its end. People say yes, except to `p4` and to whatever runs out. */
 export async function play(
   script: Script,
-  options: LifeOptions = {},
+  { abilities, ...options }: LifeOptions & { readonly abilities?: Partial<Abilities> } = {},
   body: Partial<CommandBody<'task.submit'>> = {},
 ): Promise<Played> {
   const box = tools();
-  const agent = scripted(body.agent ?? 'one', script);
+  const agent = scripted(body.agent ?? 'one', script, abilities);
   const life = await openLife({
     rules: RULES,
     tools: [box],

@@ -1,6 +1,6 @@
 /** Two receipts of the same happening are the same text, apart from names nobody can give twice. */
 import type { Receipt } from '../../src/model/receipt.ts';
-import { canonicalJson } from '../../src/receipt/canonical-json.ts';
+import { canonicalJson } from '../../src/receipt/seal/canonical-json.ts';
 
 /**
  * The canonical text without what is declared to differ: the names of receipt and task, the place in the chain, and

@@ -3,7 +3,7 @@ import type { Action, ToolResult } from '../../src/model/actions.ts';
 import type { End } from '../../src/model/commands.ts';
 import type { JsonObject } from '../../src/model/schema.ts';
 import type { Effect } from '../../src/model/words.ts';
-import type { Abilities, AgentBackend, Sink, ToolBackend, Work } from '../../src/ports.ts';
+import type { Abilities, AgentBackend, Sink, ToolBackend, Work } from '../../src/ports/index.ts';
 
 export interface Stage {
   readonly work: Work;

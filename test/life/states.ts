@@ -2,7 +2,7 @@
 import { expect } from 'vitest';
 import type { CoreEvent } from '../../src/model/events.ts';
 import type { Outcome, Task } from '../../src/model/resources.ts';
-import type { Row } from '../../src/ports.ts';
+import type { Row } from '../../src/ports/index.ts';
 import type { Life } from './house.ts';
 
 const LEGAL: Readonly<Record<string, readonly string[]>> = {

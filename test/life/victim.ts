@@ -2,7 +2,7 @@
 import { appendFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { openHouse } from '../../src/compose.ts';
+import { openCoreRuntime } from '../../src/runtime/assemble.ts';
 import { scripted, type Toolbox, text, toolbox } from './script.ts';
 
 export function createVictimAgent() {
@@ -29,7 +29,7 @@ export function createVictimTools(dir: string): Toolbox {
 
 async function main(dir: string): Promise<void> {
   const rules = '[{ id: ordinary, then: allow }, { id: people, when: { tool: ask* }, then: ask }]';
-  const house = await openHouse({
+  const house = await openCoreRuntime({
     dataDir: dir,
     policy: { load: async () => ({ rules, files: [] }) },
     backends: [createVictimAgent()],

@@ -1,6 +1,6 @@
 /** The A2A door on a story's house, and a peer outside who speaks to it: JSON-RPC frames, streams on channels of their own. */
 import { settingsOf } from '../../adapters/a2a/config.ts';
-import { a2aDoor } from '../../adapters/a2a/server.ts';
+import { a2aDoor } from '../../adapters/a2a/server/door.ts';
 import type { Json, JsonObject } from '../../src/model/schema.ts';
 import { openHttpDoor } from './http-door.ts';
 import type { OpenWire } from './playing.ts';

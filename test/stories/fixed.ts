@@ -1,8 +1,8 @@
 /** Time, names and keys that come out the same every time, so that a log and its receipts can be compared byte for byte. */
 import { createHash, createPrivateKey, createPublicKey } from 'node:crypto';
-import type { Clock, Ids } from '../../src/ports.ts';
-import { createKeyFile } from '../../src/receipt/key-file.ts';
-import { keyIdOf } from '../../src/receipt/public-keys.ts';
+import type { Clock, Ids } from '../../src/ports/index.ts';
+import { createKeyFile } from '../../src/receipt/seal/key-file.ts';
+import { keyIdOf } from '../../src/receipt/seal/public-keys.ts';
 
 export const BEGIN = '2026-05-04T09:00:00.000Z';
 

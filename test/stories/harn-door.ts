@@ -4,7 +4,7 @@
  */
 import { WebSocket } from 'ws';
 import { settingsOf } from '../../adapters/harn/config.ts';
-import { harnDoor } from '../../adapters/harn/server.ts';
+import { harnDoor } from '../../adapters/harn/server/door.ts';
 import type { CoreEvent } from '../../src/model/events.ts';
 import type { Json, JsonObject } from '../../src/model/schema.ts';
 import { openHttpDoor } from './http-door.ts';

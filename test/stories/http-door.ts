@@ -1,7 +1,7 @@
 /** A door that speaks HTTP on a story's house, on a port of its own, for whoever holds the one token. */
 import { Fault } from '../../src/model/faults.ts';
-import type { Deps, FrontDoor } from '../../src/ports.ts';
-import { createHttpHost } from '../../src/wire/http.ts';
+import type { Deps, FrontDoor } from '../../src/ports/index.ts';
+import { createHttpHost } from '../../src/transport/http/server.ts';
 import type { World } from './world.ts';
 
 export async function openHttpDoor(

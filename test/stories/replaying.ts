@@ -38,7 +38,8 @@ export function repeated({ log, taskId }: Replayed, source: readonly CoreEvent[]
     const original = source.find(({ id }) => id === mark?.original_event_id);
     names.set(askId(payload), original ? askId(original.payload) : '');
   }
-  const renamed = (text: string) => text.replace(/\b(?:task|ask)_\d+\b/g, (id) => names.get(id) ?? id);
+  const renamed = (text: string) =>
+    text.replace(/\b(?:task|ask)_(?:replay_[0-9a-f]+(?:_\d+)?(?:\.q\d+)?|\d+)\b/g, (id) => names.get(id) ?? id);
   const before = source.findIndex(({ event }) => event === 'task.started');
   const past = new Set(source.slice(0, before + 1).map(({ id }) => id));
   return log

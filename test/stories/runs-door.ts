@@ -1,15 +1,20 @@
 /** The runs door on a story's house, on a port of its own. */
 import { settingsOf } from '../../adapters/runs/config.ts';
-import { runsDoor } from '../../adapters/runs/server.ts';
-import type { Deps } from '../../src/ports.ts';
+import { runsDoor } from '../../adapters/runs/server/door.ts';
+import type { Deps } from '../../src/ports/index.ts';
 import { openHttpDoor } from './http-door.ts';
 import type { World } from './world.ts';
 
 const SECRET = 'a-secret-for-ana';
 /** What opens the door, as the header says it after `Bearer`. */
 export const PAIR = `ana:${SECRET}`;
-/** Nobody here is silent for longer than a story lasts. */
-const CONFIG = { stalled: { after_ms: 2_000_000_000 }, stream: { linger_ms: 1 } };
+/** Nobody here is silent for longer than a story lasts; a question nobody answers leaves the agent to go on without the act. */
+const CONFIG = {
+  unanswered: 'replan' as const,
+  classes: { default: {} },
+  stalled: { after_ms: 2_000_000_000 },
+  stream: { linger_ms: 1 },
+};
 
 export async function openRunsDoor(world: World) {
   const { house, personaId } = world;

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import type { CoreEvent } from '../../src/model/events.ts';
 import type { Receipt } from '../../src/model/receipt.ts';
 import type { JsonObject } from '../../src/model/schema.ts';
-import type { Jwks } from '../../src/receipt/public-keys.ts';
+import type { Jwks } from '../../src/receipt/seal/public-keys.ts';
 import type { Line } from './frames.ts';
 
 export const STORIES = fileURLToPath(new URL('../../fixtures/stories/', import.meta.url));

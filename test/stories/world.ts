@@ -5,16 +5,16 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type House, openHouse } from '../../src/compose.ts';
 import { createDemoAgent } from '../../src/demo/agent.ts';
 import { createHandOver } from '../../src/demo/hand-over.ts';
 import { createDemoTools, type DemoTools } from '../../src/demo/tools.ts';
 import type { Actor } from '../../src/model/actions.ts';
 import type { CoreEvent, Stream } from '../../src/model/events.ts';
-import type { AgentBackend, Ids, Logger } from '../../src/ports.ts';
-import { comparableText } from '../../src/receipt/canonical-json.ts';
-import { createIssuer } from '../../src/receipt/issuer.ts';
-import { openKeyring } from '../../src/receipt/keys.ts';
+import type { AgentBackend, Ids, Logger } from '../../src/ports/index.ts';
+import { createIssuer } from '../../src/receipt/build/issuer.ts';
+import { comparableText } from '../../src/receipt/seal/canonical-json.ts';
+import { openKeyring } from '../../src/receipt/seal/keys.ts';
+import { type CoreRuntime, openCoreRuntime } from '../../src/runtime/assemble.ts';
 import { type Contact, forgetLogs, newestPosition, violations } from '../hostile/oracle.ts';
 import { createStoryClock, createStoryIds, type StoryClock, writeStoryKeys } from './fixed.ts';
 import { contains } from './frames.ts';
@@ -22,7 +22,7 @@ import type { Story, Until } from './story.ts';
 
 export interface World {
   readonly story: Story;
-  readonly house: House;
+  readonly house: CoreRuntime;
   readonly tools: DemoTools;
   readonly clock: StoryClock;
   readonly ids: Ids;
@@ -80,7 +80,7 @@ export async function openWorld(story: Story): Promise<World> {
   const keyring = await openKeyring({ dir: join(dir, 'keys'), now: () => clock.now() });
   const pace = { pause: gate.pause, stepMs: STEP_MS, streamMs: STREAM_MS };
   const handOver = createHandOver(() => house.bridge);
-  const house: House = await openHouse({
+  const house: CoreRuntime = await openCoreRuntime({
     dataDir: dir,
     clock,
     ids,
@@ -194,7 +194,7 @@ function createPauses(clock: StoryClock, holdAt: number | undefined) {
 }
 
 /** Begins when whoever gave the work has told that it was taken: two agents at once would write in any order. */
-function onceTaken(agent: AgentBackend, house: () => House, stop: AbortSignal): AgentBackend {
+function onceTaken(agent: AgentBackend, house: () => CoreRuntime, stop: AbortSignal): AgentBackend {
   return {
     ...agent,
     async start(work, sink, signal) {

@@ -3,12 +3,12 @@
 import type { Client } from '@a2a-js/sdk/client';
 import { onTestFinished } from 'vitest';
 import { type A2aConfig, settingsOf } from '../../adapters/a2a/config.ts';
-import { a2aDoor } from '../../adapters/a2a/server.ts';
+import { a2aDoor } from '../../adapters/a2a/server/door.ts';
 import type { Actor } from '../../src/model/actions.ts';
 import { Fault } from '../../src/model/faults.ts';
-import type { Deps } from '../../src/ports.ts';
-import { createHttpHost } from '../../src/wire/http.ts';
-import type { Resolve } from '../../src/wire/outbound.ts';
+import type { Deps } from '../../src/ports/index.ts';
+import { createHttpHost } from '../../src/transport/http/server.ts';
+import type { Resolve } from '../../src/transport/outbound/public-fetch.ts';
 import { sdkClient, speech } from './a2a-sdk.ts';
 import { ana } from './actors.ts';
 import { latch, scriptedAgent } from './agents.ts';

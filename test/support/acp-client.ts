@@ -4,13 +4,13 @@ import { PassThrough } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import { WebSocket } from 'ws';
 import type { AcpConfig } from '../../adapters/acp/config.ts';
-import { serveAcp } from '../../adapters/acp/serve-lines.ts';
+import { serveAcp } from '../../adapters/acp/server/stdio.ts';
 import { openApiKeys } from '../../src/auth/api-keys.ts';
 import { PRESETS, type Preset } from '../../src/auth/presets.ts';
 import { systemClock } from '../../src/core/clock.ts';
-import type { Gateway } from '../../src/gateway.ts';
 import type { Actor } from '../../src/model/actions.ts';
-import { readLines } from '../../src/wire/ndjson.ts';
+import type { Gateway } from '../../src/runtime/gateway.ts';
+import { readLines } from '../../src/transport/ndjson/ndjson.ts';
 import { ana } from './actors.ts';
 import { openTestHouse, type TestHouse, type TestHouseOptions } from './house.ts';
 

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { onTestFinished } from 'vitest';
-import { acpBackend } from '../../adapters/acp/client.ts';
+import { acpBackend } from '../../adapters/acp/client/backend.ts';
 import type { AcpBackendConfig } from '../../adapters/acp/config.ts';
 import { Fault } from '../../src/model/faults.ts';
 import type { Task } from '../../src/model/resources.ts';
-import type { AgentBackend, Logger } from '../../src/ports.ts';
+import type { AgentBackend, Logger } from '../../src/ports/index.ts';
 import { openTestHouse, type Room, says, type TestHouse, type TestHouseOptions } from './house.ts';
 
 const AGENT = fileURLToPath(new URL('./acp-agent.mjs', import.meta.url));

@@ -4,15 +4,15 @@
  */
 import { PassThrough } from 'node:stream';
 import { onTestFinished } from 'vitest';
+import { createWires } from '../../adapters/acp/relay/frames/pending.ts';
+import { createTurns } from '../../adapters/acp/relay/from-editor/turns.ts';
 import { openLink } from '../../adapters/acp/relay/link.ts';
 import { createRelay, type Relay } from '../../adapters/acp/relay/relay.ts';
 import { PLAIN_SETTINGS, type RelaySettings } from '../../adapters/acp/relay/settings.ts';
-import { createTurns } from '../../adapters/acp/relay/turns.ts';
-import { createWires } from '../../adapters/acp/relay/wires.ts';
 import type { Actor } from '../../src/model/actions.ts';
 import type { Task } from '../../src/model/resources.ts';
 import type { JsonObject } from '../../src/model/schema.ts';
-import type { Bridge, Row } from '../../src/ports.ts';
+import type { Bridge, Row } from '../../src/ports/index.ts';
 import { sequentialIds } from './clock.ts';
 import { openTestHouse, type TestHouse, type TestHouseOptions } from './house.ts';
 import { createEnd, type End, type Handler, type Wire } from './line-end.ts';

@@ -2,9 +2,9 @@
 import { onTestFinished } from 'vitest';
 import { WebSocket } from 'ws';
 import { type AcpConfig, settingsOf } from '../../adapters/acp/config.ts';
-import { acpDoor } from '../../adapters/acp/server.ts';
+import { acpDoor } from '../../adapters/acp/server/door.ts';
 import { Fault } from '../../src/model/faults.ts';
-import { createHttpHost } from '../../src/wire/http.ts';
+import { createHttpHost } from '../../src/transport/http/server.ts';
 import { type Editor, speak } from './acp-client.ts';
 import { PEOPLE } from './door.ts';
 import { openTestHouse, type TestHouse, type TestHouseOptions } from './house.ts';

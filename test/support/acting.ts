@@ -1,6 +1,6 @@
 /** A house in which one agent acts as a script says, and everything is allowed unless told otherwise. */
 import { createHash } from 'node:crypto';
-import type { Sink } from '../../src/ports.ts';
+import type { Sink } from '../../src/ports/index.ts';
 import { scriptedAgent } from './agents.ts';
 import { openTestHouse, type TestHouseOptions } from './house.ts';
 import { countingTools, type ToolSpec } from './tools.ts';

@@ -1,6 +1,6 @@
 /** Agents that do exactly what a test says. */
 import type { End } from '../../src/model/commands.ts';
-import type { AgentBackend, Sink, Work } from '../../src/ports.ts';
+import type { AgentBackend, Sink, Work } from '../../src/ports/index.ts';
 
 export type Script = (sink: Sink, work: Work, signal: AbortSignal) => Promise<End | undefined>;
 

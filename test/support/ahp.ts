@@ -1,10 +1,10 @@
 /** A real house with the AHP harness in it, and someone who speaks to it in as few words as possible. */
 import { onTestFinished } from 'vitest';
 import { type AhpConfig, settingsOf } from '../../adapters/ahp/config.ts';
-import { type Caller, createHarness, type Harness, type Outcome } from '../../adapters/ahp/harness.ts';
+import { type Caller, createHarness, type Harness, type MessageOutcome } from '../../adapters/ahp/server/harness.ts';
 import type { Actor } from '../../src/model/actions.ts';
 import type { JsonObject } from '../../src/model/schema.ts';
-import type { Logger } from '../../src/ports.ts';
+import type { Logger } from '../../src/ports/index.ts';
 import { openTestHouse, type TestHouse, type TestHouseOptions } from './house.ts';
 
 export const AGENT: Actor = { id: 'coder', kind: 'agent', scopes: ['*'] };
@@ -18,12 +18,12 @@ export interface Agent {
   readonly harness: Harness;
   readonly workspace: string;
   readonly caller: Caller;
-  send(message: unknown, caller?: Caller): Promise<Outcome>;
+  send(message: unknown, caller?: Caller): Promise<MessageOutcome>;
   /** The result of a request, or its error under `error`. */
   request(method: string, params: unknown, caller?: Caller): Promise<Said>;
   /** The decision to an event of agent `a` in session `s`. */
   ask(type: string, payload: unknown, more?: JsonObject, caller?: Caller): Promise<Said>;
-  tell(type: string, payload: unknown, more?: JsonObject): Promise<Outcome>;
+  tell(type: string, payload: unknown, more?: JsonObject): Promise<MessageOutcome>;
   /** The one supervised task, or the last of them. */
   task(): Promise<Said>;
 }

@@ -1,7 +1,7 @@
 /** Work that has to ask: an agent of the house that wants to send, and someone outside who asks before each step. */
 import type { Actor } from '../../src/model/actions.ts';
 import type { ProposedAction } from '../../src/model/commands.ts';
-import type { ActResult, Sink } from '../../src/ports.ts';
+import type { ActResult, Sink } from '../../src/ports/index.ts';
 import { ana } from './actors.ts';
 import { scriptedAgent } from './agents.ts';
 import { openTestHouse, type TestHouseOptions } from './house.ts';

@@ -3,9 +3,9 @@ import { expect } from 'vitest';
 import { anAction } from '../../fixtures/policies/actions.ts';
 import type { Decision } from '../../src/model/actions.ts';
 import { Fault } from '../../src/model/faults.ts';
-import { createCedarEngine } from '../../src/policy/cedar.ts';
-import { loadPolicies } from '../../src/policy/load.ts';
-import { readAct } from '../../src/read-act.ts';
+import { createCedarEngine } from '../../src/policy/cedar/engine.ts';
+import { loadPolicies } from '../../src/policy/rules/load.ts';
+import { readAct } from '../../src/runtime/read-act.ts';
 
 export const engineFor = async (text: string) =>
   createCedarEngine({ read: readAct, policies: await loadPolicies({ files: [{ name: 'house.cedar', text }] }) });

@@ -7,13 +7,13 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { onTestFinished, vi } from 'vitest';
-import { complain } from '../../src/cli/complaint.ts';
-import { openHouse } from '../../src/compose.ts';
-import { FIRST_RULES } from '../../src/config.ts';
+import { printError } from '../../src/cli/output/error-output.ts';
 import { createDemoAgent } from '../../src/demo/agent.ts';
 import { createDemoTools } from '../../src/demo/tools.ts';
 import type { Actor } from '../../src/model/actions.ts';
 import type { AskOpenedPayload } from '../../src/model/payloads.ts';
+import { openCoreRuntime } from '../../src/runtime/assemble.ts';
+import { FIRST_RULES } from '../../src/runtime/config/config.ts';
 
 /** Another build than the one beside the sources may be named, to try it out. */
 export const PROGRAM = resolve(
@@ -43,7 +43,7 @@ export async function typed(command: () => Promise<unknown>): Promise<Said> {
   const out = vi.spyOn(process.stdout, 'write').mockImplementation(keep('out'));
   const err = vi.spyOn(process.stderr, 'write').mockImplementation(keep('err'));
   try {
-    const code = await command().catch(complain);
+    const code = await command().catch(printError);
     return { code: typeof code === 'number' ? code : 0, ...said };
   } finally {
     out.mockRestore();
@@ -149,7 +149,7 @@ export async function aLog(
   }: { approve?: boolean | 'leave open'; rules?: string; at?: string; apart?: boolean } = {},
 ): Promise<DemoLog> {
   const dir = at ?? (await aDirectory());
-  const house = await openHouse({
+  const house = await openCoreRuntime({
     dataDir: dir,
     policy: { load: async () => ({ rules, files: [] }) },
     backends: [createDemoAgent({ pause: async () => {} })],

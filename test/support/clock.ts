@@ -1,5 +1,5 @@
 /** Time and names a test decides about: nothing moves unless it is told to, and every name can be written down beforehand. */
-import type { Clock, Ids } from '../../src/ports.ts';
+import type { Clock, Ids } from '../../src/ports/index.ts';
 
 export interface FakeClock extends Clock {
   advance(ms: number): void;

@@ -2,7 +2,7 @@
 import type { Decision } from '../../src/model/actions.ts';
 import type { CoreEvent } from '../../src/model/events.ts';
 import type { JsonObject } from '../../src/model/schema.ts';
-import type { ActResult } from '../../src/ports.ts';
+import type { ActResult } from '../../src/ports/index.ts';
 import { scriptedAgent } from './agents.ts';
 import { of, openTestHouse, type TestHouse, type TestHouseOptions } from './house.ts';
 import { type CountingTools, countingTools } from './tools.ts';

@@ -6,7 +6,7 @@ import type { Answer } from '../../src/model/asks.ts';
 import type { End, Fact, ProposedAction } from '../../src/model/commands.ts';
 import type { Task } from '../../src/model/resources.ts';
 import type { JsonObject } from '../../src/model/schema.ts';
-import type { ActResult, Question, Run, Sink, Work } from '../../src/ports.ts';
+import type { ActResult, Question, Run, Sink, Work } from '../../src/ports/index.ts';
 
 export const TIME = '2026-02-03T04:05:06.000Z';
 

@@ -1,13 +1,13 @@
 /** A real house behind a real door on a real port, and a client that speaks to it in as few words as possible. */
 import { expect, onTestFinished } from 'vitest';
 import { type HarnConfig, settingsOf } from '../../adapters/harn/config.ts';
-import type { Hosts } from '../../adapters/harn/hosts.ts';
 import { harn } from '../../adapters/harn/index.ts';
-import { harnDoor } from '../../adapters/harn/server.ts';
+import { harnDoor } from '../../adapters/harn/server/door.ts';
+import type { Hosts } from '../../adapters/harn/server/socket-tools.ts';
 import type { Actor } from '../../src/model/actions.ts';
 import { Fault } from '../../src/model/faults.ts';
-import type { Deps } from '../../src/ports.ts';
-import { createHttpHost } from '../../src/wire/http.ts';
+import type { Deps } from '../../src/ports/index.ts';
+import { createHttpHost } from '../../src/transport/http/server.ts';
 import { ana } from './actors.ts';
 import { openTestHouse, type TestHouse, type TestHouseOptions } from './house.ts';
 
@@ -77,6 +77,7 @@ export async function openDoor(options: DoorOptions = {}): Promise<Door> {
       if (!actor) throw new Fault('unauthenticated', 'the token is not valid');
       return actor;
     },
+    permissions: at.house.permissions,
     jwks: () => at.house.keyring.jwks(),
     sign: (said) => at.house.keyring.signer().sign(said),
     trouble: options.trouble ?? (() => at.house.store.trouble()),
@@ -87,7 +88,7 @@ export async function openDoor(options: DoorOptions = {}): Promise<Door> {
     },
   };
   const config = options.config ?? {};
-  const opening = options.hosts ? harnDoor(settingsOf(config), deps, options.hosts) : harn.door!(config, deps);
+  const opening = options.hosts ? harnDoor(settingsOf(config), deps, [], options.hosts) : harn.door!(config, deps);
   const door = await opening.open(at.bridge);
   const { url } = await http.listen();
   const close = async () => {

@@ -1,6 +1,6 @@
 /** A real store whose disk can be pulled and put back while it is in use. */
 import { Fault } from '../../src/model/faults.ts';
-import type { Draft, Store } from '../../src/ports.ts';
+import type { Draft, Store } from '../../src/ports/index.ts';
 
 export interface Disk {
   down: boolean;

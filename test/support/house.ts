@@ -5,8 +5,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
-import { type House, type HouseOptions, openHouse } from '../../src/compose.ts';
+import { expect, onTestFinished } from 'vitest';
 import type { Settings } from '../../src/core/bridge.ts';
 import type { Actor } from '../../src/model/actions.ts';
 import type { AskRecord } from '../../src/model/asks.ts';
@@ -16,7 +15,8 @@ import { asFault, type Fault } from '../../src/model/faults.ts';
 import type { Receipt } from '../../src/model/receipt.ts';
 import type { Task } from '../../src/model/resources.ts';
 import type { JsonObject } from '../../src/model/schema.ts';
-import type { Accepted, AgentBackend, Bridge, PolicyEngine, Row, Store, ToolBackend } from '../../src/ports.ts';
+import type { Accepted, AgentBackend, Bridge, PolicyEngine, Row, Store, ToolBackend } from '../../src/ports/index.ts';
+import { type CoreRuntime, type CoreRuntimeOptions, openCoreRuntime } from '../../src/runtime/assemble.ts';
 import { ana } from './actors.ts';
 import { type FakeClock, fakeClock, sequentialIds } from './clock.ts';
 
@@ -27,21 +27,21 @@ export interface TestHouseOptions {
   /** Short rules, as YAML. Without any, side effects are asked about. */
   readonly rules?: string;
   /** Instead of rules: the sources themselves, read anew with every reload. */
-  readonly load?: Exclude<NonNullable<HouseOptions['policy']>, string>['load'];
+  readonly load?: Exclude<NonNullable<CoreRuntimeOptions['policy']>, string>['load'];
   readonly engines?: readonly PolicyEngine[];
   readonly settings?: Partial<Settings>;
-  readonly clock?: HouseOptions['clock'];
-  readonly ids?: HouseOptions['ids'];
+  readonly clock?: CoreRuntimeOptions['clock'];
+  readonly ids?: CoreRuntimeOptions['ids'];
   readonly store?: (store: Store) => Store;
-  readonly issuer?: NonNullable<HouseOptions['replace']>['issuer'];
-  readonly redactor?: HouseOptions['redactor'];
-  readonly logger?: HouseOptions['logger'];
+  readonly issuer?: NonNullable<CoreRuntimeOptions['replace']>['issuer'];
+  readonly redactor?: CoreRuntimeOptions['redactor'];
+  readonly logger?: CoreRuntimeOptions['logger'];
   /** Opened but not started: recovery and the clock of the house do not run. */
   readonly started?: boolean;
 }
 
 export interface TestHouse {
-  readonly house: House;
+  readonly house: CoreRuntime;
   readonly bridge: Bridge;
   readonly dir: string;
   readonly clock: FakeClock;
@@ -80,13 +80,16 @@ export interface Room {
 }
 
 const ENDED = ['COMPLETED', 'FAILED', 'CANCELED'];
-let opened = 0;
+/** How many houses a file has opened: ids begin with the same letters whichever files ran in this process before. */
+let opened = { by: '', count: 0 };
 
 export async function openTestHouse(options: TestHouseOptions = {}): Promise<TestHouse> {
   const dir = options.dir ?? (await mkdtemp(join(tmpdir(), 'tollbridge-')));
-  const letter = letterFor(opened++);
+  const { testPath: by = '' } = expect.getState();
+  if (opened.by !== by) opened = { by, count: 0 };
+  const letter = letterFor(opened.count++);
   const clock = (options.clock as FakeClock | undefined) ?? fakeClock();
-  const house = await openHouse({
+  const house = await openCoreRuntime({
     dataDir: dir,
     backends: options.agents ?? [],
     tools: options.tools ?? [],

@@ -5,15 +5,16 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { UpstreamConfig } from '../../adapters/mcp/config.ts';
+import type { OpenSignInPage } from '../../adapters/mcp/client/auth/sign-in.ts';
+import { settingsOf, type UpstreamConfig } from '../../adapters/mcp/config.ts';
 import { mcp } from '../../adapters/mcp/index.ts';
-import type { Visit } from '../../adapters/mcp/south-sign-in.ts';
-import { type House, openHouse, SERVING_ROOM } from '../../src/compose.ts';
+import { mcpDoor } from '../../adapters/mcp/server/door.ts';
 import { createIds, systemClock } from '../../src/core/clock.ts';
 import type { Actor } from '../../src/model/actions.ts';
 import { Fault } from '../../src/model/faults.ts';
-import type { AgentBackend, Authenticate, Closable, Deps, Logger, ToolBackend } from '../../src/ports.ts';
-import { createHttpHost } from '../../src/wire/http.ts';
+import type { AgentBackend, Authenticate, Closable, Deps, Logger, ToolBackend } from '../../src/ports/index.ts';
+import { type CoreRuntime, openCoreRuntime, SERVING_ROOM } from '../../src/runtime/assemble.ts';
+import { createHttpHost } from '../../src/transport/http/server.ts';
 
 export const VISITOR: Actor = { id: 'visitor', kind: 'person', scopes: ['*'] };
 export const ALLOW_ALL = '- { id: everything, when: {}, then: allow }';
@@ -26,17 +27,19 @@ export interface McpGatewayOptions {
   /** Tools of another kind beside the servers'. */
   readonly tools?: readonly ToolBackend[];
   readonly door?: object;
+  /** After how long an answer comes on a stream; long, where a test is about the status, on however busy a machine. */
+  readonly silenceMs?: number;
   readonly authenticate?: Authenticate;
   readonly log?: Logger;
   readonly secrets?: Readonly<Record<string, string>>;
   /** Who goes to an authorization server when somebody has to. */
-  readonly visit?: Visit;
+  readonly visit?: OpenSignInPage;
   /** Where it keeps everything; a directory of its own, gone when it is closed, when absent. */
   readonly dir?: string;
 }
 
 export interface McpGateway extends Closable {
-  readonly house: House;
+  readonly house: CoreRuntime;
   readonly url: string;
   /** Where one server is reached as it is. */
   at(upstream: string): string;
@@ -47,7 +50,7 @@ export async function openMcpGateway(options: McpGatewayOptions): Promise<McpGat
   const dir = options.dir ?? (await mkdtemp(join(tmpdir(), 'tb-mcp-')));
   const ids = createIds();
   const http = createHttpHost({ requestId: () => ids.next('req'), log, graceMs: 200 });
-  const deps: Deps & { visit?: Visit } = {
+  const deps: Deps & { visit?: OpenSignInPage } = {
     log,
     clock: systemClock,
     ids,
@@ -64,7 +67,7 @@ export async function openMcpGateway(options: McpGatewayOptions): Promise<McpGat
   const tools: ToolBackend[] = Object.entries(upstreams).map(([name, config]) =>
     mcp.tools!.open(name, config as never, deps),
   );
-  const house = await openHouse({
+  const house = await openCoreRuntime({
     dataDir: dir,
     roomBytes: SERVING_ROOM,
     ids,
@@ -77,7 +80,9 @@ export async function openMcpGateway(options: McpGatewayOptions): Promise<McpGat
   await house.start();
   const body = { object: 'workspace' as const, body: { name: 'w', root: 'file:///w' } };
   await house.bridge.submit({ kind: 'resource.create', actor: VISITOR, body });
-  const opened = await mcp.door!(door as never, deps).open(house.bridge);
+  const settings = settingsOf(door);
+  const { silenceMs = settings.silenceMs } = options;
+  const opened = await mcpDoor({ ...settings, silenceMs }, deps).open(house.bridge);
   const { url } = await http.listen();
   // The suite wants to be spoken to as localhost, and finds out whether other names are let in.
   const base = url.replace('127.0.0.1', 'localhost');

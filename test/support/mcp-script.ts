@@ -170,6 +170,12 @@ export const REWRITES: readonly Rewrite[] = [
     },
   },
   {
+    what: 'the span of a traceparent that is echoed',
+    why: 'each hop of a trace has a span of its own; the trace is the same',
+    rewrite: (said) =>
+      JSON.parse(JSON.stringify(said).replace(/(00-[0-9a-f]{32}-)[0-9a-f]{16}(-[0-9a-f]{2})/g, '$1span$2')) as Said,
+  },
+  {
     what: 'taskId, createdAt, lastUpdatedAt',
     why: 'they are made anew for every task',
     rewrite: inFrames(members(['taskId', 'createdAt', 'lastUpdatedAt'])),

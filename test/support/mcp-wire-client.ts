@@ -3,7 +3,7 @@
  * of answer kept as they came. Answers what a server asks from a list, so that the same script can be played to anyone.
  */
 import { type IncomingMessage, request } from 'node:http';
-import { readSse } from '../../src/wire/sse-read.ts';
+import { readSse } from '../../src/transport/sse/read.ts';
 import type { Loose } from './mcp-fixture-asking.ts';
 
 export interface Heard {

@@ -2,7 +2,7 @@
 import { onTestFinished } from 'vitest';
 import type { AskRecord } from '../../src/model/asks.ts';
 import type { CoreEvent } from '../../src/model/events.ts';
-import type { Row } from '../../src/ports.ts';
+import type { Row } from '../../src/ports/index.ts';
 import { type McpGateway, type McpGatewayOptions, openMcpGateway, VISITOR } from './mcp-gateway.ts';
 import { type Loose, openUpstream, type Upstream, type UpstreamOptions } from './mcp-upstream.ts';
 import { exchange, type Heard } from './mcp-wire-client.ts';

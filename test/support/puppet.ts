@@ -2,7 +2,7 @@
  * An agent that does what it is told while it runs, one step after the other, and remembers it all: started again after
  * a crash it does the same from the beginning, under the same names.
  */
-import type { ActResult, AgentBackend, Sink } from '../../src/ports.ts';
+import type { ActResult, AgentBackend, Sink } from '../../src/ports/index.ts';
 
 export type Step =
   | { readonly do: 'act'; readonly id: string; readonly tool: string }

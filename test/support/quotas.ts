@@ -2,7 +2,7 @@
 import type { Fact, ProposedAction } from '../../src/model/commands.ts';
 import type { Quota } from '../../src/model/resources.ts';
 import type { JsonObject } from '../../src/model/schema.ts';
-import type { Row, Sink } from '../../src/ports.ts';
+import type { Row, Sink } from '../../src/ports/index.ts';
 import { scriptedAgent } from './agents.ts';
 import { openTestHouse, type TestHouse, type TestHouseOptions } from './house.ts';
 import { countingTools } from './tools.ts';

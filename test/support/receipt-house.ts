@@ -5,14 +5,14 @@ import { join } from 'node:path';
 import { afterAll } from 'vitest';
 import { storyInput } from '../../fixtures/receipts/story.ts';
 import type { Receipt } from '../../src/model/receipt.ts';
-import type { SealedReceipt } from '../../src/ports.ts';
-import { buildReceipt, type ReceiptInput } from '../../src/receipt/build.ts';
-import { createEvidence } from '../../src/receipt/evidence.ts';
-import { type Keyring, openKeyring } from '../../src/receipt/keys.ts';
-import { EMPTY_TREE, type Tree } from '../../src/receipt/merkle.ts';
-import { receiptHash } from '../../src/receipt/receipt-hash.ts';
-import { sealReceipt } from '../../src/receipt/seal.ts';
-import { signTreeHead, type TreeHead } from '../../src/receipt/tree-head.ts';
+import type { SealedReceipt } from '../../src/ports/index.ts';
+import { buildReceipt, type ReceiptInput } from '../../src/receipt/build/build.ts';
+import { createEvidence } from '../../src/receipt/build/evidence.ts';
+import { EMPTY_TREE, type Tree } from '../../src/receipt/merkle/merkle.ts';
+import { type Keyring, openKeyring } from '../../src/receipt/seal/keys.ts';
+import { receiptHash } from '../../src/receipt/seal/receipt-hash.ts';
+import { sealReceipt } from '../../src/receipt/seal/seal.ts';
+import { signTreeHead, type TreeHead } from '../../src/receipt/seal/tree-head.ts';
 
 /** Its directory is gone when the tests of the file that opened it are over. */
 export async function receiptHouse() {

@@ -4,9 +4,9 @@ import type { CoreEvent } from '../../src/model/events.ts';
 import { Receipt } from '../../src/model/receipt.ts';
 import type { JsonObject } from '../../src/model/schema.ts';
 import { validator } from '../../src/model/validate.ts';
-import { buildReceipt, type UnsealedReceipt } from '../../src/receipt/build.ts';
-import { createEvidence, learn } from '../../src/receipt/evidence.ts';
-import { sealReceipt } from '../../src/receipt/seal.ts';
+import { buildReceipt, type UnsealedReceipt } from '../../src/receipt/build/build.ts';
+import { createEvidence, learn } from '../../src/receipt/build/evidence.ts';
+import { sealReceipt } from '../../src/receipt/seal/seal.ts';
 
 export const fits = validator(Receipt);
 

@@ -1,10 +1,10 @@
 /** Two houses: work given to the near one is done by the far one, over the runs API and a relay that can be cut. */
-import { runsBackend } from '../../adapters/runs/client.ts';
-import type { RunsBackendConfig } from '../../adapters/runs/client-config.ts';
+import { runsBackend } from '../../adapters/runs/client/backend.ts';
+import type { RunsBackendConfig } from '../../adapters/runs/client/config.ts';
 import { createDemoAgent } from '../../src/demo/agent.ts';
 import { createDemoTools, type DemoTools } from '../../src/demo/tools.ts';
 import type { Message } from '../../src/model/resources.ts';
-import type { AgentBackend, Row } from '../../src/ports.ts';
+import type { AgentBackend, Row } from '../../src/ports/index.ts';
 import { openTestHouse, says, type TestHouse, type TestHouseOptions } from './house.ts';
 import { openRelay, type Relay } from './relay.ts';
 import { openRuns, type RunsDoor, type RunsDoorOptions } from './runs.ts';

@@ -1,11 +1,11 @@
 /** A real house behind the runs door on a real port, and a service that speaks to it in as few words as possible. */
 import { onTestFinished } from 'vitest';
 import { type RunsConfig, settingsOf } from '../../adapters/runs/config.ts';
-import { runsDoor } from '../../adapters/runs/server.ts';
+import { runsDoor } from '../../adapters/runs/server/door.ts';
 import type { Actor } from '../../src/model/actions.ts';
 import { Fault } from '../../src/model/faults.ts';
-import type { Deps } from '../../src/ports.ts';
-import { createHttpHost } from '../../src/wire/http.ts';
+import type { Deps } from '../../src/ports/index.ts';
+import { createHttpHost } from '../../src/transport/http/server.ts';
 import { ana } from './actors.ts';
 import { openTestHouse, type TestHouse, type TestHouseOptions } from './house.ts';
 

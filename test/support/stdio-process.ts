@@ -12,7 +12,7 @@ import { createEnd, type End } from './line-end.ts';
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const BUILT = process.env.TOLLBRIDGE_PROGRAM ?? here('../../dist/src/main.js');
 /** Built before the tests run; otherwise as it is written, which starts more slowly. */
-const PROGRAM = existsSync(BUILT) ? [BUILT] : ['--import', 'tsx', here('../../src/main.ts')];
+export const PROGRAM = existsSync(BUILT) ? [BUILT] : ['--import', 'tsx', here('../../src/main.ts')];
 
 interface Exit {
   readonly code: number | null;

@@ -4,7 +4,7 @@ import type { ProposedAction } from '../../src/model/commands.ts';
 import type { Skill } from '../../src/model/resources.ts';
 import type { JsonObject } from '../../src/model/schema.ts';
 import type { Effect } from '../../src/model/words.ts';
-import type { ToolBackend } from '../../src/ports.ts';
+import type { ToolBackend } from '../../src/ports/index.ts';
 
 /** The act most tests are about: something leaves the house. */
 export const SEND: ProposedAction = { kind: 'tool', tool: 'send', tool_call_id: 'c1', arguments: { to: 'bo' } };

@@ -1,12 +1,12 @@
 /** Two houses: one that gives work to the other over the wire, with a line between them that can be broken. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { harnBackend } from '../../adapters/harn/client.ts';
-import type { HarnBackendConfig } from '../../adapters/harn/client-config.ts';
+import { harnBackend } from '../../adapters/harn/client/backend.ts';
+import type { HarnBackendConfig } from '../../adapters/harn/client/config.ts';
 import { createDemoAgent } from '../../src/demo/agent.ts';
 import { createDemoTools, type DemoTools } from '../../src/demo/tools.ts';
 import type { CoreEvent } from '../../src/model/events.ts';
 import type { Message } from '../../src/model/resources.ts';
-import type { AgentBackend, Row } from '../../src/ports.ts';
+import type { AgentBackend, Row } from '../../src/ports/index.ts';
 import { type Door, type DoorOptions, openDoor } from './door.ts';
 import { kinds, openTestHouse, says, type TestHouse, type TestHouseOptions } from './house.ts';
 import { openRelay, type Relay } from './relay.ts';

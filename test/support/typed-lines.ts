@@ -2,7 +2,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { FIRST_RULES } from '../../src/config.ts';
+import { FIRST_RULES } from '../../src/runtime/config/config.ts';
 import { aLog, aShell } from './cli.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');

@@ -1,21 +1,30 @@
 /**
- * The two streams, from the first byte on. An agent is slow to start and so are we: greetings have no effect on the world and
- * go through at once, everything else waits, unread, until there is a relay to decide about it. Imports nothing heavy.
+ * The two streams, from the first byte on. The agent is slow to start and so is the relay: `initialize` has no effect and is
+ * forwarded at once, everything else waits, unread, until the relay can decide about it. Imports nothing heavy.
  */
 import type { Readable, Writable } from 'node:stream';
-import { type ByteLines, type LineVerdict, readByteLines } from '../../../src/wire/byte-lines.ts';
-import { createOrderedWriter, type OrderedWriter } from '../../../src/wire/ordered-writer.ts';
-import { type Frame, frameOf, idOf, NOT_JSON, type Request, type Response, sameId, unreadable } from './frame.ts';
-import type { RunOn } from './run-on.ts';
+import { type ByteLines, type LineVerdict, readByteLines } from '../../../src/transport/ndjson/byte-lines.ts';
+import { createOrderedWriter, type OrderedWriter } from '../../../src/transport/ndjson/ordered-writer.ts';
+import {
+  type Frame,
+  frameOf,
+  idOf,
+  NOT_JSON,
+  type Request,
+  type Response,
+  sameId,
+  unreadable,
+} from './frames/frame.ts';
+import type { RunOn } from './frames/repeated-lines.ts';
 
-/** What looks at lines once it is there. */
+/** Inspects lines once the relay is ready. */
 export interface Looker {
   fromEditor(frame: Frame): LineVerdict;
   fromAgent(frame: Frame): LineVerdict;
-  /** Lines of the agent's that need no look of their own. */
+  /** Recognizes lines of the agent that need no inspection of their own. */
   readonly runOn: RunOn;
   early(request: Request, answer: Response | undefined): void;
-  /** What the agent said before anyone looked, in its order, and how much more of it there was than was kept. */
+  /** The agent's frames before the relay was ready, in order, and the number of further ones that were not kept. */
   earlyTold(frames: readonly Frame[], missed: number): void;
 }
 
@@ -23,9 +32,11 @@ export interface Link {
   readonly editor: OrderedWriter;
   readonly agent: OrderedWriter;
   attach(looker: Looker): void;
-  /** Settle when a side has nothing more to say. */
+  /** Settle when a side's stream has ended. */
   readonly editorEnded: Promise<Error | undefined>;
   readonly agentEnded: Promise<Error | undefined>;
+  /** When the agent last sent anything. */
+  agentHeardAt(): number;
 }
 
 export interface Streams {
@@ -33,13 +44,13 @@ export interface Streams {
   readonly agent: { readonly stdin: Writable; readonly stdout: Readable };
 }
 
-/** Images travel inside of lines, so they have to be allowed to be long. */
+/** Images are sent inside lines, so lines may be long. */
 export const LONGEST_LINE = 64 * 1024 * 1024;
 
 export function openLink({ editor, agent }: Streams): Link {
   let looker: Looker | undefined;
   const greetings: { request: Request; answer: Response | undefined }[] = [];
-  const told = createEarly();
+  const earlyFrames = createEarly();
   const toEditor = createOrderedWriter(editor.output, () => fromAgent.room());
   const toAgent = createOrderedWriter(agent.stdin, () => fromEditor.room());
 
@@ -61,9 +72,9 @@ export function openLink({ editor, agent }: Streams): Link {
         return true;
       }
       if (frame.kind === 'blank') return DROPPED;
-      if (frame.kind === 'noise') return () => told.keep(frame);
+      if (frame.kind === 'noise') return () => earlyFrames.keep(frame);
       if (frame.kind !== 'notification' || !mayPassEarly(frame.method)) return undefined;
-      told.keep(frame);
+      earlyFrames.keep(frame);
       return true;
     },
     through: (chunk, from) => looker?.runOn.through(chunk, from) ?? from,
@@ -74,9 +85,10 @@ export function openLink({ editor, agent }: Streams): Link {
     agent: toAgent,
     editorEnded: fromEditor.ended,
     agentEnded: fromAgent.ended,
+    agentHeardAt: fromAgent.receivedAt,
     attach(given) {
       for (const { request, answer } of greetings) given.early(request, answer);
-      const { frames, missed } = told.take();
+      const { frames, missed } = earlyFrames.take();
       given.earlyTold(frames, missed);
       looker = given;
       fromEditor.release();
@@ -87,7 +99,7 @@ export function openLink({ editor, agent }: Streams): Link {
 
 const DROPPED = () => {};
 
-/** What has no effect and belongs to no request; the table judges all else, once it can be written down. */
+/** Notifications without an effect; the table judges all other frames, once they can be recorded. */
 function mayPassEarly(method: string): boolean {
   return method === 'session/update' || method.startsWith('_');
 }
@@ -95,7 +107,7 @@ function mayPassEarly(method: string): boolean {
 const MOST_EARLY = 256;
 const MOST_EARLY_BYTES = 1024 * 1024;
 
-/** What has gone on already, kept until it can be written down; an agent that says too much has most of it only counted. */
+/** Frames that were already forwarded, kept until they can be recorded; beyond a limit they are only counted. */
 function createEarly() {
   const frames: Frame[] = [];
   let bytes = 0;
@@ -104,7 +116,7 @@ function createEarly() {
     keep(frame: Frame): void {
       if (frames.length >= MOST_EARLY || bytes + frame.line.length > MOST_EARLY_BYTES) missed += 1;
       else {
-        // The line is a part of what was read with it, which would be kept whole.
+        // The line is a view of a larger buffer, which would be retained whole.
         frames.push({ ...frame, line: Buffer.from(frame.line) });
         bytes += frame.line.length;
       }
@@ -115,7 +127,8 @@ function createEarly() {
 
 interface Side {
   readonly ended: Promise<Error | undefined>;
-  /** There is room again where its lines go. */
+  receivedAt(): number;
+  /** The destination has room again. */
   room(): void;
   release(): void;
 }
@@ -128,6 +141,10 @@ interface Looking {
 
 function side(input: Readable, out: OrderedWriter, { look, through }: Looking): Side {
   let held: Frame | undefined;
+  let receivedAt = 0;
+  input.on('data', () => {
+    receivedAt = performance.now();
+  });
   let end: (why: Error | undefined) => void = () => {};
   const ended = new Promise<Error | undefined>((resolve) => {
     end = resolve;
@@ -137,7 +154,7 @@ function side(input: Readable, out: OrderedWriter, { look, through }: Looking): 
   };
   function judged(frame: Frame, bytes: Buffer): LineVerdict {
     const verdict = look(frame);
-    // A line that had to be written in another way goes on in that way.
+    // A line that was re-encoded is forwarded in that form.
     if (verdict === true) return frame.line === bytes ? true : () => out.send(frame.line);
     return () => {
       if (verdict) verdict();
@@ -165,6 +182,7 @@ function side(input: Readable, out: OrderedWriter, { look, through }: Looking): 
   });
   return {
     ended,
+    receivedAt: () => receivedAt,
     room() {
       if (!held) lines.resume();
     },

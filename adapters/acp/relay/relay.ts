@@ -1,40 +1,40 @@
 /**
- * Editor and agent with us in between. Every line is looked at once: what policy has nothing to say about goes on as it came,
- * and what it has waits beside the stream until the log holds the decision. Data fails open, decisions fail closed.
- * This file only joins the parts.
+ * The relay between an editor and its agent. Every line is inspected once: a line that policy does not concern is forwarded
+ * unchanged, and a line that it does waits beside the stream until the log holds the decision. Data fails open, decisions fail
+ * closed. This file only connects the parts.
  */
 import { type Actor, asFault, type Bridge, type Ids, type Logger } from '../../../src/index.ts';
-import type { LineVerdict } from '../../../src/wire/byte-lines.ts';
+import type { LineVerdict } from '../../../src/transport/ndjson/byte-lines.ts';
 import { numberOf, objectOf, textOf, within } from '../shapes.ts';
-import { createApprovals } from './approvals.ts';
-import { createElicitations } from './elicit.ts';
-import { createExtensions } from './extension.ts';
-import type { Frame } from './frame.ts';
-import { encode, encodeError } from './frame.ts';
-import { createFromAgent } from './from-agent.ts';
-import { createFromEditor } from './from-editor.ts';
-import { createHeld } from './held.ts';
-import { createLate } from './late.ts';
+import { createQuestions } from './editor-view/questions.ts';
+import type { Frame } from './frames/frame.ts';
+import { encode, encodeError } from './frames/frame.ts';
+import { createPassing } from './frames/passthrough.ts';
+import type { Wires } from './frames/pending.ts';
+import { agentGoneError } from './frames/refusals.ts';
+import { createRefusedFrames } from './frames/refused-frames.ts';
+import { createApprovals } from './from-agent/approved-acts.ts';
+import { createElicitations } from './from-agent/elicit.ts';
+import { createExtensions } from './from-agent/extension.ts';
+import { createFromAgent } from './from-agent/from-agent.ts';
+import { createHeld } from './from-agent/held-acts.ts';
+import { createLate } from './from-agent/late-updates.ts';
+import { createPermissions } from './from-agent/permission.ts';
+import { createTerminals } from './from-agent/terminals.ts';
+import { createFromEditor } from './from-editor/from-editor.ts';
+import { createPrompts } from './from-editor/prompts.ts';
+import { createSessionKeys } from './from-editor/session-keys.ts';
+import { createSessions } from './from-editor/sessions.ts';
+import { createStall } from './from-editor/stall-detector.ts';
+import type { Turn, Turns } from './from-editor/turns.ts';
 import type { Looker } from './link.ts';
-import { createPassing } from './passing.ts';
-import { createPermissions } from './permission.ts';
-import { createPlaces } from './places.ts';
-import { createPrompts } from './prompts.ts';
-import { createQuestions } from './questions.ts';
-import { agentGoneError } from './refusals.ts';
-import { createRefusedFrames } from './refused-frames.ts';
-import { createSessions } from './sessions.ts';
 import type { RelaySettings } from './settings.ts';
-import { createStall } from './stall.ts';
-import { createTerminals } from './terminals.ts';
-import type { Turn, Turns } from './turns.ts';
-import type { Wires } from './wires.ts';
 
 export interface RelayDeps {
   readonly bridge: Bridge;
-  /** Whoever sits at the editor. */
+  /** The person at the editor. */
   readonly person: Actor;
-  /** The agent, as rules and the log call it. */
+  /** The agent's name in rules and in the log. */
   readonly name: string;
   readonly turns: Turns;
   readonly wires: Wires;
@@ -55,18 +55,18 @@ export function createRelay(deps: RelayDeps): Relay {
 
   function initialized(result: unknown): void {
     agreed.version = numberOf(within(result, 'protocolVersion')) ?? agreed.version;
-    // The agent's own name for itself chooses how its arguments are read; ours is the program's.
+    // The agent's name for itself selects how its arguments are read; ours is the program's.
     agreed.agent =
       textOf(within(result, 'agentInfo', 'name')) ?? textOf(within(result, 'info', 'name')) ?? agreed.agent;
     const second = objectOf(within(result, 'capabilities', 'session', 'mcp', 'http'));
     agreed.http = within(result, 'agentCapabilities', 'mcpCapabilities', 'http') === true || second !== undefined;
   }
 
-  /** Tells the agent, unless the editor has. */
+  /** Sends the cancel to the agent, unless the editor has. */
   function stop(turn: Turn): void {
     if (turn.canceled) return;
     turn.canceled = 'by_us';
-    const params = { sessionId: turn.place.wireId };
+    const params = { sessionId: turn.sessionKey.wireId };
     wires.agent.send(encode({ jsonrpc: '2.0', method: 'session/cancel', params }));
   }
 
@@ -76,13 +76,13 @@ export function createRelay(deps: RelayDeps): Relay {
       .catch((cause) => log.info({ err: asFault(cause) }, 'there was nothing left to cancel'));
   }
 
-  const places = createPlaces({ bridge, person, name, cwd: settings.cwd, persona: settings.persona });
+  const sessionKeys = createSessionKeys({ bridge, person, name, cwd: settings.cwd, persona: settings.persona });
   const questions = createQuestions({ bridge, person, wires, log });
   const approvals = createApprovals(person);
-  const passing = createPassing({ bridge, places, log, cwd: settings.cwd });
+  const passing = createPassing({ bridge, sessionKeys, log, cwd: settings.cwd });
   const late = createLate(passing);
   const agent = () => agreed.agent;
-  const refused = createRefusedFrames({ wires, turns, places, log });
+  const refused = createRefusedFrames({ wires, turns, sessionKeys, log });
   const extension = createExtensions({ wires, questions, ids, agent });
   const held = createHeld({ wires, questions, approvals, ids, agent });
   const terminals = createTerminals({ wires, held, approvals, blocked: settings.blockedTerminal });
@@ -99,7 +99,7 @@ export function createRelay(deps: RelayDeps): Relay {
     wires,
     turns,
     questions,
-    places,
+    sessionKeys,
     passing,
     extension,
     refused,
@@ -112,7 +112,7 @@ export function createRelay(deps: RelayDeps): Relay {
     name,
     stallMs: settings.stallMs,
     stalled(turn, message) {
-      log.warn({ session: turn.place.sessionId }, message);
+      log.warn({ session: turn.sessionKey.sessionId }, message);
       stop(turn);
       prompts.abandon(turn, { code: 'upstream_unavailable', message });
     },
@@ -122,18 +122,23 @@ export function createRelay(deps: RelayDeps): Relay {
   const fromEditor = createFromEditor({ ...shared, prompts, sessions, initialized });
   const fromAgent = createFromAgent({ ...shared, prompts, held, terminals, late, permission, elicit });
 
-  async function endAll(end: (turn: Turn) => void): Promise<void> {
+  /** Earlier updates and acts are in the log before the end is. */
+  async function endAll(end: (turn: Turn, summary: string) => void): Promise<void> {
     const open = turns.all();
-    for (const turn of open) {
-      terminals.ended(turn);
-      end(turn);
-    }
-    await Promise.all(open.map(({ over }) => over));
+    await Promise.all(
+      open.map(async (turn) => {
+        await held.settled(turn);
+        await terminals.ended(turn);
+        const summary = await (turn.live?.recorder.finish(null) ?? Promise.resolve('')).catch(() => '');
+        end(turn, summary);
+        await turn.over;
+      }),
+    );
     await refused.close();
     await late.close();
   }
 
-  /** A frame that breaks our reading of it has not been read: it does not cross, and the relay goes on. */
+  /** A frame on which our own code throws is treated as unreadable: it does not cross, and the relay continues. */
   const guarded =
     (side: 'editor' | 'agent', look: (frame: Frame) => LineVerdict) =>
     (frame: Frame): LineVerdict => {
@@ -177,7 +182,7 @@ export function createRelay(deps: RelayDeps): Relay {
     async agentGone(why) {
       wires.gone('agent', new Error(why));
       const failure = { code: 'upstream_unavailable', message: why };
-      await endAll((turn) => turn.finish({ state: 'FAILED', failure }));
+      await endAll((turn, summary) => turn.finish({ state: 'FAILED', failure, ...(summary && { summary }) }));
       for (const { id } of wires.calls.all()) {
         wires.calls.forget(id);
         wires.editor.send(encodeError(id, agentGoneError(why)));

@@ -1,15 +1,17 @@
 /**
- * A program that is to stand behind us: is it found, does it start and stay, and does it keep its standard output for the
- * protocol? One stray line there, a banner or a log, breaks every client that reads it.
+ * Checks a program that tollbridge is to wrap: whether it is found, starts and stays, and writes nothing but protocol
+ * to its standard output. One stray line there, a banner or a log, breaks every client that reads it.
  */
+
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Child, startChild } from '../../wire/child.ts';
+import { anySignal } from '../../model/signals.ts';
+import { type Child, startChild } from '../../transport/process/child.ts';
 import { environmentInFront } from '../child-environment.ts';
-import { complaintOf } from '../complaint.ts';
-import { brief } from '../plain.ts';
+import { complaintOf } from '../output/error-output.ts';
+import { brief } from '../output/terminal-text.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
 
-/** Long enough for a program to have said what it says when it starts. */
+/** Long enough for a program to write its start-up output. */
 const SETTLE_MS = 2_000;
 
 export async function lookAtChild(
@@ -32,7 +34,7 @@ export async function lookAtChild(
   const settled = new AbortController();
   const gone = await Promise.race([
     child.exited,
-    sleep(settleMs, undefined, { signal: AbortSignal.any([settled.signal, polluted.signal]) }).catch(() => undefined),
+    sleep(settleMs, undefined, { signal: anySignal([settled.signal, polluted.signal]) }).catch(() => undefined),
   ]);
   settled.abort();
   await child.close(500);
@@ -58,7 +60,7 @@ function listen(child: Child, said: { stray: string | undefined; lines: number }
   child.stdout.on('end', () => line(rest));
 }
 
-/** Every protocol over standard output that we know speaks in JSON objects, one per line. */
+/** Every stdio protocol we know sends JSON objects, one per line. */
 function isMessage(line: string): boolean {
   try {
     const value: unknown = JSON.parse(line);

@@ -1,25 +1,28 @@
-/** What we keep: can it be written, does it open, can others read what they must not, and does the clock fit it? */
+/**
+ * Checks the data directory: whether it can be written, the log opens, key files are private, and the clock fits the
+ * log.
+ */
 import { existsSync } from 'node:fs';
 import { readdir, rm, rmdir, stat, statfs, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { openApiKeys } from '../../auth/api-keys.ts';
-import type { Config } from '../../config.ts';
-import type { StorePlace } from '../../config-store.ts';
 import { systemClock } from '../../core/clock.ts';
-import { projector } from '../../core/projector.ts';
-import { createSqliteStore } from '../../store/sqlite.ts';
-import { complaintOf } from '../complaint.ts';
+import { projector } from '../../core/events/projector.ts';
+import type { Config } from '../../runtime/config/config.ts';
+import type { StoreLocation } from '../../runtime/config/store.ts';
+import { createSqliteStore } from '../../store/sqlite/index.ts';
 import { requireUsable } from '../context.ts';
-import { counted } from '../plain.ts';
+import { complaintOf } from '../output/error-output.ts';
+import { counted } from '../output/terminal-text.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
 
-type DataPlace = Pick<Config, 'dataDir' | 'store'>;
+type DataLocation = Pick<Config, 'dataDir' | 'store'>;
 
 const LITTLE_ROOM = 100 * 1024 * 1024;
-/** Clocks of one machine and its disk may be this far apart. */
+/** Allowed difference between the clocks of a machine and its disk. */
 const APART_MS = 5_000;
 
-export async function lookAtLog({ dataDir: dir, store }: DataPlace): Promise<readonly Finding[]> {
+export async function lookAtLog({ dataDir: dir, store }: DataLocation): Promise<readonly Finding[]> {
   const made = absent(resolve(dir));
   try {
     await requireUsable(dir);
@@ -42,20 +45,20 @@ export async function lookAtLog({ dataDir: dir, store }: DataPlace): Promise<rea
     const { sentence, fix } = complaintOf(thrown);
     return [bad('log', sentence, fix ?? 'restore it from a copy, or name another directory with --data')];
   } finally {
-    // Whether it can be made is known by making it; looking leaves nothing behind.
+    // Creating the directories is the test; they are removed again.
     for (const each of made) await rmdir(each).catch(() => {});
   }
 }
 
-/** The directories that are not there yet, innermost first. */
+/** Missing directories, innermost first. */
 function absent(dir: string): readonly string[] {
   return existsSync(dir) ? [] : [dir, ...absent(dirname(dir))];
 }
 
-async function opened(dir: string, place: StorePlace): Promise<Finding> {
-  const store = await createSqliteStore({ ...place, clock: systemClock, projector });
+async function opened(dir: string, location: StoreLocation): Promise<Finding> {
+  const store = await createSqliteStore({ ...location, clock: systemClock, projector });
   try {
-    // Held and let go again: it takes writing beside the log, and leaves nothing in it.
+    // Taken and released: this writes beside the log, and leaves nothing in it.
     await (await store.lease('doctor'))?.close();
     const trouble = store.trouble();
     if (trouble) return bad('log', trouble, 'check the disk and its permissions');
@@ -66,7 +69,7 @@ async function opened(dir: string, place: StorePlace): Promise<Finding> {
   }
 }
 
-/** Whatever opens something else: receipts' signing key, API keys, vaults and their keys. */
+/** All key files: receipts' signing key, API keys, vaults and their keys. */
 export async function lookAtKeyFiles(dir: string): Promise<readonly Finding[]> {
   const vaults = await readdir(join(dir, 'vaults')).catch((): string[] => []);
   const files = [
@@ -101,7 +104,10 @@ async function expiredKeys(dir: string): Promise<readonly Finding[]> {
     );
 }
 
-export async function lookAtClock({ dataDir: dir, store }: DataPlace, now = Date.now()): Promise<readonly Finding[]> {
+export async function lookAtClock(
+  { dataDir: dir, store }: DataLocation,
+  now = Date.now(),
+): Promise<readonly Finding[]> {
   const newest = await newestTime(store);
   if (newest !== undefined && newest - now > APART_MS) {
     return [
@@ -125,10 +131,10 @@ export async function lookAtClock({ dataDir: dir, store }: DataPlace, now = Date
   return [ok('clock', `${new Date(now).toISOString()}`)];
 }
 
-async function newestTime(place: StorePlace): Promise<number | undefined> {
-  if (!existsSync(place.path)) return undefined;
+async function newestTime(location: StoreLocation): Promise<number | undefined> {
+  if (!existsSync(location.path)) return undefined;
   try {
-    const store = await createSqliteStore({ ...place, clock: systemClock, projector });
+    const store = await createSqliteStore({ ...location, clock: systemClock, projector });
     try {
       const tip = await store.tip({ of: 'all' });
       const event = tip ? await store.event(tip) : undefined;
@@ -137,7 +143,7 @@ async function newestTime(place: StorePlace): Promise<number | undefined> {
       await store.close();
     }
   } catch {
-    return undefined; // said by the look at the log
+    return undefined; // reported by the check of the log
   }
 }
 

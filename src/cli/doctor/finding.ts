@@ -1,4 +1,4 @@
-/** What one look gave. `warn` is worth knowing and stops nothing; `bad` is what the exit code speaks of. */
+/** The result of one check. `warn` is worth knowing and stops nothing; `bad` makes the exit code 1. */
 export interface Finding {
   readonly check: string;
   readonly state: 'ok' | 'warn' | 'bad';

@@ -1,15 +1,15 @@
-/** What runs us and what we are told: Node, the configuration, the rules. */
-import type { Config } from '../../config.ts';
-import { complaintOf } from '../complaint.ts';
+/** Checks Node, the configuration and the rules. */
+import type { Config } from '../../runtime/config/config.ts';
+import { inForce } from '../commands/rules/policy.ts';
 import type { CommonOptions } from '../context.ts';
-import { us } from '../our-command.ts';
-import { counted } from '../plain.ts';
-import { inForce } from '../policy.ts';
+import { us } from '../editors/our-command.ts';
+import { complaintOf } from '../output/error-output.ts';
+import { projectNotice } from '../output/project-notice.ts';
+import { counted } from '../output/terminal-text.ts';
 import { missingPrograms } from '../programs.ts';
-import { projectNotice } from '../project-notice.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
 
-/** As package.json has it under `engines`. */
+/** As in `engines` of package.json. */
 const OLDEST = [20, 19] as const;
 
 export function lookAtNode(version: string): readonly Finding[] {
@@ -29,7 +29,7 @@ export async function lookAtConfig(
     const config = await read();
     const [{ adapters }, { mountsOf }] = await Promise.all([
       import('../../../adapters/index.ts'),
-      import('../../mounts.ts'),
+      import('../../runtime/mounts.ts'),
     ]);
     mountsOf(config, adapters);
     return { config, finding: ok('config', config.file ? `${config.file} is fine` : 'no file, and none is needed') };
@@ -61,7 +61,7 @@ export async function lookAtRules(config: Config): Promise<readonly Finding[]> {
   }
 }
 
-/** What the configuration would start when it is needed. */
+/** Programs that the configuration starts when they are needed. */
 export async function lookAtPrograms(config: Config): Promise<readonly Finding[]> {
   return (await missingPrograms(config)).map(({ at, program }) =>
     bad(

@@ -1,15 +1,17 @@
-/** Whether we could listen where we are told to, and who does if we cannot. */
+/** Checks whether the port is free, and whether a tollbridge has it if not. */
+import { get as getPlainly, type IncomingMessage } from 'node:http';
+import { get as getSecurely } from 'node:https';
 import { createServer } from 'node:net';
 import { bad, type Finding, ok, warn } from './finding.ts';
 
 const ASK_MS = 1_000;
 
-export async function lookAtPort(host: string, port: number): Promise<readonly Finding[]> {
+export async function lookAtPort(host: string, port: number, tls = false): Promise<readonly Finding[]> {
   if (port === 0) return [ok('port', 'any that is free')];
   const code = await tryListening(host, port);
   if (code === undefined) return [ok('port', `${port} on ${host} is free`)];
   if (code === 'EADDRINUSE') {
-    if (await isOurs(host, port)) return [ok('port', `a tollbridge already listens on ${host}:${port}`)];
+    if (await isOurs(host, port, tls)) return [ok('port', `a tollbridge already listens on ${host}:${port}`)];
     return [
       bad(
         'port',
@@ -35,16 +37,26 @@ function tryListening(host: string, port: number): Promise<string | undefined> {
   });
 }
 
-/** Its own description says so; anyone may read that. */
-async function isOurs(host: string, port: number): Promise<boolean> {
-  const name = host.includes(':') ? `[${host}]` : host;
-  try {
-    const answer = await fetch(`http://${name}:${port}/openapi.json`, {
-      redirect: 'manual',
-      signal: AbortSignal.timeout(ASK_MS),
-    });
-    return /tollbridge/i.test((await answer.text()).slice(0, 2_000));
-  } catch {
-    return false;
-  }
+/**
+ * Looks for our name in `/openapi.json`, which is public; nothing secret is sent, so the certificate is not checked.
+ */
+async function isOurs(host: string, port: number, tls: boolean): Promise<boolean> {
+  return await new Promise((resolve) => {
+    const answered = (response: IncomingMessage) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        text += chunk;
+        if (text.length < 2_000) return;
+        resolve(/tollbridge/i.test(text));
+        response.destroy();
+      });
+      response.on('end', () => resolve(/tollbridge/i.test(text)));
+    };
+    const at = { host, port, path: '/openapi.json', timeout: ASK_MS };
+    const request = tls ? getSecurely({ ...at, rejectUnauthorized: false }, answered) : getPlainly(at, answered);
+    request
+      .on('timeout', () => request.destroy())
+      .on('error', () => resolve(false))
+      .on('close', () => resolve(false));
+  });
 }

@@ -1,26 +1,29 @@
-/** What a command line would run, in the forms rules are written in: every simple command, and what programs that run others are given. */
+/**
+ * The commands a command line would run, in the forms rules are written in: every simple command, and the commands passed to
+ * programs that run others.
+ */
 import { HOLE } from './holes.ts';
 import { splitShell } from './shell.ts';
 
 export interface CommandForms {
-  /** Each simple command as it stands: all of them must be allowed for the line to be. */
+  /** Each simple command as written: the line is allowed only if all of them are. */
   readonly simple: readonly SimpleForm[];
-  /** Those and every other spelling under which a part of the line may be known: one of them is enough to restrict. */
+  /** The simple commands and every other spelling of a part of the line: one match is enough to restrict. */
   readonly spellings: readonly string[];
   /** Words that may be files. */
   readonly words: readonly string[];
-  /** It cannot be allowed by its commands alone: it writes a file besides, or is not understood. */
+  /** The line cannot be allowed by its commands alone: it also writes a file, or was not fully understood. */
   readonly more: boolean;
 }
 
 export interface SimpleForm {
   /** Its words, joined by single spaces. */
   readonly text: string;
-  /** What `sh -c` runs and nothing else: allowed itself, or by what is in it. */
+  /** The commands of a `sh -c` that does nothing else: allowed by its own text, or by these. */
   readonly inside?: CommandForms;
 }
 
-/** Programs that run what they are given: any tail of their words may be the command. */
+/** Programs that run their arguments: any tail of their words may be the command. */
 const RUNNERS = new Set([
   ...[
     'env',
@@ -104,7 +107,7 @@ const WINDOWS_SHELLS = new Set(['cmd', 'powershell', 'pwsh']);
 const INTERPRETERS = /^(?:python[\d.]*|perl|ruby|node|deno|bun|php|lua|tclsh|osascript)$/;
 const PROGRAM_TEXT = /^(?:-[A-Za-z]*[ceE]|--eval|--exec|--print|-p|-r|eval)$/;
 const AWK = /^(?:awk|gawk|mawk|nawk)$/;
-/** Where letters of either case name the same program. */
+/** Platforms where program names are case-insensitive. */
 const ANY_CASE = process.platform === 'darwin' || process.platform === 'win32';
 const MAX_DEPTH = 5;
 
@@ -155,7 +158,7 @@ class Forms {
     this.#runs(program.toLowerCase(), given, depth);
   }
 
-  /** What the program runs in its turn. */
+  /** The commands that the program runs in turn. */
   #runs(program: string, given: readonly string[], depth: number): void {
     if (program === 'eval') this.line(given.join(' '), depth + 1);
     if (SHELLS.has(program)) this.#shell(given, depth);
@@ -170,7 +173,7 @@ class Forms {
     for (const [at, word] of given.entries()) {
       const tail = given.slice(at);
       if (/\s/.test(word)) this.line(word, depth + 1);
-      // A runner inside a runner is followed once, from where it stands.
+      // A runner inside a runner is followed once, from its own position.
       if (at < MAX_TAILS) this.#tail(tail, depth);
     }
   }
@@ -186,7 +189,7 @@ class Forms {
     }
   }
 
-  /** `-c` may stand among other letters, and its text is the next word that is no option. */
+  /** `-c` may be combined with other letters, and its text is the next word that is not an option. */
   #shell(given: readonly string[], depth: number): void {
     const at = given.findIndex((word) => /^-[A-Za-z]*c[A-Za-z]*$/.test(word) || word === '--command');
     if (at >= 0) {
@@ -198,11 +201,11 @@ class Forms {
       } else this.line(text, depth + 1);
       return;
     }
-    // Without a script it runs what it reads.
+    // Without a script a shell runs its standard input.
     if (!given.some((word) => !/^[-+]/.test(word)) || given.includes('-s')) this.spellings.add(HOLE);
   }
 
-  /** An option may carry a file behind its `=`, or right behind its letter. */
+  /** An option may carry a file after its `=`, or right after its letter. */
   #file(word: string): void {
     if (word === '' || this.words.size > MAX_WORDS) return;
     const equals = word.indexOf('=');
@@ -213,7 +216,7 @@ class Forms {
   }
 }
 
-/** Before any script is named; without a script the text is read from elsewhere. */
+/** True for a program text before any script is named; without a script the text is read from elsewhere. */
 function bringsText(given: readonly string[]): boolean {
   const script = given.findIndex((word) => !word.startsWith('-') && word !== 'eval');
   return script < 0

@@ -1,36 +1,36 @@
 /**
- * Texts of which a part is not known: a variable in a command, a wildcard the shell expands. The unknown part is a hole, and a pattern
- * meets such a text surely, perhaps, or not at all.
+ * Texts that are partly unknown: a variable in a command, a wildcard the shell expands. The unknown part is a hole, and a pattern
+ * matches such a text surely, perhaps, or not at all.
  */
-import { ANY, matches, type Pattern } from '../glob.ts';
+import { ANY, matches, type Pattern } from '../rules/glob.ts';
 
-/** Stands for any text. A control character, so that no text of an agent is mistaken for one: `solid` takes it out. */
+/** Stands for any text. A control character, so that no text of an agent is mistaken for one: `solid` replaces it. */
 export const HOLE = '\u0000';
 
 export type Meeting = 'yes' | 'maybe' | 'no';
 
-/** A text from outside never brings holes of its own. */
+/** Replaces hole characters in input, so that a text from outside never contains holes. */
 export function solid(text: string): string {
   return text.includes(HOLE) ? text.replaceAll(HOLE, '\u{fffd}') : text;
 }
 
-/** Beyond so many steps the answer is "perhaps": a decision's cost is not the caller's choice. */
+/** Beyond this many steps the answer is "perhaps": callers must not control the cost of a decision. */
 const MAX_STEPS = 200_000;
 
-/** A hole is matched for sure only by a wildcard. */
+/** Only a wildcard surely matches a hole. */
 export function meets(pattern: Pattern, text: string): Meeting {
   if (matches(pattern, text)) return 'yes';
   return text.includes(HOLE) && overlaps(pattern, text) ? 'maybe' : 'no';
 }
 
-/** Is there a text that both the pattern and the text with holes stand for? */
+/** Whether some text matches both the pattern and the text with holes. */
 function overlaps(pattern: Pattern, text: string): boolean {
   const wanted: (string | typeof ANY)[] = pattern.flatMap((part): (string | typeof ANY)[] =>
     part === ANY ? [ANY] : [...part],
   );
   const given = [...text];
   if (wanted.length * given.length > MAX_STEPS) return true;
-  // row[j]: what was read of the pattern so far can stand for the first j characters of the text.
+  // row[j]: the part of the pattern read so far can match the first j characters of the text.
   let row = [true];
   for (const [j, char] of given.entries()) row[j + 1] = (row[j] as boolean) && char === HOLE;
   for (const part of wanted) {

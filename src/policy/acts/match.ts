@@ -1,26 +1,26 @@
 /**
- * Holds patterns against what an act touches. A restricting rule is met by any value in any spelling; an allowing one only by all of
- * them, as they really are. "Perhaps" is an answer too: what nobody can tell is not the same as what is not there.
+ * Matches patterns against what an act touches. A restricting rule matches any value in any spelling; an allowing one must match
+ * all of them, as resolved. "Perhaps" is an answer too: an unknown value is not the same as an absent one.
  */
 import { ACT_FIELDS, type ActFacts, type ActField } from '../../model/act-facts.ts';
 import type { Json } from '../../model/schema.ts';
-import { globPattern } from '../cedar-text.ts';
-import type { Pattern } from '../glob.ts';
+import { globPattern } from '../cedar/text.ts';
+import type { Pattern } from '../rules/glob.ts';
 import { type CommandForms, commandForms } from './commands.ts';
 import { type Meeting, meets, solid } from './holes.ts';
 import { type Followed, folded, type PathForms, pathForms, patternFrom, realPattern, withoutLead } from './paths.ts';
 import { canonicalUrl, urlSpellings, urlsIn } from './urls.ts';
 
-/** Sets of patterns in the context: those any value meets, those all values meet. */
+/** Sets of patterns in the context: those that any value matches, those that all values match. */
 export const PATTERN_SETS: readonly string[] = ACT_FIELDS.flatMap((field) => [`any_${field}`, `all_${field}`]);
 
-/** Several globs, any of which will do, as one name. */
+/** One name for several globs, any of which may match. */
 export function patternName(globs: readonly string[]): string {
   return globs.join('\n');
 }
 
 export interface Matcher {
-  /** Of one of the sets, and a pattern's name. */
+  /** Takes one of the sets, and a pattern's name. */
   meeting(set: string, name: string): Meeting;
   /** The field as Cedar sees it. */
   value(field: 'command' | 'content' | 'paths' | 'urls'): Json | undefined;
@@ -37,7 +37,7 @@ export function matcherOf(facts: ActFacts): Matcher {
   return matcher;
 }
 
-/** More values than this are not looked at one by one. */
+/** With more values than this, they are not compared one by one. */
 const MAX_VALUES = 512;
 const MAX_HINTS = 256;
 
@@ -53,7 +53,7 @@ function createMatcher(facts: ActFacts): Matcher {
     (guessed ??= facts.hints.command.slice(0, MAX_HINTS).map((line) => commandForms(solid(line))));
   const pathsOf = () =>
     (paths ??= facts.paths.slice(0, MAX_VALUES).map((path) => pathForms(solid(path), facts.bases, followed)));
-  /** Words of commands may be files; those with holes in them may be several. */
+  /** Words of commands may be files; those with holes may be several. */
   const placesOf = () =>
     (places ??= [
       ...facts.hints.path.map(solid),
@@ -91,7 +91,7 @@ function createMatcher(facts: ActFacts): Matcher {
     const fits = (text: string | undefined) =>
       text !== undefined && patterns.some((pattern) => meets(pattern, text) === 'yes');
     if (field === 'command') return every(commandsOf(), (forms) => allowed(forms, fits));
-    // A command reaches further than the paths and addresses beside it.
+    // A command can have effects beyond the paths and addresses beside it.
     if (field !== 'content' && facts.commands.length > 0) return false;
     if (field === 'url') return every(facts.urls, (url) => fits(canonicalUrl(url)));
     if (field === 'content') return every(facts.contents, (text) => fits(folded(text)));
@@ -153,7 +153,7 @@ function best(patterns: readonly Pattern[], texts: readonly string[], least: Mee
   return answer;
 }
 
-/** No part of the line but its commands has an effect, and each of them is allowed, or is a shell that runs only such. */
+/** Nothing in the line but its commands has an effect, and each of them is allowed, or is a shell that runs only allowed ones. */
 function allowed({ simple, more }: CommandForms, fits: (text: string) => boolean): boolean {
   return !more && every(simple, ({ text, inside }) => fits(text) || (inside !== undefined && allowed(inside, fits)));
 }
@@ -179,7 +179,7 @@ function anyPath(
   return answer;
 }
 
-/** By its text and through its links, from wherever it may be meant, it leads to where the pattern allows. */
+/** By its text and through its links, from every possible base directory, the path leads to where the pattern allows. */
 function leadsWithin(patterns: readonly Pattern[], { leads }: PathForms, followed: Followed): boolean {
   return leads.every(({ base, lexical, real }) => {
     const meant = patterns.map((pattern) => patternFrom(pattern, base));

@@ -1,4 +1,4 @@
-/** The files a patch names, in the forms agents write patches: unified diffs, git's headers, and `*** Update File:` blocks. */
+/** The files a patch names, in the formats agents use: unified diffs, git headers, and `*** Update File:` blocks. */
 
 const LOOKS_LIKE =
   /^(?:\*\*\* (?:Begin Patch|(?:Add|Update|Delete) File:)|diff --git |(?:---|\+\+\+) \S|rename (?:from|to) |Index: )/m;
@@ -12,7 +12,7 @@ export function isPatch(text: string): boolean {
   return LOOKS_LIKE.test(text);
 }
 
-/** Undefined when it names more files than anyone looks at. */
+/** Undefined when the patch names more files than are examined. */
 export function patchedPaths(text: string): readonly string[] | undefined {
   const found = new Set<string>();
   for (const [, name = ''] of text.matchAll(BLOCKS)) found.add(name.trim());

@@ -1,18 +1,19 @@
 /**
- * Paths as the file system would find them. A path has several spellings (relative, through a link, in other letters); a restricting
- * rule holds if any of them matches, an allowing one only if where it leads matches too. Reads the disk, changes nothing.
+ * Paths as the file system resolves them. A path has several spellings (relative, through a link, in other letters); a
+ * restricting rule matches if any of them does, an allowing one only if the resolved path matches too. Reads the disk, changes
+ * nothing.
  */
 import { lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, dirname, isAbsolute, join, posix, relative, win32 } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ANY, type Pattern } from '../glob.ts';
+import { ANY, type Pattern } from '../rules/glob.ts';
 import { HOLE } from './holes.ts';
 
 export interface PathForms {
   /** Every spelling, for restricting rules. */
   readonly spellings: readonly string[];
-  /** Where it leads, per directory it may be meant from: by its text, and through links. */
+  /** The resolved path, per possible base directory: by its text, and through links. */
   readonly leads: readonly { readonly base: string; readonly lexical: string; readonly real: string }[];
   readonly ignoresCase: boolean;
 }
@@ -32,7 +33,7 @@ export function pathForms(written: string, bases: readonly string[], followed: F
       leads.push({ base, lexical: folded(lexical), real: folded(real) });
       for (const path of new Set([lexical, real])) {
         spellings.add(folded(path));
-        // A rule on what is below a directory speaks of the directory too.
+        // A rule on the contents of a directory covers the directory too.
         if (!path.endsWith('/')) spellings.add(`${folded(path)}/`);
         for (const root of new Set([base, realOf(base, followed)])) {
           const inner = relative(root, path);
@@ -45,11 +46,12 @@ export function pathForms(written: string, bases: readonly string[], followed: F
   return { spellings: [...spellings], leads, ignoresCase: ignoring };
 }
 
-/** What a text may mean as a path: as it is, as a `file:` address, with `~` and `$HOME` filled in, with `/` for `\`. */
+/** The possible meanings of a text as a path: as it is, as a `file:` address, with `~` and `$HOME` expanded, with `/` for `\`. */
 function readings(written: string): readonly string[] {
   const out = new Set<string>();
   const text = written.trim().slice(0, MAX_CHARS);
-  for (const one of text === written ? [text] : [text, written.slice(0, MAX_CHARS)]) {
+  const texts = text === written ? [text] : [text, written.slice(0, MAX_CHARS)];
+  for (const one of new Set([...texts, ...asToolsRead(text)])) {
     out.add(fromHome(fromUrl(one)));
     if (/%[0-9a-f]{2}/i.test(one)) out.add(fromHome(fromUrl(decoded(one))));
   }
@@ -60,7 +62,26 @@ function readings(written: string): readonly string[] {
   return [...out];
 }
 
-function fromUrl(text: string): string {
+/**
+ * How some tools transform a text before they open it: it ends at a zero byte, surrounding quotes are removed, a trailing `:12:3`
+ * is a line and column, and characters that are invisible, or only look different, are folded.
+ */
+function asToolsRead(text: string): readonly string[] {
+  const out: string[] = [];
+  // `solid` has put the replacement character where a zero byte stood.
+  const zero = text.search(/[\0\ufffd]/);
+  if (zero >= 0) out.push(text.slice(0, zero));
+  const quoted = /^(['"`])(.*)\1$/s.exec(text)?.[2];
+  if (quoted !== undefined) out.push(quoted);
+  const placed = /^(.+?)(?::\d+){1,2}$/s.exec(text)?.[1];
+  if (placed !== undefined) out.push(placed);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: plain ASCII is what most paths are
+  if (/[^\x00-\x7f]/.test(text)) out.push(text.replace(/\p{Cf}/gu, '').normalize('NFKC'));
+  return out;
+}
+
+function fromUrl(given: string): string {
+  const text = given.replace(/^[a-z][a-z0-9+.-]*\+(?=file:)/i, '');
   if (!/^file:/i.test(text)) return text;
   try {
     const url = new URL(text);
@@ -96,15 +117,15 @@ function slashed(path: string): string {
   return WINDOWS ? path.replaceAll('\\', '/') : path;
 }
 
-/** Letters that look the same are the same: composed and decomposed forms are one. */
+/** Composed and decomposed forms of a letter count as the same. */
 export function folded(text: string): string {
   return text.normalize('NFC');
 }
 
-/** Directories whose links were followed, kept for one act: a link may be another one by the next. */
+/** Resolved directories, cached for one act: a link may point elsewhere by the next. */
 export type Followed = Map<string, string>;
 
-/** The longest part of it that exists, with its links followed, and the rest behind it. A link to nothing leads to where that would be. */
+/** The longest existing part, with its links followed, and the rest appended. A dangling link leads to its missing target. */
 export function realOf(path: string, followed: Followed, links = 0): string {
   if (path.includes(HOLE) || links > MAX_LINKS) return path;
   const before = followed.get(path);
@@ -151,7 +172,7 @@ function linkOf(path: string): string {
   }
 }
 
-/** Without an exception where nothing is: most of them would be thrown for nothing. */
+/** Avoids exceptions for missing files: most lookups would throw one. */
 function look(path: string): 'there' | 'link' | 'nothing' {
   try {
     const found = lstatSync(path, { throwIfNoEntry: false });
@@ -165,7 +186,7 @@ function look(path: string): 'there' | 'link' | 'nothing' {
 const known = new Map<string, boolean>();
 const REMEMBERED = 1_024;
 
-/** Whether the directory it is in takes `README` for `readme`: asked of the disk once. */
+/** Whether the file system treats `README` and `readme` in that directory as the same: tested on disk once. */
 function ignoresCase(path: string): boolean {
   const dir = dirname(path);
   const before = known.get(dir);
@@ -185,14 +206,14 @@ function probe(dir: string): boolean {
       const [one, two] = [lstatSync(at, { bigint: true }), lstatSync(join(dirname(at), other), { bigint: true })];
       return one.ino === two.ino && one.dev === two.dev;
     } catch {
-      // Either there is no such directory, and its parent is asked, or the other spelling is not it.
+      // Either the directory does not exist, and its parent is tested, or the other spelling is a different file.
       if (look(at) !== 'nothing') return false;
     }
   }
   return process.platform === 'darwin' || WINDOWS;
 }
 
-/** A pattern as an absolute one: a relative one is meant from the act's directory, `~` is the home directory. */
+/** Makes a pattern absolute: a relative one starts at the act's directory, `~` is the home directory. */
 export function patternFrom(pattern: Pattern, base: string): Pattern {
   const [first] = pattern;
   if (typeof first !== 'string') return pattern;
@@ -212,7 +233,7 @@ export function realPattern(pattern: Pattern, followed: Followed): Pattern {
   return real === dir ? pattern : [(real === '/' ? '' : real) + first.slice(cut), ...pattern.slice(1)];
 }
 
-/** `*` and a slash in front also stand for nothing at all: what is right here is below any directory. */
+/** A leading `*` and slash also match nothing at all: a file directly here is below any directory. */
 export function withoutLead(pattern: Pattern): Pattern | undefined {
   const [first, second, ...rest] = pattern;
   if (first !== ANY || typeof second !== 'string' || !second.startsWith('/')) return undefined;

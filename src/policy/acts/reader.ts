@@ -1,6 +1,7 @@
 /**
- * Reads an act in one vocabulary: its commands, paths, addresses and texts, whatever its agent calls them. Known names come first, the
- * shape of a value second; a value nobody can place counts as not known, never as not there. Nothing is read before it is asked for.
+ * Reads an act into one vocabulary: its commands, paths, addresses and texts, whatever its agent calls them. Known names come
+ * first, the shape of a value second; a value that cannot be classified counts as unknown, never as absent. Nothing is read
+ * before it is needed.
  */
 import { isAbsolute } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,13 +9,13 @@ import type { ActFacts, ActField, ActVocabulary, ArgumentRole, ToolFamily } from
 import type { Action } from '../../model/actions.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import type { Effect } from '../../model/words.ts';
-import type { ActReader } from '../../ports.ts';
-import { isUrl } from './urls.ts';
-import { Found, MAX_JSON, plain, Walk } from './walk.ts';
+import type { ActReader } from '../../ports/index.ts';
+import { isFileAddress, isUrl } from './urls.ts';
+import { Found, MAX_JSON, plainName, Walk } from './walk.ts';
 
-type Said = Parameters<ActReader>[0];
+type ActInput = Parameters<ActReader>[0];
 
-/** Kinds that do something to the world; the others have no command and no path. */
+/** Kinds that may have an effect; the others have no command and no path. */
 const READ_KINDS: ReadonlySet<Action['kind']> = new Set([
   'tool',
   'fs.read',
@@ -29,11 +30,11 @@ const READ_KINDS: ReadonlySet<Action['kind']> = new Set([
 
 export function createActReader(vocabulary: ActVocabulary): ActReader {
   const words = compile(vocabulary);
-  return (said, of = said.arguments ?? NO_ARGUMENTS) =>
-    READ_KINDS.has(said.kind) ? new Reading(said, of, words) : nothing(said, of);
+  return (act, of = act.arguments ?? NO_ARGUMENTS) =>
+    READ_KINDS.has(act.kind) ? new Reading(act, of, words) : nothing(act, of);
 }
 
-function nothing({ cwd, root }: Said, of: JsonObject): ActFacts {
+function nothing({ cwd, root }: ActInput, of: JsonObject): ActFacts {
   const hints = { command: [], path: [], url: [] };
   const bases = basesOf(cwd, root, []);
   return {
@@ -59,7 +60,7 @@ type Family = Omit<ToolFamily, 'arguments'> & { readonly roles: ReadonlyMap<stri
 function compile(vocabulary: ActVocabulary): Words {
   const families = new Map<string, Family>();
   for (const { arguments: own = {}, ...family } of vocabulary.families) {
-    for (const tool of family.tools) families.set(plain(tool), { ...family, roles: rolesOf(own) });
+    for (const tool of family.tools) families.set(plainName(tool), { ...family, roles: rolesOf(own) });
   }
   return { roles: rolesOf(vocabulary.names), families, vocabulary };
 }
@@ -67,27 +68,27 @@ function compile(vocabulary: ActVocabulary): Words {
 function rolesOf(names: ActVocabulary['names']): ReadonlyMap<string, ArgumentRole> {
   const roles = new Map<string, ArgumentRole>();
   for (const [role, list] of Object.entries(names))
-    for (const name of list) roles.set(plain(name), role as ArgumentRole);
+    for (const name of list) roles.set(plainName(name), role as ArgumentRole);
   return roles;
 }
 
 /** A server's prefix does not change what a tool is: `mcp__shell__exec` is `exec`. */
 function familyOf(tool: string | undefined, { families }: Words): Family | undefined {
   if (tool === undefined || tool.length > 256) return undefined;
-  const whole = families.get(plain(tool));
+  const whole = families.get(plainName(tool));
   if (whole) return whole;
   const last = tool.split(/__|[./:]/).at(-1);
-  return last !== undefined && last !== tool ? families.get(plain(last)) : undefined;
+  return last !== undefined && last !== tool ? families.get(plainName(last)) : undefined;
 }
 
 class Reading implements ActFacts {
   readonly of: JsonObject;
-  readonly #said: Said;
+  readonly #said: ActInput;
   readonly #words: Words;
   #found: Lists | undefined;
 
-  constructor(said: Said, of: JsonObject, words: Words) {
-    this.#said = said;
+  constructor(act: ActInput, of: JsonObject, words: Words) {
+    this.#said = act;
     this.#words = words;
     this.of = of;
   }
@@ -136,7 +137,7 @@ class Reading implements ActFacts {
 const NO_ARGUMENTS: JsonObject = {};
 type Lists = Omit<ActFacts, 'of' | 'open'>;
 
-/** Without a word from the agent: the workspace, and the directory the gateway and its servers run in. */
+/** When the agent names no directory: the workspace, and the directory the gateway and its servers run in. */
 function basesOf(cwd: string | undefined, root: string | undefined, own: readonly string[]): readonly string[] {
   const given = directory(cwd);
   const home = directory(root);
@@ -148,7 +149,7 @@ function basesOf(cwd: string | undefined, root: string | undefined, own: readonl
 
 function directory(text: string | undefined): string | undefined {
   if (text === undefined) return undefined;
-  if (/^file:/i.test(text)) {
+  if (isFileAddress(text)) {
     try {
       return fileURLToPath(text);
     } catch {
@@ -158,21 +159,22 @@ function directory(text: string | undefined): string | undefined {
   return isAbsolute(text) ? text : undefined;
 }
 
-function collect(said: Said, given: JsonObject, words: Words): Found {
+function collect(act: ActInput, given: JsonObject, words: Words): Found {
   const found = new Found();
-  const family = familyOf(said.tool, words);
+  const family = familyOf(act.tool, words);
   const walk = new Walk(found, words.roles, family?.roles);
   walk.value(given as Json, undefined, 0);
   if (walk.tooMuch) for (const field of ['command', 'path', 'url', 'content'] as const) found.undetermined.add(field);
-  readTarget(said, found);
-  conclude(said, family, found, words);
+  readTarget(act, found);
+  conclude(act, family, found, words);
   return found;
 }
 
-function readTarget({ kind, target }: Said, found: Found): void {
+function readTarget({ kind, target }: ActInput, found: Found): void {
   if (target === undefined || target === '' || kind === 'handoff') return;
   if (isUrl(target)) found.urls.add(target);
-  else if (kind.startsWith('fs.') || /^(?:file:|[/~.]|[A-Za-z]:[\\/])/i.test(target)) found.paths.add(target);
+  else if (kind.startsWith('fs.') || isFileAddress(target) || /^(?:[/~.]|[A-Za-z]:[\\/])/i.test(target))
+    found.paths.add(target);
   else {
     found.hints.path.add(target);
     found.hints.command.add(target);
@@ -185,21 +187,21 @@ const NEEDS: ReadonlyMap<string, readonly ActField[]> = new Map([
   ['fs.write', ['path']],
 ]);
 
-/** What the act must have and does not show, and what it shows itself to do. */
-function conclude(said: Said, family: Family | undefined, found: Found, { vocabulary }: Words): void {
-  const { kind, claims } = said;
+/** Derives what the act must have but does not show, and the effect its arguments show. */
+function conclude(act: ActInput, family: Family | undefined, found: Found, { vocabulary }: Words): void {
+  const { kind, claims } = act;
   const claimed = claims?.kind === undefined ? undefined : vocabulary.kinds.find((row) => row.kind === claims.kind);
   const needs = new Set([...(NEEDS.get(kind) ?? []), ...(family?.needs ?? []), ...(claimed?.needs ?? [])]);
-  if (needs.has('command') && found.commands.size === 0) fromTitle(said, found, vocabulary);
+  if (needs.has('command') && found.commands.size === 0) fromTitle(act, found, vocabulary);
   const executes =
-    kind === 'terminal' || found.commands.size > 0 || [said.effect, family?.shows, claimed?.shows].includes('execute');
-  // A mounted tool's definition was seen by a person; an agent's own tool may do anything with a text.
-  const mounted = said.evidence === 'held' && said.definition !== undefined;
+    kind === 'terminal' || found.commands.size > 0 || [act.effect, family?.shows, claimed?.shows].includes('execute');
+  // A mounted tool's definition was reviewed by a person; an agent's own tool may do anything with a text.
+  const mounted = act.evidence === 'held' && act.definition !== undefined;
   const texts = [...found.unplaced, ...found.talk, ...found.contents];
   if (found.commands.size === 0) {
     for (const text of texts) if (text.length <= MAX_JSON) found.hints.command.add(text);
     if (executes && (!mounted || texts.length > 0)) found.undetermined.add('command').add('path').add('url');
-    else if (!mounted && found.unplaced.length > 0 && (said.effect ?? 'unknown') === 'unknown') {
+    else if (!mounted && found.unplaced.length > 0 && (act.effect ?? 'unknown') === 'unknown') {
       found.undetermined.add('command');
       if (found.paths.size === 0) found.undetermined.add('path');
     }
@@ -223,8 +225,8 @@ function isMissing(field: ActField, found: Found): boolean {
   return found.contents.size === 0;
 }
 
-/** Some agents say the command only as the title of their question. Of the others a title restricts and proves nothing. */
-function fromTitle({ claims, arguments: given }: Said, found: Found, { agents }: ActVocabulary): void {
+/** Some agents give the command only in the title of their question. Any other agent's title can restrict but proves nothing. */
+function fromTitle({ claims, arguments: given }: ActInput, found: Found, { agents }: ActVocabulary): void {
   const title = claims?.title?.trim();
   if (!title) return;
   const agent = claims?.agent?.toLowerCase();
@@ -235,7 +237,7 @@ function fromTitle({ claims, arguments: given }: Said, found: Found, { agents }:
     found.hints.command.add(title);
     return;
   }
-  // The last mark is the agent's own: whatever stands before it may be part of the command.
+  // The last mark is the agent's own: any text before it may be part of the command.
   const end = Math.max(...marks.map((mark) => title.lastIndexOf(mark)));
   found.commands.add(end > 0 ? title.slice(0, end) : title);
 }

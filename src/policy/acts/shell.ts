@@ -1,21 +1,21 @@
 /**
- * A shell line taken apart into the simple commands it would run, conservatively: it follows quotes, separators and substitutions, and
- * whatever else it meets becomes a hole or makes the line `unclear`. It expands nothing and runs nothing.
+ * Splits a shell line into the simple commands it would run, conservatively: it follows quotes, separators and substitutions, and
+ * any other construct becomes a hole or makes the line `unclear`. It expands nothing and runs nothing.
  */
 import { HOLE } from './holes.ts';
 
 export interface Simple {
-  /** Without quotes; a part the shell would fill in is a hole. */
+  /** Without quotes; a part the shell would expand is a hole. */
   readonly words: readonly string[];
 }
 export interface ShellLine {
-  /** Those inside substitutions included. */
+  /** Including those inside substitutions. */
   readonly commands: readonly Simple[];
   /** Files that redirections name. */
   readonly redirects: readonly string[];
-  /** It writes to a file by a redirection. */
+  /** The line writes to a file by a redirection. */
   readonly writes: boolean;
-  /** Something in it was not understood: what runs cannot be told. */
+  /** Part of the line was not understood: the commands that run are not all known. */
   readonly unclear: boolean;
 }
 
@@ -44,7 +44,7 @@ class Reader implements ShellLine {
   #at = 0;
   #words: string[] = [];
   #word: string | undefined;
-  /** The next word is what a redirection names. */
+  /** Set when the next word is the target of a redirection. */
   #redirect: 'in' | 'out' | undefined;
   readonly #line: string;
   readonly #depth: number;
@@ -85,7 +85,7 @@ class Reader implements ShellLine {
         this.#quoted();
         break;
       case '\\':
-        // A backslash before a line's end joins the lines.
+        // A backslash before a line end joins the lines.
         if (this.#line[this.#at + 1] !== '\n') this.#add(this.#line[this.#at + 1] ?? '');
         this.#at += 2;
         break;
@@ -113,13 +113,13 @@ class Reader implements ShellLine {
     }
   }
 
-  /** `[` and `[[` as words of their own are programs and no pattern. */
+  /** `[` and `[[` as separate words are programs, not patterns. */
   #isTest(): boolean {
     const alone = this.#word === undefined || this.#word === '[';
     return alone && /^\[\[?[ \t]/.test(this.#line.slice(this.#at, this.#at + 3));
   }
 
-  /** What stands between here and the next such quote. */
+  /** The text between here and the next such quote. */
   #until(quote: string): string {
     const end = this.#line.indexOf(quote, this.#at + 1);
     if (end < 0) {
@@ -185,7 +185,7 @@ class Reader implements ShellLine {
     this.#add(this.#line.slice(start, end).replaceAll(ESCAPE, escapedCharacter));
   }
 
-  /** A substitution: what it runs is read too, and what it yields is a hole. */
+  /** A substitution: its commands are read too, and its result is a hole. */
   #inside(open: string, close: string): void {
     const start = this.#at + 2;
     let level = 1;
@@ -221,7 +221,7 @@ class Reader implements ShellLine {
     this.#add(HOLE);
   }
 
-  /** Inside `${…}` only substitutions run; the rest is no command. */
+  /** Inside `${…}` only substitutions run; the rest is not a command. */
   #nested(text: string, expansion: boolean): void {
     if (expansion && !text.includes('`') && !text.includes('$(')) return;
     const inner = splitShell(text, this.#depth + 1);
@@ -231,7 +231,7 @@ class Reader implements ShellLine {
     this.unclear ||= inner.unclear || this.commands.length > MAX_COMMANDS;
   }
 
-  /** `{a,b}` is several words at once: all of it is a hole. A brace by itself opens a group and is a word. */
+  /** `{a,b}` expands to several words: all of it is a hole. A brace by itself opens a group and is a word. */
   #brace(): void {
     const rest = this.#line.slice(this.#at, this.#at + 1024);
     const [expansion] = /^\{[^\s{}]*(?:,|\.\.)[^\s{}]*\}/.exec(rest) ?? [];
@@ -240,7 +240,7 @@ class Reader implements ShellLine {
   }
 
   #redirection(char: string): void {
-    // A number right before it says which stream, and is no word.
+    // A number right before it names the stream, and is not a word.
     if (this.#word !== undefined && /^\d+$/.test(this.#word)) this.#word = undefined;
     this.#endWord();
     if (this.#line[this.#at + 1] === '(') {

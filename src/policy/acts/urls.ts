@@ -1,22 +1,22 @@
-/** Addresses under every spelling a server would take for the same one. */
+/** Addresses in every spelling that a server treats as the same. */
 
 /** An address somewhere in a text. */
 const MENTIONED = /\b[a-z][a-z0-9+.-]{1,20}:\/\/[^\s'"`<>|;(){}\\]+/gi;
 
 export function isUrl(text: string): boolean {
-  return /^[a-z][a-z0-9+.-]{1,20}:\/\/\S/i.test(text) && !/^file:/i.test(text);
+  return /^[a-z][a-z0-9+.-]{1,20}:\/\/\S/i.test(text) && !isFileAddress(text);
 }
 
 export function urlsIn(text: string): readonly string[] {
   return (
     text
       .match(MENTIONED)
-      ?.filter((url) => !/^file:/i.test(url))
+      ?.filter((url) => !isFileAddress(url))
       .slice(0, 64) ?? []
   );
 }
 
-/** As written, as a parser spells it, without its user, its port if it is the usual one, and the dot that may end a host. */
+/** As written, as a URL parser normalizes it, and without its user, its default port, and a trailing dot of the host. */
 export function urlSpellings(written: string): readonly string[] {
   const text = written.trim();
   const out = new Set([text]);
@@ -39,7 +39,7 @@ export function urlSpellings(written: string): readonly string[] {
   return [...out];
 }
 
-/** The one spelling that says where a request goes: allowing rules are held to it. */
+/** The one spelling that says where a request goes: allowing rules are matched against it. */
 export function canonicalUrl(written: string): string | undefined {
   const url = parse(written.trim());
   return url && !url.username && !url.password ? url.href : undefined;
@@ -55,4 +55,9 @@ function decoded(text: string): string {
   } catch {
     return text;
   }
+}
+
+/** An address of a file on this machine, also as `git+file:`: it is treated as a path. */
+export function isFileAddress(text: string): boolean {
+  return /^(?:[a-z][a-z0-9+.-]*\+)?file:/i.test(text);
 }

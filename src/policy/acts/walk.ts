@@ -1,21 +1,21 @@
-/** One pass over the arguments of an act: each value is put where its name, or else its shape, says it belongs. */
+/** One pass over the arguments of an act: each value is classified by its name, or else by its shape. */
 import type { ActField, ArgumentRole } from '../../model/act-facts.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import type { Effect } from '../../model/words.ts';
 import { joinArgv } from './commands.ts';
 import { isPatch, patchedPaths } from './patches.ts';
-import { isUrl, urlsIn } from './urls.ts';
+import { isFileAddress, isUrl, urlsIn } from './urls.ts';
 
 /** `filePath`, `file_path` and `file-path` are one name. */
-export function plain(name: string): string {
+export function plainName(name: string): string {
   return name.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
 }
 
-/** How a text begins that was taken out of a record. */
+/** How a redacted text in a record begins. */
 const REDACTED = '[redacted';
 const MAX_VALUES = 4_000;
 const MAX_DEPTH = 16;
-/** A JSON text inside a text is read too, if it is no longer than this. */
+/** JSON inside a text is parsed too, up to this length. */
 export const MAX_JSON = 65_536;
 
 /** Values while they are collected: in order, each once. */
@@ -29,12 +29,12 @@ export class Found {
   readonly cwds: string[] = [];
   /** Texts of unknown meaning. */
   readonly unplaced: string[] = [];
-  /** Words about the act: a command perhaps, where none is named. */
+  /** Words about the act: possibly a command, where none is named. */
   readonly talk: string[] = [];
   shows: Effect | undefined;
 }
 
-/** One pass over the arguments. Bounded: beyond that, everything counts as not known. */
+/** One bounded pass over the arguments: beyond the bound, everything counts as unknown. */
 export class Walk {
   tooMuch = false;
   #left = MAX_VALUES;
@@ -81,7 +81,7 @@ export class Walk {
           continue;
         }
       }
-      // What stands inside something that has a meaning has it too, unless it has a name of its own.
+      // A value inside a classified one has the same class, unless it has a known name of its own.
       const inherits = role === undefined && outer !== 'words' && outer !== 'args' ? outer : role;
       this.value(value, inherits === 'args' ? undefined : inherits, depth + 1);
     }
@@ -101,7 +101,7 @@ export class Walk {
   }
 
   #roleOf(name: string): ArgumentRole | undefined {
-    const key = plain(name);
+    const key = plainName(name);
     return this.#own?.get(key) ?? this.#roles.get(key);
   }
 
@@ -109,7 +109,7 @@ export class Walk {
     const { hints } = this.#found;
     if (text === '') return;
     if (text.startsWith(REDACTED)) {
-      // On record it is no longer what it was, so it may have been anything.
+      // The recorded text was redacted, so the original may have been anything.
       for (const list of [hints.command, hints.path, hints.url]) list.add(text);
     }
     switch (role) {
@@ -122,7 +122,7 @@ export class Walk {
         else this.#found.paths.add(text);
         return;
       case 'url':
-        if (/^file:/i.test(text)) this.#found.paths.add(text);
+        if (isFileAddress(text)) this.#found.paths.add(text);
         else if (isUrl(text) || !/\s/.test(text)) this.#found.urls.add(text);
         else for (const url of urlsIn(text)) this.#found.urls.add(url);
         return;
@@ -143,7 +143,7 @@ export class Walk {
         else hints.path.add(text);
         return;
       case 'words':
-        // Words for people and models: what they mention restricts and does not allow.
+        // Words for people and models: addresses and paths in them can restrict but not allow.
         this.#mentions(text);
         this.#found.talk.push(text);
         return;
@@ -166,15 +166,15 @@ export class Walk {
       return;
     }
     this.#mentions(text);
-    // Numbers, dates and single short words say nothing that a command or a path could be made of.
+    // Numbers, dates and single short words cannot form a command or a path.
     (/^[\w+:-]{1,40}$/.test(text) ? this.#found.talk : this.#found.unplaced).push(text);
   }
 
-  /** Tells addresses and paths by what they look like. */
+  /** Recognizes addresses and paths by their shape. */
   #shape(text: string): boolean {
     if (isUrl(text) && !/\s/.test(text)) this.#found.urls.add(text);
     else if (
-      /^(?:file:|~[/\\]|\.\.?[/\\]|[A-Za-z]:[\\/]|\\\\|\/[^\s/*])/i.test(text) &&
+      (isFileAddress(text) || /^(?:~[/\\]|\.\.?[/\\]|[A-Za-z]:[\\/]|\\\\|\/[^\s/*])/i.test(text)) &&
       !text.includes('\n') &&
       text.length < 4_096
     ) {
@@ -197,7 +197,7 @@ export class Walk {
   }
 }
 
-/** One word with a slash, a dot in front, or an ending. */
+/** One word with a slash, a leading dot, or a file extension. */
 function looksLikePath(text: string): boolean {
   if (text.length < 2 || text.length > 4_096 || /\s/.test(text)) return false;
   return /^[.~]|[\\/]|\.[A-Za-z][\w-]{0,11}$/.test(text);

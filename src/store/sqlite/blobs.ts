@@ -1,6 +1,6 @@
 /**
- * Bytes by their SHA-256. Kept in parts so that a range costs what it covers and a big file does not hold the write
- * lock; a blob exists once its last part and its header are in, so an interrupted put leaves nothing that can be read.
+ * Bytes by their SHA-256. Stored in parts, so that a range read costs only the parts it covers and a big file does not hold the
+ * write lock; a blob exists once its last part and its header are written, so an interrupted put leaves nothing that can be read.
  */
 import { createHash, hash } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -12,7 +12,7 @@ export interface Blobs {
   /** `end` is exclusive; a range past the end is cut short. */
   get(sha256: string, range?: { start: number; end: number }): Promise<Uint8Array | undefined>;
   has(sha256: string): boolean;
-  /** Remove parts that never became a blob. */
+  /** Removes parts that never became a blob. */
   sweep(): void;
 }
 
@@ -61,7 +61,7 @@ export function createBlobs(connection: Connection, transact: (work: () => void)
         await transact(() => write(from, from + PARTS_PER_TURN));
       }
       await transact(() => {
-        // What was written so far belongs to no blob yet and may have been swept up meanwhile.
+        // Parts written so far belong to no blob yet, so a sweep may have removed them meanwhile.
         if ((countParts.get([sha256]) as [number])[0] < from) write(0, from);
         write(from, parts);
         insertBlob.run([sha256, bytes.byteLength]);

@@ -10,10 +10,10 @@ import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync, writeF
 import { dirname } from 'node:path';
 import Database from 'libsql';
 import { Fault } from '../../model/faults.ts';
+import { damaged, environmentFault } from './errors.ts';
 import { type Generation, generationAt, openGeneration } from './generation.ts';
+import { withLockTimeout } from './lock-timeout.ts';
 import { migrate } from './migrations.ts';
-import { patiently } from './patience.ts';
-import { damaged, environmentFault } from './trouble.ts';
 
 export type Value = string | number | null | Uint8Array;
 export interface Statement {
@@ -23,31 +23,34 @@ export interface Statement {
 }
 export interface Connection {
   readonly path: string;
-  /** The same text gives the same statement, so it may be asked for on every call. */
+  /** The same SQL text returns the same statement, so callers may prepare on every call. */
   prepare(sql: string): Statement;
   exec(sql: string): void;
   pragma(sql: string): unknown;
-  /** Take the write lock. Fails at once when the file is no longer where it was. */
+  /** Takes the write lock. Fails at once when the file was moved or replaced. */
   begin(): void;
   commit(): void;
   /** Does nothing when no transaction is open. */
   rollback(): void;
-  /** Changes when somebody else has committed to the file: another process, or another house in this one. */
+  /** Changes when another process, or another runtime in this process, has committed to the file. */
   version(): number;
-  /** How many transactions the file has seen that we know of. Holds for `version` as just asked. */
+  /** The number of transactions on the file that we know of. Valid for the `version` just returned. */
   generation(): number;
-  /** Says that the transaction after this generation may be made by another thread of ours; `isOurs` tells whether the next one is. */
+  /**
+   * Announces that our writer thread may make the transaction after this generation; `isOurs` tells whether the next one is that
+   * one.
+   */
   expect(after: number, isOurs: () => boolean): void;
-  /** What was expected was made, or will not be. */
+  /** The expected transaction was committed (`made`), or will not be. */
   settled(made: boolean): void;
-  /** For the connection of another thread of this process. */
+  /** Lets another thread of this process open its own connection. */
   readonly counterFd: number;
-  /** Copies what the write-ahead log holds into the file, when it is long enough. For a connection that does not by itself. */
+  /** Copies the write-ahead log into the file when it is long enough. For a connection with automatic checkpoints off. */
   checkpoint(): void;
   close(): void;
 }
 
-/** How long a call may block the process on another one's lock; beyond it we wait without blocking. */
+/** How long a call may block this process on another process's lock; after that we wait without blocking. */
 const BLOCK_MS = 4;
 
 export interface ConnectionOptions {
@@ -56,17 +59,17 @@ export interface ConnectionOptions {
   readonly maxBytes?: number;
   /** From the connection of the thread that opened the file first. */
   readonly counterFd?: number;
-  /** The write-ahead log is copied into the file when that is asked for, and not by whoever happens to commit. */
+  /** The write-ahead log is copied into the file only by `checkpoint()`, not inside a commit. */
   readonly checkpointsOnDemand?: boolean;
 }
 
 export async function openConnection(options: ConnectionOptions): Promise<Connection> {
-  const { path, patienceMs } = options;
+  const { path, patienceMs: lockTimeoutMs } = options;
   const marker = `${path}.born`;
   try {
     prepareFile(path, marker);
-    // Another process may be creating or recovering the same file: that takes moments.
-    const connection = await patiently(() => connect(options), patienceMs);
+    // Another process may be creating or recovering the same file, which is brief.
+    const connection = await withLockTimeout(() => connect(options), lockTimeoutMs);
     if (!existsSync(marker)) writeFileSync(marker, 'Says that the log beside it was once written.\n', { mode: 0o600 });
     return connection;
   } catch (thrown) {
@@ -94,7 +97,7 @@ function prepareFile(path: string, marker: string): void {
   else chmodOwn(path);
 }
 
-/** Only ever creates: opening and closing an existing file would drop the locks this process holds on it. */
+/** Only creates: opening and closing an existing file would drop the locks this process holds on it. */
 function create(path: string): void {
   try {
     closeSync(openSync(path, 'wx', 0o600));
@@ -107,7 +110,7 @@ function chmodOwn(path: string): void {
   try {
     chmodSync(path, 0o600);
   } catch {
-    // Someone else's file that we may use: its owner decides who reads it.
+    // The file belongs to another user and we may use it: its owner decides who reads it.
   }
 }
 
@@ -131,7 +134,7 @@ function connect({ path, maxBytes, counterFd, checkpointsOnDemand }: ConnectionO
     return fresh;
   };
   let counter: Generation | undefined;
-  /** Of the file, up to the last transaction that was ours or that somebody was told of. */
+  /** Generation of the file, up to the last transaction that was ours or that changed `version`. */
   let generation = 0;
   let version = 0;
   let expected: { readonly after: number; readonly isOurs: () => boolean } | undefined;
@@ -156,14 +159,15 @@ function connect({ path, maxBytes, counterFd, checkpointsOnDemand }: ConnectionO
       if (now?.ino !== home.ino || now.dev !== home.dev) {
         throw new Fault('unavailable', `${path} was moved, removed or replaced: put it back, or restart`);
       }
-      // Left over when a rollback failed: until it is gone nothing else can begin.
+      // Left over when a rollback failed: no transaction can begin until it is gone.
       if (db.inTransaction) db.exec('ROLLBACK');
       db.exec('BEGIN IMMEDIATE');
       if (counter) look();
     },
     commit() {
       db.exec('COMMIT');
-      // Nobody else could write meanwhile. Should it have changed nothing, the next look takes it for somebody else's.
+      // The lock kept other writers out. If this commit changed nothing, the next look counts a foreign one too many, which only
+      // drops the caches.
       generation++;
     },
     rollback() {
@@ -186,12 +190,12 @@ function connect({ path, maxBytes, counterFd, checkpointsOnDemand }: ConnectionO
     },
     close() {
       try {
-        // So that the one file is the whole log, for whoever copies it.
+        // So that the one file is the whole log and can be copied alone.
         db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
       } catch {
-        // Someone else is using it; the log beside it is then part of it, as always.
+        // Another connection is using the file; then the write-ahead log beside it remains part of it.
       }
-      // The driver keeps the file open as long as a statement can be reached, so let go of them all.
+      // The driver keeps the file open while any statement is reachable, so drop them all.
       for (const slot of slots) slot.statement = undefined;
       db.close();
       counter?.release();
@@ -219,10 +223,10 @@ function gone(path: string): never {
   throw new Fault('unavailable', `${path} is closed`);
 }
 
-/** A page that is written in every commit is copied to the file a quarter as often as by default; the price is 16 MB beside it. */
+/** Pages written in every commit are copied to the file a quarter as often as by default; the price is a 16 MB log beside it. */
 const CHECKPOINT_PAGES = 4_000;
 
-/** Name, what we ask for, what the file must answer. */
+/** Pragma name, the value to set, the value that reading it back must give. */
 const SETTINGS = [
   ['journal_mode', 'WAL', 'wal'],
   ['synchronous', 'FULL', 2],
@@ -247,6 +251,6 @@ function configure(connection: Connection, autocheckpoint: number): void {
 
 function limit(connection: Connection, bytes: number): void {
   const pages = Math.floor(bytes / (connection.pragma('page_size') as number));
-  // Answers with what it is now: no less than what is already in use.
+  // SQLite never lowers the limit below the number of pages already in use.
   connection.pragma(`max_page_count = ${pages}`);
 }

@@ -1,11 +1,11 @@
 /**
- * How many transactions the file has seen and how long its log is, from the numbers SQLite keeps for its connections in the first
- * bytes of the `-shm` beside it (https://sqlite.org/walformat.html: iChange, mxFrame). Asking SQLite costs a read transaction; this
- * is one small read.
+ * How many transactions the file has seen and how long its write-ahead log is, from the numbers SQLite keeps for its connections
+ * in the first bytes of the `-shm` file (https://sqlite.org/walformat.html: iChange, mxFrame). Asking SQLite costs a read
+ * transaction; this is one small read.
  */
 import { closeSync, openSync, readSync, type Stats, statSync } from 'node:fs';
 
-/** Where the numbers stand, and how long each is. */
+/** Offsets of the two numbers, and the length of each. */
 const CHANGES = 8;
 const FRAMES = 16;
 const BYTES = 4;
@@ -13,11 +13,11 @@ const BYTES = 4;
 export interface Generation {
   /** For another thread of this process. */
   readonly fd: number;
-  /** Grows by one with every transaction that changed something, whoever's it was. Begins anew when the file is recovered. */
+  /** Grows by one with every transaction that changed something, from any connection. Restarts when the file is recovered. */
   look(): number;
-  /** Pages in the write-ahead log, whether or not they are in the file by now. */
+  /** Pages in the write-ahead log, including those already copied into the file. */
   frames(): number;
-  /** The connection is closed. */
+  /** Called when the connection is closed. */
   release(): void;
 }
 
@@ -27,8 +27,8 @@ interface Held {
 }
 
 /**
- * One descriptor per file for the whole process, and it stays open while the file is there: to close any descriptor of a
- * file drops the locks that all connections of this process hold on it.
+ * One descriptor per file for the whole process, kept open while the file exists: closing any descriptor of a file drops the
+ * locks that all connections of this process hold on it.
  */
 const held = new Map<string, Held>();
 
@@ -45,7 +45,7 @@ export function openGeneration(path: string): Generation {
   };
 }
 
-/** Through a descriptor that somebody else keeps open. */
+/** Reads through a descriptor that another thread keeps open. */
 export function generationAt(fd: number): Generation {
   const number = new Uint32Array(1);
   const bytes = new Uint8Array(number.buffer);
@@ -65,7 +65,7 @@ function hold(path: string): Held {
   const known = held.get(path);
   const file = statSync(path);
   if (known && isSame(known.file, file)) return known;
-  // What it was a descriptor of has been removed, and with it all that was locked there.
+  // The file behind the old descriptor has been removed, and all locks on it with it.
   if (known) letGo(path, known);
   const fresh = { fd: openSync(path, 'r'), file };
   held.set(path, fresh);

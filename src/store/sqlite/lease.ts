@@ -1,24 +1,24 @@
 /**
- * Leases that die with their holder. Each is a lock of the operating system on a file of its own, taken by leaving an
- * exclusive transaction open: however the process ends, the lock ends with it. Nothing is ever written down about who
- * holds what, so nothing can be stale.
+ * Leases that end with their holder's process. Each is an operating system lock on a file of its own, taken by leaving an
+ * exclusive transaction open: however the process ends, the lock ends with it. The holder is not recorded anywhere, so no record
+ * can be stale.
  */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'libsql';
 import { Fault } from '../../model/faults.ts';
-import type { Closable } from '../../ports.ts';
-import { isBusy, sqliteCode } from './trouble.ts';
+import type { Closable } from '../../ports/index.ts';
+import { isBusy, sqliteCode } from './errors.ts';
 
 export interface Leases {
   take(name: string): Closable | undefined;
-  /** Remove the files of leases nobody holds. */
+  /** Removes the files of leases that are not held. */
   sweep(): void;
   close(): void;
 }
 
-/** What SQLite says when the file it locked is no longer the one at that path. */
+/** SQLite's codes for a locked file that is no longer the one at its path. */
 const MOVED = ['IOERR_FSTAT', 'READONLY_DBMOVED', 'READONLY'];
 
 export function createLeases(directory: string): Leases {
@@ -26,7 +26,7 @@ export function createLeases(directory: string): Leases {
 
   function takeFile(file: string): (() => void) | undefined {
     const path = join(directory, file);
-    // The last holder removes its file. Who waited for that very file holds a lock on nothing, and tries again.
+    // The last holder removes its file. A process that waited for that file has locked a deleted file, and tries again.
     for (let attempt = 0; attempt < 100; attempt++) {
       const db = openFile(path);
       try {

@@ -1,10 +1,10 @@
-/** The log itself: where it ends, where it begins since pruning, and single events. */
+/** The log itself: its end, its floor since pruning, and single events. */
 import type { Connection } from './connection.ts';
 
-/** Workspaces are found by spans of this many positions. */
+/** The index of workspaces has a granularity of this many positions. */
 export const SPAN = 256;
 
-/** Resources are found by stretches of 4096 positions; the index on events is made of the same expression. */
+/** The index of resources has a granularity of 4096 positions; the index on events uses the same expression. */
 export const stretchOf = (position: number): number => Math.floor(position / 4096);
 export const lastOfStretch = (stretch: number): number => stretch * 4096 + 4095;
 
@@ -15,7 +15,7 @@ export interface Tip {
 }
 export interface Log {
   tip(): Tip;
-  /** Last position: cheaper than `tip`. */
+  /** Last position; cheaper than `tip`. */
   last(): number;
   /** Last position that was pruned; 0 when none was. */
   floor(): number;

@@ -1,15 +1,15 @@
 /**
- * The shape of the file, as an ordered list of steps. A step that has shipped is never edited: a change is a new step.
- * Refuses a file written by a newer version, and a file that is not ours.
+ * The schema of the file, as an ordered list of steps. A step that has shipped is never edited: a change is a new step. Refuses a
+ * file written by a newer version, and a file that is not ours.
  */
 import { Fault } from '../../model/faults.ts';
 import type { Connection } from './connection.ts';
-import { damaged } from './trouble.ts';
+import { damaged } from './errors.ts';
 
-/** `toll`, so that another program's database is never taken for ours. */
+/** ASCII `toll`, so that another program's database is never taken for ours. */
 export const APPLICATION_ID = 0x746f6c6c;
 
-/** Index 0 makes version 1. */
+/** The step at index 0 makes version 1. */
 export const MIGRATIONS: readonly string[] = [
   `
   -- Small facts about the file: floor (last position pruned), floor_at (its time).
@@ -165,11 +165,19 @@ export const MIGRATIONS: readonly string[] = [
   -- Numbers of a chain and positions grow together: the one index finds both.
   DROP INDEX receipts_by_chain;
   `,
+  `
+  -- The tree over the log, as far as it has been grown. first: position of the event that is leaf 0.
+  CREATE TABLE log_tree (
+    one INTEGER PRIMARY KEY CHECK (one = 1), first INTEGER NOT NULL, size INTEGER NOT NULL, frontier TEXT NOT NULL
+  ) STRICT;
+  -- Its nodes, in the order they are completed. They stay when their events are pruned.
+  CREATE TABLE log_nodes (place INTEGER PRIMARY KEY, hash BLOB NOT NULL) STRICT;
+  `,
 ];
 
-/** Bring the file to the newest shape, each step in its own transaction. Several processes may try at once. */
+/** Brings the file to the newest schema, each step in its own transaction. Several processes may try at once. */
 export function migrate(connection: Connection, migrations: readonly string[] = MIGRATIONS): void {
-  // A file that is up to date is opened without asking for the lock, so a busy writer keeps nobody out.
+  // A file that is up to date is opened without taking the write lock, so a busy writer blocks no other process from opening it.
   while (look(connection, migrations.length) < migrations.length) {
     connection.begin();
     try {
@@ -187,7 +195,7 @@ export function migrate(connection: Connection, migrations: readonly string[] = 
   }
 }
 
-/** In one transaction: another process may be making the file at this moment. */
+/** In one transaction: another process may be creating the file at this moment. */
 function look(connection: Connection, newest: number): number {
   connection.exec('BEGIN');
   try {
@@ -197,7 +205,7 @@ function look(connection: Connection, newest: number): number {
   }
 }
 
-/** The file's version, once it is clear that it is ours and not beyond us. */
+/** Returns the file's version after checking that the file is ours and not newer than this program. */
 function versionOf(connection: Connection, newest: number): number {
   const version = connection.pragma('user_version') as number;
   if (version > newest) {

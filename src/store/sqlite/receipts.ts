@@ -1,6 +1,6 @@
 /** Receipts, their chains, and the Merkle tree over all of them. Never pruned, never rewritten. */
 import type { Receipt } from '../../model/receipt.ts';
-import type { ChainHead, ReceiptQuery, StoredReceipt, TreeNode } from '../../ports.ts';
+import type { ChainHead, ReceiptQuery, StoredReceipt, TreeNode } from '../../ports/index.ts';
 import type { Connection, Value } from './connection.ts';
 
 export interface Receipts {
@@ -11,8 +11,8 @@ export interface Receipts {
   nodes(wanted: readonly { level: number; index: number }[]): TreeNode[];
 }
 
-/** Where a node of the tree is kept: what is completed together lies together. */
-export function nodePlace(level: number, index: number): number {
+/** Key of a tree node in its table: nodes completed at the same time lie next to each other. */
+export function nodePosition(level: number, index: number): number {
   return (index + 1) * 2 ** level * 64 + level;
 }
 
@@ -36,7 +36,7 @@ export function createReceipts(connection: Connection): Receipts {
     return found ? { size: found[0], frontier: JSON.parse(found[1]) as string[] } : { size: 0, frontier: [] };
   }
 
-  /** The first number of a chain behind a position. Both grow together, so halve. */
+  /** The first number of a chain behind a position. Both grow together, so a binary search finds it. */
   function numberBehind(chain: string, position: number): number {
     let low = 0;
     let high = (lastOf(chain)?.[0] ?? -1) + 1;
@@ -88,7 +88,7 @@ export function createReceipts(connection: Connection): Receipts {
     },
     nodes(wanted) {
       return wanted.flatMap(({ level, index }) => {
-        const found = selectNode.get([nodePlace(level, index)]) as [string] | undefined;
+        const found = selectNode.get([nodePosition(level, index)]) as [string] | undefined;
         return found ? [{ level, index, hash: found[0] }] : [];
       });
     },

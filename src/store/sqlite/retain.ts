@@ -1,46 +1,47 @@
 /**
- * Forgetting the oldest part of the log. Only a prefix goes, never anything from the first event of a task that is
- * still open; what goes is folded into the baseline first, so a rebuild still comes out the same. Receipts stay.
+ * Prunes the oldest part of the log. Only a prefix is removed, and it ends before the first event of any task that is still open.
+ * Removed events are folded into the baseline first, so a rebuild gives the same rows. Receipts stay, and so do the leaves of the
+ * log's tree and the last signed head of each tree.
  */
 import { setImmediate as turn } from 'node:timers/promises';
-import type { CoreEvent, Stream } from '../../model/events.ts';
+import { type CoreEvent, type Stream, TREE_HEAD } from '../../model/events.ts';
 import { isTerminal } from '../../model/words.ts';
-import type { Clock, Projector } from '../../ports.ts';
+import type { Clock, Projector } from '../../ports/index.ts';
 import type { Connection } from './connection.ts';
 import { createFold } from './fold.ts';
 import { type Log, SPAN, stretchOf } from './log.ts';
-import type { Readers } from './reader.ts';
-import type { Writer } from './writer.ts';
+import { prunedHeadName } from './log-tree.ts';
+import type { Readers } from './reading/reader.ts';
+import type { Writer } from './writing/writer.ts';
 
-/** Events per transaction: writers wait for one stretch at most. */
+/** Events per transaction: a writer waits for at most one such transaction. */
 const STRETCH = 250;
-/** A key must be good for at least this long. */
+/** An idempotency key must stay valid for at least this long. */
 const KEYS_KEPT_MS = 24 * 60 * 60 * 1000;
 
 export interface RetainDeps {
   readonly connection: Connection;
   readonly log: Log;
+  readonly logTree: { covered(): number | undefined };
   readonly readers: Readers;
   readonly projector: Projector;
   readonly writer: Writer;
   readonly clock: Clock;
 }
 
-export function createRetain({ connection, log, readers, projector, writer, clock }: RetainDeps) {
+export function createRetain({ connection, log, logTree, readers, projector, writer, clock }: RetainDeps) {
   const timeOf = connection.prepare(`SELECT body ->> '$.created_at' FROM events WHERE position = ?`);
   const nextState = connection.prepare('SELECT min(state) FROM tasks WHERE state > ?');
   const tasksIn = connection.prepare('SELECT id FROM tasks WHERE state = ?');
   const tasksWithout = connection.prepare('SELECT id FROM tasks WHERE state IS NULL AND body IS NOT NULL');
   const range = connection.prepare(
-    'SELECT position, body FROM events WHERE position > ? AND position <= ? ORDER BY position',
+    'SELECT position, body, place FROM events WHERE position > ? AND position <= ? ORDER BY position',
   );
   const lastSequences = connection.prepare(
     'SELECT resource, max(sequence) FROM events WHERE position > ? AND position <= ? GROUP BY resource',
   );
   const setBase = connection.prepare('UPDATE resources SET base = ? WHERE id = ?');
-  const markPlaces = connection.prepare(
-    'UPDATE places SET pruned = 1 WHERE id IN (SELECT place FROM events WHERE position > ? AND position <= ?)',
-  );
+  const markPlace = connection.prepare('UPDATE places SET pruned = ? WHERE id = ? AND pruned = 0');
   const removeStretches = connection.prepare('DELETE FROM stretches WHERE stretch < ?');
   const remove = connection.prepare('DELETE FROM events WHERE position <= ?');
   const setMeta = connection.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)');
@@ -51,7 +52,7 @@ export function createRetain({ connection, log, readers, projector, writer, cloc
   );
   const fold = createFold(connection, 'baseline', projector);
 
-  /** Last position whose event is older than `before`. Times never go backwards in the log, so halve. */
+  /** Last position whose event is older than `before`. Times never go backwards in the log, so a binary search finds it. */
   function lastBefore(before: string): number {
     let low = log.floor();
     let high = log.last();
@@ -84,9 +85,10 @@ export function createRetain({ connection, log, readers, projector, writer, cloc
     }
   }
 
-  /** Last position that may go. */
+  /** Last position that may be pruned. */
   function cutFor(before: string): number {
-    let cut = lastBefore(before);
+    // Where the log's tree is kept, an event may be pruned only once its leaf is stored.
+    let cut = Math.min(lastBefore(before), logTree.covered() ?? Number.POSITIVE_INFINITY);
     for (const id of openTasks()) {
       for (const stream of [{ of: 'task', id } as const, { of: 'resource', object: 'task', id } as const]) {
         cut = Math.min(cut, (firstOf(stream, cut) ?? cut + 1) - 1);
@@ -99,17 +101,22 @@ export function createRetain({ connection, log, readers, projector, writer, cloc
     const floor = log.floor();
     const end = Math.min(cut, floor + STRETCH);
     if (end <= floor) return 0;
-    const found = range.all([floor, end]) as [number, string][];
+    const found = range.all([floor, end]) as [number, string, number][];
     let at = '';
     for (const [, body] of found) {
       const event = JSON.parse(body) as CoreEvent;
       fold.apply(event);
       at = event.created_at;
+      // The next head names the previous one, even when the previous one's event was pruned.
+      if (event.event === TREE_HEAD) setMeta.run([prunedHeadName(event.resource.object), body]);
     }
     for (const [resource, sequence] of lastSequences.all([floor, end]) as [number, number][]) {
       setBase.run([sequence, resource]);
     }
-    markPlaces.run([floor, end]);
+    // Remembers the first pruned event of each location, to be named to a reader that misses it.
+    const first = new Map<number, number>();
+    for (const [position, , place] of found) if (!first.has(place)) first.set(place, position);
+    for (const [place, position] of first) markPlace.run([position, place]);
     remove.run([end]);
     setMeta.run(['floor', String(end)]);
     setMeta.run(['floor_at', at]);

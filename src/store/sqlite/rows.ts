@@ -1,29 +1,32 @@
 /**
- * Projections: resources as last written, with the members they are listed by kept as columns. Knows nothing
- * of what a row means; the one thing it reads from a body is the filters.
+ * Projections: resources as last written, with the members they are listed by kept as columns. Knows nothing of what a row means;
+ * the filters are the only members it reads from a body.
  */
 import { Fault } from '../../model/faults.ts';
-import type { FilterName, ListQuery, Row } from '../../ports.ts';
+import type { FilterName, ListQuery, Row } from '../../ports/index.ts';
+import { createRecent } from '../engine/recent.ts';
 import type { Connection, Value } from './connection.ts';
-import { createRecent } from './recent.ts';
-import type { Sheet } from './sheet.ts';
-import { filterInBody, filterOf, type Shelf, shelfOf } from './shelves.ts';
+import { filterInBody, filterOf, type RowTable, rowTableOf } from './tables.ts';
+import type { WriteSet } from './writing/write-set.ts';
 
 export interface Rows {
-  /** As the transaction sees it. The same object may be handed out again: do not change it. */
+  /** The row as the transaction sees it. The object is shared: do not change it. */
   peek(object: string, id: string): Row | undefined;
-  /** As the disk has it, frozen: everyone gets the same one. Only while what is remembered is known to hold. */
+  /** The row as it is on disk, frozen because all callers share it. Valid only after `check`. */
   get(object: string, id: string): Row | undefined;
   list(query: ListQuery): Row[];
-  /** Puts a row down as it will be, where `before` is now. `born` places one that is new in the order; one that is known keeps the place it had. */
-  fill(sheet: Sheet, row: Row, born: string, before: Row | undefined): Spelled;
-  /** From now on the disk has it so; undefined: it was dropped. */
-  learn(object: string, id: string, row: Spelled | undefined): void;
+  /**
+   * Adds a row to the write set; `before` is its current state. `born` is the sort key of a new row; a known row keeps the one it
+   * has.
+   */
+  fill(writeSet: WriteSet, row: Row, born: string, before: Row | undefined): RowText;
+  /** Updates the cache to what is now on disk; undefined: the row was dropped. */
+  learn(object: string, id: string, row: RowText | undefined): void;
   forget(): void;
   age(): void;
 }
 
-/** Filters by how little they leave. A state before a workspace: what is asked for by state is mostly what is still open. */
+/** Filters, the most selective first. State comes before workspace: lists by state mostly ask for what is still open. */
 const NARROW_FIRST: readonly FilterName[] = [
   'task_id',
   'session_id',
@@ -35,22 +38,22 @@ const NARROW_FIRST: readonly FilterName[] = [
 const REMEMBERED = 5_000;
 const ABSENT = Symbol('absent');
 
-/** A row and its text. */
-export interface Spelled {
+/** A row and its JSON text. */
+export interface RowText {
   readonly body: string;
   readonly row: Row;
 }
-/** With the copy that is handed out, made when somebody first asks for it. */
-interface Known extends Spelled {
+/** Adds the frozen copy that callers receive, made at the first request. */
+interface Known extends RowText {
   shown: Row | undefined;
 }
 
 export function createRows(connection: Connection): Rows {
   const known = createRecent<Known | typeof ABSENT>(REMEMBERED);
 
-  /** Of one row, dropped or not; undefined when there never was one. */
+  /** A column of one row, dropped or not; undefined when there never was such a row. */
   function column(name: 'body' | 'created_at', object: string, id: string): string | null | undefined {
-    const { table, key } = shelfOf(object);
+    const { table, key } = rowTableOf(object);
     const select = connection.prepare(`SELECT ${name} FROM ${table} WHERE ${key.join(' = ? AND ')} = ?`);
     return (select.get(keyValues(key, object, id)) as [string | null] | undefined)?.[0];
   }
@@ -80,17 +83,17 @@ export function createRows(connection: Connection): Rows {
       found.shown ??= frozen(JSON.parse(found.body) as Row);
       return found.shown;
     },
-    fill(sheet, row, born, before) {
+    fill(writeSet, row, born, before) {
       const { object, id } = row;
       const body = JSON.stringify(row);
-      const { table, filters, key } = shelfOf(object);
+      const { table, filters, key } = rowTableOf(object);
       const changed = before && filters.filter((name) => filterOf(before, name) !== filterOf(row, name));
       if (changed?.length === 0) {
-        sheet.bodies.push(object, id, body);
+        writeSet.bodies.push(object, id, body);
       } else if (changed?.length === 1 && changed[0] === 'state') {
-        sheet.states.push(object, id, filterOf(row, 'state'), body);
+        writeSet.states.push(object, id, filterOf(row, 'state'), body);
       } else {
-        const list = sheet[table];
+        const list = writeSet[table];
         list.push(...keyValues(key, object, id), born);
         for (const name of filters) list.push(filterOf(row, name));
         list.push(body);
@@ -101,19 +104,20 @@ export function createRows(connection: Connection): Rows {
       known.set(object, id, row ? { body: row.body, row: row.row, shown: undefined } : ABSENT);
     },
     list({ object, where = {}, after, limit = 50, newestFirst = false }) {
-      const { table, filters, key } = shelfOf(object);
+      const { table, filters, key } = rowTableOf(object);
       const terms = ['body IS NOT NULL'];
       const params: Value[] = [];
       if (key.includes('object')) {
         terms.push('object = ?');
         params.push(object);
       }
-      // The first that is one value and a column leads; without the plus SQLite may take a wider one.
+      // The first filter that is a column with a single value leads; the plus keeps SQLite from choosing the index of a less
+      // selective one.
       let led = false;
       for (const name of NARROW_FIRST) {
         const wanted = where[name];
         if (wanted === undefined) continue;
-        // A list travels as one value, so that there are only so many different statements.
+        // A list is bound as one JSON parameter, so that the number of different statements stays small.
         const one = typeof wanted === 'string' ? wanted : wanted.length === 1 ? wanted[0] : undefined;
         const value = filters.includes(name) ? `${led ? '+' : ''}${name}` : filterInBody(name);
         led ||= one !== undefined && filters.includes(name);
@@ -124,8 +128,8 @@ export function createRows(connection: Connection): Rows {
         terms.push(`(created_at, id) ${newestFirst ? '<' : '>'} (?, ?)`);
         params.push(ageOf(object, after), after);
       }
-      const way = newestFirst ? 'DESC' : 'ASC';
-      const sql = `SELECT body FROM ${table} WHERE ${terms.join(' AND ')} ORDER BY created_at ${way}, id ${way} LIMIT ?`;
+      const direction = newestFirst ? 'DESC' : 'ASC';
+      const sql = `SELECT body FROM ${table} WHERE ${terms.join(' AND ')} ORDER BY created_at ${direction}, id ${direction} LIMIT ?`;
       return (connection.prepare(sql).all([...params, limit]) as [string][]).map(([body]) => JSON.parse(body) as Row);
     },
     forget: known.clear,
@@ -133,11 +137,11 @@ export function createRows(connection: Connection): Rows {
   };
 }
 
-function keyValues(key: Shelf['key'], object: string, id: string): string[] {
+function keyValues(key: RowTable['key'], object: string, id: string): string[] {
   return key.length === 1 ? [id] : [object, id];
 }
 
-/** All the way down, so that nobody can change what others are looking at. */
+/** Freezes deeply, so that no caller can change a row that others share. */
 function frozen<T>(value: T): T {
   if (typeof value !== 'object' || value === null) return value;
   for (const name in value) frozen(value[name]);

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { End } from '../../../src/model/commands.ts';
 import type { Json } from '../../../src/model/schema.ts';
-import type { AgentBackend, Sink, Work } from '../../../src/ports.ts';
+import type { AgentBackend, Sink, Work } from '../../../src/ports/index.ts';
 
 type Behaviour = (sink: Sink, work: Work, signal: AbortSignal) => Promise<End>;
 

@@ -13,7 +13,7 @@ import {
   type ServiceError,
 } from '@grpc/grpc-js';
 import { GrpcTransport as OldTransport } from 'a2a-sdk-v03/client/grpc';
-import { CODECS } from '../../../adapters/a2a/codecs.ts';
+import { CODECS } from '../../../adapters/a2a/bindings/codecs.ts';
 import { OPERATIONS } from '../../../mappings/a2a.ts';
 import type { Body } from './target.ts';
 

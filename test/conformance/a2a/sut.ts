@@ -8,13 +8,13 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type A2aConfig, settingsOf } from '../../../adapters/a2a/config.ts';
-import { a2aDoor } from '../../../adapters/a2a/server.ts';
-import { openHouse } from '../../../src/compose.ts';
+import { a2aDoor } from '../../../adapters/a2a/server/door.ts';
 import { createIds, systemClock } from '../../../src/core/clock.ts';
 import type { Actor } from '../../../src/model/actions.ts';
 import { Fault } from '../../../src/model/faults.ts';
-import type { AgentBackend, Closable } from '../../../src/ports.ts';
-import { createHttpHost } from '../../../src/wire/http.ts';
+import type { AgentBackend, Closable } from '../../../src/ports/index.ts';
+import { openCoreRuntime } from '../../../src/runtime/assemble.ts';
+import { createHttpHost } from '../../../src/transport/http/server.ts';
 import { tckAgent } from './agent.ts';
 
 export interface Sut extends Closable {
@@ -37,7 +37,7 @@ export async function startSut({ port = 0, config = {}, agent = tckAgent(), peop
   const ids = createIds();
   const log = { info() {}, warn() {}, error: (fields: object, message: string) => console.error(message, fields) };
   const policy = { load: async () => ({ rules: RULES, files: [] }) };
-  const house = await openHouse({ dataDir: dir, ids, logger: log, backends: [agent], policy });
+  const house = await openCoreRuntime({ dataDir: dir, ids, logger: log, backends: [agent], policy });
   await house.start();
   const home = { object: 'workspace' as const, body: { name: 'sut', root: 'tollbridge://sut' } };
   await house.bridge.submit({ kind: 'resource.create', actor: KIT, body: home });

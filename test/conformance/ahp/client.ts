@@ -6,11 +6,11 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { WebSocketServer } from 'ws';
-import { type Asking, createAsking } from '../../../adapters/ahp/asking.ts';
-import { HarnessError, type HarnessErrorKind } from '../../../adapters/ahp/harness-error.ts';
-import { type Link, lineLink, openLink } from '../../../adapters/ahp/links.ts';
+import { type Asking, createAsking } from '../../../adapters/ahp/client/harness-client.ts';
+import { HarnessError, type HarnessErrorKind } from '../../../adapters/ahp/client/harness-error.ts';
+import { type Link, lineLink, openLink } from '../../../adapters/ahp/client/transports.ts';
 import type { AhpEvent } from '../../../adapters/ahp/translate.ts';
-import { readLines } from '../../../src/wire/ndjson.ts';
+import { readLines } from '../../../src/transport/ndjson/ndjson.ts';
 import type { Check } from '../run.ts';
 
 export interface RecordedOutcome {

@@ -6,18 +6,18 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { WebSocket } from 'ws';
 import { type AhpConfig, settingsOf } from '../../../adapters/ahp/config.ts';
-import { createHarness } from '../../../adapters/ahp/harness.ts';
 import { ahp } from '../../../adapters/ahp/index.ts';
-import { LOCAL_AGENT } from '../../../adapters/ahp/server.ts';
-import { serveLines } from '../../../adapters/ahp/streams.ts';
-import { openHouse } from '../../../src/compose.ts';
+import { LOCAL_AGENT } from '../../../adapters/ahp/server/door.ts';
+import { createHarness } from '../../../adapters/ahp/server/harness.ts';
+import { serveLines } from '../../../adapters/ahp/server/streams.ts';
 import { createIds, systemClock } from '../../../src/core/clock.ts';
 import type { Actor } from '../../../src/model/actions.ts';
 import { Fault } from '../../../src/model/faults.ts';
 import type { Json } from '../../../src/model/schema.ts';
-import type { Adapter, Deps, PolicyEngine } from '../../../src/ports.ts';
-import { createHttpHost } from '../../../src/wire/http.ts';
-import { readLines } from '../../../src/wire/ndjson.ts';
+import type { Adapter, Deps, PolicyEngine } from '../../../src/ports/index.ts';
+import { openCoreRuntime } from '../../../src/runtime/assemble.ts';
+import { createHttpHost } from '../../../src/transport/http/server.ts';
+import { readLines } from '../../../src/transport/ndjson/ndjson.ts';
 
 const RULES = `
 - { id: no-rm, when: { kind: tool, tool: rm }, then: block, say: "no" }
@@ -51,7 +51,7 @@ export async function openPeer(config: AhpConfig = {}): Promise<Peer> {
   const dir = await mkdtemp(join(tmpdir(), 'tollbridge-ahp-'));
   const ids = createIds();
   const load = async () => ({ rules: RULES, files: [] });
-  const house = await openHouse({ dataDir: dir, policy: { load }, engines: [breaking], ids });
+  const house = await openCoreRuntime({ dataDir: dir, policy: { load }, engines: [breaking], ids });
   await house.start();
   const home = { object: 'workspace' as const, body: { name: 'w', root: 'file:///w' } };
   await house.bridge.submit({ kind: 'resource.create', actor: OWNER, body: home });

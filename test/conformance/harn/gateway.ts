@@ -12,11 +12,16 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { openApiKeys } from '../../../src/auth/api-keys.ts';
+import { systemClock } from '../../../src/core/clock.ts';
+import { createCheckpoints } from '../../../src/receipt/seal/checkpoints.ts';
+import { openCoreRuntime } from '../../../src/runtime/assemble.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-const START_MS = 30_000;
+const START_MS = 90_000;
 /** What deliveries are signed with. */
 export const WEBHOOK_SECRET = 'a-secret-for-conformance-only';
+/** The same for a tenant that was granted it. */
+export const GRANTED_SECRET = 'another-secret-for-conformance';
 
 export interface Holder {
   readonly id: string;
@@ -40,6 +45,8 @@ export interface OwnGateway {
   effects(): Promise<readonly string[]>;
   /** Killed without warning, then started again on the same data. */
   crash(): Promise<void>;
+  /** Stopped, every event of what has ended let go as a short retention would, then started again. */
+  forget(): Promise<void>;
   /** Everything it wrote to its output. */
   output(): string;
   close(): Promise<void>;
@@ -66,7 +73,12 @@ export async function startOwn({ source = false }: OwnOptions = {}): Promise<Own
 
   async function start(port: string): Promise<{ child: ChildProcess; url: string; output: () => string }> {
     const args = [...program, '--config', config, '--data', data, 'serve', '--port', port, '--journal', journal];
-    const env = { ...process.env, CONFORMANCE_WEBHOOK: WEBHOOK_SECRET };
+    const env = {
+      ...process.env,
+      CONFORMANCE_WEBHOOK: WEBHOOK_SECRET,
+      SHARED_hook_one: GRANTED_SECRET,
+      SHARED_narrow_one: GRANTED_SECRET,
+    };
     const child = spawn(process.execPath, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';
     return await new Promise((resolve, reject) => {
@@ -120,6 +132,22 @@ export async function startOwn({ source = false }: OwnOptions = {}): Promise<Own
       const { output } = running;
       running = { ...running, output: () => before + output() };
     },
+    async forget() {
+      await ended(running.child, 'SIGTERM');
+      const house = await openCoreRuntime({ dataDir: data });
+      try {
+        // As upkeep does: only events whose leaves are in the log's tree are dropped.
+        const { store, log, keyring } = house;
+        await createCheckpoints({ store, log, signer: keyring.signer(), clock: systemClock }).take({});
+        await store.retain('9999-01-01T00:00:00.000Z');
+      } finally {
+        await house.close();
+      }
+      const before = running.output();
+      running = await start(new URL(url).port);
+      const { output } = running;
+      running = { ...running, output: () => before + output() };
+    },
     output: () => running.output(),
     async close() {
       try {
@@ -136,11 +164,22 @@ export async function startOwn({ source = false }: OwnOptions = {}): Promise<Own
 function configText(issuer: string): string {
   return [
     `auth: { oauth: { issuer: '${issuer}', audience: tollbridge, jwks_uri: '${issuer}/jwks' } }`,
-    'vaults: { env: { provider: env, prefix: CONFORMANCE_ } }',
+    'vaults:',
+    '  env: { provider: env, prefix: CONFORMANCE_ }',
+    '  shared:',
+    '    provider: env',
+    '    prefix: SHARED_',
+    '    access:',
+    '      - { tenants: [granted], secrets: ["hook_o*"] }',
+    '      - { tenants: [granted], personas: [reviewer], secrets: [narrow_one] }',
+    'personas: { reviewer: { agent: demo } }',
+    'retention: { events: 30d }',
     'rules:',
     '  - { id: reads-are-fine, when: { effect: read }, then: allow, say: reading changes nothing }',
     '  - { id: notes-are-written, when: { effect: write }, then: allow, say: notes are there to be written }',
     '  - { id: outside-needs-a-person, when: { effect: [send, publish, pay] }, then: ask, say: a person decides }',
+    '  - { id: work-is-handed-on, when: { kind: handoff }, then: allow, say: agents may share work }',
+    '  - { id: hosts-run-their-tools, when: { server: host }, then: allow, say: a host runs what it offered }',
     '  - { id: nothing-is-deleted, when: { effect: delete }, then: block, say: notes are kept }',
     '',
   ].join('\n');

@@ -95,9 +95,12 @@ export const privacy = category('privacy', {
       raw: bytes,
       headers: { 'content-type': 'application/octet-stream' },
     });
-    const { key: as } = await own.issue({ id: 'reader', scopes: ['artifacts:read'] });
+    const { key: as } = await own.issue({ id: 'reader', scopes: ['artifacts:read', 'others:read'] });
     await at.refused('permission_denied', 'GET', `/v1/artifacts/${id}/content`, { as });
-    const { key: auditor } = await own.issue({ id: 'auditor', scopes: ['artifacts:read', 'receipts:read'] });
+    const { key: auditor } = await own.issue({
+      id: 'auditor',
+      scopes: ['artifacts:read', 'receipts:read', 'others:read'],
+    });
     equal((await at.ask('GET', `/v1/artifacts/${id}/content`, { as: auditor })).status, 200, 'with both scopes');
   },
   async 'a message from a user is shown as theirs'(at) {

@@ -9,7 +9,7 @@ import { EMPTY_SHA256, ENDS, NEXT, SECRET_WORDS, STATES } from './public-words.t
 import { eventOf, openStream } from './stream.ts';
 import { type Category, category } from './suite.ts';
 import type { Target } from './target.ts';
-import { type Answer, type Asking, VERSION, type WireError } from './wire.ts';
+import type { Answer, Asking, WireError } from './wire.ts';
 
 /** A body as it came. */
 type Body = Readonly<Record<string, unknown>>;
@@ -49,8 +49,11 @@ export function publicSuite(options: PublicOptions): readonly Category[] {
     metadata: metadata(at),
   });
 
-  async function asked(at: Target, allowed: readonly number[], method: string, path: string, asking?: Asking) {
-    const answer = await at.ask<Body>(method, path, asking);
+  /** With a key where the revision takes one. */
+  async function asked(at: Target, allowed: readonly number[], method: string, path: string, asking: Asking = {}) {
+    const { once, ...rest } = asking;
+    const keyed = once !== undefined && at.revision.keyedPaths.test(path);
+    const answer = await at.ask<Body>(method, path, keyed ? asking : rest);
     const shown = answer.text.slice(0, 300);
     truth(
       allowed.includes(answer.status),
@@ -153,8 +156,11 @@ export function publicSuite(options: PublicOptions): readonly Category[] {
       const { body } = await asked(at, [200], 'GET', '/v1', { as: null });
       equal(body.object, 'protocol_discovery', 'object');
       equal(body.protocol_family, 'harn_agents_protocol', 'protocol_family');
-      equal(body.current_version, VERSION, 'current_version');
-      truth(list(body.supported_versions, 'supported_versions').includes(VERSION), 'the version is not supported');
+      equal(body.current_version, at.revision.version, 'current_version');
+      truth(
+        list(body.supported_versions, 'supported_versions').includes(at.revision.version),
+        'the version is not supported',
+      );
       truth(typeof body.capabilities === 'object' && body.capabilities !== null, 'capabilities is not an object');
       for (const [name, value] of Object.entries(body.capabilities)) {
         if (typeof value === 'boolean') known.capabilities[name] = value;
@@ -165,7 +171,7 @@ export function publicSuite(options: PublicOptions): readonly Category[] {
       equal(body.object, 'agent_card', 'object');
       text(body.id, 'id');
       text(body.name, 'name');
-      equal(body.protocol_version, VERSION, 'protocol_version');
+      equal(body.protocol_version, at.revision.version, 'protocol_version');
       list(body.interfaces, 'interfaces');
       list(body.skills, 'skills');
     },

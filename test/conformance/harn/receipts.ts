@@ -211,6 +211,12 @@ export const receipts = category('receipts-beyond', {
     const receipt = await document(at, task);
     equal((found.details.hash as { actual?: string })?.actual, receipt.chain.receipt_hash, 'details.hash.actual');
   },
+  async 'the verify API works out anew that the events of the task are the ones it was sealed over'(at) {
+    for (const words of ['hello then read plan', 'fail now']) {
+      const { receipt_id } = await at.done(words);
+      equal((await verification(at, receipt_id!)).details.events, 'ok', `details.events of "${words}"`);
+    }
+  },
   async 'a verification leaves a trace'(at) {
     const task = await at.done('hello');
     await verification(at, task.receipt_id!);
@@ -302,9 +308,9 @@ export const receipts = category('receipts-beyond', {
     truth(receipt.lifecycle.started_at <= receipt.lifecycle.completed_at, 'the times are the wrong way round');
     equal(receipt.lifecycle.final_state, 'CANCELED', 'final_state');
   },
-  async 'receipts are read with receipts:read and nothing else'(at) {
+  async 'receipts of others are read with receipts:read and others:read, and nothing else'(at) {
     const { receipt_id } = await at.done('hello');
-    const { key } = await at.mine().issue({ id: 'auditor', scopes: ['receipts:read'] });
+    const { key } = await at.mine().issue({ id: 'auditor', scopes: ['receipts:read', 'others:read'] });
     equal((await at.ask('GET', `/v1/receipts/${receipt_id}`, { as: key })).status, 200, 'status');
   },
   async 'a batch has the root of its leaves'(at) {

@@ -18,6 +18,21 @@ async function receiptOf(at: Target, task: Task): Promise<Receipt> {
   return (wire as { payload: Receipt }).payload;
 }
 
+/** What the agent said, message by message. */
+async function saidBy(at: Target, task: Task): Promise<string[]> {
+  return (await eventsOf(at, task)).flatMap(({ event, payload }) => {
+    if (event !== 'agent.message') return [];
+    return [((payload.message as { parts: { text?: string }[] }).parts ?? []).map((part) => part.text ?? '').join('')];
+  });
+}
+
+/** The key under which the record holds what the agent's tool returned, and the event that holds it. */
+async function firstReturn(at: Target, source: Task): Promise<{ key: string; event: CoreEvent }> {
+  const event = (await eventsOf(at, source)).find((e) => e.event === 'tool.completed');
+  if (!event) at.lacking('the record holds no tool return');
+  return { key: `host:${String(event.payload.name)}:${String(event.payload.tool_call_id)}`, event };
+}
+
 /** The key under which the record holds the agent's first model answer, and the event that holds it. */
 async function firstAnswer(at: Target, source: Task): Promise<{ key: string; event: CoreEvent }> {
   const event = (await eventsOf(at, source)).find((e) => e.event === 'span.completed');
@@ -37,6 +52,13 @@ const BAD: readonly (readonly [string, object])[] = [
   ['neither value nor artifact', over('time:started_at', { kind: 'time' })],
   ['a hash that is another value’s', over('time:started_at', { ...time('2026-01-01T00:00:00Z'), sha256: sha256('x') })],
   ['a time that is none', over('time:started_at', time('yesterday'))],
+  ['a key no dependency begins with', over('constructor:x', { kind: 'host_fact', value: 1 })],
+  [
+    'an override of another event than the one it names',
+    over('time:started_at', { ...time('2026-01-01T00:00:00Z'), event_id: 'evt_9999999999999999' }),
+  ],
+  ['a checkpoint in another mode', { mode: 'exact', checkpoint_event_id: 'evt_0000000000000001' }],
+  ['an unknown visibility', over('time:started_at', { ...time('2026-01-01T00:00:00Z'), visibility: 'pubic' })],
 ];
 
 function time(value: string) {
@@ -165,6 +187,105 @@ export const replays = category('replay-beyond', {
     equal(delta?.after_sha256, sha256(canonical(value)), 'after_sha256');
     equal(delta?.reason, 'what if', 'reason');
   },
+  async 'an overridden tool return propagates: the agent says what follows from it, and nothing is done'(at) {
+    const own = at.mine();
+    const source = await at.done('read plan');
+    const { key } = await firstReturn(at, source);
+    const before = (await own.effects()).length;
+    const value = { text: 'plan says: Sleep on it.' };
+    const task = await replay(at, source.id, over(key, { kind: 'tool_result', value, visibility: 'public' }));
+    equal(task.status, 'COMPLETED', 'status');
+    equal(await saidBy(at, task), ['plan says: Sleep on it.'], 'what the agent says');
+    truth((await saidBy(at, source))[0] !== 'plan says: Sleep on it.', 'the source said so already');
+    equal((await own.effects()).length, before, 'effects');
+    const streamed = (await eventsOf(at, task)).filter(({ event }) => event === 'vendor.tollbridge.message_delta');
+    equal(streamed.map(({ payload }) => String(payload.text)).join(''), 'plan says: Sleep on it.', 'the stream');
+  },
+  async 'another answer of the model makes the agent do otherwise'(at) {
+    const source = await at.done('read plan');
+    const { key } = await firstAnswer(at, source);
+    const value = { text: 'fail out_of_paper' };
+    const task = await replay(at, source.id, over(key, { kind: 'llm_provider_response', value, visibility: 'public' }));
+    equal([task.status, task.failure?.code], ['FAILED', 'out_of_paper'], 'status and failure');
+    truth(
+      !(await eventsOf(at, task)).some(({ event }) => event === 'tool.requested'),
+      'it called the tool all the same',
+    );
+  },
+  async 'a dependency that was never recorded fails the replay, and is named'(at) {
+    const source = await at.done('read plan');
+    const { key } = await firstAnswer(at, source);
+    const value = { text: 'read readme' };
+    const task = await replay(at, source.id, over(key, { kind: 'llm_provider_response', value, visibility: 'public' }));
+    equal([task.status, task.failure?.code], ['FAILED', 'replay_dependency_unavailable'], 'status and failure');
+    const { dependency } = (task.failure?.details ?? {}) as { dependency?: { kind?: string; id?: string } };
+    equal(dependency?.kind, 'host', 'kind of the dependency');
+    truth(String(dependency?.id).includes('call1'), `${dependency?.id} does not name the call`);
+    const failed = (await eventsOf(at, task)).find(({ event }) => event === 'replay.failed');
+    equal(failed?.payload.details, task.failure?.details, 'details of replay.failed');
+    const { replay_input } = (await receiptOf(at, task)) as unknown as { replay_input: { determinism: string } };
+    equal(replay_input.determinism, 'unavailable', 'determinism');
+  },
+  async 'a memory that was deleted fails the replay, and is named'(at) {
+    at.mine();
+    const { workspace_id } = await at.session();
+    const memory = { scope: 'workspace', owner_id: workspace_id, content: 'the lake is deep', provenance: {} };
+    const { id } = await at.made<{ id: string }>('POST', '/v1/memories', { body: memory });
+    const session = await at.session({ workspace_id, memory_ids: [id] });
+    const source = await at.done('recall', session.id);
+    equal((await replay(at, source.id)).status, 'COMPLETED', 'status while the memory is there');
+    await at.ok('DELETE', `/v1/memories/${id}`);
+    const task = await replay(at, source.id);
+    equal([task.status, task.failure?.code], ['FAILED', 'replay_dependency_unavailable'], 'status and failure');
+    const { dependency } = (task.failure?.details ?? {}) as { dependency?: { kind?: string; id?: string } };
+    equal([dependency?.kind, dependency?.id], ['memory', id], 'the dependency');
+    const failed = (await eventsOf(at, task)).find(({ event }) => event === 'replay.failed');
+    equal(failed?.payload.details, task.failure?.details, 'details of replay.failed');
+  },
+  ...each(
+    [undefined, 'receipt_only', 'internal'],
+    (word) => `a value that is ${word ?? 'given no visibility'} stands in no event, stream, task or receipt`,
+    async (word, at) => {
+      const source = await at.done('read plan');
+      const { key } = await firstReturn(at, source);
+      const value = { text: 'plan says: CANARY-4711 is the code' };
+      const body = over(key, { kind: 'tool_result', value, ...(word && { visibility: word }) });
+      const task = await replay(at, source.id, body);
+      equal(task.status, 'COMPLETED', 'status');
+      const events = await eventsOf(at, task);
+      const receipt = await receiptOf(at, task);
+      const messages = await at.messages(source.session_id);
+      truth(!JSON.stringify([events, task, receipt, messages]).includes('4711'), 'the value is shown');
+      truth((await saidBy(at, task))[0] !== (await saidBy(at, source))[0], 'the recorded words are repeated');
+      const [delta] = (receipt.deltas ?? []) as Record<string, string>[];
+      equal([delta?.override_key, delta?.after_sha256], [key, sha256(canonical(value))], 'the delta');
+    },
+  ),
+  async 'ids follow from what is replayed: equal replays are numbered, others have other names'(at) {
+    const source = await at.done('read plan');
+    const { key } = await firstReturn(at, source);
+    const other = (text_: string) => over(key, { kind: 'tool_result', value: { text: text_ } });
+    const tasks = [await replay(at, source.id), await replay(at, source.id)];
+    tasks.push(await replay(at, source.id, other('a')), await replay(at, source.id, other('b')));
+    const names = tasks.flatMap(({ id, receipt_id, outcome_id }) => [id, receipt_id, outcome_id]);
+    equal(new Set(names).size, names.length, 'different ids');
+    equal(tasks[1]?.id, `${tasks[0]?.id}_2`, 'the second of two equal replays');
+    equal(tasks[0]?.receipt_id, tasks[0]?.id.replace(/^task/, 'receipt'), 'the receipt of a replay');
+  },
+  async 'deltas do not depend on the order of the overrides'(at) {
+    const source = await at.done('read plan');
+    const { key } = await firstReturn(at, source);
+    const pair = {
+      [key]: { kind: 'tool_result', value: { text: 'x' } },
+      'time:started_at': time('2026-01-01T00:00:00Z'),
+    };
+    const keysOf = async (override: object) => {
+      const receipt = await receiptOf(at, await replay(at, source.id, { mode: 'with_overrides', override }));
+      return (receipt.deltas as { override_key: string }[]).map(({ override_key }) => override_key);
+    };
+    const turned = Object.fromEntries(Object.entries(pair).reverse());
+    equal(await keysOf(pair), await keysOf(turned), 'the deltas');
+  },
   async 'an overridden time moves the receipt’s'(at) {
     const source = await at.done('hello');
     const value = '2026-04-25T19:16:14Z';
@@ -198,6 +319,8 @@ export const replays = category('replay-beyond', {
     const task = await replay(at, source.id, { mode: 'from_checkpoint', checkpoint_event_id: from.id });
     equal(task.status, 'COMPLETED', 'status');
     // What is only restored is told in one event that names the checkpoint.
+    const restored = (await eventsOf(at, task)).find((e) => e.event === 'replay.event_replayed');
+    equal(restored?.replay?.original_event_id, from.id, 'original_event_id of what is restored');
     const marked = (await eventsOf(at, task)).filter((e) => e.replayed && e.event !== 'replay.event_replayed');
     truth(marked.length > 0, 'nothing is marked as replayed');
     truth(

@@ -3,7 +3,6 @@ import { performance } from 'node:perf_hooks';
 import { Skip } from './expect.ts';
 import type { Category } from './suite.ts';
 import type { Target } from './target.ts';
-import { VERSION } from './wire.ts';
 
 type Status = 'passed' | 'failed' | 'skipped';
 
@@ -45,6 +44,8 @@ export type Listener = (category: string, test: TestReport) => void;
 export async function runCategories(
   categories: readonly { readonly category: Category; readonly at: Target }[],
   told: Listener,
+  /** Stops after the first check that failed. */
+  bail = false,
 ): Promise<readonly CategoryReport[]> {
   const reports: CategoryReport[] = [];
   for (const { category, at } of categories) {
@@ -53,6 +54,7 @@ export async function runCategories(
       const test = await runCheck(check, at);
       tests.push(test);
       told(category.name, test);
+      if (bail && test.status === 'failed') return [...reports, categoryReport(category.name, tests)];
     }
     reports.push(categoryReport(category.name, tests));
   }
@@ -86,6 +88,7 @@ function categoryReport(name: string, tests: readonly TestReport[]): CategoryRep
 
 export function reportOf(
   target: string,
+  version: string,
   categories: readonly CategoryReport[],
   capabilities: Readonly<Record<string, boolean>>,
 ): Report {
@@ -96,7 +99,7 @@ export function reportOf(
   return {
     schema: 'harn-agents-conformance-2026-04-25',
     target,
-    protocol_version: VERSION,
+    protocol_version: version,
     generated_at: new Date().toISOString(),
     summary: {
       status: failed > 0 ? 'failed' : passed > 0 ? 'passed' : 'skipped',

@@ -6,7 +6,7 @@ import { WEBHOOK_SECRET } from './gateway.ts';
 import { canonical, type Json, type Jwk, signatureTrouble } from './proof.ts';
 import { category, each } from './suite.ts';
 import { said, type Target, unique } from './target.ts';
-import { type List, VERSION } from './wire.ts';
+import type { List } from './wire.ts';
 
 const persona = (more: object = {}) => ({
   name: unique('persona'),
@@ -71,7 +71,7 @@ const LISTED: readonly (readonly [string, object])[] = [
   ['workspaces', { name: 'w', root: 'harn://x' }],
   ['memories', { scope: 'tenant', owner_id: 'x', content: { any: 'thing' }, provenance: { source: 'check' } }],
   ['vaults', { provider: 'env', capabilities: ['read'] }],
-  ['quotas', { scope: 'tenant', limits: { tasks: 5 } }],
+  ['quotas', { scope: 'persona', limits: { tasks: 5 } }],
   ['skills', { name: 'add', description: 'adds', input_schema: { type: 'object' }, output_schema: null }],
 ];
 
@@ -315,7 +315,7 @@ export const resources = category('resources', {
     const card = await at.ok<Record<string, unknown>>('GET', '/v1/agent-card');
     for (const member of ['id', 'name', 'description', 'created_at', 'updated_at']) text(card[member], member);
     among(card.object, ['harn_agent_card', 'agent_card'], 'object');
-    equal(card.protocol_version, VERSION, 'protocol_version');
+    equal(card.protocol_version, at.revision.version, 'protocol_version');
     for (const skill of list<Skill>(card.skills, 'skills')) equal(skill.object, 'skill', 'a skill');
     const nested = card.a2a_card as Record<string, unknown>;
     for (const member of ['name', 'description', 'version']) text(nested?.[member], `a2a_card.${member}`);
@@ -351,7 +351,7 @@ export const resources = category('resources', {
   },
   async 'runtime and capabilities'(at) {
     const runtime = await at.made<{ object: string; protocol_version: string }>('GET', '/v1/runtime');
-    equal([runtime.object, runtime.protocol_version], ['runtime', VERSION], 'runtime');
+    equal([runtime.object, runtime.protocol_version], ['runtime', at.revision.version], 'runtime');
     const summary = await at.made<{ object: string; capabilities: { id: string }[] }>('GET', '/v1/capabilities');
     equal(summary.object, 'capability_summary', 'object');
     truth(

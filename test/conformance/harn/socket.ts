@@ -1,7 +1,7 @@
 /** A WebSocket as a stranger opens it: headers or subprotocols, one JSON text per frame. */
 import { WebSocket } from 'ws';
 import type { CoreEvent } from '../../../src/model/events.ts';
-import { VERSION, VERSION_HEADER, type Wire, type WireError } from './wire.ts';
+import { VERSION_HEADER, type Wire, type WireError } from './wire.ts';
 
 export interface SocketFrame {
   readonly type: string;
@@ -44,7 +44,7 @@ export interface OpenSocket {
 const PATIENCE_MS = 10_000;
 
 function connect(wire: Wire, path: string, asking: SocketAsking): WebSocket {
-  const { as = wire.key, version = VERSION, protocols = [], headers } = asking;
+  const { as = wire.key, version = wire.revision.version, protocols = [], headers } = asking;
   return new WebSocket(`${wire.base.replace(/^http/, 'ws')}${path}`, [...protocols], {
     headers: {
       ...(version !== null && { [VERSION_HEADER]: version }),

@@ -4,7 +4,6 @@ import { equal, rising, truth } from './expect.ts';
 import { openSocket, refusedUpgrade, type SocketFrame } from './socket.ts';
 import { category, each } from './suite.ts';
 import { said, type Target, unique } from './target.ts';
-import { VERSION } from './wire.ts';
 
 const isEvent = (kind: string) => (frame: SocketFrame) => frame.type === 'event' && frame.event?.event === kind;
 const caughtUp = ({ type }: SocketFrame) => type === 'caught_up';
@@ -28,7 +27,11 @@ export const sockets = category('websocket', {
   async 'the first frame is ready, and says where we are'(at) {
     await onSession(at, async (socket, session) => {
       const ready = await socket.next();
-      equal([ready.type, ready.session_id, ready.protocol_version], ['ready', session, VERSION], 'the first frame');
+      equal(
+        [ready.type, ready.session_id, ready.protocol_version],
+        ['ready', session, at.revision.version],
+        'the first frame',
+      );
     });
   },
   async 'a task socket tells the task from its beginning to its end'(at) {
@@ -106,9 +109,9 @@ export const sockets = category('websocket', {
     const socket = await openSocket(at, `/v1/tasks/${id}/stream`, {
       as: null,
       version: null,
-      protocols: [`harn.${VERSION}`, bearer],
+      protocols: [`harn.${at.revision.version}`, bearer],
     });
-    equal(socket.protocol, `harn.${VERSION}`, 'the agreed protocol');
+    equal(socket.protocol, `harn.${at.revision.version}`, 'the agreed protocol');
     await socket.until(isEvent('task.completed'));
     socket.close();
   },
@@ -171,18 +174,13 @@ export const sockets = category('websocket', {
   async 'commands keep their idempotency keys, shared with REST'(at) {
     await onSession(at, async (socket, session) => {
       const key = unique('socket');
-      const command = { type: 'message.append', session_id: session, message: said('once'), idempotency_key: key };
+      const command = { type: 'task.submit', session_id: session, input: said('hello'), idempotency_key: key };
       socket.send({ ...command, id: 'c1' });
-      const first = (await socket.until(answerTo('c1'))).at(-1)!.body as Message;
+      const first = (await socket.until(answerTo('c1'))).at(-1)!.body as Task;
       socket.send({ ...command, id: 'c2' });
-      equal(((await socket.until(answerTo('c2'))).at(-1)!.body as Message).id, first.id, 'the second by socket');
-      const asking = { body: { message: said('once') }, once: key };
-      equal(
-        (await at.ok<Message>('POST', `/v1/sessions/${session}/messages`, asking)).id,
-        first.id,
-        'the third by REST',
-      );
-      socket.send({ ...command, id: 'c3', message: said('another') });
+      equal(((await socket.until(answerTo('c2'))).at(-1)!.body as Task).id, first.id, 'the second by socket');
+      equal((await at.submit('hello', session, { once: key })).id, first.id, 'the third by REST');
+      socket.send({ ...command, id: 'c3', input: said('another') });
       const reused = (await socket.until(answerTo('c3'))).at(-1);
       equal([reused?.status, reused?.error?.code], [409, 'idempotency_key_reused'], 'another body');
     });
@@ -274,7 +272,7 @@ export const sockets = category('websocket', {
   },
   async 'scopes hold on a socket as they do elsewhere'(at) {
     const { id } = await at.session();
-    const { key: as } = await at.mine().issue({ id: unique('reader'), scopes: ['events:read'] });
+    const { key: as } = await at.mine().issue({ id: unique('reader'), scopes: ['events:read', 'others:read'] });
     const socket = await openSocket(at, `/v1/sessions/${id}/events/stream`, { as });
     socket.send({ type: 'message.append', id: 'c1', session_id: id, message: said('x') });
     const answer = (await socket.until(answerTo('c1'))).at(-1);

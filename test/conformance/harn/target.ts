@@ -5,6 +5,7 @@ import type { CoreEvent } from '../../../src/model/events.ts';
 import type { Message, Session, Task, Workspace } from '../../../src/model/resources.ts';
 import { among, Skip } from './expect.ts';
 import type { OwnGateway } from './gateway.ts';
+import type { Revision } from './revision.ts';
 import { type Asking, createWire, type List, type Wire } from './wire.ts';
 
 export const TERMINAL: readonly string[] = ['COMPLETED', 'FAILED', 'CANCELED'];
@@ -48,6 +49,7 @@ export function unique(what: string): string {
 
 export interface TargetOptions {
   readonly base: string;
+  readonly revision: Revision;
   readonly key?: string | undefined;
   readonly stranger?: string | undefined;
   readonly own?: OwnGateway | undefined;
@@ -56,7 +58,7 @@ export interface TargetOptions {
 }
 
 export function createTarget(options: TargetOptions): Target {
-  const wire = createWire(options.base.replace(/\/$/, ''), options.key, options.timeoutMs);
+  const wire = createWire(options.base.replace(/\/$/, ''), options.key, options.revision, options.timeoutMs);
   const { own } = options;
   let home: Promise<Workspace> | undefined;
 

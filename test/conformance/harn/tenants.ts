@@ -46,7 +46,7 @@ async function makeThings(at: Target): Promise<Things> {
   };
 }
 
-function stranger(at: Target): string {
+export function stranger(at: Target): string {
   if (!at.stranger) throw new Skip('no key of another tenant was given');
   return at.stranger;
 }
@@ -72,7 +72,7 @@ const WRITES: readonly (readonly [string, string, unknown])[] = [
   ['POST', '/v1/sessions/{sessions}/branches', { kind: 'session', base_ref: 'main' }],
   ['POST', '/v1/tasks/{tasks}/cancel', {}],
   ['POST', '/v1/tasks/{tasks}/replay', {}],
-  ['POST', '/v1/tasks/{tasks}/messages', { kind: 'interrupt', message: said('intruder') }],
+  ['POST', '/v1/tasks/{tasks}/messages', { kind: 'input', message: said('intruder') }],
   ['POST', '/v1/receipts/{receipts}/verify', {}],
   ['DELETE', '/v1/memories/{memories}', undefined],
 ];
@@ -179,10 +179,11 @@ export const tenants = category('tenants', {
   async 'the same idempotency key of two tenants is two keys'(at) {
     const as = stranger(at);
     const once = unique('shared');
-    const asking = { body: { name: 'same', root: 'x:y' }, once };
-    const mine = await at.ok<{ id: string }>('POST', '/v1/workspaces', asking);
-    const theirs = await at.ok<{ id: string }>('POST', '/v1/workspaces', { ...asking, as });
-    truth(mine.id !== theirs.id, 'the other tenant was given our workspace');
+    const home = await at.ok<{ id: string }>('POST', '/v1/workspaces', { as, body: { name: 'theirs', root: 'x:y' } });
+    const session = await at.ok<Session>('POST', '/v1/sessions', { as, body: { workspace_id: home.id } });
+    const mine = await at.submit('hello', undefined, { once });
+    const theirs = await at.submit('hello', session.id, { once, as });
+    truth(mine.id !== theirs.id, 'the other tenant was given our task');
   },
   async 'a task of ours is unknown as a parent elsewhere'(at) {
     const as = stranger(at);
@@ -194,7 +195,7 @@ export const tenants = category('tenants', {
     const session = await at.ok<Session>('POST', '/v1/sessions', { as, body: { workspace_id: workspace.id } });
     const body = { input: said('hello'), parent_task_id: tasks };
     await at.refused('resource_not_found', 'POST', `/v1/sessions/${session.id}/tasks`, { as, body });
-    const { data } = await at.ok<List<Task>>('GET', '/v1/tasks', { as });
-    equal(data.length, 0, 'tasks of the stranger');
+    const { data } = await at.ok<List<Task>>('GET', `/v1/sessions/${session.id}/tasks`, { as });
+    equal(data.length, 0, 'tasks of the session');
   },
 });

@@ -1,7 +1,7 @@
 /** Requests as a stranger would send them: plain fetch, nothing of ours between the check and the wire. */
 import { equal, text, truth } from './expect.ts';
+import type { Revision } from './revision.ts';
 
-export const VERSION = 'agents-protocol-2026-04-25';
 export const VERSION_HEADER = 'harn-agents-protocol-version';
 
 /** The protocol's table of errors: what each code's status and type must be. */
@@ -33,7 +33,7 @@ export interface Asking {
   readonly raw?: string | Uint8Array;
   /** A token other than the suite's own; null sends none. */
   readonly as?: string | null;
-  /** A version other than the right one; null sends none. */
+  /** A version other than the one examined; null sends none. */
   readonly version?: string | null;
   readonly once?: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -67,6 +67,8 @@ export interface Wire {
   readonly base: string;
   readonly key: string | undefined;
   readonly timeoutMs: number;
+  /** What is spoken, and the rules it has. */
+  readonly revision: Revision;
   ask<T = unknown>(method: string, path: string, asking?: Asking): Promise<Answer<T>>;
   open(method: string, path: string, asking?: Asking): Promise<Response>;
   /** The body of an answer that must be a 2xx. */
@@ -75,9 +77,9 @@ export interface Wire {
   refused(code: ErrorCode, method: string, path: string, asking?: Asking): Promise<WireError>;
 }
 
-export function createWire(base: string, key: string | undefined, timeoutMs = 30_000): Wire {
+export function createWire(base: string, key: string | undefined, revision: Revision, timeoutMs = 30_000): Wire {
   async function open(method: string, path: string, asking: Asking = {}): Promise<Response> {
-    const { as = key, version = VERSION, once, headers, raw, body } = asking;
+    const { as = key, version = revision.version, once, headers, raw, body } = asking;
     const content = raw ?? (body === undefined ? undefined : JSON.stringify(body));
     return await fetch(`${base}${path}`, {
       method,
@@ -105,6 +107,7 @@ export function createWire(base: string, key: string | undefined, timeoutMs = 30
     base,
     key,
     timeoutMs,
+    revision,
     ask,
     open,
     async ok<T>(method: string, path: string, asking?: Asking) {

@@ -1,7 +1,7 @@
 /** The ways in which the suite reaches something, and what lies in a way's nature rather than in our hands. */
 import { fileURLToPath } from 'node:url';
 import type { UpstreamConfig } from '../../../adapters/mcp/config.ts';
-import type { Closable } from '../../../src/ports.ts';
+import type { Closable } from '../../../src/ports/index.ts';
 import { type Fixture, fixtureCommand, serveFixture } from '../../support/mcp-fixture.ts';
 import type { Era } from '../../support/mcp-fixture-asking.ts';
 import { openMcpGateway } from '../../support/mcp-gateway.ts';

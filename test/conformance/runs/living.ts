@@ -19,7 +19,11 @@ function summary(value: Body, what: string): void {
   equal(Object.keys(value).toSorted(), ['highlights', 'preview', 'schema_version', 'stats', 'truncated'], what);
   truth(value.preview === null || [...value.preview].length <= 240, `${what}: a preview has at most 240 characters`);
   truth(value.highlights.length <= 10, `${what}: at most ten highlights`);
-  for (const item of value.highlights) equal(Object.keys(item), ['key', 'value', 'redacted'], `${what}: a highlight`);
+  for (const item of value.highlights) {
+    equal(Object.keys(item), ['key', 'value', 'redacted'], `${what}: a highlight`);
+    const types = [typeof item.key, typeof item.value, typeof item.redacted];
+    equal(types, ['string', 'string', 'boolean'], `${what}: the types of a highlight`);
+  }
   const stats = ['bytes_after_redaction', 'bytes_before_redaction', 'fields_redacted', 'fields_total'];
   equal(Object.keys(value.stats).toSorted(), stats, `${what}: stats`);
 }
@@ -45,6 +49,67 @@ export const living: readonly RunsCheck[] = [
       ]),
     ),
   ),
+  ...checksOf('what a run does', {
+    async 'a failing step says that it fails the run, before the run has failed'(at) {
+      const id = await at.run('fail');
+      await at.reaches(id, 'failed');
+      const events = await at.events(id);
+      const steps = events.filter(({ type }) => type === 'step.done').map(({ payload }) => payload.value);
+      equal(steps.at(-1)?.outcome, 'fail_run', 'outcome of the last step');
+      truth(typeof steps.at(-1)?.reason_code === 'string', 'the step says why');
+      const order = events.map(({ type }) => type);
+      truth(order.lastIndexOf('step.done') < order.indexOf('run.worker.failed'), 'the step comes first');
+    },
+    async 'a planner takes the first step where that is required, and a worker where planning is skipped'(at) {
+      for (const [routing_hint, role] of [
+        ['require_planning', 'planner'],
+        ['skip_planning', 'worker'],
+      ]) {
+        const { body } = await at.create({ user_query: at.word('hello') }, { routing_hint });
+        await at.reaches(body.id, 'succeeded');
+        const decision = valueIn(await at.events(body.id), 'run.coordination.decision');
+        equal([decision.decision_type, decision.role], ['continue', role], `the first decision after ${routing_hint}`);
+      }
+    },
+    async 'a rejected run is stopped by a judge'(at) {
+      const id = await at.run('approve');
+      await at.seen(id, 'run.awaiting_input');
+      equal((await signal(at, id, { action: 'reject' })).status, 200, 'status');
+      await at.reaches(id, 'failed');
+      const decisions = (await at.events(id)).filter(({ type }) => type === 'run.coordination.decision');
+      const last = decisions.at(-1)?.payload.value;
+      equal([last?.decision_type, last?.role], ['stop', 'judge'], 'the last decision');
+    },
+    async 'an approval with other arguments runs those, and one whose arguments are none is refused'(at) {
+      const id = await at.run('approve');
+      await at.seen(id, 'run.awaiting_input');
+      const bad = await signal(at, id, { action: 'approve', payload: { arguments: 'x' } });
+      refused(bad, 400, 'bad_request', 'SIGNAL_PAYLOAD_INVALID');
+      const asked = JSON.parse(
+        valueIn(await at.events(id), 'run.awaiting_input').tool_input_summary.preview ?? '{}',
+      ) as Body;
+      const texts = Object.keys(asked).filter((name) => typeof asked[name] === 'string');
+      const changed = Object.fromEntries(
+        (texts.length > 0 ? texts : ['note']).map((name) => [name, `another ${name}`]),
+      );
+      const payload = { arguments: { ...asked, ...changed } };
+      equal((await signal(at, id, { action: 'approve', payload })).status, 200, 'status');
+      await at.reaches(id, 'succeeded');
+      const invoked = valueIn(await at.events(id), 'run.tool.invoked');
+      equal(invoked.tool_input_summary.preview, JSON.stringify(payload.arguments), 'what ran');
+    },
+    async 'without a key anyone hears how the dependencies are, and what can be asked'(at) {
+      const deps = await at.call('GET', '/health/deps', { as: null });
+      equal([deps.status, deps.body.status], [200, 'ok'], 'health');
+      truth(
+        Object.values(deps.body.dependencies).every((word) => word === 'ok'),
+        'each dependency is ok',
+      );
+      const document = await at.call('GET', '/openapi.json', { as: null });
+      equal(document.status, 200, 'status of the document');
+      truth(document.body.paths['/v1/runs']?.post, 'the document has POST /v1/runs');
+    },
+  }),
   ...checksOf('a run', {
     async "of another customer's is not there"(at) {
       const id = await at.run('hello');
@@ -165,7 +230,8 @@ export const living: readonly RunsCheck[] = [
         'tool_outcome',
         'tool_output_summary',
       ];
-      equal(Object.keys(invoked).toSorted(), members, 'run.tool.invoked');
+      const named = Object.keys(invoked).filter((name) => name !== 'tollbridge');
+      equal(named.toSorted(), members, 'run.tool.invoked');
       equal([invoked.tool_outcome, invoked.policy_reason_code], ['succeeded', null], 'outcome');
       truth(invoked.duration_ms >= 0, 'it took some time');
       summary(invoked.tool_input_summary, 'input');
@@ -204,6 +270,18 @@ export const living: readonly RunsCheck[] = [
           refused(await signal(at, await at.run('hello'), body), 400, 'bad_request', 'SIGNAL_PAYLOAD_INVALID'),
       ]),
     ),
+    async 'of the wrong kind answers nothing: the question stays open'(at) {
+      for (const [word, body] of [
+        ['input', { action: 'approve' }],
+        ['approve', { action: 'submit_input', payload: 'yes' }],
+      ] as const) {
+        const id = await at.run(word);
+        await at.seen(id, 'run.awaiting_input');
+        refused(await signal(at, id, body), 409, 'conflict', 'RUN_NOT_AWAITING_INPUT');
+        equal((await at.call('GET', `/v1/runs/${id}`)).body.status, 'running', `${word}: status`);
+        await at.call('POST', `/v1/runs/${id}/cancel`);
+      }
+    },
     async 'is waited for: the run says for what, and is still running'(at) {
       const id = await at.run('approve');
       const events = await at.seen(id, 'run.awaiting_input');

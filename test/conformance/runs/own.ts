@@ -6,15 +6,15 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { settingsOf } from '../../../adapters/runs/config.ts';
-import { runsDoor } from '../../../adapters/runs/server.ts';
+import { runsDoor } from '../../../adapters/runs/server/door.ts';
 import { openApiKeys } from '../../../src/auth/api-keys.ts';
 import { createAuthenticator } from '../../../src/auth/authenticate.ts';
-import { openHouse } from '../../../src/compose.ts';
 import { createIds, systemClock } from '../../../src/core/clock.ts';
 import type { End } from '../../../src/model/commands.ts';
 import { Fault } from '../../../src/model/faults.ts';
-import type { AgentBackend, Closable, Sink, ToolBackend, Work } from '../../../src/ports.ts';
-import { createHttpHost } from '../../../src/wire/http.ts';
+import type { AgentBackend, Closable, Sink, ToolBackend, Work } from '../../../src/ports/index.ts';
+import { openCoreRuntime } from '../../../src/runtime/assemble.ts';
+import { createHttpHost } from '../../../src/transport/http/server.ts';
 import { pulledDisk } from '../../support/failing-store.ts';
 import type { KeyName, TargetOptions, Word } from './target.ts';
 
@@ -45,7 +45,7 @@ export async function startOwn(): Promise<OwnServer> {
   const dir = await mkdtemp(join(tmpdir(), 'tollbridge-runs-'));
   const disk = pulledDisk();
   const ids = createIds();
-  const house = await openHouse({
+  const house = await openCoreRuntime({
     dataDir: dir,
     backends: [agent],
     tools: [tools],

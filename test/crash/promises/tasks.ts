@@ -1,8 +1,8 @@
 /** Tasks: each lives a legal life, ends once, and has exactly one receipt when it has ended. */
 import type { CoreEvent } from '../../../src/model/events.ts';
 import { isTerminal } from '../../../src/model/words.ts';
-import { canonicalJson } from '../../../src/receipt/canonical-json.ts';
-import { verifyChain } from '../../../src/receipt/verify-chain.ts';
+import { canonicalJson } from '../../../src/receipt/seal/canonical-json.ts';
+import { verifyChain } from '../../../src/receipt/verify/chain.ts';
 import { Broken } from '../broken.ts';
 import type { Evidence } from '../evidence.ts';
 import type { Ledger } from '../ledger.ts';

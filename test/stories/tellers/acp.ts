@@ -3,9 +3,9 @@
  * `{"connect": true}` begins another; everything else it says is a frame.
  */
 import { PassThrough } from 'node:stream';
-import { serveAcp } from '../../../adapters/acp/serve-lines.ts';
+import { serveAcp } from '../../../adapters/acp/server/stdio.ts';
 import type { Json, JsonObject } from '../../../src/model/schema.ts';
-import { readLines } from '../../../src/wire/ndjson.ts';
+import { readLines } from '../../../src/transport/ndjson/ndjson.ts';
 import { type Hear, type OpenWire, play } from '../playing.ts';
 import type { Teller } from '../teller.ts';
 import type { World } from '../world.ts';

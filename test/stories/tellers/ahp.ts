@@ -3,10 +3,10 @@
  * teller runs what the agent was let do, and the world is left as the story says.
  */
 import { settingsOf } from '../../../adapters/ahp/config.ts';
-import { type Caller, createHarness } from '../../../adapters/ahp/harness.ts';
+import { type Caller, createHarness } from '../../../adapters/ahp/server/harness.ts';
 import type { AskRecord } from '../../../src/model/asks.ts';
 import type { Json, JsonObject } from '../../../src/model/schema.ts';
-import type { Row } from '../../../src/ports.ts';
+import type { Row } from '../../../src/ports/index.ts';
 import { type OpenWire, play } from '../playing.ts';
 import type { Teller } from '../teller.ts';
 

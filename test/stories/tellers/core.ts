@@ -6,7 +6,7 @@ import type { AskRecord } from '../../../src/model/asks.ts';
 import type { CoreEvent } from '../../../src/model/events.ts';
 import type { Artifact } from '../../../src/model/resources.ts';
 import { isTerminal } from '../../../src/model/words.ts';
-import type { Row } from '../../../src/ports.ts';
+import type { Row } from '../../../src/ports/index.ts';
 import type { Step } from '../story.ts';
 import type { Teller } from '../teller.ts';
 import type { World } from '../world.ts';

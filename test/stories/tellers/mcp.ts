@@ -2,12 +2,13 @@
  * Stories told in MCP: a client of 2025-11-25 gives the demo agent its work with a tool, answers its questions in forms, and
  * hears how it goes as progress. The agent and its tools are the house's, so log and receipts are the story's own.
  */
-import { createCommonDesk } from '../../../adapters/mcp/common-desk.ts';
+
 import { settingsOf } from '../../../adapters/mcp/config.ts';
-import { createDesk } from '../../../adapters/mcp/desk.ts';
 import { type Frame, isRequest } from '../../../adapters/mcp/frames.ts';
-import { createNorthSession } from '../../../adapters/mcp/north-session.ts';
-import { createStints } from '../../../adapters/mcp/stints.ts';
+import { createAggregateEndpoint } from '../../../adapters/mcp/server/aggregate/endpoint.ts';
+import { createCallTasks } from '../../../adapters/mcp/server/call-tasks.ts';
+import { createEndpoint } from '../../../adapters/mcp/server/endpoint.ts';
+import { createLegacyClientSession } from '../../../adapters/mcp/server/legacy-session.ts';
 import type { Json } from '../../../src/model/schema.ts';
 import { type OpenWire, play } from '../playing.ts';
 import type { Teller } from '../teller.ts';
@@ -16,15 +17,15 @@ const open: OpenWire = async ({ house, ana, workspace, personaId, ids, clock, lo
   const { bridge } = house;
   const settings = settingsOf({ workspace: workspace.id, ...(personaId && { persona: personaId }) });
   const deps = { ids, clock, log: logger };
-  const stints = createStints(bridge, settings, deps);
-  const parts = { bridge, stints, settings, deps };
-  const deskOf = (server: string) => createDesk(server, parts);
-  const desk = createCommonDesk({ ...parts, deskOf, servers: [], agents: true });
+  const callTasks = createCallTasks(bridge, settings, deps);
+  const parts = { bridge, callTasks, settings, deps };
+  const handlerOf = (server: string) => createEndpoint(server, parts);
+  const handler = createAggregateEndpoint({ ...parts, handlerOf, servers: [], agents: true });
   const say = (frame: Frame) => hear(frame as unknown as Json);
-  const session = createNorthSession({
+  const session = createLegacyClientSession({
     id: 'story',
     actor: { ...ana, door: 'mcp' },
-    desk,
+    handler,
     standalone: { send: say },
     log: logger,
   });
@@ -45,9 +46,9 @@ const open: OpenWire = async ({ house, ana, workspace, personaId, ids, clock, lo
     },
     async close() {
       session.end();
-      desk.close();
+      handler.close();
       await Promise.allSettled(talking);
-      await stints.close();
+      await callTasks.close();
     },
   };
 };

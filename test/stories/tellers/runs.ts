@@ -4,7 +4,7 @@
  */
 import type { AskRecord } from '../../../src/model/asks.ts';
 import type { Json, JsonObject } from '../../../src/model/schema.ts';
-import type { Row } from '../../../src/ports.ts';
+import type { Row } from '../../../src/ports/index.ts';
 import { type OpenWire, play } from '../playing.ts';
 import { openRunsDoor, PAIR } from '../runs-door.ts';
 import type { Teller } from '../teller.ts';

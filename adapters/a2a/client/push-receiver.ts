@@ -1,0 +1,109 @@
+/**
+ * Receives push notifications from peers. Each handoff has an unguessable address and its own credential; a notification only
+ * triggers a poll, so a lost, repeated or forged one changes nothing.
+ */
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { HttpHost, JsonObject } from '../../../src/index.ts';
+import { JSON_LIMITS, readBytes } from '../../../src/transport/http/body.ts';
+
+const PREFIX = '/a2a-push';
+
+export interface Hook {
+  /** Below the public URL. */
+  readonly path: string;
+  readonly token: string;
+  readonly credentials: string;
+  /** The peer's id for its task, once known: notifications about any other task are refused. */
+  expect(taskId: string): void;
+  close(): void;
+}
+export interface Hooks {
+  open(onDelivery: (delivery: { readonly id: string }) => void): Hook;
+}
+
+/** One receiver per port, however many peers are mounted and however often. */
+const RECEIVERS = new WeakMap<HttpHost, Hooks>();
+
+export function hooksAt(http: HttpHost): Hooks {
+  const known = RECEIVERS.get(http) ?? createHooks(http);
+  RECEIVERS.set(http, known);
+  return known;
+}
+
+interface Open {
+  readonly token: string;
+  readonly credentials: string;
+  taskId: string | undefined;
+  last: string | undefined;
+  onDelivery(delivery: { readonly id: string }): void;
+}
+
+function createHooks(http: HttpHost): Hooks {
+  const open = new Map<string, Open>();
+
+  async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const hook = open.get((request.url ?? '').slice(1));
+    if (!hook || !knows(request, hook)) return void response.writeHead(404).end();
+    if (request.method !== 'POST') return void response.writeHead(405, { allow: 'POST' }).end();
+    const bytes = await readBytes(request, JSON_LIMITS.bytes).catch(() => undefined);
+    if (!bytes) return void response.writeHead(413, { connection: 'close' }).end();
+    if (hook.taskId === undefined || taskIn(bytes) !== hook.taskId) return void response.writeHead(400).end();
+    response.writeHead(204).end();
+    const id = createHash('sha256').update(bytes).digest('hex');
+    // A notification with the same content is a repeat.
+    if (hook.last === id) return;
+    hook.last = id;
+    hook.onDelivery({ id: `sha256:${id}` });
+  }
+
+  http.mount(PREFIX, (request, response, next) => void take(request, response).catch(next));
+
+  return {
+    open(onDelivery) {
+      const id = secret();
+      const hook: Open = { token: secret(), credentials: secret(), taskId: undefined, last: undefined, onDelivery };
+      open.set(id, hook);
+      return {
+        path: `${PREFIX}/${id}`,
+        token: hook.token,
+        credentials: hook.credentials,
+        expect(taskId) {
+          hook.taskId = taskId;
+        },
+        close: () => void open.delete(id),
+      };
+    },
+  };
+}
+
+function secret(): string {
+  return randomBytes(24).toString('base64url');
+}
+
+/** Peers send the credentials, the token, or both: one correct value is enough, and one wrong value is refused. */
+function knows({ headersDistinct }: IncomingMessage, { token, credentials }: Open): boolean {
+  const given = [
+    ...(headersDistinct.authorization ?? []).map((value) => same(value, `Bearer ${credentials}`)),
+    ...(headersDistinct['x-a2a-notification-token'] ?? []).map((value) => same(value, token)),
+  ];
+  return given.length > 0 && given.every(Boolean);
+}
+
+function same(given: string, wanted: string): boolean {
+  const digest = (text: string) => createHash('sha256').update(text).digest();
+  return timingSafeEqual(digest(given), digest(wanted));
+}
+
+/** The task of a notification: 1.0 wraps the event, 0.3 does not. */
+function taskIn(bytes: Buffer): string | undefined {
+  try {
+    const said = JSON.parse(bytes.toString('utf8')) as JsonObject;
+    const { task, statusUpdate, artifactUpdate, message } = said as Record<string, { id?: string; taskId?: string }>;
+    const inner = statusUpdate ?? artifactUpdate ?? message;
+    const id = task?.id ?? inner?.taskId ?? (said.kind === 'task' ? said.id : said.taskId);
+    return typeof id === 'string' ? id : undefined;
+  } catch {
+    return undefined;
+  }
+}

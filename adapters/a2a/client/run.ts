@@ -1,0 +1,447 @@
+/**
+ * One handoff from beginning to end: sent once, followed by stream or by polling, with questions asked and answered, and
+ * canceled when our task is. The peer's work happens elsewhere; its reports are recorded as claims.
+ */
+import { createHash } from 'node:crypto';
+import type { Part, StreamResponse, Task } from '@a2a-js/sdk';
+import { A2AError, TaskNotFoundError, UnsupportedOperationError } from '@a2a-js/sdk/errors';
+import { EXTENSIONS, REJECTED_CODE } from '../../../mappings/a2a.ts';
+import {
+  anySignal,
+  type CallerReference,
+  canonicalJson,
+  type End,
+  Fault,
+  type Json,
+  type JsonObject,
+  type Sink,
+  type Work,
+} from '../../../src/index.ts';
+import { remoteDecided } from '../../../src/transport/outbound/remote-decisions.ts';
+import { proofOf } from '../../../src/transport/outbound/remote-work.ts';
+import { within } from '../../../src/transport/sse/silence.ts';
+import { wireMessage } from '../translate.ts';
+import { type ActivityUpdate, createActivity, cursorOf, tellsActivity } from './activity.ts';
+import type { BackendDeps, PeerSettings } from './config.ts';
+import type { Connection } from './connect.ts';
+import { endOf, isLeaving, isOver, isWaiting, whenStopped } from './end.ts';
+import { isPassing, unwrapped } from './faults.ts';
+import type { Inbox } from './outgoing-messages.ts';
+import { settle } from './questions.ts';
+import { createUpdateReader, type ReadStep, type Standing } from './read-updates.ts';
+import { findAgain, messageIdOf, optionsFor, requestOf, withBytes } from './send.ts';
+import { toWireInput } from './translate.ts';
+import { createWaiting } from './wait.ts';
+
+export interface RunDeps {
+  readonly settings: PeerSettings;
+  readonly deps: BackendDeps;
+  readonly connection: Connection;
+  readonly work: Work;
+  readonly sink: Sink;
+  readonly signal: AbortSignal;
+  /** Messages to the peer while it works. */
+  readonly inbox: Inbox;
+  /** The peer's context id for our session, when it has given one. */
+  contextId(): Promise<string | undefined>;
+  gotContext(contextId: string): void;
+}
+
+const TOLD_ONLY = 'what the peer did inside: it is only known as it told it';
+
+const LOST = 'some of what the peer did: it could not be asked about it again';
+
+export async function hand(run: RunDeps): Promise<End> {
+  const { settings, connection, work, sink, signal, deps } = run;
+  const { client } = connection;
+  const reader = createUpdateReader({ taskId: work.task.id, peer: settings.name, deltas: !work.resumed });
+  const over = new AbortController();
+  const waiting = createWaiting({ settings, deps, connection, taskId: work.task.id });
+  const activity = createActivity();
+  /** Our position in the peer's log, when it reports one; and the questions it accepted our answers to. */
+  let cursor: string | undefined;
+  const answered = new Set<string>();
+  const files = new Set<string>();
+  let releasing: NodeJS.Timeout | undefined;
+  let accepted = false;
+  let reached = performance.now();
+  let lost = false;
+  /** The peer's stream was read to its end. */
+  let whole = false;
+
+  async function perform(steps: readonly ReadStep[]): Promise<void> {
+    for (const step of steps) {
+      if (step.do === 'emit') await sink.emit(step.fact);
+      else await keep(step);
+    }
+  }
+
+  /** A file may arrive as an artifact and again in the message about it. */
+  async function keep(step: Extract<ReadStep, { do: 'keep' }>): Promise<void> {
+    const file = await withBytes(run, step);
+    const { bytes, uri, name } = file;
+    const mark = `${name} ${bytes ? createHash('sha256').update(bytes).digest('hex') : uri}`;
+    if (files.has(mark)) return;
+    files.add(mark);
+    await sink.artifact(file);
+  }
+
+  /** A call request that is followed by nothing for a while has no question. */
+  function releaseLater(): void {
+    clearTimeout(releasing);
+    releasing = setTimeout(() => {
+      if (!over.signal.aborted && !isWaiting(reader.standing)) record(activity.rest()).catch(() => {});
+    }, settings.pollMs);
+  }
+
+  async function record(updates: readonly ActivityUpdate[]): Promise<void> {
+    for (const each of updates) {
+      const facts =
+        each.do === 'emit'
+          ? [each.fact]
+          : remoteDecided(settings.name, each.decision, answered.has(each.decision.ask_id ?? ''));
+      for (const fact of facts) await sink.emit(fact);
+    }
+  }
+
+  /** Reads the activity that no stream delivered because none was open: up to this event, or to the end. */
+  async function fill(upTo?: string, until: AbortSignal = over.signal): Promise<void> {
+    const { taskId } = reader.standing ?? {};
+    if (!taskId || !cursor || !connection.extensions.has(EXTENSIONS.activity)) return;
+    const limit = anySignal([until, AbortSignal.timeout(settings.requestMs)]);
+    try {
+      const options = { ...optionsFor(connection, cursor), signal: limit };
+      for await (const said of client.resubscribeTask({ id: taskId, tenant: '' }, options)) {
+        await record(activity.take(said));
+        cursor = cursorOf(said) ?? cursor;
+        if (upTo && cursor >= upTo) return;
+      }
+    } catch (cause) {
+      if (until.aborted) throw cause;
+      deps.log.warn({ err: cause, peer: settings.name }, 'a peer did not tell what it did in between');
+      lost = true;
+    }
+  }
+
+  async function take(said: StreamResponse): Promise<void> {
+    reached = performance.now();
+    const at = cursorOf(said);
+    // A stream that was opened again begins later than the last one ended.
+    if (said.payload?.$case === 'task' && cursor && at && at > cursor) await fill(at);
+    cursor = at ?? cursor;
+    await record(activity.take(said));
+    await perform(reader.take(said));
+    if (!tellsActivity(said) && !isWaiting(reader.standing)) await record(activity.rest());
+    if (at && isOver(reader.standing)) whole = true;
+    if (tellsActivity(said)) releaseLater();
+    if (!accepted && (reader.standing || reader.bare)) {
+      accepted = true;
+      if (reader.standing?.contextId) run.gotContext(reader.standing.contextId);
+      await handoff('accepted');
+    }
+    run.inbox.look();
+  }
+
+  async function handoff(
+    status: 'accepted' | 'rejected' | 'failed' | 'completed',
+    more: JsonObject = {},
+  ): Promise<void> {
+    const bare = reader.bare?.messageId;
+    const task_id = reader.standing?.taskId ?? (bare ? `message:${bare}` : `unsent:${work.task.id}`);
+    const payload = { target_agent: settings.name, task_id, status, ...more };
+    await sink.emit({ event: 'agent.handoff', payload });
+  }
+
+  const settled = () => reader.bare !== undefined || isOver(reader.standing) || isWaiting(reader.standing);
+
+  /**
+   * Reads a stream until it ends; a broken stream is noticed at the next poll of the task. A silent stream is abandoned for
+   * such a poll, and is a failure where the peer has not even named its task.
+   */
+  async function read(open: (signal: AbortSignal) => AsyncGenerator<StreamResponse>): Promise<void> {
+    const gone = new AbortController();
+    const stream = open(anySignal([over.signal, gone.signal]));
+    try {
+      for (;;) {
+        const came = await within(stream.next(), reader.standing ? settings.pushPollMs : settings.silenceMs);
+        if (came === 'late') {
+          if (reader.standing) return;
+          throw new Fault('upstream_unavailable', 'the peer has said nothing for too long');
+        }
+        if (came.done) return;
+        await take(came.value);
+        if (settled() || over.signal.aborted) return;
+      }
+    } catch (cause) {
+      if (over.signal.aborted || !isPassing(cause)) throw cause;
+      deps.log.warn({ err: cause, peer: settings.name }, 'the stream of a peer broke off');
+    } finally {
+      gone.abort();
+      stream.return(undefined).catch(() => {});
+    }
+  }
+
+  async function send(parts: Part[], messageId: string, taskId?: string, caller?: CallerReference): Promise<void> {
+    const contextId = reader.standing?.contextId ?? (await run.contextId()) ?? '';
+    const message = wireMessage({ messageId, parts, contextId, taskId: taskId ?? '' }, 'user');
+    const streams = connection.card.capabilities?.streaming === true;
+    const request = requestOf(
+      message,
+      !streams,
+      caller && connection.extensions.has(EXTENSIONS.record) ? caller : undefined,
+    );
+    const options = optionsFor(connection);
+    if (streams) return await read((until) => client.sendMessageStream(request, { ...options, signal: until }));
+    const limit = anySignal([over.signal, AbortSignal.timeout(settings.requestMs)]);
+    const came = await client.sendMessage(request, { ...options, signal: limit });
+    await take({
+      payload: 'messageId' in came ? { $case: 'message', value: came } : { $case: 'task', value: came as Task },
+    });
+  }
+
+  async function look(how?: 'called' | 'time'): Promise<void> {
+    const { taskId: id, wire: before } = reader.standing ?? {};
+    if (!id) throw new Fault('upstream_unavailable', 'the peer broke off before it gave the task a name');
+    const limit = anySignal([over.signal, AbortSignal.timeout(settings.requestMs)]);
+    try {
+      await take({
+        payload: {
+          $case: 'task',
+          value: await client.getTask({ id, tenant: '' }, { ...optionsFor(connection), signal: limit }),
+        },
+      });
+      if (how === 'time' && reader.standing?.wire !== before) waiting.unannounced();
+    } catch (cause) {
+      if (!isPassing(cause)) throw cause;
+      if (performance.now() - reached > settings.silenceMs) {
+        throw new Fault('upstream_unavailable', 'the peer has been out of reach for too long', { cause });
+      }
+    }
+  }
+
+  /** Follows by stream where there is one, otherwise by polling, until the task has ended or asks. */
+  async function follow(): Promise<void> {
+    let streams = connection.card.capabilities?.streaming === true;
+    let stranger: { readonly wire: string; readonly since: number } | undefined;
+    let how: 'called' | 'time' | undefined;
+    while (!settled() && !over.signal.aborted) {
+      const { taskId = '' } = reader.standing ?? {};
+      if (streams && taskId) {
+        try {
+          await read((until) =>
+            client.resubscribeTask({ id: taskId, tenant: '' }, { ...optionsFor(connection), signal: until }),
+          );
+        } catch (cause) {
+          if (!(cause instanceof UnsupportedOperationError || cause instanceof TaskNotFoundError)) throw cause;
+          streams = false;
+        }
+        if (settled()) return;
+      }
+      await look(how);
+      if (settled()) return;
+      const { standing } = reader;
+      if (standing?.state !== undefined) stranger = undefined;
+      else if (stranger?.wire !== standing?.wire) stranger = { wire: standing?.wire ?? '', since: performance.now() };
+      else if (performance.now() - stranger!.since > settings.silenceMs) {
+        throw new Fault('upstream_unavailable', `the peer stayed in a state we do not know (${standing?.wire})`);
+      }
+      how = await pause(over.signal, !streams);
+    }
+  }
+
+  /** Waits for a notification, where the peer sends them, or for the next poll. Notifications are recorded. */
+  async function pause(until: AbortSignal, byCall: boolean): Promise<'called' | 'time'> {
+    if (byCall && reader.standing && (await waiting.listenFor(reader.standing.taskId))) return 'called';
+    const how = await waiting.until(until, byCall);
+    for (const fact of waiting.calls()) await sink.emit(fact);
+    return how;
+  }
+
+  /** Sends a message to a working peer. Not every peer accepts one; a rejection is recorded. */
+  async function tell(message: JsonObject): Promise<void> {
+    const { taskId, contextId } = reader.standing as Standing;
+    if (!taskId) return await notTaken([message], 'the peer has not given the task a name');
+    const messageId = `${work.task.id}.${typeof message.id === 'string' ? message.id : 'message'}`;
+    try {
+      const parts = await toWireInput(message, work, settings);
+      const request = requestOf(wireMessage({ messageId, parts, contextId, taskId }, 'user'), true);
+      const limit = anySignal([over.signal, AbortSignal.timeout(settings.requestMs)]);
+      // The stream or the next poll brings the response.
+      await client.sendMessage(request, { ...optionsFor(connection), signal: limit });
+    } catch (cause) {
+      deps.log.warn({ err: cause, peer: settings.name }, 'a peer did not take a message');
+      if (!over.signal.aborted) await notTaken([message], 'the peer did not take a message while it works');
+    }
+  }
+
+  async function notTaken(messages: readonly JsonObject[], why: string): Promise<void> {
+    for (const { id = null } of messages) {
+      const payload = { code: 'message_not_taken', message: why, message_id: id };
+      await sink.emit({ event: 'vendor.tollbridge.note', payload });
+    }
+  }
+
+  /** Asks our approvers; meanwhile the peer may be answered on its own side. */
+  async function ask(standing: Standing): Promise<void> {
+    const movedOn = new AbortController();
+    const watching = watch(standing, anySignal([over.signal, movedOn.signal]));
+    const { askedAbout } = activity;
+    const settling = settle(standing, { peer: settings.name, sink, withdrawn: movedOn.signal, askedAbout });
+    try {
+      const next = await Promise.race([settling, watching]);
+      if (next === 'moved' || over.signal.aborted) {
+        // Our question is withdrawn in the log before the peer's answer is recorded.
+        movedOn.abort();
+        await settling.catch(() => {});
+        return;
+      }
+      // The answer opens its own stream; two readers would record the same text twice.
+      movedOn.abort();
+      await watching.catch(() => {});
+      if (next.do === 'stop') {
+        const limit = { signal: AbortSignal.timeout(settings.cancelMs) };
+        await client.cancelTask({ id: standing.taskId, tenant: '', metadata: undefined }, limit).catch(() => {});
+        throw new Fault('permission_denied', next.reason);
+      }
+      if (next.do === 'reply') await reply(next.parts, standing, next.askId);
+      else await leave(standing);
+    } finally {
+      movedOn.abort();
+      await watching.catch(() => {});
+    }
+  }
+
+  async function reply(parts: Part[], { taskId, mark }: Standing, askId?: string): Promise<void> {
+    let refused: unknown;
+    // Without its task id the answer would be new work, which no decision allowed.
+    if (!taskId) throw new Fault('upstream_unavailable', 'the peer asked without giving the task a name');
+    if (askId) answered.add(askId);
+    try {
+      await send(parts, `${work.task.id}.answer.${digest(mark).slice(7, 19)}`, taskId);
+    } catch (cause) {
+      // The peer's own side may have answered first; if the peer still waits, it rejects this answer.
+      if (!(cause instanceof A2AError)) throw cause;
+      refused = cause;
+      if (askId) answered.delete(askId);
+      await look();
+    }
+    const { standing } = reader;
+    if (!standing || !isWaiting(standing) || standing.mark !== mark) return;
+    if (refused) throw refused;
+    await leave(standing);
+  }
+
+  /** Waits until the peer has left the state it waits in. */
+  async function leave(standing: Standing): Promise<void> {
+    await watch(standing, over.signal);
+  }
+
+  async function watch(standing: Standing, until: AbortSignal): Promise<'moved'> {
+    while (!until.aborted) {
+      const how = await pause(until, true);
+      if (until.aborted) break;
+      await look(how);
+      if (!isWaiting(reader.standing) || reader.standing?.mark !== standing.mark) return 'moved';
+    }
+    return 'moved';
+  }
+
+  /** Reads the peer's state and its receipt, also after the reader has stopped. */
+  async function lookOnce(ms: number): Promise<void> {
+    const { taskId: id } = reader.standing ?? {};
+    if (!id) return;
+    const task = await client.getTask(
+      { id, tenant: '' },
+      {
+        ...optionsFor(connection),
+        signal: AbortSignal.timeout(ms),
+      },
+    );
+    await perform(reader.take({ payload: { $case: 'task', value: task } }));
+  }
+
+  /** After a cancel: reads what the peer stopped, and its receipt. A peer that does not respond is not waited for. */
+  async function lastWord(reference: CallerReference | undefined): Promise<void> {
+    const limit = AbortSignal.timeout(settings.cancelMs);
+    try {
+      await lookOnce(settings.cancelMs);
+      if (!isOver(reader.standing)) return;
+      if (!whole) await fill(undefined, limit);
+      await record(activity.rest());
+      await handoff('failed', proofOf(reader.receipt, reference));
+    } catch (cause) {
+      deps.log.warn({ err: cause, peer: settings.name }, 'a peer did not say what it stopped');
+    }
+  }
+
+  const input = await toWireInput(work.task.input as JsonObject, work, settings);
+  const reference = await work.reference?.('a2a');
+  const requestHash = digest(canonicalJson(input.map((part) => wireJson(part)) as unknown as Json));
+  const stopping = whenStopped(run, reader, over);
+  try {
+    await sink.emit({
+      event: 'vendor.tollbridge.side_effect',
+      payload: {
+        type: 'network',
+        destination: settings.base.host,
+        purpose: `a2a handoff to ${settings.name}`,
+        metadata: {
+          request_hash: requestHash,
+          card_hash: connection.cardHash,
+          card: connection.verified ? 'verified' : 'not verified',
+          interface: `${connection.binding} ${connection.version}`,
+        },
+      },
+    });
+    const atWork = () => reader.standing !== undefined && !settled() && !over.signal.aborted;
+    run.inbox.open(atWork, tell);
+    const found = work.resumed ? await findAgain(run) : undefined;
+    if (found) await take({ payload: { $case: 'task', value: found } });
+    else await send(input, messageIdOf(work), undefined, reference);
+    for (;;) {
+      if (over.signal.aborted) throw new Fault('client_closed', 'the work was told to stop');
+      const { standing } = reader;
+      if (reader.bare || isOver(standing)) break;
+      if (standing && isWaiting(standing)) await ask(standing);
+      else await follow();
+    }
+    if (reader.standing && !whole) await fill();
+    await record(activity.rest());
+    await perform(reader.end());
+    await notTaken(await run.inbox.close(), 'the work was over before the message could be given');
+    const end = endOf(reader);
+    // Streams only name the receipt; its hash is known only after the task has ended.
+    if (reader.receipt && !reader.receipt.receipt_hash) await lookOnce(settings.requestMs).catch(() => {});
+    const proof = {
+      response_hash: digest(canonicalJson(reader.result())),
+      ...proofOf(reader.receipt, reference),
+    };
+    await handoff(
+      end.state === 'COMPLETED' ? 'completed' : end.failure?.code === REJECTED_CODE ? 'rejected' : 'failed',
+      proof,
+    );
+    return { ...end, not_reported: lost ? [TOLD_ONLY, LOST] : [TOLD_ONLY] };
+  } catch (cause) {
+    if (signal.aborted) {
+      if (!isLeaving(signal)) await lastWord(reference);
+      return { state: 'CANCELED', summary: 'stopped while the peer was at work' };
+    }
+    await handoff(accepted ? 'failed' : 'rejected');
+    throw unwrapped(cause);
+  } finally {
+    clearTimeout(releasing);
+    stopping.close();
+    waiting.close();
+    over.abort();
+    await run.inbox.close();
+  }
+}
+
+function digest(text: string): string {
+  return `sha256:${createHash('sha256').update(text).digest('hex')}`;
+}
+
+function wireJson({ content, mediaType, filename }: Part): Json {
+  const value = content?.$case === 'raw' ? content.value.toString('base64') : ((content?.value ?? null) as Json);
+  return { [content?.$case ?? 'none']: value, mediaType, filename };
+}

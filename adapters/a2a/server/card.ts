@@ -1,0 +1,114 @@
+/**
+ * Agent cards: what a peer may know of an agent before it calls. Built from the mounted agents, signed over the JSON that is
+ * sent, and byte-identical until something changes. An agent's description of itself is data here, never an instruction.
+ */
+import { createHash } from 'node:crypto';
+import { AgentCard, canonicalizeAgentCard } from '@a2a-js/sdk';
+import { EXTENSIONS, PROTOCOL } from '../../../mappings/a2a.ts';
+import { PROTOCOL as LEGACY } from '../../../mappings/a2a-0.3.ts';
+import { type AgentFace, type Deps, type JsonObject, type Skill, VERSION } from '../../../src/index.ts';
+import type { A2aSettings } from '../config.ts';
+
+export interface CardDeps {
+  readonly settings: A2aSettings;
+  readonly sign: Deps['sign'];
+  /** `host:port`, when gRPC is served for this agent. */
+  readonly grpc: string | undefined;
+}
+
+/** A card as sent, and its entity tag. */
+export interface MadeCard {
+  readonly wire: JsonObject;
+  readonly card: AgentCard;
+  readonly etag: string;
+}
+
+const MODES = ['text/plain', 'application/json', 'application/octet-stream', 'image/*'];
+
+const ABOUT: Readonly<Record<keyof typeof EXTENSIONS, string>> = {
+  record: 'Tasks name their session and, once they have ended, their signed receipt.',
+  asks: 'Questions come with a data part that says what is asked and how an answer looks.',
+  activity: 'Status updates also tell of calls, plans and costs. On request.',
+  resume: 'Updates carry a cursor; subscribing with it in Last-Event-ID goes on after it without loss. On request.',
+  once: 'A message id is a key: sent twice, it makes one task. On request, or with an Idempotency-Key header.',
+  visibility:
+    'Metadata of a message or a part may say that it is public, internal or receipt_only; any other word is refused.',
+};
+
+export function makeCard(
+  agent: AgentFace,
+  base: string,
+  { settings, sign, grpc }: CardDeps,
+  more: readonly Skill[] = [],
+) {
+  const { name, about } = agent;
+  const interfaces = (version: string) => [
+    { url: base, protocolBinding: 'JSONRPC', protocolVersion: version },
+    { url: base, protocolBinding: 'HTTP+JSON', protocolVersion: version },
+    ...(grpc ? [{ url: grpc, protocolBinding: 'GRPC', protocolVersion: version }] : []),
+  ];
+  const skills = about.skills?.length ? about.skills : [runSkill(name)];
+  const card: JsonObject = {
+    name,
+    description:
+      about.description ?? `The agent ${name}, behind a gateway that asks policy first and proves what happened.`,
+    version: about.version ?? VERSION,
+    supportedInterfaces: [...interfaces(PROTOCOL), ...(settings.legacy ? interfaces(LEGACY) : [])],
+    ...(settings.provider && { provider: settings.provider }),
+    capabilities: {
+      streaming: true,
+      pushNotifications: settings.push.enabled,
+      extendedAgentCard: settings.extendedCard,
+      extensions: Object.entries(EXTENSIONS).map(([key, uri]) => ({
+        uri,
+        description: ABOUT[key as keyof typeof EXTENSIONS],
+        required: false,
+      })),
+    },
+    securitySchemes: { bearer: { httpAuthSecurityScheme: { scheme: 'Bearer' } } },
+    securityRequirements: [{ schemes: { bearer: { list: [] } } }],
+    defaultInputModes: [...(settings.inputModes ?? MODES)],
+    defaultOutputModes: ['text/plain', 'application/json', 'application/octet-stream'],
+    skills: [
+      ...skills.map((skill) => ({ ...skill, tags: [name] })),
+      ...more.map(({ id, name: tool, description, source }) => ({
+        id,
+        name: tool,
+        description,
+        tags: ['tool', ...(source ? [source] : [])],
+      })),
+    ],
+  };
+  return finished(card, sign);
+}
+
+function runSkill(name: string) {
+  return { id: 'run', name: 'Run a task', description: `Gives ${name} work in plain words.` };
+}
+
+function finished(card: JsonObject, sign: Deps['sign']): MadeCard {
+  // Through the codec and back: the signature covers what any reader of the protocol makes of it.
+  const plain = AgentCard.toJSON(AgentCard.fromJSON(card)) as JsonObject;
+  const wire = sign ? signed(plain, sign) : plain;
+  const etag = `"${createHash('sha256').update(JSON.stringify(wire)).digest('hex').slice(0, 32)}"`;
+  return { wire, card: AgentCard.fromJSON(wire), etag };
+}
+
+/** A detached JWS over the canonical text of the JSON form without its signatures. */
+function signed(card: JsonObject, sign: NonNullable<Deps['sign']>): JsonObject {
+  const payload = base64url(canonicalizeAgentCard(card as unknown as AgentCard));
+  // The header is signed and names the key, so the key must be known first; after a rotation in between it is tried again.
+  for (let kid = sign(payload).key_id; ; ) {
+    const header = base64url(JSON.stringify({ alg: 'EdDSA', typ: 'JOSE', kid }));
+    const made = sign(`${header}.${payload}`);
+    if (made.key_id === kid) {
+      const signature = Buffer.from(made.signature.replace(/^base64:/, ''), 'base64').toString('base64url');
+      return { ...card, signatures: [{ protected: header, signature }] };
+    }
+    kid = made.key_id;
+  }
+}
+
+function base64url(text: string): string {
+  return Buffer.from(text).toString('base64url');
+}

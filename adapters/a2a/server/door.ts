@@ -1,0 +1,230 @@
+/**
+ * The door: each agent has its own base below `/a2a/`, with a card, two HTTP bindings and two revisions; the default agent's
+ * card is also at the root. It decodes and encodes frames and holds neither policy nor state. Unauthenticated callers are
+ * refused, except for the public card.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AgentFace, Artifact, Bridge, Closable, Deps, FrontDoor, Row } from '../../../src/index.ts';
+import type { Resolve } from '../../../src/transport/outbound/public-fetch.ts';
+import { speaking } from '../bindings/error-mapping.ts';
+import { serveGrpc } from '../bindings/grpc.ts';
+import { createJsonRpc } from '../bindings/json-rpc.ts';
+import { createRest } from '../bindings/rest.ts';
+import type { A2aSettings } from '../config.ts';
+import { SYSTEM_ACTOR } from '../push/configs.ts';
+import { createPush, type Push } from '../push/push.ts';
+import { type CallOptions, callOf } from './caller.ts';
+import { type MadeCard, makeCard } from './card.ts';
+import { toLegacyCard } from './card-0.3.ts';
+import { createContexts } from './contexts.ts';
+import { answer, contextOf, type Incoming, refusing, versionOf } from './exchange.ts';
+import { createHandler } from './handler.ts';
+import { sendCard } from './public-card.ts';
+import { Refusal, toErrorReply, toLegacyError, toRestError } from './refusal.ts';
+import { createReader, type Reader } from './task-reader.ts';
+
+/** For tests: name resolution for webhooks, and how often gateways check for others that are gone. */
+export interface DoorOptions {
+  readonly resolve?: Resolve;
+  readonly takeOverMs?: number;
+}
+
+export function a2aDoor(settings: A2aSettings, deps: Deps, options: DoorOptions = {}): FrontDoor {
+  return {
+    name: 'a2a',
+    carries: ['approval', 'input'],
+    open: (bridge) => openDoor(settings, deps, bridge, options),
+  };
+}
+
+const WELL_KNOWN = ['/.well-known/agent-card.json', '/.well-known/agent.json'];
+
+async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, options: DoorOptions): Promise<Closable> {
+  /** The agents that can be called now: they change with the configuration. */
+  const listAgents = async () =>
+    (await bridge.agents(SYSTEM_ACTOR)).filter(({ name }) => settings.agents?.includes(name) ?? true);
+  const standard = (all: readonly AgentFace[]) => all.find((agent) => agent.default) ?? all[0];
+  const openedAt = deps.clock.now();
+  const readers = new Map<string, Reader>();
+  const baseOf = (name: string) => `${settings.publicUrl ?? deps.http.url}/a2a/${encodeURIComponent(name)}`;
+  const readerOf = (name: string): Reader => {
+    const known = readers.get(name) ?? createReader(bridge, name, () => baseOf(name));
+    readers.set(name, known);
+    return known;
+  };
+  const push: Push | undefined = settings.push.enabled
+    ? createPush({ bridge, settings, deps, readerOf, ...options })
+    : undefined;
+  const contexts = createContexts(bridge, settings.workspace);
+  const onGrpc = settings.grpc?.agent ?? standard(await listAgents())?.name;
+  let grpcAt: string | undefined;
+
+  function createEndpoint(agent: AgentFace) {
+    let made: { base: string; key: string | undefined; card: MadeCard } | undefined;
+    const cardDeps = () => ({ settings, sign: deps.sign, grpc: agent.name === onGrpc ? grpcAt : undefined });
+    const card = (key = made?.key): MadeCard => {
+      const base = baseOf(agent.name);
+      if (made?.base !== base || made.key !== key) made = { base, key, card: makeCard(agent, base, cardDeps()) };
+      return made.card;
+    };
+    /** The additional details for this caller: the tools the rules would let it try. */
+    const extendedCard = async ({ actor }: CallOptions) => {
+      const tools = await contexts.workspace(actor).then(
+        (workspace) => bridge.offered(actor, workspace).catch(() => []),
+        () => [],
+      );
+      return makeCard(agent, baseOf(agent.name), cardDeps(), tools).card;
+    };
+    const handler = createHandler({
+      bridge,
+      settings,
+      agent: agent.name,
+      steers: agent.abilities.steer ?? false,
+      contexts,
+      reader: readerOf(agent.name),
+      push,
+      card: async () => card().card,
+      extendedCard,
+    });
+    const binding = {
+      handler,
+      legacy: speaking(handler, { words: toLegacyError }),
+      settings,
+      authenticate: deps.authenticate,
+      log: deps.log,
+    };
+    return { agent, card, handler, jsonRpc: createJsonRpc(binding), rest: createRest(binding) };
+  }
+
+  type Endpoint = ReturnType<typeof createEndpoint>;
+  const endpoints = new Map<string, Endpoint>();
+
+  /** The endpoint of an agent, or of the default agent at the root; created anew when the agent has changed. */
+  async function endpointOf(name: string | undefined): Promise<Endpoint | undefined> {
+    const all = await listAgents();
+    const agent = name === undefined ? standard(all) : all.find((each) => each.name === name);
+    if (!agent) return undefined;
+    const known = endpoints.get(agent.name);
+    if (known && isSame(known.agent, agent)) return known;
+    const endpoint = createEndpoint(agent);
+    endpoints.set(agent.name, endpoint);
+    return endpoint;
+  }
+
+  function showCard(incoming: Incoming, endpoint: Endpoint | undefined): void {
+    try {
+      if (!endpoint) throw new Refusal('METHOD_NOT_FOUND', 'there is no agent at this address');
+      // A reader verifies it with the key in use, which may have changed.
+      sendCard(incoming, endpoint.card(keyInUse(deps.jwks())), {
+        version: versionOf(incoming),
+        legacy: settings.legacy,
+        openedAt,
+      });
+    } catch (thrown) {
+      answer(incoming.response, toErrorReply(thrown).http, 'application/json', toRestError(thrown));
+    }
+  }
+
+  /** A file too large for a message, for the owner of the task. */
+  async function download(incoming: Incoming, endpoint: Endpoint, id: string): Promise<void> {
+    const { response } = incoming;
+    try {
+      const { actor } = callOf(await contextOf(incoming, 'HTTP+JSON', '1.0', deps.authenticate));
+      const artifact = await bridge.view<Artifact & Row>(actor, 'artifact', id);
+      const owner = (artifact.metadata as { a2a?: { owner?: string } }).a2a?.owner;
+      if (artifact.task_id) await readerOf(endpoint.agent.name).own(actor, artifact.task_id);
+      else if (owner !== actor.id) throw new Refusal('TASK_NOT_FOUND', `no artifact ${id}`);
+      const bytes = await bridge.bytes(actor, id);
+      response.writeHead(200, {
+        'content-type': artifact.mime_type,
+        'content-length': bytes.length,
+        'content-disposition': 'attachment',
+        'cache-control': 'private, no-store',
+      });
+      response.end(bytes);
+    } catch (thrown) {
+      refusing(incoming, thrown, deps.log);
+      answer(response, toErrorReply(thrown).http, 'application/json', toRestError(thrown));
+    }
+  }
+
+  async function serve(incoming: Incoming, endpoint: Endpoint | undefined): Promise<void> {
+    const { request, response, path } = incoming;
+    if (WELL_KNOWN.includes(path) && request.method === 'GET') return showCard(incoming, endpoint);
+    if (!endpoint) {
+      const absent = new Refusal('METHOD_NOT_FOUND', 'there is no agent at this address');
+      return answer(response, 404, 'application/json', toRestError(absent));
+    }
+    const file = /^\/artifacts\/([^/]+)$/.exec(path)?.[1];
+    if (file && request.method === 'GET') return await download(incoming, endpoint, file);
+    if (path === '' || path === '/') {
+      if (request.method === 'POST') return await endpoint.jsonRpc(incoming);
+      response.setHeader('allow', 'POST');
+      const wrong = new Refusal('METHOD_NOT_FOUND', 'requests come as POST');
+      return answer(response, 405, 'application/json', toRestError(wrong));
+    }
+    await endpoint.rest(incoming);
+  }
+
+  deps.http.mount('/', (request, response, next) => {
+    const [path = '/', search = ''] = splitOnce(request.url ?? '/', '?');
+    const found = /^\/a2a\/([^/]+)(.*)$/.exec(path);
+    const atRoot = WELL_KNOWN.includes(path) && request.method === 'GET';
+    if (!found && !atRoot) return next();
+    const name = found ? (decoded(found[1] as string) ?? '') : undefined;
+    const incoming = incomingOf(request, response, found ? (found[2] ?? '') : path, search);
+    endpointOf(name)
+      .then((endpoint) => serve(incoming, endpoint))
+      .catch(next);
+  });
+
+  // For another protocol's card that includes ours: the card for a reader that names no version.
+  deps.http.publish?.(WELL_KNOWN[0] as string, async () => {
+    const wire = (await endpointOf(undefined))?.card(keyInUse(deps.jwks())).wire;
+    return wire && (settings.legacy ? toLegacyCard(wire) : wire);
+  });
+
+  const chosen = settings.grpc && onGrpc !== undefined ? await endpointOf(onGrpc) : undefined;
+  const grpc = settings.grpc && chosen ? await serveGrpc(settings.grpc, chosen.handler, settings, deps) : undefined;
+  grpcAt = grpc?.at;
+  await push?.resume();
+
+  return {
+    async close() {
+      await grpc?.close();
+      await push?.close();
+    },
+  };
+}
+
+/** An agent's description is compared only when it is a new object. */
+function isSame(one: AgentFace, other: AgentFace): boolean {
+  const { abilities, about } = other;
+  if (one.default !== other.default) return false;
+  if (one.abilities === abilities && one.about === about) return true;
+  return JSON.stringify([one.abilities, one.about]) === JSON.stringify([abilities, about]);
+}
+
+/** The newest of the keys we publish. */
+function keyInUse(jwks: object): string | undefined {
+  return (jwks as { keys?: readonly { kid?: string }[] }).keys?.at(-1)?.kid;
+}
+
+function incomingOf(request: IncomingMessage, response: ServerResponse, path: string, search: string): Incoming {
+  return { request, response, path, query: search === '' ? NO_QUERY : new URLSearchParams(search) };
+}
+
+const NO_QUERY = new URLSearchParams();
+
+function splitOnce(text: string, at: string): [string, string] {
+  const place = text.indexOf(at);
+  return place < 0 ? [text, ''] : [text.slice(0, place), text.slice(place + 1)];
+}
+
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,330 @@
+/**
+ * The protocol's operations on the bridge. Every answer is read from the log, and every request goes through the gate. There is
+ * one handler for each agent; it knows no binding and holds no task.
+ */
+import type { AgentCard, Message, SendMessageRequest, StreamResponse, Task } from '@a2a-js/sdk';
+import type { A2ARequestHandler, ServerCallContext } from '@a2a-js/sdk/server';
+import { EXTENSIONS } from '../../../mappings/a2a.ts';
+import {
+  type AskRecord,
+  type Bridge,
+  type CoreEvent,
+  Fault,
+  isTerminal,
+  type JsonObject,
+  type Row,
+} from '../../../src/index.ts';
+import type { A2aSettings } from '../config.ts';
+import type { Push } from '../push/push.ts';
+import { aboutMessage, artifactKind, type Keep, toCoreMessage } from '../translate.ts';
+import { activated, type CallOptions, callOf } from './caller.ts';
+import { checkHistoryLength, checkId, checkList, checkSend } from './checks.ts';
+import type { Contexts } from './contexts.ts';
+import { listTasks } from './list-tasks.ts';
+import { toCoreAnswer } from './questions.ts';
+import { Refusal } from './refusal.ts';
+import type { Owned, Reader } from './task-reader.ts';
+import type { Projection, Update } from './task-view.ts';
+
+export interface HandlerDeps {
+  readonly bridge: Bridge;
+  readonly settings: A2aSettings;
+  readonly agent: string;
+  /** Accepts messages while it works. */
+  readonly steers: boolean;
+  readonly contexts: Contexts;
+  readonly reader: Reader;
+  readonly push: Push | undefined;
+  card(): Promise<AgentCard>;
+  extendedCard(call: CallOptions): Promise<AgentCard>;
+}
+
+/** How a task is read: with which extensions, and whether a stream is open. */
+interface Reading {
+  readonly activity: boolean;
+  readonly quiet: boolean;
+}
+
+/** The result of a send. For a new task `projection` is still empty: not even the events that began the task were applied. */
+interface Begun {
+  readonly owned: Owned;
+  readonly projection: Projection;
+  readonly fresh: boolean;
+  readonly written?: readonly CoreEvent[] | undefined;
+}
+
+export function createHandler(deps: HandlerDeps): A2ARequestHandler {
+  const { bridge, settings, agent, contexts, reader, push } = deps;
+
+  function pushOrRefuse(): Push {
+    if (push) return push;
+    throw new Refusal('PUSH_NOTIFICATION_NOT_SUPPORTED', 'this agent sends no push notifications');
+  }
+
+  /** The tenant of a request is only a routing hint and grants nothing. */
+  function enter(context: ServerCallContext, tenant: string | undefined): CallOptions {
+    const call = callOf(context);
+    if (tenant && tenant !== call.actor.tenant_id)
+      throw new Refusal('TASK_NOT_FOUND', 'there is nothing at this address');
+    // The activity extension needs more than the public view, which requires a scope.
+    if (!activated(context).has(EXTENSIONS.activity)) return call;
+    return { ...call, actor: { ...call.actor, sees: 'internal' } };
+  }
+
+  /** Adds the hash of the receipt, for callers that requested the record extension: it costs one more read of the log. */
+  async function proven(actor: CallOptions['actor'], task: Task, context: ServerCallContext): Promise<Task> {
+    return activated(context).has(EXTENSIONS.record) ? await reader.withReceipt(actor, task) : task;
+  }
+
+  /** `quiet`: only the final state matters. */
+  async function begin(params: SendMessageRequest, context: ServerCallContext, quiet: boolean): Promise<Begun> {
+    const call = enter(context, params.tenant);
+    const message = checkSend(params, settings.inputModes);
+    const config = params.configuration?.taskPushNotificationConfig;
+    // A request that is refused has had no effect.
+    if (config) await pushOrRefuse().check(config);
+    const wanted = activated(context);
+    const how = { activity: wanted.has(EXTENSIONS.activity), quiet };
+    const begun = message.taskId
+      ? await goOn(call, message, how)
+      : await submit(call, message, params, {
+          once: wanted.has(EXTENSIONS.once),
+          version: context.requestedVersion,
+          ...how,
+        });
+    if (config)
+      await pushOrRefuse().create(call.actor, begun.owned.task, config, context.requestedVersion, begun.fresh);
+    return begun;
+  }
+
+  async function submit(
+    call: CallOptions,
+    message: Message,
+    params: SendMessageRequest,
+    { once, version, ...how }: Reading & { readonly once: boolean; readonly version: string },
+  ): Promise<Begun> {
+    const { actor } = call;
+    // The protocol leaves repeats open, and its own test kit sends one id twice; so a message id is a key only on request.
+    const key = call.idempotencyKey ?? (once ? message.messageId : undefined);
+    const context = await contexts.open(actor, message.contextId);
+    const input = await toCoreMessage(message, keepFor(call));
+    const { resource, written } = await bridge.submit({
+      kind: 'task.submit',
+      actor,
+      body: {
+        agent,
+        // A refusal of the work is a task that says so; a refusal of the caller stays an error.
+        refusal: 'task',
+        input: input as unknown as Record<string, never>,
+        metadata: {
+          a2a: {
+            version,
+            binding: call.binding,
+            ...(context.contextId && { context_id: context.contextId }),
+            ...aboutMessage(message),
+            ...(params.metadata && { metadata: params.metadata }),
+          },
+          ...callerIn(params),
+        },
+        ...context.in,
+      },
+      ...(key && { idempotency: { key, target: `a2a/${agent}` } }),
+      ...call.trace,
+    });
+    const task = resource as Owned['task'];
+    const contextId = context.contextId ?? task.session_id;
+    return { owned: { task, contextId }, projection: reader.begin(contextId, how), fresh: true, written };
+  }
+
+  /** The next message on a task: an answer when it asks, otherwise a message to the working agent. */
+  async function goOn(call: CallOptions, message: Message, how: Reading): Promise<Begun> {
+    const { actor } = call;
+    const owned = await reader.own(actor, checkId(message.taskId, 'message.taskId'));
+    const { task, contextId } = owned;
+    if (message.contextId && message.contextId !== contextId) {
+      throw new Refusal('INVALID_PARAMS', 'message.contextId is not the context of this task');
+    }
+    if (isTerminal(task.status)) {
+      throw new Refusal('UNSUPPORTED_OPERATION', `task ${task.id} has ended and takes no more messages`);
+    }
+    const where = { task_id: task.id, state: 'open' };
+    const open = (await bridge.list<AskRecord & Row>(actor, { object: 'ask', where, limit: 50 })).data;
+    if (open.length > 0) {
+      const body = toCoreAnswer(message, open, settings);
+      await bridge.submit({ kind: 'ask.answer', actor, body });
+    } else {
+      if (!deps.steers) throw new Refusal('UNSUPPORTED_OPERATION', 'this agent takes no messages while it works');
+      const said = { ...(await toCoreMessage(message, keepFor(call))), metadata: { a2a: aboutMessage(message) } };
+      const body = { task_id: task.id, kind: 'interrupt' as const, message: said };
+      await bridge.submit({ kind: 'task.message', actor, body });
+    }
+    return { owned, projection: await reader.catchUp(actor, owned, how), fresh: false };
+  }
+
+  function keepFor({ actor }: CallOptions) {
+    return async ({ bytes, mime_type, name, visibility }: Parameters<Keep>[0]) => {
+      const { resource } = await bridge.submit({
+        kind: 'artifact.register',
+        actor,
+        bytes,
+        body: {
+          kind: artifactKind(mime_type) as 'file',
+          mime_type,
+          visibility,
+          workspace_id: await contexts.workspace(actor),
+          metadata: { ...(name && { name }), a2a: { owner: actor.id } },
+        },
+      });
+      return resource.id;
+    };
+  }
+
+  async function* streamed(
+    begun: Begun,
+    call: CallOptions,
+    wanted: ReadonlySet<string>,
+    historyLength: number | undefined,
+  ): AsyncGenerator<StreamResponse> {
+    const { owned, projection, fresh } = begun;
+    const encode = updateEncoder(projection, wanted.has(EXTENSIONS.resume), historyLength);
+    if (!fresh) yield encode({ $case: 'task', value: projection.snapshot() });
+    // At INPUT_REQUIRED the caller must answer; any approver may answer an approval, so those streams stay open.
+    const over = () => projection.waiting && projection.status === 'INPUT_REQUIRED';
+    if (!fresh && over()) return;
+    for await (const updates of reader.follow(call.actor, owned.task.id, projection, call.signal)) {
+      for (const update of updates) yield encode(update);
+      if (over()) return;
+    }
+  }
+
+  return {
+    getAgentCard: () => deps.card(),
+
+    async getAuthenticatedExtendedAgentCard(params, context) {
+      const call = enter(context, params.tenant);
+      if (settings.extendedCard) return await deps.extendedCard(call);
+      throw new Refusal('UNSUPPORTED_OPERATION', 'this agent has no extended card');
+    },
+
+    async sendMessage(params, context) {
+      const { owned, projection, fresh, written } = await begin(params, context, true);
+      const call = enter(context, params.tenant);
+      const view = { historyLength: params.configuration?.historyLength };
+      const done = () => projection.ended || projection.waiting;
+      if (params.configuration?.returnImmediately && fresh) {
+        return await reader.snapshot(call.actor, owned, view.historyLength);
+      }
+      if (!params.configuration?.returnImmediately && !(done() && !fresh)) {
+        await reader.settle(call.actor, owned.task.id, projection, call.signal, written);
+      }
+      return projection.reply ?? (await proven(call.actor, projection.snapshot(view), context));
+    },
+
+    async *sendMessageStream(params, context) {
+      const wanted = activated(context);
+      const begun = await begin(params, context, false);
+      yield* streamed(begun, enter(context, params.tenant), wanted, params.configuration?.historyLength);
+    },
+
+    async getTask(params, context) {
+      const { actor } = enter(context, params.tenant);
+      checkHistoryLength(params.historyLength);
+      const task = await reader.snapshot(actor, await reader.own(actor, checkId(params.id)), params.historyLength);
+      return await proven(actor, task, context);
+    },
+
+    async listTasks(params, context) {
+      const { actor } = enter(context, params.tenant);
+      checkList(params);
+      return await listTasks({ bridge, reader, contexts }, actor, params);
+    },
+
+    async cancelTask(params, context) {
+      const { actor } = enter(context, params.tenant);
+      const owned = await reader.own(actor, checkId(params.id));
+      const reason = typeof params.metadata?.reason === 'string' ? { reason: params.metadata.reason } : {};
+      try {
+        await bridge.submit({ kind: 'task.cancel', actor, body: { task_id: owned.task.id, ...reason } });
+      } catch (thrown) {
+        if (thrown instanceof Fault && thrown.kind === 'conflict') {
+          throw new Refusal('TASK_NOT_CANCELABLE', thrown.message);
+        }
+        throw thrown;
+      }
+      return await reader.snapshot(actor, owned);
+    },
+
+    async *resubscribe(params, context) {
+      const call = enter(context, params.tenant);
+      const wanted = activated(context);
+      const owned = await reader.own(call.actor, checkId(params.id));
+      const resume = wanted.has(EXTENSIONS.resume);
+      const upTo = resume && call.lastEventId ? await cursorIn(owned, call) : undefined;
+      const activity = wanted.has(EXTENSIONS.activity);
+      const projection = await reader.catchUp(call.actor, owned, { activity, ...(upTo && { upTo }) });
+      if (projection.ended && !upTo) throw new Refusal('UNSUPPORTED_OPERATION', `task ${owned.task.id} has ended`);
+      const encode = updateEncoder(projection, resume);
+      yield encode({ $case: 'task', value: projection.snapshot() });
+      for await (const updates of reader.follow(call.actor, owned.task.id, projection, call.signal)) {
+        for (const update of updates) yield encode(update);
+      }
+    },
+
+    async createTaskPushNotificationConfig(params, context) {
+      const { actor } = enter(context, params.tenant);
+      const { task } = await reader.own(actor, checkId(params.taskId, 'taskId'));
+      return await pushOrRefuse().create(actor, task, params, context.requestedVersion);
+    },
+    async getTaskPushNotificationConfig(params, context) {
+      const { actor } = enter(context, params.tenant);
+      const { task } = await reader.own(actor, checkId(params.taskId, 'taskId'));
+      return await pushOrRefuse().get(task, checkId(params.id));
+    },
+    async listTaskPushNotificationConfigs(params, context) {
+      const { actor } = enter(context, params.tenant);
+      const { task } = await reader.own(actor, checkId(params.taskId, 'taskId'));
+      return { configs: await pushOrRefuse().list(task), nextPageToken: '' };
+    },
+    async deleteTaskPushNotificationConfig(params, context) {
+      const { actor } = enter(context, params.tenant);
+      const { task } = await reader.own(actor, checkId(params.taskId, 'taskId'));
+      await pushOrRefuse().remove(task, checkId(params.id));
+    },
+  };
+
+  /** The last event a reader received, if it belongs to this task. */
+  async function cursorIn({ task }: Owned, { actor, lastEventId }: CallOptions): Promise<string> {
+    const event = await bridge
+      .view<Row & { task_id?: string }>(actor, 'event', lastEventId as string)
+      .catch(() => undefined);
+    if (event?.task_id === task.id) return event.id;
+    throw new Refusal('CURSOR_EXPIRED', 'this cursor is no place in the stream of this task');
+  }
+}
+
+/** The reference of another Tollbridge gateway, for the core to read. */
+function callerIn({ metadata }: SendMessageRequest): { tollbridge?: JsonObject } {
+  const record = metadata?.[EXTENSIONS.record] as { caller?: JsonObject } | undefined;
+  return record?.caller ? { tollbridge: { caller: record.caller } } : {};
+}
+
+/** Encodes updates; with the resume extension each carries the reader's position. */
+function updateEncoder(
+  projection: Projection,
+  resume: boolean,
+  historyLength?: number,
+): (update: Update) => StreamResponse {
+  if (!resume) return (update) => ({ payload: shortened(update, historyLength) });
+  return (given) => {
+    const update = shortened(given, historyLength);
+    const metadata = { ...(update.value.metadata ?? {}), [EXTENSIONS.resume]: { cursor: projection.cursor } };
+    return { payload: { ...update, value: { ...update.value, metadata } } as Update };
+  };
+}
+
+/** A task with as much of its history as was requested. */
+function shortened(update: Update, historyLength: number | undefined): Update {
+  if (update.$case !== 'task' || historyLength === undefined) return update;
+  const history = historyLength === 0 ? [] : update.value.history.slice(-historyLength);
+  return { ...update, value: { ...update.value, history } };
+}

@@ -1,0 +1,146 @@
+/**
+ * Questions as a peer sees them, and the peer's next message as an answer. A question is sent twice: as text for a person, and
+ * as data for a program. A plain "yes" approves nothing: a task state authorises no one, so an approval must name what it
+ * approves.
+ */
+
+import type { Message, Part } from '@a2a-js/sdk';
+import { EXTENSIONS } from '../../../mappings/a2a.ts';
+import {
+  type AskRecord,
+  asText,
+  type CommandBody,
+  dialogText,
+  type Json,
+  type JsonObject,
+  visibleText,
+} from '../../../src/index.ts';
+import { dataPart, textPart, wireMessage } from '../translate.ts';
+import { Refusal } from './refusal.ts';
+
+export function toWireQuestion(
+  asks: readonly AskRecord[],
+  place: { readonly messageId: string; readonly taskId: string; readonly contextId: string },
+): Message {
+  const parts = asks.flatMap((ask) => [textPart(wordsOf(ask)), dataPart(described(ask))]);
+  return wireMessage({ ...place, parts, extensions: [EXTENSIONS.asks] });
+}
+
+/** For a person: the act as recorded, and where to answer when the text does not show all of it. Messages leave this machine. */
+function wordsOf(ask: AskRecord): string {
+  return ask.kind === 'approval' ? dialogText(ask).text : visibleText(ask.question);
+}
+
+function described(ask: AskRecord): JsonObject {
+  const about = {
+    askId: ask.id,
+    kind: ask.kind,
+    question: ask.question,
+    expiresAt: ask.expires_at,
+    ...(ask.tool_call_id && { toolCallId: ask.tool_call_id }),
+    ...(ask.reason && { reason: ask.reason }),
+  };
+  if (ask.kind === 'approval') {
+    const { tool, server, target, effect, arguments: args } = ask.action as JsonObject;
+    const action = { tool, server, target, effect, arguments: args };
+    const known = Object.entries(action).filter(([, value]) => value !== undefined);
+    const { whole } = dialogText(ask);
+    const answer = { askId: ask.id, approved: whole };
+    return { ...about, action: Object.fromEntries(known) as JsonObject, shown: whole ? 'whole' : 'in_part', answer };
+  }
+  return { ...about, ...(ask.schema && { schema: ask.schema as JsonObject }), answer: { askId: ask.id, value: null } };
+}
+
+export function toWireAnswer(
+  ask: AskRecord | undefined,
+  payload: JsonObject,
+  place: { taskId: string; contextId: string },
+): Message {
+  const askId = asText(payload.ask_id);
+  const part: Part =
+    'approved' in payload
+      ? dataPart({
+          askId,
+          approved: payload.approved ?? false,
+          ...(typeof payload.reason === 'string' && { reason: payload.reason }),
+        })
+      : typeof payload.value === 'string'
+        ? textPart(payload.value)
+        : dataPart((payload.value ?? null) as Json);
+  return wireMessage({ messageId: `answer-${ask?.id ?? askId}`, parts: [part], ...place }, 'user');
+}
+
+export interface AnswerRules {
+  /** A text such as "yes" counts as an approval. */
+  readonly textApprovals: boolean;
+}
+
+/** Which question a message answers, and how. */
+export function toCoreAnswer(
+  message: Message,
+  open: readonly AskRecord[],
+  { textApprovals }: AnswerRules,
+): CommandBody<'ask.answer'> {
+  const data = message.parts.flatMap(({ content }) => (content?.$case === 'data' ? [content.value as Json] : []));
+  const text = message.parts
+    .flatMap(({ content }) => (content?.$case === 'text' ? [content.value] : []))
+    .join('\n')
+    .trim();
+  const said = data.map(objectOf).find((value) => value !== undefined);
+  const id = said?.askId ?? said?.ask_id;
+  const named = typeof id === 'string' ? id : undefined;
+  const ask = chosen(open, named, said);
+  if (ask.kind === 'approval') {
+    const verdict = verdictOf(said, textApprovals ? text : '');
+    if (verdict.approved && !dialogText(ask).whole) throw new Refusal('INVALID_PARAMS', dialogText(ask).text);
+    return { ask_id: ask.id, ...verdict, ...changedIn(said) };
+  }
+  if (said && typeof said.approved === 'boolean' && !said.approved) {
+    return { ask_id: ask.id, approved: false, ...reasonOf(said) };
+  }
+  if (named && said) return { ask_id: ask.id, value: (said.value ?? said.answer ?? text) as Json };
+  if (data.length > 0) return { ask_id: ask.id, value: data[0] as Json };
+  if (text !== '') return { ask_id: ask.id, value: text };
+  throw new Refusal('INVALID_PARAMS', 'the answer needs a text or a data part');
+}
+
+function chosen(open: readonly AskRecord[], named: string | undefined, said: JsonObject | undefined): AskRecord {
+  const found = named ? open.find(({ id }) => id === named) : undefined;
+  if (found) return found;
+  if (named) throw new Refusal('INVALID_PARAMS', `the task is not asking ${named}`);
+  // A yes or no can only answer an approval.
+  const wants = typeof said?.approved === 'boolean' ? open.filter(({ kind }) => kind === 'approval') : open;
+  const [only, more] = wants.length > 0 ? wants : open;
+  if (!only || more) throw new Refusal('INVALID_PARAMS', 'several questions are open; name one as askId');
+  return only;
+}
+
+const YES = /^(yes|y|approve|approved|allow|ok)[.!]?$/i;
+const NO = /^(no|n|deny|denied|reject|rejected)[.!]?$/i;
+
+function verdictOf(said: JsonObject | undefined, text: string): { approved: boolean; reason?: string } {
+  if (typeof said?.approved === 'boolean') return { approved: said.approved, ...reasonOf(said) };
+  if (YES.test(text)) return { approved: true };
+  if (NO.test(text)) return { approved: false };
+  throw new Refusal(
+    'INVALID_PARAMS',
+    'this task waits for an approval: answer with a data part {"askId": ..., "approved": true or false}',
+  );
+}
+
+/** Arguments changed by the approver; a value that is not an object is refused. */
+function changedIn(said: JsonObject | undefined): { arguments?: JsonObject } {
+  const given = said?.arguments;
+  if (given === undefined || given === null) return {};
+  const args = objectOf(given);
+  if (!args) throw new Refusal('INVALID_PARAMS', 'arguments have to be an object');
+  return { arguments: args };
+}
+
+function reasonOf({ reason }: JsonObject): { reason?: string } {
+  return typeof reason === 'string' && reason !== '' ? { reason } : {};
+}
+
+function objectOf(value: Json): JsonObject | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
+}

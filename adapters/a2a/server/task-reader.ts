@@ -1,0 +1,131 @@
+/** Reads a task from the log, its past and its live events, as a peer sees it. Holds no state between calls. */
+import type { Task } from '@a2a-js/sdk';
+import { EXTENSIONS } from '../../../mappings/a2a.ts';
+import type { Actor, Bridge, CoreEvent, Task as OurTask, Row } from '../../../src/index.ts';
+import { receiptReference } from '../../../src/transport/outbound/receipt-reference.ts';
+import type { Content } from '../translate.ts';
+import { absentTask, isAbsent } from './refusal.ts';
+import { createProjection, type Projection, type Update } from './task-view.ts';
+
+export interface Owned {
+  readonly task: OurTask & Row;
+  readonly contextId: string;
+}
+
+export interface Reader {
+  /** The task, if it belongs to this caller and this agent. Any other is absent. */
+  own(actor: Actor, taskId: string): Promise<Owned>;
+  isMine(actor: Actor, task: OurTask): boolean;
+  contextOf(task: OurTask): string;
+  begin(contextId: string, how?: { activity?: boolean; quiet?: boolean }): Projection;
+  /** Applies all events up to now, or up to an event. */
+  catchUp(
+    actor: Actor,
+    owned: Owned,
+    how?: { activity?: boolean; quiet?: boolean; upTo?: string },
+  ): Promise<Projection>;
+  snapshot(actor: Actor, owned: Owned, historyLength?: number, artifacts?: boolean): Promise<Task>;
+  /** The owner's task, with the hash of its receipt once there is one. */
+  withReceipt(actor: Actor, task: Task): Promise<Task>;
+  /**
+   * Reads until the task has ended or asks, or the caller is gone; only the final state matters. `written` are events already
+   * in memory that come next.
+   */
+  settle(
+    actor: Actor,
+    taskId: string,
+    projection: Projection,
+    signal: AbortSignal,
+    written?: readonly CoreEvent[],
+  ): Promise<void>;
+  /** Continues from the projection's cursor. Ends with the task, or when the caller is gone. */
+  follow(actor: Actor, taskId: string, projection: Projection, signal: AbortSignal): AsyncGenerator<readonly Update[]>;
+}
+
+export function createReader(bridge: Bridge, agent: string, base: () => string): Reader {
+  const link = (artifactId: string) => `${base()}/artifacts/${artifactId}`;
+  const begin: Reader['begin'] = (contextId, how) => createProjection({ contextId, ...how, link });
+
+  async function contentOf(actor: Actor, id: string): Promise<Content> {
+    // Not stored here, or hidden from this caller: a link is sent instead.
+    const bytes = await bridge.bytes(actor, id).catch(() => undefined);
+    return bytes ? { bytes } : { url: link(id) };
+  }
+
+  function isMine(actor: Actor, task: OurTask): boolean {
+    return task.created_by === actor.id && task.assigned_agent_id === agent;
+  }
+
+  function contextOf({ metadata, session_id }: OurTask): string {
+    const { a2a } = metadata as { a2a?: { context_id?: string } };
+    return a2a?.context_id ?? session_id;
+  }
+
+  /** Synchronous, unless the event is about a file. */
+  function contentFor(actor: Actor, projection: Projection, event: CoreEvent): Promise<Content> | undefined {
+    const wanted = projection.wants(event);
+    return wanted ? contentOf(actor, wanted) : undefined;
+  }
+
+  async function catchUp(...[actor, { task, contextId }, { upTo, ...how } = {}]: Parameters<Reader['catchUp']>) {
+    const projection = begin(contextId, how);
+    const range = { stream: { of: 'task', id: task.id } as const, ...(upTo && { upTo }) };
+    for await (const event of bridge.events(actor, range)) {
+      const content = contentFor(actor, projection, event);
+      projection.take(event, content && (await content));
+    }
+    return projection;
+  }
+
+  return {
+    isMine,
+    contextOf,
+    begin,
+    catchUp,
+    async own(actor, taskId) {
+      try {
+        const task = await bridge.view<OurTask & Row>(actor, 'task', taskId);
+        if (isMine(actor, task)) return { task, contextId: contextOf(task) };
+      } catch (thrown) {
+        if (!isAbsent(thrown)) throw thrown;
+      }
+      throw absentTask(taskId);
+    },
+    async snapshot(actor, owned, historyLength, artifacts = true) {
+      return (await catchUp(actor, owned, { quiet: true })).snapshot({ historyLength, artifacts });
+    },
+    async withReceipt(actor, task) {
+      const record = task.metadata?.[EXTENSIONS.record] as { receiptId?: string } | undefined;
+      const known = record?.receiptId && (await receiptReference(bridge, actor, record.receiptId));
+      if (!known) return task;
+      const { receipt_hash: receiptHash, issuer, key_id: keyId } = known;
+      const metadata = { ...task.metadata, [EXTENSIONS.record]: { ...record, receiptHash, issuer, keyId } };
+      return { ...task, metadata };
+    },
+    async settle(actor, taskId, projection, signal, written = []) {
+      for (const event of written) {
+        if (event.task_id !== taskId) continue;
+        const content = contentFor(actor, projection, event);
+        projection.take(event, content && (await content));
+      }
+      for await (const event of bridge.follow(actor, from(taskId, projection), signal)) {
+        const content = contentFor(actor, projection, event);
+        projection.take(event, content && (await content));
+        if (projection.ended || projection.waiting) return;
+      }
+    },
+    async *follow(actor, taskId, projection, signal) {
+      if (projection.ended) return;
+      for await (const event of bridge.follow(actor, from(taskId, projection), signal)) {
+        const content = contentFor(actor, projection, event);
+        yield projection.take(event, content && (await content));
+        if (projection.ended) return;
+      }
+    },
+  };
+}
+
+/** The position from which a task's stream continues. */
+function from(taskId: string, { cursor }: Projection) {
+  return { stream: { of: 'task', id: taskId } as const, ...(cursor && { after: cursor }) };
+}

@@ -1,0 +1,28 @@
+/** Refusals, in the words of the wire. A denial by policy is neither the caller's mistake nor our failure, and has its own code. */
+import { POLICY_BLOCK } from '../../../../mappings/acp.ts';
+import { asFault } from '../../../../src/index.ts';
+import { toWireError, type WireError } from '../../translate.ts';
+import { encode, encodeError, encodeResult } from './frame.ts';
+
+export function refusedError(reason: string): WireError {
+  return { code: POLICY_BLOCK, message: reason, data: { code: 'policy_violation', reason } };
+}
+
+/** A denied prompt ends its turn: the reason as a message of the agent, then the refusal. */
+export function refusedPrompt(id: string, sessionId: string, reason: string): readonly Buffer[] {
+  const update = { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: `Not allowed: ${reason}` } };
+  return [
+    encode({ jsonrpc: '2.0', method: 'session/update', params: { sessionId, update } }),
+    encodeResult(id, { stopReason: 'refusal' }),
+  ];
+}
+
+/** The error response for a failure on our side of an editor's request. A denial by policy keeps its own code. */
+export function failedRequest(id: string, thrown: unknown): Buffer {
+  const fault = asFault(thrown);
+  return encodeError(id, fault.kind === 'policy_violation' ? refusedError(fault.message) : toWireError(fault));
+}
+
+export function agentGoneError(why: string): WireError {
+  return { code: -32603, message: why, data: { code: 'upstream_unavailable' } };
+}

@@ -1,0 +1,104 @@
+/**
+ * Sends events to one follower, from its cursor on: past events, then live ones, none twice, none left out. An error that ends
+ * the stream is reported in it.
+ */
+import { asText, type CoreEvent, type Cursor, Fault, isTerminal, type Stream } from '../../../src/index.ts';
+import { bearerOf } from '../../../src/transport/http/bearer.ts';
+import { requestIdOf } from '../../../src/transport/http/server.ts';
+import { openSse, sseFrame } from '../../../src/transport/sse/write.ts';
+import { asciiJson, toWireFault } from '../translate.ts';
+import type { Call, Reply, RouteContext } from './call.ts';
+import { createOutbox } from './outbox.ts';
+import { beginning, readable } from './pages.ts';
+
+export interface StreamRequest {
+  readonly stream: Stream;
+  /** The filter on the stream. */
+  readonly only?: (event: CoreEvent) => boolean;
+  /** Where a reader without a cursor begins. */
+  readonly otherwise: 'beginning' | 'now';
+}
+
+export function endsTask({ event, payload }: CoreEvent): boolean {
+  return /^task\.(completed|failed|canceled)$/.test(event) && isTerminal(asText(payload.to));
+}
+
+export function cursorOf(call: Call): Cursor | undefined {
+  const given = call.http?.request.headersDistinct['last-event-id'] ?? [];
+  if (given.length > 1) throw new Fault('invalid_request', 'more than one Last-Event-ID', { param: 'last-event-id' });
+  return given[0] || call.query.last_event_id || undefined;
+}
+
+export async function streamEvents(
+  context: RouteContext,
+  call: Call,
+  { stream, only, otherwise }: StreamRequest,
+): Promise<Reply> {
+  const { bridge, deps, settings, metrics } = context;
+  const { request, response } = call.http!;
+  const cursor = cursorOf(call);
+  // Refusals are HTTP statuses while that is possible; an expired cursor is reported in the stream.
+  const begin = cursor || otherwise === 'now' ? undefined : await beginning(bridge, call.actor, stream);
+  const after = cursor ?? (otherwise === 'now' ? 'now' : begin?.after);
+  const expired = begin?.expired ?? (await readable(bridge, call.actor, stream, after));
+  // No event follows the end of a task: 204 makes a browser stop reconnecting.
+  if (!expired && cursor && stream.of === 'task' && (await isOver(context, call, stream, cursor))) {
+    return { status: 204, body: undefined };
+  }
+  if (request.method === 'HEAD') return { bytes: '', type: 'text/event-stream' };
+
+  const sse = openSse(response, {
+    keepAliveMs: settings.keepAliveMs,
+    stallMs: settings.stallMs,
+    bufferLimit: settings.bufferBytes,
+  });
+  let last = cursor;
+  const complaint = (fault: unknown) => {
+    const { body } = toWireFault(fault, requestIdOf(request));
+    // The id is where the reader already is, so that an automatic retry does not skip anything.
+    return sseFrame({ ...(last && { id: last }), event: 'error', data: asciiJson(body) });
+  };
+  if (expired) {
+    sse.close(complaint(expired));
+    return 'answered';
+  }
+  const place = context.followers.add({
+    kind: 'sse',
+    bearer: bearerOf(request),
+    actor: call.actor,
+    dismiss: () => sse.close(complaint(new Fault('unauthenticated', 'the token no longer holds'))),
+    drain: () => sse.close(),
+  });
+
+  const outbox = createOutbox(sse, (events) => {
+    last = events.at(-1)?.id ?? last;
+    metrics.eventsSent(events.length);
+  });
+  try {
+    for await (const event of bridge.follow(call.actor, { stream, ...(after && { after }) }, sse.signal)) {
+      if (only && !only(event)) continue;
+      if (!outbox.put(event) && !(await outbox.room())) break;
+      if (stream.of === 'task' && endsTask(event)) break;
+    }
+    outbox.flush();
+    if (sse.stalled) {
+      const details = { resume_from: last ?? null };
+      sse.close(complaint(new Fault('deadline_exceeded', 'the reader did not keep up', { details })));
+    } else {
+      sse.close();
+    }
+  } catch (thrown) {
+    deps.log.warn({ err: thrown, request_id: requestIdOf(request) }, 'an event stream broke off');
+    outbox.flush();
+    sse.close(complaint(thrown));
+  } finally {
+    place.leave(sse.stalled);
+  }
+  return 'answered';
+}
+
+async function isOver({ bridge }: RouteContext, { actor }: Call, stream: Stream, cursor: Cursor): Promise<boolean> {
+  const kinds = ['task.completed', 'task.failed', 'task.canceled'];
+  for await (const event of bridge.events(actor, { stream, kinds, limit: 1 })) return event.id <= cursor;
+  return false;
+}

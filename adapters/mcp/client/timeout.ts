@@ -1,0 +1,68 @@
+/** How long a server may be silent during one request. Progress restarts the timer, up to a limit; time spent asking people does not count. */
+import { Fault } from '../../../src/index.ts';
+import { Stop, type StopSignal } from '../../../src/transport/light-abort-signal.ts';
+
+export interface ResponseTimeout {
+  /** Fires when the caller aborts, or when the timeout has expired. */
+  readonly signal: StopSignal;
+  moved(): void;
+  /** The timeout is paused while this promise is pending, because the server is then waiting for the client. */
+  during<T>(what: Promise<T>): Promise<T>;
+  /** The reason a request ended: ours, when the timeout expired. */
+  reason(thrown: unknown): unknown;
+  end(): void;
+}
+
+/** One timer and one listener per call, without `AbortSignal.any` and `.timeout`, which cost more than everything else here. */
+export function createResponseTimeout(given: StopSignal, silentMs: number, longestMs: number): ResponseTimeout {
+  const out = new Stop();
+  const began = performance.now();
+  let expired = false;
+  let held = 0;
+  /** Since when the server has been silent. */
+  let since = began;
+
+  const givenUp = () => out.abort(given.reason);
+  if (given.aborted) givenUp();
+  else given.addEventListener('abort', givenUp, { once: true });
+
+  /** Checks when the timeout could have expired; progress only records its time and does not reset the timer. */
+  function look(): void {
+    const now = performance.now();
+    const left = Math.min(held > 0 ? silentMs : since + silentMs - now, began + longestMs - now);
+    if (left > 0) {
+      timer = setTimeout(look, Math.min(Math.ceil(left), LONGEST_TIMER)).unref();
+      return;
+    }
+    expired = !given.aborted;
+    out.abort();
+  }
+  let timer = setTimeout(look, Math.min(silentMs, longestMs, LONGEST_TIMER)).unref();
+
+  const moved = () => {
+    since = performance.now();
+  };
+  return {
+    signal: out,
+    moved,
+    async during(what) {
+      held += 1;
+      try {
+        return await what;
+      } finally {
+        held -= 1;
+        moved();
+      }
+    },
+    reason: (thrown) =>
+      expired && !given.aborted
+        ? new Fault('deadline_exceeded', 'the server took too long and was told to stop')
+        : thrown,
+    end() {
+      given.removeEventListener('abort', givenUp);
+      clearTimeout(timer);
+    },
+  };
+}
+
+const LONGEST_TIMER = 2 ** 31 - 1;

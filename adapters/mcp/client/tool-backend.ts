@@ -1,0 +1,478 @@
+/**
+ * The backend for one tool server, of either era and over any transport. Callers of the other era are served in theirs. Its
+ * tool definitions are pinned, and its annotations are believed only where the configuration says so.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { CHANGES, CODES, type Era, methodRow } from '../../../mappings/mcp.ts';
+import { asFault, type Deps, Fault, type Json, type JsonObject, type ToolBackend } from '../../../src/index.ts';
+import { outgoingTrace } from '../../../src/transport/outbound/trace-context.ts';
+import { toDiscoverResult, toModernOutcome, wantedCapabilities } from '../compat/convert.ts';
+import { createLegacyView, listenTo } from '../compat/modern-as-legacy.ts';
+import { type UpstreamConfig, upstreamSettings } from '../config.ts';
+import { serverFrameTrouble } from '../frame-rules.ts';
+import {
+  type FrameOutcome,
+  failed,
+  isObject,
+  metaOf,
+  type Notice,
+  outcomeOf,
+  type Request,
+  RpcError,
+} from '../frames.ts';
+import { announcing, unansweredBy } from '../gateways.ts';
+import { paramHeaders } from '../header-values.ts';
+import { isMcpRequestContext, type McpRequestContext } from '../request-context.ts';
+import { createTaskEras } from '../tasks/legacy-as-modern.ts';
+import { createLegacyTasks } from '../tasks/modern-as-legacy.ts';
+import { withOwnSpan } from '../trace.ts';
+import { taints, toAttributes, toEffect, toToolResult } from '../translate.ts';
+import { findEra, type Verdict } from './detect-era.ts';
+import { createLegacyPeers } from './legacy-peers.ts';
+import { createModernPeer } from './modern-peer.ts';
+import { createResponseTimeout, type ResponseTimeout } from './timeout.ts';
+import { createToolCatalog } from './tool-catalog.ts';
+import { CLIENT_INFO, type Transport, transportFor } from './transport/create-transport.ts';
+import type { Opened, Unasked, Wire } from './transport/transport.ts';
+import { createWatching } from './watch-changes.ts';
+
+type UpstreamDeps = Pick<Deps, 'secret' | 'keep' | 'alone' | 'log' | 'clock' | 'ids' | 'refused'>;
+
+const POOL_IDLE_MS = 5 * 60_000;
+const FOREVER_MS = 2 ** 31 - 1;
+/** After this time a legacy server may have been replaced by a modern one; the reverse shows in the first error. */
+const LEGACY_VERDICT_MS = 10 * 60_000;
+
+export function createUpstream(name: string, config: UpstreamConfig, deps: UpstreamDeps): ToolBackend {
+  const settings = upstreamSettings(config);
+  const wires = new Set<Wire>();
+  const transport = kept(transportFor(name, config, deps));
+  const catalog = createToolCatalog(name, deps);
+  let verdict: { found: Promise<Verdict>; until: number } | undefined;
+  let spare: Verdict['spare'];
+  let shared: Promise<Wire> | undefined;
+  /** The same connection once it is open, and the era once it is settled, so that calls need not await a promise. */
+  let ready: Wire | undefined;
+  let settled: Era | undefined = settings.era === 'auto' ? undefined : settings.era;
+  let count = 0;
+  let closed = false;
+
+  const view = createLegacyView(() => modern);
+  const modern = createModernPeer(
+    () => ready ?? sharedWire(),
+    (context) => view.level(context),
+    () => `m${++count}`,
+  );
+  const legacy = createLegacyPeers(openWire, { ...CLIENT_INFO }, POOL_IDLE_MS, refused);
+  const legacyTasks = createLegacyTasks({ peer: modern, level: (context) => view.level(context), offered: view.tasks });
+  const tasks = createTaskEras(legacy, (tool) => taskSupport(catalog.tool(tool)));
+  legacy.onChange(noted);
+  const watching = createWatching(listenForChanges);
+
+  function noted(frame: Notice): void {
+    if (frame.method === 'notifications/tools/list_changed') catalog.changed();
+    watching.noted(frame);
+  }
+
+  /** Returns when the server can no longer be listened to. An open session already receives its notifications. */
+  async function listenForChanges(signal: AbortSignal): Promise<void> {
+    const timeout = createResponseTimeout(signal, FOREVER_MS, FOREVER_MS);
+    const context = { ...backgroundContext(), notify: noted };
+    try {
+      if ((await era()) === 'modern') {
+        const notifications = Object.fromEntries(CHANGES.map(({ wish }) => [wish, true]));
+        await modern.call('subscriptions/listen', { notifications }, context, timeout);
+        return;
+      }
+      while (!signal.aborted) {
+        const session = await (legacy.any() ?? legacy.of(context, timeout));
+        // Used again before it has rested for too long.
+        await Promise.race([session.gone, pause(POOL_IDLE_MS / 2, undefined, { signal, ref: false })]);
+      }
+    } finally {
+      timeout.end();
+    }
+  }
+
+  /** Tracks every open connection, also one that has not been answered yet, so that closing waits for no server. */
+  function kept(found: Transport): Transport {
+    return {
+      ...found,
+      async open(opened, unasked) {
+        const wire = await found.open(opened, unasked);
+        if (closed) {
+          await wire.close();
+          throw new Fault('unavailable', `${name} is closed`);
+        }
+        wires.add(wire);
+        // A program that has exited still counts as running, and its own children keep running, until the connection is closed.
+        void wire.gone
+          .then(
+            () => (found.kind === 'stdio' ? wire.close() : undefined),
+            () => {},
+          )
+          .catch((cause) => deps.log.error({ err: cause, server: name }, 'a tool server was not ended'))
+          .finally(() => wires.delete(wire));
+        return wire;
+      },
+    };
+  }
+
+  /** Reuses the connection on which the era was detected. */
+  async function openWire(opened: Opened, unasked: Unasked) {
+    if (closed) throw new Fault('unavailable', `${name} is closed`);
+    const left = spare;
+    spare = undefined;
+    if (!left) return await transport.open(opened, unasked);
+    left.listen(unasked);
+    return left.wire;
+  }
+
+  /** Frames outside of any call have no task in whose log they could be recorded. */
+  function refused(method: string, reason: string): void {
+    deps.log.warn({ server: name, method: method.slice(0, 80), why: reason }, 'a frame of a tool server was refused');
+    deps.refused?.({ protocol: 'mcp', from: name, method, reason });
+  }
+
+  function turnedAway(wire: Promise<Wire>, frame: Notice | Request, why: string): void {
+    refused(frame.method, why);
+    if (!('id' in frame)) return;
+    const { id } = frame;
+    wire.then((open) => open.respond(id, failed(CODES.methodNotFound, why))).catch(() => {});
+  }
+
+  function sharedWire(): Promise<Wire> {
+    if (shared) return shared;
+    const opening = openWire({ revision: undefined }, (frame) => {
+      const trouble = serverFrameTrouble(frame);
+      // In this era servers ask clients only in results.
+      if ('id' in frame || trouble) return turnedAway(opening, frame, trouble ?? NO_REQUESTS);
+      noted(frame);
+      if (frame.method === 'notifications/message') modern.message(frame);
+    });
+    shared = opening;
+    const forget = () => {
+      if (shared === opening) [shared, ready] = [undefined, undefined];
+    };
+    opening.then((wire) => {
+      if (shared === opening) ready = wire;
+      return wire.gone.finally(forget);
+    }, forget);
+    return opening;
+  }
+
+  async function era(): Promise<Era> {
+    if (settled) return settled;
+    if (!verdict || Date.parse(deps.clock.now()) > verdict.until) {
+      const found = findEra(transport);
+      const fresh = { found, until: Number.POSITIVE_INFINITY };
+      verdict = fresh;
+      found.then(
+        (said) => {
+          if (said.spare) spare = said.spare;
+          if (said.era === 'legacy' && transport.kind === 'http') {
+            fresh.until = Date.parse(deps.clock.now()) + LEGACY_VERDICT_MS;
+          } else settled = said.era;
+        },
+        () => {
+          if (verdict === fresh) verdict = undefined;
+        },
+      );
+    }
+    return (await verdict.found).era;
+  }
+
+  /** One request in the caller's era, answered in it. A tool call is never answered from a cache. */
+  function talk(
+    method: string,
+    params: JsonObject,
+    context: McpRequestContext,
+    timeout: ResponseTimeout,
+  ): Promise<FrameOutcome> {
+    const plainCall = settled === 'modern' && methodRow(method)?.handling === 'act';
+    return plainCall ? callModern(method, params, context, timeout) : talkEither(method, params, context, timeout);
+  }
+
+  function callModern(
+    method: string,
+    params: JsonObject,
+    context: McpRequestContext,
+    timeout: ResponseTimeout,
+  ): Promise<FrameOutcome> {
+    const older = context.era === 'legacy' && method === 'tools/call';
+    return older ? legacyTasks.call(params, context, timeout) : modern.call(method, params, context, timeout);
+  }
+
+  async function talkEither(
+    method: string,
+    params: JsonObject,
+    context: McpRequestContext,
+    timeout: ResponseTimeout,
+  ): Promise<FrameOutcome> {
+    if ((await era()) === 'modern') {
+      if (context.era === 'modern') return await modern.call(method, params, context, timeout);
+      const own = await view.answer(method, params, context, timeout);
+      const task = own ?? (await legacyTasks.answer(method, params, context, timeout));
+      return task ?? (await callModern(method, params, context, timeout));
+    }
+    if (context.era === 'legacy') return await talkLegacy(method, params, context, timeout);
+    const session = await legacy.of(context, timeout);
+    if (method === 'server/discover') return { result: toDiscoverResult(session.about) };
+    if (method === 'subscriptions/listen') {
+      const { resourceSubscriptions: uris } = isObject(params.notifications) ? params.notifications : {};
+      for (const uri of Array.isArray(uris) ? uris : []) {
+        await legacy.call('resources/subscribe', { uri }, context, timeout);
+      }
+      return await listenTo((heard) => session.onChange(heard), params, context, timeout.signal);
+    }
+    const meta = metaOf(params);
+    const filtered: McpRequestContext = {
+      ...context,
+      notify: (heard) => wantedCapabilities(heard, meta) && context.notify(heard),
+    };
+    const task = await tasks.answer(
+      method,
+      { ...plain(params), ...answersIn(params) },
+      filtered,
+      timeout,
+      session.about,
+    );
+    if (task) return task;
+    const outcome = await legacy.call(method, plain(params), filtered, timeout);
+    observe(method, params, outcome);
+    return toModernOutcome(method, outcome, session.about);
+  }
+
+  async function talkLegacy(
+    method: string,
+    params: JsonObject,
+    context: McpRequestContext,
+    timeout: ResponseTimeout,
+  ): Promise<FrameOutcome> {
+    const { session } = context;
+    if (session && method === 'initialize') {
+      return { result: (await legacy.open(session, params, timeout)).about };
+    }
+    if (session && method.startsWith('notifications/')) {
+      await legacy.notify(session, { jsonrpc: '2.0', method, ...(Object.keys(params).length > 0 && { params }) });
+      return { result: {} };
+    }
+    return await legacy.call(method, params, context, timeout);
+  }
+
+  async function exchange(
+    method: string,
+    params: JsonObject,
+    context: McpRequestContext,
+    signal: AbortSignal,
+  ): Promise<FrameOutcome> {
+    const long = methodRow(method)?.long;
+    const timeout = createResponseTimeout(
+      signal,
+      long ? FOREVER_MS : settings.timeoutMs,
+      long ? FOREVER_MS : settings.longestMs,
+    );
+    try {
+      const outcome = await talk(method, params, context, timeout);
+      if (method === 'tools/list' && (context.era === 'legacy' || (await era()) === 'modern')) {
+        observe(method, params, outcome);
+        return view.shown(method, outcome, context);
+      }
+      return outcome;
+    } catch (thrown) {
+      throw timeout.reason(thrown);
+    } finally {
+      timeout.end();
+    }
+  }
+
+  /** Records definitions as their server sent them, before they are converted to another era. */
+  function observe(method: string, params: JsonObject, outcome: FrameOutcome): void {
+    if (method !== 'tools/list' || 'error' in outcome) return;
+    const { tools, nextCursor } = outcome.result;
+    if (!Array.isArray(tools)) return;
+    if (catalog.heard(tools, params.cursor === undefined && nextCursor === undefined)) watching.changed('tools');
+  }
+
+  /** Cached by definition: an unchanged one is the same object, and every call needs it. */
+  const attributes = new WeakMap<JsonObject, ReturnType<typeof toAttributes>>();
+
+  function attributesOf(told: JsonObject | undefined): ReturnType<typeof toAttributes> {
+    const known = told && attributes.get(told);
+    if (known) return known;
+    const made = toAttributes(told, settings);
+    if (told) attributes.set(told, made);
+    return made;
+  }
+
+  let reading: Promise<void> | undefined;
+  /** Reads all pages, through an open session where there is one. */
+  async function readCatalog(): Promise<void> {
+    const context = backgroundContext();
+    const signal = AbortSignal.timeout(settings.timeoutMs);
+    const all: Json[] = [];
+    for (let cursor: Json | undefined, pages = 0; pages < MOST_PAGES; pages += 1) {
+      const params = cursor === undefined ? {} : { cursor };
+      const session = (await era()) === 'legacy' ? await legacy.any() : undefined;
+      const timeout = createResponseTimeout(signal, settings.timeoutMs, settings.longestMs);
+      const outcome = session
+        ? await session.call('tools/list', params, context, timeout).finally(() => timeout.end())
+        : await exchange('tools/list', params, context, signal);
+      if ('error' in outcome) throw new RpcError(outcome.error.code, outcome.error.message);
+      const { tools, nextCursor } = outcome.result;
+      all.push(...(Array.isArray(tools) ? tools : []));
+      if (nextCursor === undefined || nextCursor === null) break;
+      cursor = nextCursor;
+    }
+    const news = catalog.mayBeTasks(await makesTasks(context, signal));
+    if (catalog.heard(all, true) || news) watching.changed('tools');
+  }
+
+  /** Whether a modern server makes tasks of calls. False when that cannot be found out. */
+  async function makesTasks(context: McpRequestContext, signal: AbortSignal): Promise<boolean> {
+    if ((await era()) !== 'modern') return false;
+    const timeout = createResponseTimeout(signal, settings.timeoutMs, settings.longestMs);
+    return await view
+      .offersTasks(context, timeout)
+      .catch(() => false)
+      .finally(() => timeout.end());
+  }
+
+  return {
+    name,
+    pinned: true,
+    async list() {
+      if (!catalog.fresh) {
+        reading ??= readCatalog().finally(() => {
+          reading = undefined;
+        });
+        await reading;
+      }
+      return catalog.skills();
+    },
+    effect(tool) {
+      const told = catalog.tool(tool);
+      return told && toEffect(told, tool, settings);
+    },
+    attributes: (tool) => attributesOf(catalog.tool(tool)),
+    taints({ method }) {
+      const row = methodRow(method);
+      // The result of a request in no row of the table is unknown, so it counts as untrusted content.
+      return !settings.trusted && (row === undefined || row.reads === true);
+    },
+    async call(action, signal, given, reference) {
+      const { tool = '', arguments: args, trace: taskTrace } = action;
+      const caller = isMcpRequestContext(given) ? given : backgroundContext();
+      const told = catalog.tool(tool);
+      const trace = caller.trace ?? taskTrace;
+      const copied = paramHeaders(told?.inputSchema, args);
+      // Without a trace of the caller's, the HTTP client starts one where it writes the headers.
+      const headers = trace && transport.kind === 'http' ? { ...copied, ...outgoingTrace(trace) } : copied;
+      const context: McpRequestContext = headers ? { ...caller, headers } : caller;
+      const plain = withOwnSpan(toCallParams(caller.params, tool, args), trace, transport.kind === 'stdio');
+      const about = settings.gateway ? await reference?.('mcp') : undefined;
+      const params = about ? announcing(plain, action, about) : plain;
+      const egress =
+        transport.host === undefined ? undefined : { host: transport.host, purpose: `mcp tools/call ${tool}` };
+      try {
+        const outcome = await exchange('tools/call', params, context, signal);
+        const result = toToolResult(outcome, egress, name, about);
+        return taints(told, settings) ? { taint: { server: name, what: tool }, ...result } : result;
+      } catch (thrown) {
+        const { kind, message, details } = asFault(thrown);
+        if (thrown instanceof RpcError) return toToolResult(outcomeOf(thrown), egress, name, about);
+        const sent = details?.unanswered === true;
+        const open = sent || kind === 'deadline_exceeded' || signal.aborted;
+        return {
+          status: 'error',
+          output: null,
+          error: `${name}: ${message}`,
+          code: sent ? 'outcome_unknown' : kind,
+          ...(about && open && { remote: unansweredBy(name, about) }),
+        };
+      }
+    },
+    async pass({ method, params }, signal, given) {
+      const told = isMcpRequestContext(given) ? given : backgroundContext();
+      const { trace } = told;
+      const traced =
+        trace && transport.kind === 'http' ? { headers: { ...told.headers, ...outgoingTrace(trace) } } : {};
+      const context: McpRequestContext = { ...told, ...traced };
+      try {
+        // A tool call is an act and never a passthrough.
+        if (methodRow(method)?.handling === 'act') throw new Fault('invalid_request', `${method} is not passed on`);
+        const asked = withOwnSpan(
+          withMeta(method, isObject(params) ? params : {}, context),
+          trace,
+          transport.kind === 'stdio',
+        );
+        const ours = await context.tasks?.answer(method, asked);
+        return (ours ?? (await exchange(method, asked, context, signal))) as unknown as JsonObject;
+      } catch (thrown) {
+        return outcomeOf(thrown) as unknown as JsonObject;
+      }
+    },
+    watch: watching.watch,
+    async close() {
+      closed = true;
+      watching.close();
+      tasks.close();
+      await Promise.allSettled([...wires].map((wire) => wire.close()));
+      // A connection on which the era is still being detected is a child process as well.
+      await verdict?.found.catch(() => {});
+      await legacy.close();
+      const left = [await shared?.catch(() => undefined), spare?.wire];
+      await Promise.all(left.map((wire) => wire?.close()));
+    },
+  };
+}
+
+const MOST_PAGES = 100;
+const NO_REQUESTS = 'a server makes no requests in this revision';
+
+/** A context without a client to ask: for the gateway's own requests, and for callers of other protocols. */
+function backgroundContext(): McpRequestContext {
+  return {
+    // No session and no envelope: the peer adds the members that the server's era requires.
+    era: 'legacy',
+    id: 0,
+    params: {},
+    principal: '',
+    capabilities: {},
+    client: { ...CLIENT_INFO },
+    notify() {},
+    input: () => Promise.reject(new Fault('not_implemented', 'nobody is there to be asked')),
+  };
+}
+
+/** A request in no row of the table was decided without its `_meta`, which is restored here. */
+function withMeta(method: string, params: JsonObject, { params: { _meta } }: McpRequestContext): JsonObject {
+  return methodRow(method) || _meta === undefined ? params : { ...params, _meta };
+}
+
+/** The params as received, with the decided tool and arguments. If those are unchanged, nothing is copied. */
+function toCallParams(given: JsonObject, tool: string, args: JsonObject): JsonObject {
+  if (given.name === tool && given.arguments === args) return given;
+  const { arguments: said, ...rest } = given;
+  const empty = said === undefined && Object.keys(args).length === 0;
+  return { ...rest, name: tool, ...(!empty && { arguments: args }) };
+}
+
+/** Whether calls of a tool can be tasks, as 2025-11-25 declares it. */
+function taskSupport(tool: JsonObject | undefined): Json | undefined {
+  return isObject(tool?.execution) ? tool.execution.taskSupport : undefined;
+}
+
+/** Only requests about a task carry answers in this member. */
+function answersIn({ taskId, inputResponses }: JsonObject): JsonObject {
+  return taskId !== undefined && inputResponses !== undefined ? { inputResponses } : {};
+}
+
+/** The params without members that only the modern era has. */
+function plain(params: JsonObject): JsonObject {
+  const { inputResponses: _i, requestState: _r, _meta, ...rest } = params;
+  const meta = Object.fromEntries(
+    Object.entries(isObject(_meta) ? _meta : {}).filter(([key]) => !key.startsWith('io.modelcontextprotocol/')),
+  );
+  return Object.keys(meta).length > 0 ? { ...rest, _meta: meta } : rest;
+}

@@ -1,0 +1,105 @@
+/**
+ * The door: clients reach one server unchanged at an address of its own, or all servers at the common address. Callers are
+ * authenticated before a request is read. Contains no policy and no connection to a server.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type Actor, type Bridge, type Closable, type Deps, Fault, type FrontDoor } from '../../../src/index.ts';
+import { SESSION_HEADER } from '../../../src/transport/http/session-header.ts';
+import type { McpSettings } from '../config.ts';
+import { createAggregateEndpoint } from './aggregate/endpoint.ts';
+import { createRequestAuth } from './auth.ts';
+import { createCallTasks } from './call-tasks.ts';
+import { createEndpoint, type EndpointHandler } from './endpoint.ts';
+import { createHttpHandler, refuseFault } from './http.ts';
+import type { LegacyClient } from './legacy-sessions.ts';
+import { createSseSessions, ssePath } from './sse.ts';
+
+export function mcpDoor(settings: McpSettings, deps: Deps): FrontDoor {
+  return {
+    name: 'mcp',
+    carries: ['approval'],
+    open: async (bridge) => openMcpDoor(bridge, settings, deps),
+  };
+}
+
+/** A server name as the configuration allows it; other names are not looked up. */
+const NAME = /^[a-z][a-z0-9_-]*$/;
+
+function openMcpDoor(bridge: Bridge, settings: McpSettings, deps: Deps): Closable {
+  const { log } = deps;
+  const callTasks = createCallTasks(bridge, settings, deps);
+  const handlers = new Map<string, EndpointHandler>();
+  const parts = { bridge, callTasks, settings, deps };
+  const auth = createRequestAuth({
+    authenticate: deps.authenticate,
+    base: () => settings.publicUrl ?? deps.http.url,
+    path: settings.path,
+    authorizationServers: settings.authorizationServers,
+    workspace: settings.workspace,
+  });
+  function ended(sessionId: string): void {
+    callTasks.end(`session:${sessionId}`).catch((cause) => log.warn({ err: cause }, 'a session could not be ended'));
+  }
+  const { bodyLimit, silenceMs } = settings;
+  const http = createHttpHandler({ bodyLimit, silenceMs, idleMs: settings.sessionIdleMs, log, ended });
+  const prefix = () => (settings.publicUrl ? new URL(settings.publicUrl).pathname.replace(/\/$/, '') : '');
+  const sse = settings.sse ? createSseSessions({ bodyLimit, prefix, log, ended }) : undefined;
+
+  function handlerOf(server: string): EndpointHandler {
+    const known = handlers.get(server) ?? createEndpoint(server, parts);
+    handlers.set(server, known);
+    return known;
+  }
+
+  const common = createAggregateEndpoint({
+    ...parts,
+    handlerOf,
+    servers: settings.servers,
+    agents: settings.agents,
+  });
+
+  async function serve(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
+    const actor = await auth.admit(request, response, path);
+    if (!actor) return;
+    const older = sse && ssePath(path);
+    const client = clientAt(older?.at ?? path, actor, homeOf(request));
+    if (older) await sse.handle(request, response, client, older);
+    else await http.handle(request, response, client);
+  }
+
+  function clientAt(path: string, actor: Actor, home: string | undefined): LegacyClient {
+    if (path === settings.path) return { actor, endpoint: '', handler: common, home };
+    const server = path.slice(settings.path.length + 1);
+    const known = handlers.get(server);
+    if (!known && !NAME.test(server)) throw new Fault('not_found', 'there is no such server');
+    return { actor, endpoint: server, handler: known ?? handlerOf(server), home };
+  }
+
+  deps.http.mount('/', (request, response, next) => {
+    if (!auth.described(request, response)) next();
+  });
+  // Mounted by its path, so that no other door has to look at its requests first.
+  deps.http.mount(settings.path, (request, response) => {
+    const { originalUrl = request.url ?? '/' } = request as IncomingMessage & { readonly originalUrl?: string };
+    const path = originalUrl.split('?', 1)[0] ?? '/';
+    serve(request, response, path).catch((thrown) => {
+      log.error({ err: thrown }, 'a request failed');
+      if (!response.headersSent) refuseFault(response, thrown);
+      else response.destroy();
+    });
+  });
+
+  return {
+    async close() {
+      http.close();
+      sse?.close();
+      for (const handler of [common, ...handlers.values()]) handler.close();
+      await callTasks.close();
+    },
+  };
+}
+
+/** The first value, where the header was sent more than once. Most clients send none, and `headersDistinct` is costly to build. */
+function homeOf(request: IncomingMessage): string | undefined {
+  return request.headers[SESSION_HEADER] === undefined ? undefined : request.headersDistinct[SESSION_HEADER]?.[0];
+}

@@ -1,0 +1,114 @@
+/** Submits a task to a remote exactly once: its idempotency key is derived from the task id, and sensitive members are tagged. */
+import { assumedClass, isSensitiveKey } from '../../../mappings/runs.ts';
+import { Fault, type Json, type JsonObject, type KnownPart, type Message, type Work } from '../../../src/index.ts';
+import { isPassing, Refusal, type Remote } from '../../../src/transport/outbound/remote.ts';
+import { isObject, readPath } from '../server/sensitive.ts';
+import type { BackendSettings } from './config.ts';
+
+const TRIES = 6;
+const MOST_HISTORY = 40;
+
+export type Pause = (ms: number, signal: AbortSignal) => Promise<void>;
+
+/** The name of the remote run: made now, or found again under the same key. */
+export async function give(
+  remote: Remote,
+  settings: BackendSettings,
+  work: Work,
+  signal: AbortSignal,
+  pause: Pause,
+): Promise<string> {
+  const input = toWireInput(work.task.input as JsonObject, await history(work), settings.inputMember);
+  const caller = await work.reference?.('runs');
+  const own = { task_id: work.task.id, session_id: work.session.id, ...(caller && { caller: { ...caller } }) };
+  const metadata = { ...settings.metadata, tollbridge: own } as JsonObject;
+  const tags = tagsFor({ input: input.body, metadata });
+  const body = {
+    ...settings.body,
+    input: input.body,
+    metadata,
+    streaming: true,
+    ...(input.files.length > 0 && { attachment_refs: input.files }),
+    ...(tags.length > 0 && { sensitivity_tags: tags }),
+  };
+  // Not aborted by the signal: the request may have arrived, and then its answer is needed to cancel the run.
+  const request = () => remote.call<JsonObject>('POST', '/v1/runs', { body, key: `tollbridge-${work.task.id}` });
+  const run = await persist(request, signal, pause);
+  if (typeof run?.id !== 'string' || run.id === '') {
+    throw new Fault('upstream_unavailable', 'the remote took a run and did not name it');
+  }
+  return run.id;
+}
+
+/** Retries while that may help; only for requests that may be sent twice. */
+export async function persist<T>(request: () => Promise<T>, signal: AbortSignal, pause: Pause): Promise<T> {
+  for (let tries = 1, wait = 250; ; tries += 1, wait *= 2) {
+    try {
+      return await request();
+    } catch (cause) {
+      if (signal.aborted || !isPassing(cause) || tries >= TRIES) throw cause;
+      const asked = cause instanceof Refusal ? cause.retryAfterMs : undefined;
+      await pause(Math.min(asked ?? wait, 10_000), signal);
+    }
+  }
+}
+
+/** The earlier messages, without parts that others may not read. A run has no session, so they are sent each time. */
+async function history(work: Work): Promise<readonly JsonObject[]> {
+  const said: JsonObject[] = [];
+  for await (const { role, parts, task_id } of work.transcript()) {
+    if (task_id === work.task.id) continue;
+    const text = textOf(parts);
+    if (text !== '') said.push({ role, text });
+  }
+  return said.slice(-MOST_HISTORY);
+}
+
+export function toWireInput(
+  input: JsonObject,
+  before: readonly JsonObject[],
+  member: string,
+): { readonly body: JsonObject; readonly files: readonly string[] } {
+  const { parts } = input as { parts?: Message['parts'] };
+  const more = before.length > 0 ? { conversation: before } : {};
+  if (!Array.isArray(parts)) return { body: { ...input, ...more }, files: [] };
+  const told = parts.filter(({ visibility }) => visibility !== 'receipt_only') as KnownPart[];
+  const text = textOf(told);
+  const values = told.flatMap((part) => (part.type === 'json' ? [part.value as Json] : []));
+  const files = told.flatMap((part) => (part.type === 'file_ref' ? [part.uri] : []));
+  const [only] = values;
+  // An object that travelled whole goes on as it is; the text beside it was read out of it.
+  const whole = values.length === 1 && isObject(only) ? only : values.length > 0 ? { values } : {};
+  const says = text !== '' && !Object.values(whole).includes(text) ? { [member]: text } : {};
+  return { body: { ...whole, ...says, ...more }, files };
+}
+
+function textOf(parts: Message['parts']): string {
+  return parts
+    .flatMap((part) =>
+      (part as KnownPart).type === 'text' && part.visibility !== 'receipt_only'
+        ? [(part as { text: string }).text]
+        : [],
+    )
+    .join('\n');
+}
+
+/** One tag for every sensitive key, at the nearest path the API can express. */
+export function tagsFor(value: JsonObject): readonly JsonObject[] {
+  const tags = new Map<string, JsonObject>();
+  const visit = (it: Json | undefined, path: string, sayable: string): void => {
+    if (Array.isArray(it)) {
+      for (const [at, item] of it.entries())
+        visit(item, `${path}[${at}]`, readPath(`${path}[${at}]`) ? `${path}[${at}]` : sayable);
+    } else if (isObject(it)) {
+      for (const [key, member] of Object.entries(it)) {
+        const inside = `${path}.${key}`;
+        const place = readPath(inside) ? inside : sayable;
+        if (isSensitiveKey(key)) tags.set(place, { path: place, classification: assumedClass(key) });
+        else visit(member, inside, place);
+      }
+    }
+  };
+  visit(value, '$', '$.input');
+  return [...tags.values()];
+}

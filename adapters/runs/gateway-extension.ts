@@ -1,0 +1,44 @@
+/**
+ * Members that the runs API lacks and another gateway needs about a call: the hashes of the requested and the executed arguments,
+ * and who decided by which rule. Under one member of our own, which other clients ignore.
+ */
+import { hashOf, type Json, type JsonObject } from '../../src/index.ts';
+import { summarize } from './server/summary.ts';
+
+export function ownWord(
+  { input, asked }: { readonly input: Json | undefined; readonly asked?: Json | undefined },
+  ruled: JsonObject | undefined,
+  /** The machine-readable outcome, where it is more precise than the API's own, and the output. */
+  { ended, output }: { readonly ended?: Json | undefined; readonly output?: Json | undefined },
+): { readonly tollbridge?: JsonObject } {
+  const input_hash = hashUnlessHidden(input);
+  const requested_input_hash = asked === undefined ? undefined : hashUnlessHidden(asked);
+  const output_hash = output === undefined ? undefined : hashUnlessHidden(output);
+  const word = {
+    ...ruled,
+    ...(typeof ended === 'string' && { ended }),
+    ...(input_hash && { input_hash }),
+    ...(output_hash && { output_hash }),
+    ...(requested_input_hash && { requested_input_hash }),
+  };
+  return Object.keys(word).length > 0 ? { tollbridge: word } : {};
+}
+
+/** `tool.approved`, `tool.denied`: who decided, by which rule, and why. */
+export function rulingIn(payload: JsonObject, at: string): JsonObject {
+  const said = ['ask_id', 'by', 'code', 'reason', 'rule_id'].flatMap((name) => {
+    const value = payload[name];
+    return typeof value === 'string' && value !== '' ? [[name, value] as const] : [];
+  });
+  return { ...Object.fromEntries(said), at };
+}
+
+/** A hash of something short that the summary hides would give it away. */
+function hashUnlessHidden(value: Json | undefined): string | undefined {
+  if (value === undefined || summarize(value).stats.fields_redacted > 0) return undefined;
+  try {
+    return hashOf(value);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,42 @@
+/**
+ * `tollbridge acp-agent`: an editor starts this as its agent, and the configured agent does the work, whatever protocol
+ * it speaks. It shares the log with other processes on the same data directory, and opens no door but the editor's own.
+ * Nothing but the protocol goes to standard output.
+ */
+import { serveAcp } from '../../../../adapters/acp/index.ts';
+import { adapters } from '../../../../adapters/index.ts';
+import { createRedactor } from '../../../core/redaction/redact.ts';
+import { startGateway } from '../../../runtime/gateway.ts';
+import { createLogger } from '../../../runtime/logger.ts';
+import { superviseIn } from '../../../transport/process/supervision.ts';
+import { type CommonOptions, configFrom, localActor } from '../../context.ts';
+
+export interface AcpAgentOptions extends CommonOptions {
+  readonly agent?: string;
+  readonly persona?: string;
+}
+
+export async function acpAgent({ agent, persona, ...common }: AcpAgentOptions): Promise<void> {
+  // An editor that stops reading has gone; that ends the process in order instead of with an unhandled error.
+  process.stdout.removeAllListeners('error');
+  const config = await configFrom(common, { host: '127.0.0.1', port: 0 });
+  const doors = Object.fromEntries(adapters.map(({ name }) => [name, false as const]));
+  const gateway = await startGateway({ ...config, doors }, { keeper: false });
+  const endSupervision = superviseIn(config.dataDir);
+  const stop = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => stop.abort());
+  try {
+    await serveAcp({
+      bridge: gateway.house.bridge,
+      actor: localActor(),
+      input: process.stdin,
+      output: process.stdout,
+      log: createLogger(createRedactor()),
+      config: { ...(agent && { agent }), ...(persona && { persona }) },
+      signal: stop.signal,
+    });
+  } finally {
+    await gateway.close();
+    endSupervision();
+  }
+}

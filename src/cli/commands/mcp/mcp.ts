@@ -1,0 +1,138 @@
+/**
+ * `tollbridge mcp -- <server command>`: an MCP server with the gate in front of it, for a client that starts its
+ * servers itself. It shares the log with other processes on the same data directory, so its questions are answered at
+ * the client, with `tollbridge approve`, or at any door of a running gateway. Nothing but the protocol goes to standard
+ * output.
+ */
+
+import { createUpstream } from '../../../../adapters/mcp/client/tool-backend.ts';
+import { settingsOf, type UpstreamConfig, upstreamSchema } from '../../../../adapters/mcp/config.ts';
+import { createCallTasks } from '../../../../adapters/mcp/server/call-tasks.ts';
+import { createEndpoint } from '../../../../adapters/mcp/server/endpoint.ts';
+import { serveStdio } from '../../../../adapters/mcp/server/stdio.ts';
+import type { Actor } from '../../../model/actions.ts';
+import { Fault } from '../../../model/faults.ts';
+import { own } from '../../../model/own.ts';
+import type { Skill } from '../../../model/resources.ts';
+import type { JsonObject } from '../../../model/schema.ts';
+import { check } from '../../../model/validate.ts';
+import type { Row } from '../../../ports/index.ts';
+import type { CoreRuntime } from '../../../runtime/assemble.ts';
+import type { Config } from '../../../runtime/config/config.ts';
+import { createRuntime, createSurroundings } from '../../../runtime/create-runtime.ts';
+import { createLogger } from '../../../runtime/logger.ts';
+import { SESSION_VARIABLE } from '../../../transport/http/session-header.ts';
+import { superviseIn } from '../../../transport/process/supervision.ts';
+import { environmentInFront } from '../../child-environment.ts';
+import { commandName } from '../../command-name.ts';
+import { type CommonOptions, configFrom, localActor, requireUsable, withCoreRuntime } from '../../context.ts';
+import { requirePerson } from '../../person-only.ts';
+import { requireProgram } from '../../programs.ts';
+import { untilInputEnds } from '../../stop-signals.ts';
+
+export interface McpOptions extends CommonOptions {
+  readonly name?: string;
+  readonly url?: string;
+  readonly server?: string;
+}
+
+/**
+ * The program that started us is an agent of this machine's owner; an answer given at its client counts as the owner's.
+ */
+const LOCAL_AGENT: Actor = { id: 'agent:local', kind: 'agent', scopes: ['*'], door: 'mcp' };
+const LINE_LIMIT = 16 * 1024 * 1024;
+
+export async function mcp(command: readonly string[], options: McpOptions): Promise<void> {
+  const config = await configFrom(options);
+  const { name, upstream } = upstreamFor(config, command, options);
+  if (upstream.command) await requireProgram(upstream.command, upstream.cwd);
+  await requireUsable(config.dataDir);
+  const runtime = await createRuntime(config, {
+    ...createSurroundings(createLogger),
+    name: 'mcp',
+    mounts: 'harnesses',
+    // Orphaned agent work is left to other processes; calls interrupted in a killed process are ended by the next one
+    // that starts.
+    settings: { keeper: false },
+    prepare: ({ deps }) => ({ tools: [createUpstream(name, upstream, deps)] }),
+  });
+  const { bridge, prepared, deps, logger: log } = runtime;
+  const settings = settingsOf(await runtime.section('mcp'));
+  // The client that started this command is the agent whose calls are decided here.
+  const endSupervision = superviseIn(config.dataDir, { parentIsAgent: true });
+  const callTasks = createCallTasks(bridge, settings, deps);
+  const endpoint = createEndpoint(name, { bridge, callTasks, settings, deps });
+  const streams = { input: process.stdin, output: process.stdout };
+  try {
+    const home = process.env[SESSION_VARIABLE];
+    // Started by an agent that works in a session of ours: no person is at this client, and its questions are shown in
+    // that session.
+    const person = home ? {} : { person: { ...localActor(), door: 'mcp' } };
+    const options = { actor: LOCAL_AGENT, ...person, handler: endpoint, log, lineLimit: LINE_LIMIT, home };
+    await untilInputEnds(process.stdin, () => serveStdio(streams, options));
+  } finally {
+    endpoint.close();
+    await callTasks.close();
+    await Promise.all(prepared.tools.map((tools) => tools.close?.()));
+    await runtime.close();
+    endSupervision();
+  }
+}
+
+/** Lists tools whose definitions changed since they were first seen, with the differences. */
+export async function listPins(options: CommonOptions & { readonly json?: boolean }): Promise<void> {
+  const { differences } = await import('../../../core/tools/pins.ts');
+  await withCoreRuntime(options, async ({ bridge }) => {
+    const changed = await changedPins(bridge);
+    if (changed.length === 0 && !options.json) process.stdout.write('Every tool is what it was when first seen.\n');
+    for (const pin of changed) {
+      const { pending } = pin.metadata as { pending: Pick<Skill, 'metadata'> };
+      const what = differences(pin, pending);
+      const entry = { id: pin.id, server: pin.source ?? '', tool: pin.name, differences: what };
+      process.stdout.write(
+        options.json
+          ? `${JSON.stringify(entry)}\n`
+          : `${entry.server} ${entry.tool}\n${what.map((line) => `  ${line}\n`).join('')}`,
+      );
+    }
+  });
+}
+
+/** Pins a tool's current definition. */
+export async function acceptPin(server: string, tool: string, options: CommonOptions): Promise<void> {
+  requirePerson((await configFrom(options)).dataDir, 'accepting a changed tool');
+  await withCoreRuntime(options, async ({ bridge }) => {
+    const pin = (await changedPins(bridge)).find(({ source, name }) => source === server && name === tool);
+    if (!pin) throw new Fault('not_found', `no changed definition of ${tool} of ${server} waits to be accepted`);
+    const { metadata, ...body } = (pin.metadata as { pending: JsonObject }).pending;
+    const accepted = { object: 'skill' as const, id: pin.id, body, metadata: metadata as JsonObject };
+    await bridge.submit({ kind: 'resource.update', actor: localActor(), body: accepted });
+    process.stdout.write(`${tool} of ${server} may be used as it is now\n`);
+  });
+}
+
+async function changedPins(bridge: CoreRuntime['bridge']): Promise<(Skill & Row)[]> {
+  const found: (Skill & Row)[] = [];
+  for (let after: string | undefined; ; ) {
+    const page = await bridge.list<Skill & Row>(localActor(), { object: 'skill', limit: 200, ...(after && { after }) });
+    found.push(...page.data.filter(({ metadata }) => metadata.pinned === true && metadata.pending !== undefined));
+    if (!page.next) return found;
+    after = page.next;
+  }
+}
+
+/** The command as given, an address, or a server of the configuration. */
+function upstreamFor(config: Config, command: readonly string[], { name, url, server }: McpOptions) {
+  const sources = [command.length > 0, url !== undefined, server !== undefined].filter(Boolean).length;
+  if (sources !== 1) {
+    throw new Fault('invalid_request', 'say which server: a command after --, or --url <address>, or --server <name>');
+  }
+  if (server !== undefined) {
+    const section = own(config.tools, server)?.mcp;
+    if (!section) throw new Fault('not_found', `the configuration has no tools.${server}.mcp`);
+    return { name: server, upstream: check(upstreamSchema, section, `tools.${server}.mcp`) as UpstreamConfig };
+  }
+  const upstream: UpstreamConfig =
+    url === undefined ? { command: [...command], env: environmentInFront(config.vaults) } : { url };
+  return { name: name ?? commandName(url === undefined ? command : [new URL(url).hostname], 'server'), upstream };
+}

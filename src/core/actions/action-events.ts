@@ -1,0 +1,153 @@
+/** Events and texts about an act, for the log and for people. Pure: from an action and a decision to event drafts. */
+import type { Action, Decision } from '../../model/actions.ts';
+import type { Answer } from '../../model/asks.ts';
+import { outcomeOfEnd } from '../../model/call-outcomes.ts';
+import type { EventDraft } from '../../model/events.ts';
+import type { ToolDecisionPayload, ToolRequestedPayload } from '../../model/payloads.ts';
+import type { Artifact, Pointer, Task } from '../../model/resources.ts';
+import type { Json, JsonObject } from '../../model/schema.ts';
+import { visibleLine } from '../../model/visible-text.ts';
+import { inTask } from '../tasks/lifecycle.ts';
+
+/** Arguments as requested and as rewritten, without secrets; values too long for an event are in the artifacts. */
+export interface Shown {
+  readonly asked: JsonObject;
+  readonly rewritten?: JsonObject;
+  readonly artifacts: readonly Artifact[];
+}
+
+export function asShown(decision: Decision, { rewritten: args }: Shown): Decision {
+  return decision.arguments && args ? { ...decision, arguments: args } : decision;
+}
+
+export function requestedEvent(task: Task, action: Action, input: JsonObject, ext: JsonObject | undefined): EventDraft {
+  const payload: ToolRequestedPayload = {
+    tool_call_id: action.tool_call_id as string,
+    name: action.tool ?? action.kind,
+    kind: action.kind,
+    input,
+    effect: action.effect,
+    evidence: action.evidence,
+    ...(action.server && { server: action.server }),
+    ...(action.target && { target: action.target }),
+    ...(action.definition && { definition: action.definition }),
+    ...(action.caller && { caller: action.caller }),
+  };
+  return {
+    event: 'tool.requested',
+    actor: action.actor.id,
+    payload: payload as unknown as JsonObject,
+    ...inTask(task),
+    ...(ext && { ext }),
+  };
+}
+
+/** The same request in the model's words; its result is `agent.tool_result` under the same id. */
+export function toolUse(task: Task, action: Action, input: JsonObject): EventDraft {
+  const payload = { tool_call_id: action.tool_call_id as string, name: action.tool ?? action.kind, input };
+  return { event: 'agent.tool_use', actor: action.actor.id, payload, ...inTask(task) };
+}
+
+export function denied(task: Task, action: Action, decision: Decision): EventDraft {
+  return decisionEvents('tool.denied', task, action, decision);
+}
+
+/** `changed`: an approver rewrote the arguments, not a rule. */
+export function rewritten(
+  task: Task,
+  action: Action,
+  decision: Decision,
+  changed?: { readonly ask_id: string; readonly by: string },
+): EventDraft {
+  const event = decisionEvents('tool.approved', task, action, decision, decision.arguments);
+  if (!changed) return event;
+  const { ask_id, by } = changed;
+  return { ...event, actor: by, payload: { ...event.payload, by, ask_id, changed_by: by } };
+}
+
+function decisionEvents(event: string, task: Task, action: Action, decision: Decision, input?: JsonObject): EventDraft {
+  const payload: ToolDecisionPayload = {
+    tool_call_id: action.tool_call_id ?? null,
+    name: action.tool ?? action.kind,
+    by: decision.engine,
+    reason: decision.reason,
+    ...(decision.code && { code: decision.code }),
+    ...(decision.rule_id && { rule_id: decision.rule_id }),
+    ...(input && { input }),
+    ...(event === 'tool.denied' && { outcome: outcomeOfEnd(event, decision) }),
+  };
+  return { event, payload: payload as unknown as JsonObject, ...inTask(task) };
+}
+
+/** The headline of a question, in our words: the agent's claims about its act are shown beside it, marked as the agent's. */
+export function questionOf(action: Action): string {
+  if (action.kind === 'query' && typeof action.arguments.question === 'string') return action.arguments.question;
+  const who = visibleLine(action.actor.id);
+  const what = short(action.tool ?? action.kind);
+  if (action.kind === 'prompt') return `May ${who} give ${what} this work?`;
+  return action.target ? `May ${who} use ${what} on ${short(action.target)}?` : `May ${who} use ${what}?`;
+}
+
+/** Keeps a headline to one line; its subject is shown whole below it. */
+function short(text: string): string {
+  const shown = visibleLine(text);
+  return shown.length <= LONGEST_IN_HEADLINE
+    ? shown
+    : `${shown.slice(0, LONGEST_IN_HEADLINE)}… (${text.length} characters)`;
+}
+const LONGEST_IN_HEADLINE = 300;
+
+export function describeForPeople(action: Action, shown: JsonObject): JsonObject {
+  const { kind, tool, server, target, effect, evidence, definition, claims } = action;
+  const described = {
+    kind,
+    tool,
+    server,
+    target,
+    effect,
+    evidence,
+    definition,
+    actor: action.actor.id,
+    arguments: shown,
+    claims: claims && Object.keys(claims).length > 0 ? { ...claims } : undefined,
+  };
+  return Object.fromEntries(Object.entries(described).filter(([, v]) => v !== undefined)) as Record<string, Json>;
+}
+
+/** Marks an event after the end of its task: beside the sealed receipt, not part of it. */
+export function afterEnd(event: EventDraft): EventDraft {
+  return { ...event, payload: { ...event.payload, after_end: true } };
+}
+
+/** The decision when people denied, or did not answer in time. */
+export function notApproved({ arguments: _, ask: _ask, ...decision }: Decision, answer: Answer): Decision {
+  const codes: Partial<Record<Answer['kind'], string>> = {
+    denied: 'approval_denied',
+    expired: 'approval_timed_out',
+    canceled: 'approval_withdrawn',
+  };
+  const reason = 'reason' in answer && answer.reason ? answer.reason : 'not approved';
+  return { ...decision, verdict: 'block', code: codes[answer.kind] ?? 'approval_denied', reason };
+}
+
+export function quotasOf({ quotas = [] }: Action): Pointer[] {
+  return quotas.map(({ id }) => ({ object: 'quota', id }));
+}
+
+/** A question about a quota covers the arguments that the rules allowed, rewritten ones included. */
+export function coveringSame(refusal: Decision, { arguments: args, arguments_digest }: Decision): Decision {
+  return { ...refusal, ...(args && { arguments: args }), ...(arguments_digest && { arguments_digest }) };
+}
+
+/** A rule that rewrites arguments refuses an asker that accepts only a yes or a no. */
+export function asExecutable(decision: Decision, { takesArguments }: { readonly takesArguments: boolean }): Decision {
+  const rewrites =
+    decision.verdict === 'modify' || (decision.verdict === 'escalate' && decision.arguments !== undefined);
+  if (!rewrites || (takesArguments && decision.arguments)) return decision;
+  return {
+    ...decision,
+    verdict: 'block',
+    code: 'cannot_modify',
+    reason: `${decision.reason} (the rule rewrites the arguments, which cannot be carried back to this agent)`,
+  };
+}

@@ -1,0 +1,458 @@
+/**
+ * Executes acts: every act of every agent goes through here once. It is decided, recorded, then run. An act that was allowed and
+ * whose end was not observed is never tried again.
+ */
+
+import type { Action, Actor, Decision, ToolResult } from '../../model/actions.ts';
+import { asText } from '../../model/as-text.ts';
+import { outcomeOfEnd } from '../../model/call-outcomes.ts';
+import type { ProposedAction } from '../../model/commands.ts';
+import type { EventDraft } from '../../model/events.ts';
+import { Fault } from '../../model/faults.ts';
+import type { ToolDecisionPayload, ToolEndedPayload } from '../../model/payloads.ts';
+import type { Task } from '../../model/resources.ts';
+import type { Json, JsonObject } from '../../model/schema.ts';
+import { anySignal } from '../../model/signals.ts';
+import { isTerminal } from '../../model/words.ts';
+import type {
+  ActResult,
+  HeldEffect,
+  Ids,
+  LimitPassed,
+  Logger,
+  ReceiptIssuer,
+  Row,
+  Store,
+  Unit,
+} from '../../ports/index.ts';
+import { newArtifact } from '../commands/artifacts.ts';
+import { earlier } from '../context.ts';
+import { artifactEvents } from '../events/log.ts';
+import { inTask, ours, taskLocation } from '../tasks/lifecycle.ts';
+import { referenceTo } from '../tasks/work-context.ts';
+import { argumentsTrouble } from '../tools/arguments.ts';
+import { afterEnd } from './action-events.ts';
+import { type Authorization, type AuthorizerDeps, createAuthorizer, ended, type RuleOptions } from './authorize.ts';
+import { type Charge, chargeEvents, type Metering, reportedAmounts } from './charging.ts';
+import { effectOf } from './effect-floor.ts';
+import { blocked, decidedEvent } from './gate.ts';
+import type { ReadPolicyData } from './policy-data.ts';
+import { boundedResult, type ResultLimits } from './result-size.ts';
+import type { Taints } from './taints.ts';
+import type { LimitReached } from './time-limits.ts';
+
+export interface ActsDeps extends AuthorizerDeps {
+  readonly store: Store;
+  readonly ids: Ids;
+  readonly hash: (value: Json) => string;
+  readonly logger: Logger;
+  /** Identifies this gateway to one that is given a call. Absent in a replay, which forwards none. */
+  readonly issuer?: Pick<ReceiptIssuer, 'sealer' | 'eventHash'>;
+  /** Absent in a replay: the recorded results were within the limits. */
+  readonly resultLimits?: ResultLimits;
+  /** Stores a memory that an agent writes. Absent in a replay, which creates nothing. */
+  readonly remember?: (task: Task, actor: Actor, wanted: JsonObject, callId: string) => Promise<string>;
+  /** Stops work whose usage is past a hard limit. Absent in a replay, which uses nothing. */
+  readonly limitPassed?: LimitReached;
+  /** Which sessions are tainted by untrusted content. Absent in a replay, as above. */
+  readonly taints?: Taints;
+}
+
+export interface Acts {
+  /** Collects the data policy needs about an act. */
+  describe(task: Task, proposed: ProposedAction, actor: Actor): Promise<Action>;
+  rule(task: Task, proposed: ProposedAction, options: RuleOptions): Promise<Authorization>;
+  perform(task: Task, proposed: ProposedAction, options: RuleOptions, effect?: HeldEffect): Promise<ActResult>;
+  /** The refusal of an agent's question to people. Undefined: it may be asked. */
+  mayNotAsk(task: Task, question: { key: string; question: string }, actor: Actor): Promise<Decision | undefined>;
+  /** False when this call id is already used by another call in the log. */
+  sameCall(task: Task, proposed: ProposedAction): Promise<boolean>;
+  /** Records the end of a call. */
+  ended(
+    task: Task,
+    call: { id: string; tool: string; evidence: string; paired?: boolean },
+    result: ToolResult,
+    code?: string,
+  ): Promise<void>;
+  /** Records the refusal that an agent was given. */
+  recordRefusal(task: Task, callId: string, name: string, reason: string): Promise<void>;
+  readonly policyData: ReadPolicyData;
+  /** Charges reported usage to the task's quotas, in the commit that records the report. */
+  metering(task: Task, reports: readonly JsonObject[]): Promise<Metering>;
+  /** Stops work that is past a hard limit. */
+  limitPassed(task: Task, passed: LimitPassed): void;
+}
+export function createActs(deps: ActsDeps): Acts {
+  const { store, log, tools, clock, ids, policyData } = deps;
+  const authorizer = createAuthorizer(deps);
+
+  async function describe(task: Task, proposed: ProposedAction, actor: Actor, request = false): Promise<Action> {
+    return await completed(task, owned(proposed), actor, { request });
+  }
+
+  /**
+   * Turns a proposal into an action: copies it and adds the data policy needs. `mounted`: its server's definition states the
+   * effect; for every other act the effect is only claimed, and cannot be lower than the act shows.
+   */
+  async function completed(
+    task: Task,
+    own: ProposedAction,
+    actor: Actor,
+    { mounted = false, request = false }: { readonly mounted?: boolean; readonly request?: boolean },
+  ): Promise<Action> {
+    const data = await policyData(task);
+    const marked = deps.taints?.of(task.session_id) ?? false;
+    const tainted = typeof marked === 'boolean' ? marked : await marked;
+    const action = own as Writable<Partial<Action>> & ProposedAction;
+    action.id = ids.next('action');
+    action.actor = actor;
+    action.workspace_id = task.workspace_id;
+    action.session_id = task.session_id;
+    action.task_id = task.id;
+    action.arguments = own.arguments ?? {};
+    action.effect = own.effect ?? 'unknown';
+    action.evidence = own.evidence ?? 'observed';
+    if (tainted) action.attributes = { ...own.attributes, tainted };
+    const rated = request && data.quotas.some(({ limits }) => Object.hasOwn(limits, 'requests_per_minute'));
+    action.cost = rated ? { ...costOf(own), requests_per_minute: 1 } : costOf(own);
+    if (data.persona) action.persona = data.persona;
+    action.tier = data.tier;
+    action.quotas = data.quotas;
+    if (data.root) action.root = data.root;
+    const { trace_id, tracestate, trace_flags } = ours(task);
+    if (trace_id) action.trace = { trace_id, ...(tracestate && { tracestate }), ...(trace_flags && { trace_flags }) };
+    if (!mounted && deps.read) {
+      action.facts = deps.read(action);
+      action.effect = effectOf(action as Action, action.facts.shows);
+    }
+    return action as Action;
+  }
+
+  async function rule(task: Task, proposed: ProposedAction, options: RuleOptions): Promise<Authorization> {
+    const action = await describe(task, proposed, options.actor, options.request);
+    return (await authorizer.rule(task, action, options)) as Authorization;
+  }
+
+  async function mayNotAsk(...[task, { key, question }, actor]: Parameters<Acts['mayNotAsk']>) {
+    const asked: ProposedAction = { kind: 'elicit', tool: key, effect: 'none', evidence: 'held' };
+    const action = await describe(task, { ...asked, arguments: { question } }, actor);
+    const decision = await deps.gate(action);
+    // An escalated question is asked as it is: asking people for permission to ask them would be the same interruption.
+    if (decision.verdict !== 'block' && decision.verdict !== 'defer') return undefined;
+    await log.commit({
+      reads: [{ object: 'task', id: task.id }],
+      decide(at) {
+        const now = at.get<Task & Row>('task', task.id);
+        if (!now || isTerminal(now.status)) throw ended(task, now);
+        return { events: [{ ...decidedEvent(action, decision), ...inTask(now) }] };
+      },
+    });
+    return decision;
+  }
+
+  async function metering(task: Task, reports: readonly JsonObject[]): Promise<Metering> {
+    if (reports.length === 0) return UNMETERED;
+    const quotas = (await policyData(task)).quotas.map(({ id }) => id);
+    const charge: Charge = { quotas, amounts: (limits) => reportedAmounts(reports, limits) };
+    let passed: LimitPassed | undefined;
+    return {
+      reads: quotas.map((id) => ({ object: 'quota', id })),
+      events(at) {
+        passed = undefined;
+        return chargeEvents(deps.quotas, at, task, charge, (quota) => {
+          passed ??= deps.quotas.passed(quota, at.now);
+        });
+      },
+      passed: () => passed,
+    };
+  }
+
+  async function perform(
+    task: Task,
+    proposed: ProposedAction,
+    options: RuleOptions,
+    effect?: HeldEffect,
+  ): Promise<ActResult> {
+    const callId = proposed.tool_call_id ?? ids.next('call');
+    const passed = effect ? undefined : (passing(proposed, options) ?? remembering(task, proposed, options, callId));
+    const found =
+      effect || passed || !proposed.tool
+        ? undefined
+        : await tools.find(proposed.tool, proposed.server, task.session_id);
+    if (!effect && !passed && !found) throw new Fault('not_found', `no tool ${proposed.tool ?? ''} is mounted`);
+    const held = owned(proposed);
+    held.tool_call_id = callId;
+    held.evidence = 'held';
+    if (found) {
+      // The tool's server defines its effect; the caller's value is only a claim.
+      held.kind = 'tool';
+      held.server = found.server;
+      held.definition = found.definition;
+      held.effect = found.effect;
+      const attributes = found.attributes(task.session_id);
+      if (attributes) held.attributes = proposed.attributes ? { ...proposed.attributes, ...attributes } : attributes;
+    }
+    // No definition states the effect; the caller's value is only a claim. Writing a memory is a write.
+    if (passed) held.effect = proposed.kind === 'memory.write' ? 'write' : 'unknown';
+    const claim = proposed.tool_call_id && !options.claimed ? claimOf(task, proposed) : undefined;
+    const about = { mounted: found !== undefined, request: options.request ?? false };
+    const action = await completed(task, held, options.actor, about);
+    const unfit = found && argumentsTrouble(found.skill, action.arguments);
+    const refused =
+      unfit !== undefined && blocked('invalid_arguments', `invalid arguments for ${action.tool}: ${unfit}`);
+    const known = { ...(claim && { claim }), ...(found && { mounted: true }), ...(refused && { refused }) };
+    let authorization: Authorization | 'taken';
+    try {
+      authorization = await authorizer.rule(task, action, options, known);
+    } catch (cause) {
+      throw claim && isReuse(cause) ? reused(callId) : cause;
+    }
+    if (authorization === 'taken') return await recorded(task, callId, options.signal);
+    const paired = found !== undefined && isAgents(task);
+    if (authorization.kind !== 'go') {
+      const reason =
+        authorization.kind === 'no' ? authorization.reason : `waiting for an answer to ${authorization.ask_id}`;
+      if (paired && authorization.kind === 'no') await recordRefusal(task, callId, action.tool ?? action.kind, reason);
+      return { kind: 'refused', reason, decision: authorization.decision };
+    }
+    // The last check before the act runs: its arguments must be the ones decided on, even if the object was changed since.
+
+    if (deps.digest && authorization.decision.arguments_digest !== deps.digest(authorization.action.arguments)) {
+      const result: ToolResult = { status: 'error', output: null, error: NOT_WHAT_WAS_DECIDED, code: 'not_decided' };
+      await record(task, { id: callId, tool: action.tool ?? action.kind, evidence: 'held' }, result, 'not_decided');
+      throw new Fault('internal', NOT_WHAT_WAS_DECIDED);
+    }
+    const run = () =>
+      found
+        ? found.call(authorization.action, options.signal, options.context, (protocol) =>
+            referenceTo(deps, task, protocol),
+          )
+        : (passed ?? (effect as HeldEffect))(authorization.action.arguments, options.signal);
+    const unwanted = () => options.signal.aborted || options.withdrawn?.aborted === true;
+    const result = unwanted() ? STOPPED : await attempt(run);
+    const canceled = result.status !== 'ok' && unwanted();
+    const call = { id: callId, tool: action.tool ?? action.kind, evidence: 'held', paired };
+    await record(task, call, result, result.code ?? (canceled ? 'canceled' : undefined));
+    return authorization.decision.verdict === 'modify'
+      ? { kind: 'done', result, decision: authorization.decision }
+      : { kind: 'done', result };
+  }
+
+  /** The agent gets the refusal as the result of its call. A task that has ended meanwhile gets none. */
+  async function recordRefusal(task: Task, callId: string, name: string, reason: string): Promise<void> {
+    const payload = { tool_call_id: callId, name, status: 'error', error: reason };
+    await log.commit({
+      reads: [{ object: 'task', id: task.id }],
+      decide(at) {
+        const now = at.get<Task & Row>('task', task.id);
+        if (!now || isTerminal(now.status)) return { events: [] };
+        return { events: [{ event: 'agent.tool_result', payload, ...inTask(now) }] };
+      },
+    });
+  }
+
+  /** A request in its server's protocol that no mapping table covers: forwarded as it was decided on. */
+  function passing({ kind, tool: method, server }: ProposedAction, { context }: RuleOptions): HeldEffect | undefined {
+    if (kind !== 'extension' || !method || !server) return undefined;
+    tools.requirePassing(server);
+    return async (params, signal) => {
+      const output = await tools.pass(server, { method, params }, signal, context);
+      const taint = tools.taints(server, { method, params }) && { taint: { server, what: method } };
+      if (!Object.hasOwn(output, 'error')) return { status: 'ok', output, ...taint };
+      return { status: 'error', output, error: `${server} answered ${method} with an error`, ...taint };
+    };
+  }
+
+  /** Memories that work writes are stored here: gated and recorded like any other act. */
+  function remembering(
+    task: Task,
+    { kind, server }: ProposedAction,
+    { actor }: RuleOptions,
+    callId: string,
+  ): HeldEffect | undefined {
+    const { remember } = deps;
+    if (kind !== 'memory.write' || server || !remember) return undefined;
+    return async (args) => ({ status: 'ok', output: { memory_id: await remember(task, actor, args, callId) } });
+  }
+
+  /** One call id, one act: a second request for the same call waits for its result; another call under the same id is refused. */
+  function claimOf(task: Task, { tool_call_id, changes: _, ...call }: ProposedAction): Pick<Unit, 'idempotency'> {
+    const scope = deps.hash(['call', task.id, tool_call_id as string]);
+    return { idempotency: { scope, body: deps.hash(call as unknown as Json) } };
+  }
+
+  async function sameCall(task: Task, proposed: ProposedAction): Promise<boolean> {
+    try {
+      await earlier(deps, claimOf(task, proposed));
+      return true;
+    } catch (cause) {
+      if (isReuse(cause)) return false;
+      throw cause;
+    }
+  }
+
+  /** The result of a call that another request makes, or made. */
+  async function recorded(task: Task, callId: string, signal: AbortSignal): Promise<ActResult> {
+    const over = anySignal([signal, AbortSignal.timeout(RETRY_WAIT_MS)]);
+    for await (const { event, payload } of store.follow({ stream: { of: 'task', id: task.id } }, over)) {
+      if (payload.tool_call_id !== callId) continue;
+      if (event === 'tool.completed' || event === 'tool.failed') {
+        const { status, output = null, error, code } = payload as unknown as ToolEndedPayload;
+        return { kind: 'done', result: { status, output, ...(error && { error }), ...(code && { code }) } };
+      }
+      if (event === 'tool.denied') {
+        const { reason = 'denied', by, code, rule_id } = payload as unknown as ToolDecisionPayload;
+        const decision = { verdict: 'block', reason, engine: by, ...(code && { code }), ...(rule_id && { rule_id }) };
+        return { kind: 'refused', reason, decision: decision as Decision };
+      }
+    }
+    throw new Fault('deadline_exceeded', `call ${callId} has no result yet`);
+  }
+
+  async function attempt(run: () => Promise<ToolResult>): Promise<ToolResult> {
+    try {
+      const result = await run();
+      return deps.resultLimits ? boundedResult(result, deps.resultLimits) : result;
+    } catch (cause) {
+      deps.logger.warn({ err: cause }, 'a tool threw');
+      const message = cause instanceof Error ? cause.message : asText(cause);
+      // No answer came in time; the call may still have run.
+      const late = cause instanceof Fault && cause.kind === 'deadline_exceeded';
+      const code = late ? { code: cause.kind } : {};
+      return { status: 'error', output: null, error: message || 'the tool failed without saying why', ...code };
+    }
+  }
+
+  /** The act has run: a store that is down for a while must not cost its record. */
+  async function record(...[task, call, result, code]: Parameters<Acts['ended']>): Promise<void> {
+    for (let wait = 50; ; wait *= 2) {
+      try {
+        await writeEnd(task, call, result, code);
+        return;
+      } catch (cause) {
+        if (!(cause instanceof Fault && cause.kind === 'unavailable') || wait > LONGEST_WAIT_MS) throw cause;
+        await new Promise((resolve) => setTimeout(resolve, wait).unref());
+      }
+    }
+  }
+
+  async function writeEnd(...[task, call, result, code]: Parameters<Acts['ended']>): Promise<void> {
+    const location = { now: clock.now(), ...taskLocation(task) };
+    const output = await log.fit(result.output ?? null, location);
+    const files = result.artifacts
+      ? await Promise.all(result.artifacts.map((file) => newArtifact(file, location, store, ids)))
+      : [];
+    const used = result.usage ? await metering(task, [result.usage as unknown as JsonObject]) : UNMETERED;
+    const status = result.status === 'ok' ? 'ok' : 'error';
+    const event = status === 'ok' ? 'tool.completed' : 'tool.failed';
+    const payload: ToolEndedPayload = {
+      tool_call_id: call.id,
+      name: call.tool,
+      status,
+      output: output.value,
+      ...(result.error && { error: result.error }),
+      ...(code && { code }),
+      outcome: outcomeOfEnd(event, { status, code }),
+    };
+    const at = inTask(task);
+    const tainted = result.taint && deps.taints?.marking(task.session_id, result.taint, at, call.id);
+    const events = artifactEvents([...output.artifacts, ...files], at);
+    for (const effect of result.effects ?? []) {
+      const payload = { ...effect, tool_call_id: call.id, evidence: call.evidence } as unknown as JsonObject;
+      events.push({ event: 'vendor.tollbridge.side_effect', payload, ...at });
+    }
+    if (result.usage) {
+      const payload = { ...result.usage, call_id: call.id } as JsonObject;
+      events.push({ event: 'vendor.tollbridge.usage', payload, ...at });
+    }
+    if (result.remote) {
+      const payload = { ...result.remote, tool_call_id: call.id, name: call.tool } as unknown as JsonObject;
+      events.push({ event: 'vendor.tollbridge.remote_decided', payload: log.clean(payload), ...at });
+    }
+    events.push({
+      event,
+      payload: payload as unknown as JsonObject,
+      ...at,
+      ...(result.ext && { ext: result.ext }),
+    });
+    // The result itself is in the event before; this one records that the agent received it.
+    const resultPayload = {
+      tool_call_id: call.id,
+      name: call.tool,
+      status: payload.status,
+      ...(result.error && { error: result.error }),
+    };
+    const toolResult: EventDraft[] = call.paired ? [{ event: 'agent.tool_result', payload: resultPayload, ...at }] : [];
+    await log.commit({
+      reads: [{ object: 'task', id: task.id }, ...used.reads, ...(tainted?.reads ?? [])],
+      decide(now) {
+        const current = now.get<Task & Row>('task', task.id);
+        const all = [...events, ...(tainted?.events(now) ?? []), ...used.events(now)];
+        // The call ended after its task: the receipt is sealed, so this event is beside it, not part of it.
+        const late = !current || isTerminal(current.status);
+        return { events: late ? all.map(afterEnd) : [...all, ...toolResult] };
+      },
+    });
+    tainted?.written();
+    const passed = used.passed?.();
+    if (passed) deps.limitPassed?.(task, passed);
+  }
+
+  const limitPassed = (task: Task, passed: LimitPassed) => deps.limitPassed?.(task, passed);
+  return {
+    describe,
+    rule,
+    perform,
+    mayNotAsk,
+    sameCall,
+    ended: record,
+    recordRefusal,
+    policyData,
+    metering,
+    limitPassed,
+  };
+}
+
+/**
+ * A copy to write into. It begins with a member of its own because V8 takes a microsecond for each member added to an object that
+ * is nothing but a spread one.
+ */
+function owned(proposed: ProposedAction): ProposedAction {
+  return { kind: proposed.kind, ...(proposed as Partial<ProposedAction>) };
+}
+
+/**
+ * Work of an agent of this gateway, which requests tools and receives their results. A client that calls tools by itself reports no
+ * model events.
+ */
+function isAgents({ assigned_agent_id }: Pick<Task, 'assigned_agent_id'>): boolean {
+  return typeof assigned_agent_id === 'string';
+}
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** A call counts as at least one call, whatever cost the asker claims. Askers cannot name the amounts that core counts itself. */
+function costOf({ kind, cost: claimed }: ProposedAction): NonNullable<Action['cost']> {
+  const cost = claimed && Object.fromEntries(Object.entries(claimed).filter(([name]) => !OURS_TO_COUNT.has(name)));
+  if (!COUNTED.has(kind)) return cost ?? {};
+  const tool_calls = Math.max(1, cost?.tool_calls ?? 1);
+  return cost ? { ...cost, tool_calls } : { tool_calls };
+}
+const OURS_TO_COUNT = new Set(['tasks', 'concurrency', 'requests_per_minute', 'wall_time_ms']);
+const COUNTED = new Set(['tool', 'fs.write', 'terminal', 'handoff']);
+const NOT_WHAT_WAS_DECIDED = 'the arguments are not those that were decided on; nothing was run';
+const UNMETERED: Metering = { reads: [], events: () => [] };
+/** How long a repeated request waits for the first one's call. */
+const RETRY_WAIT_MS = 60_000;
+/** The last wait between attempts; a store that is down longer is not expected back while a caller waits. */
+const LONGEST_WAIT_MS = 15_000;
+const STOPPED: ToolResult = { status: 'error', output: null, error: 'stopped before it began', code: 'canceled' };
+
+/** The store reports a reused idempotency key; the caller is told that the call id is taken. */
+function isReuse(cause: unknown): boolean {
+  return cause instanceof Fault && cause.kind === 'idempotency_key_reused';
+}
+
+export function reused(callId: string): Fault {
+  return new Fault('conflict', `call id ${callId} was already used for a different call`);
+}

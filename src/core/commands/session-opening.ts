@@ -1,0 +1,80 @@
+/** Opens a session: access and policy are checked before anything is written; then the row and the event are built. */
+import type { Actor } from '../../model/actions.ts';
+import type { EventDraft } from '../../model/events.ts';
+import { Fault } from '../../model/faults.ts';
+import type { Session } from '../../model/resources.ts';
+import type { Json, JsonObject } from '../../model/schema.ts';
+import type { AutonomyTier } from '../../model/words.ts';
+import type { Unit } from '../../ports/index.ts';
+import type { Access } from '../access.ts';
+import { type Context, orEarlier } from '../context.ts';
+import { sessionLocation } from './transcript.ts';
+
+/** Asks policy whether a session may be opened; throws when it may not. */
+export type Admit = (actor: Actor, workspaceId: string, about: JsonObject) => Promise<void>;
+
+export interface Opening {
+  readonly workspace_id: string;
+  readonly persona_id?: string | null;
+  readonly autonomy_tier?: AutonomyTier;
+  readonly metadata?: JsonObject;
+}
+
+/** Refuses a workspace or persona this actor may not see, as if it were absent. */
+export async function mayUse(access: Access, actor: Actor, { workspace_id, persona_id }: Opening): Promise<void> {
+  if (!(await access.workspaceVisible(actor, workspace_id))) {
+    throw new Fault('not_found', `no workspace ${workspace_id}`);
+  }
+  if (persona_id) await access.see(actor, 'persona', persona_id);
+}
+
+/** Asks policy whether the session may be opened, or throws. A repeated command returns the first one's result instead. */
+export async function admitted(
+  deps: Pick<Context, 'log'> & { readonly admit: Admit },
+  claim: Pick<Unit, 'idempotency'>,
+  actor: Actor,
+  { workspace_id, persona_id, metadata }: Opening,
+): Promise<Json | undefined> {
+  const ask = async () => {
+    // The door's metadata is passed on for rules to match: a directory, servers the client brings along.
+    await deps.admit(actor, workspace_id, { persona_id: persona_id ?? null, about: metadata ?? {} });
+    return undefined;
+  };
+  // Without a claim there can be no earlier command.
+  if (!claim.idempotency) return await ask();
+  return await orEarlier<Json | undefined>(deps, claim, ask, async (result) => result);
+}
+
+export function freshSession(id: string, opening: Opening, now: string): Session {
+  const { workspace_id, persona_id, autonomy_tier, metadata } = opening;
+  return {
+    id,
+    object: 'session',
+    created_at: now,
+    updated_at: now,
+    metadata: metadata ?? {},
+    workspace_id,
+    state: 'IDLE',
+    transcript: {},
+    persona_id: persona_id ?? null,
+    ...(autonomy_tier && { autonomy_tier }),
+    root_session_id: id,
+    parent_session_id: null,
+    branch_id: null,
+    summary: null,
+    expires_at: null,
+  };
+}
+
+export function sessionEvent(event: string, session: Session, actor: Actor): EventDraft {
+  const location = sessionLocation(session.id, session.workspace_id);
+  // An agent's session is part of the work it acts for, and has the same owner.
+  const owned = event === 'session.created' && actor.on_behalf_of;
+  return {
+    event,
+    actor: actor.id,
+    payload: { session: session as unknown as Json },
+    ...location,
+    ...(owned && { metadata: { owner: owned } }),
+  };
+}

@@ -1,0 +1,123 @@
+/** The lifecycle of a task, as pure steps: from a task to the next task and the one event that records it. */
+import type { EventDraft } from '../../model/events.ts';
+import { Fault } from '../../model/faults.ts';
+import type { Failure, Task } from '../../model/resources.ts';
+import type { Json, JsonObject } from '../../model/schema.ts';
+import { isTerminal, mayFollow, type OutcomeState, type TaskState, type TerminalState } from '../../model/words.ts';
+import type { CallerReference } from '../../ports/index.ts';
+import type { Run } from '../events/rows.ts';
+
+export interface TaskStep {
+  readonly task: Task;
+  readonly events: readonly EventDraft[];
+}
+
+/** The location of an event inside a task. Everything that happens in a task is about the task, and part of its trace. */
+export function inTask(
+  task: Pick<Task, 'id' | 'session_id' | 'workspace_id'> & Partial<Pick<Task, 'metadata'>>,
+): Pick<EventDraft, 'resource' | 'workspace_id' | 'session_id' | 'task_id' | 'trace_id'> {
+  const { trace_id } = task.metadata ? ours({ metadata: task.metadata }) : {};
+  return {
+    resource: { object: 'task', id: task.id },
+    workspace_id: task.workspace_id,
+    session_id: task.session_id,
+    task_id: task.id,
+    ...(trace_id && { trace_id }),
+  };
+}
+
+/** Core's own metadata of a task, under a name that clients cannot write. */
+export interface Ours {
+  readonly tier?: string;
+  /** The highest tier its session allows. */
+  readonly most?: string;
+  readonly tenant_id?: string;
+  readonly trace_id?: string;
+  /** For a replay: the stem of its ids, and the task that an agent did, also where a replay was replayed. */
+  readonly replay?: { readonly stem: string; readonly root: string };
+  readonly tracestate?: string;
+  readonly trace_flags?: string;
+  /** The gateway that gave the work, as it claims. */
+  readonly caller?: CallerReference;
+  /** The task fails when one of its questions is not answered in time. */
+  readonly unanswered?: 'fail';
+}
+export function ours(task: Pick<Task, 'metadata'>): Ours {
+  return (task.metadata.tollbridge ?? {}) as Ours;
+}
+
+/** The workspace, session and id of a task, for resources it produces. */
+export function taskLocation({ workspace_id, session_id, id }: Pick<Task, 'id' | 'session_id' | 'workspace_id'>) {
+  return { workspace_id, session_id, task_id: id };
+}
+
+const EVENT_OF: Readonly<Record<TaskState, string>> = {
+  SUBMITTED: 'task.submitted',
+  WORKING: 'task.started',
+  INPUT_REQUIRED: 'task.input_required',
+  AUTH_REQUIRED: 'task.auth_required',
+  COMPLETED: 'task.completed',
+  FAILED: 'task.failed',
+  CANCELED: 'task.canceled',
+};
+
+export interface Move {
+  readonly now: string;
+  readonly actor?: string;
+  readonly reason?: string;
+  readonly failure?: Failure;
+  /** Further members of the event's payload. */
+  readonly more?: JsonObject;
+  readonly trace_id?: string;
+}
+
+/** One legal transition and its event. Anything else is a fault; a terminal task stays as it is. */
+export function move(task: Task, to: TaskState, { now, actor, reason, failure, more, trace_id }: Move): TaskStep {
+  if (!mayFollow(task.status, to)) {
+    throw new Fault(
+      isTerminal(task.status) ? 'conflict' : 'invalid_state_transition',
+      isTerminal(task.status)
+        ? `task ${task.id} already ended as ${task.status}`
+        : `task ${task.id} is ${task.status} and cannot become ${to}`,
+    );
+  }
+  const next: Task = {
+    ...task,
+    status: to,
+    updated_at: now,
+    ...(to === 'WORKING' && !task.started_at && { started_at: now }),
+    ...(to === 'COMPLETED' && { completed_at: now }),
+    ...(to === 'CANCELED' && { canceled_at: now }),
+    ...(failure && { failure }),
+  };
+  const back = to === 'WORKING' && task.status !== 'SUBMITTED';
+  const event: EventDraft = {
+    event: back ? 'task.status_changed' : EVENT_OF[to],
+    payload: { task: next as unknown as Json, from: task.status, to, ...(reason && { reason }), ...more },
+    ...inTask(task),
+    ...(actor && { actor }),
+    ...(trace_id && { trace_id }),
+  };
+  return { task: next, events: [event] };
+}
+
+/**
+ * The state that open questions put a task in, reached by legal steps: approvals before input when both are new, and always through
+ * WORKING from one kind of waiting to the other.
+ */
+export function settle(task: Task, asks: Run['asks'], details: Move): TaskStep {
+  const open = (kind: string) => asks.some((ask) => ask.state === 'open' && ask.kind === kind);
+  const staysBlocked =
+    (task.status === 'AUTH_REQUIRED' && open('approval')) || (task.status === 'INPUT_REQUIRED' && open('input'));
+  if (staysBlocked || isTerminal(task.status) || task.status === 'SUBMITTED') return { task, events: [] };
+
+  const working = task.status === 'WORKING' ? { task, events: [] } : move(task, 'WORKING', details);
+  const wanted = open('approval') ? 'AUTH_REQUIRED' : open('input') ? 'INPUT_REQUIRED' : undefined;
+  if (!wanted) return working;
+  const waiting = move(working.task, wanted, details);
+  return { task: waiting.task, events: [...working.events, ...waiting.events] };
+}
+
+export function outcomeState(state: TerminalState): OutcomeState {
+  return state === 'COMPLETED' ? 'SUCCEEDED' : state;
+}

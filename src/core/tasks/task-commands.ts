@@ -1,0 +1,260 @@
+/** Commands for tasks: submit, message, report, cancel. The runner runs them; `end-task.ts` ends them. */
+import type { Decision } from '../../model/actions.ts';
+import type { AskRecord } from '../../model/asks.ts';
+import type { CommandKind, End, Fact } from '../../model/commands.ts';
+import type { EventDraft } from '../../model/events.ts';
+import { Fault } from '../../model/faults.ts';
+import type { Task } from '../../model/resources.ts';
+import type { Json, JsonObject } from '../../model/schema.ts';
+import type { Row } from '../../ports/index.ts';
+import { requireScope } from '../access.ts';
+import type { Alarms } from '../actions/alarms.ts';
+import type { Authorization } from '../actions/authorize.ts';
+import { charging } from '../actions/charging.ts';
+import { limitFailure } from '../actions/time-limits.ts';
+import { admitAnswer, readAnswer } from '../approvals/answers.ts';
+import type { Asks } from '../approvals/asks.ts';
+import { linkedBy } from '../commands/artifact-changes.ts';
+import { messageEvents } from '../commands/transcript.ts';
+import { accepted, type Handlers, once, orEarlier } from '../context.ts';
+import type { Run } from '../events/rows.ts';
+import { type CancelDeps, type CancelTask, createCancel, stopEvent } from './cancel.ts';
+import { inTask } from './lifecycle.ts';
+import { besideReceipt, factEvents, whileOpen } from './sink.ts';
+import { createSubmit, type SubmitDeps } from './submit.ts';
+import { agentActor } from './task-run.ts';
+
+type Kinds = Extract<
+  CommandKind,
+  `task.${'submit' | 'cancel' | 'resume' | 'message' | 'report'}` | 'action.propose' | 'tool.call' | 'ask.answer'
+>;
+
+export interface TaskDeps extends SubmitDeps, CancelDeps {
+  readonly asks: Asks;
+  readonly alarms: Alarms;
+}
+
+export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTask: CancelTask } {
+  const { store, log, access, ids, acts, asks, endings, runner } = deps;
+  const cancelTask = createCancel(deps);
+
+  /** Reports of this work come through this process from now on. Nothing is written where they do already, or may come through any. */
+  async function answerFor({ id }: Task, { served_by }: Run): Promise<void> {
+    const instance = deps.servedBy();
+    if (!instance || served_by === undefined || served_by === instance) return;
+    await log.commit({
+      reads: [
+        { object: 'task', id },
+        { object: 'run', id },
+      ],
+      decide(at) {
+        const now = at.get<Task & Row>('task', id);
+        const run = at.get<Run>('run', id);
+        if (!now || !run || run.served_by === instance) return { events: [] };
+        const payload = { instance, from: run.served_by ?? null, was: now.status };
+        return { events: [{ ...inTask(now), event: 'vendor.tollbridge.recovered', payload }] };
+      },
+    });
+  }
+
+  return {
+    cancelTask,
+    'task.submit': createSubmit(deps),
+
+    'task.cancel': async (command) => {
+      const { actor, body } = command;
+      const task = await access.see<Task & Row>(actor, 'task', body.task_id);
+      const claim = once(deps, command, task.workspace_id, task.id);
+      const reason = body.reason ?? body.failure?.message ?? 'canceled by the caller';
+      const repeated = await cancelTask(task.id, actor.id, reason, claim, body.failure);
+      return accepted('task.cancel', await access.see<Row>(actor, 'task', task.id), repeated);
+    },
+
+    'task.resume': async ({ actor, body }) => {
+      const task = await access.see<Task & Row>(actor, 'task', body.task_id);
+      const run = await store.get<Run>('run', task.id);
+      if (run?.agent === 'none') {
+        await answerFor(task, run);
+        return accepted('task.resume', await access.see<Row>(actor, 'task', task.id), false);
+      }
+      if (task.status !== 'WORKING' || !run) throw new Fault('conflict', `task ${task.id} is ${task.status}`);
+      if (!deps.backends.get(run.agent)?.abilities.resume) {
+        throw new Fault('not_implemented', `${run.agent} cannot go on from where it was`);
+      }
+      // Recovery handles the tasks of a dead process.
+      if (run.instance === deps.instance) await runner.restart(task.id);
+      else if (run.instance && !(await deps.isDead(run.instance))) {
+        throw new Fault('conflict', `task ${task.id} is at work in another process`);
+      }
+      return accepted('task.resume', await access.see<Row>(actor, 'task', task.id), false);
+    },
+
+    'task.message': async (command) => {
+      const { actor, body } = command;
+      // A confirmation is an approval, by either command.
+      if (body.kind === 'tool_confirmation') requireScope(actor, 'approvals:write');
+      const task = await access.see<Task & Row>(actor, 'task', body.task_id);
+      const claim = once(deps, command, task.workspace_id, `${task.id}/messages`);
+      const done = async (result: Json | undefined, repeated: boolean) => {
+        const message = await access.see<Row>(actor, 'message', (result as { id: string }).id);
+        return accepted('task.message', message, repeated);
+      };
+      const say = async () => {
+        const run = await store.get<Run>('run', task.id);
+        if (!run) throw new Fault('conflict', `task ${task.id} has ended`);
+        const id = ids.next('message');
+        await linkedBy(deps, actor, body.message.parts);
+        const events = (await messageEvents(deps, inTask(task), { ...body.message, id }, actor.id)).map((event) =>
+          event.event === 'user.message' ? { ...event, payload: { ...event.payload, kind: body.kind } } : event,
+        );
+        if (body.kind !== 'interrupt') {
+          const answer = readAnswer(body.kind, body.message, run);
+          await admitAnswer(deps, actor, answer);
+          const { result, repeated } = await asks.answer(actor, answer, claim, { events, result: { id } });
+          return await done(result, repeated);
+        }
+        const unit = whileOpen(task, () => events);
+        const { result, repeated } = await log.commit({
+          ...claim,
+          ...unit,
+          decide: (at) => ({ ...unit.decide(at), result: { id } }),
+        });
+        return await done(result, repeated);
+      };
+      return await orEarlier(deps, claim, say, (result) => done(result, true));
+    },
+
+    'task.report': async (command) => {
+      const { actor, body } = command;
+      const task = await access.see<Task & Row>(actor, 'task', body.task_id);
+      if (task.assigned_agent_id)
+        throw new Fault('conflict', `task ${task.id} is done by ${task.assigned_agent_id} here; it reports itself`);
+      const reporter = actor.kind === 'agent' ? actor : agentActor(task);
+      const facts = body.facts ?? [];
+      const events: EventDraft[] = [];
+      for (const fact of facts) events.push(...(await factEvents(deps, task, reporter, fact, events)).events);
+      const metering = await acts.metering(task, body.late ? [] : usageIn(facts));
+      const unit = body.late
+        ? besideReceipt(task, events)
+        : charging(
+            whileOpen(task, () => events),
+            metering,
+          );
+      const { repeated } = await log.commit({
+        ...once(deps, command, task.workspace_id, `${task.id}/report`),
+        ...unit,
+        decide: (at) => ({ result: { id: task.id }, ...unit.decide(at) }),
+      });
+      const passed = repeated ? undefined : metering.passed?.();
+      if (body.end || passed) {
+        const end = {
+          ...(passed ? { ...body.end, state: 'FAILED' as const, failure: limitFailure(passed) } : (body.end as End)),
+          not_reported: body.end?.not_reported ?? ['work done outside: only what was reported is known'],
+        };
+        await endings.finish(task.id, end, { by: actor.id });
+      }
+      return accepted('task.report', await access.see<Row>(actor, 'task', task.id), repeated);
+    },
+
+    'action.propose': async (command) => {
+      const { actor, body } = command;
+      const task = await access.see<Task & Row>(actor, 'task', body.task_id);
+      // The proposer runs the act itself: its evidence is `asked` at most, whatever the proposal claims.
+      const { evidence: claimed, ...proposal } = body.action;
+      const evidence = claimed === 'observed' ? 'observed' : 'asked';
+      const authorization = await acts.rule(
+        task,
+        { evidence, ...proposal },
+        {
+          actor,
+          signal: command.signal ?? NEVER,
+          request: true,
+          takesArguments: body.takes_arguments ?? true,
+          ...(body.wait_ms !== undefined && { waitMs: body.wait_ms }),
+          ...(body.waits_out_deferral === false && { deferred: 'told' as const }),
+          ...(body.decide_ms !== undefined && { decideMs: body.decide_ms }),
+          ...(command.asked && { asked: command.asked }),
+          ...(command.ext && { ext: command.ext }),
+        },
+      );
+      const now = await access.see<Row>(actor, 'task', task.id);
+      const more = {
+        decision: asDecision(authorization),
+        ...('answer' in authorization && authorization.answer && { answer: authorization.answer }),
+        ...(authorization.kind === 'open' && { details: { ask_id: authorization.ask_id } }),
+      };
+      return accepted('action.propose', now, false, more);
+    },
+
+    'tool.call': async (command) => {
+      const { actor, body } = command;
+      const task = await access.see<Task & Row>(actor, 'task', body.task_id);
+      const claim = once(deps, command, task.workspace_id, `${task.id}/tools`);
+      // The key names the call, so that a retry is the same call and gets its result instead of acting again.
+      const keyed = claim.idempotency && `call_${claim.idempotency.scope.slice(7, 39)}`;
+      const callId = body.action.tool_call_id ?? keyed;
+      const { repeated } = keyed
+        ? await log.commit({ ...claim, decide: () => ({ events: [], result: { id: task.id } }) })
+        : { repeated: false };
+      const act = await acts.perform(
+        task,
+        { ...body.action, ...(callId && { tool_call_id: callId }) },
+        {
+          actor,
+          signal: command.signal ?? NEVER,
+          request: true,
+          takesArguments: true,
+          ...(command.ext && { ext: command.ext }),
+          ...(command.line && { context: command.line }),
+          ...(command.asked && { asked: command.asked }),
+        },
+      );
+      return accepted('tool.call', await access.see<Row>(actor, 'task', task.id), repeated, {
+        act,
+        ...(act.kind === 'refused' && { decision: act.decision }),
+      });
+    },
+
+    'ask.answer': async (command) => {
+      const { actor, body } = command;
+      const ask = await access.see<AskRecord & Row>(actor, 'ask', body.ask_id);
+      const { value, reason, approved, failure, arguments: args } = body;
+      if (failure && approved !== false) {
+        throw new Fault('invalid_request', 'only a no can fail the task', { param: '/failure' });
+      }
+      const answer = {
+        ask_id: ask.id,
+        ...(approved !== undefined && { approved }),
+        ...(value !== undefined && { value }),
+        ...(args && { arguments: args as JsonObject }),
+        ...(reason && { reason }),
+      };
+      await admitAnswer(deps, actor, answer);
+      // One commit denies and stops the work: an agent that sees the denial must not be able to finish first.
+      const task = failure && (await access.see<Task & Row>(actor, 'task', ask.task_id));
+      const stop = task && {
+        events: [stopEvent(task, actor.id, reason ?? failure.message, failure)],
+        result: { id: ask.id },
+      };
+      const claim = once(deps, command, ask.workspace_id, ask.id);
+      const { record, repeated } = await asks.answer(actor, answer, claim, stop);
+      return accepted('ask.answer', record as AskRecord & Row, repeated);
+    },
+  };
+}
+
+const NEVER = new AbortController().signal;
+
+/** The decision for a caller that understands only yes, no, or other arguments. */
+function asDecision(authorization: Authorization): Decision {
+  const { decision } = authorization;
+  if (authorization.kind === 'open' || decision.verdict === 'defer') return decision;
+  if (authorization.kind === 'no') return { ...decision, verdict: 'block', reason: authorization.reason };
+  // An approval of rewritten arguments covers no others.
+  if (decision.arguments) return { ...decision, verdict: 'modify', arguments: authorization.action.arguments };
+  return decision.verdict === 'escalate' ? { ...decision, verdict: 'allow' } : decision;
+}
+
+function usageIn(facts: readonly Fact[]): readonly JsonObject[] {
+  return facts.flatMap(({ event, payload }) => (event === 'vendor.tollbridge.usage' ? [payload] : []));
+}

@@ -1,0 +1,64 @@
+/** Which tools an actor may try: those the rules do not refuse whatever the arguments. Evaluates policy and writes nothing. */
+import type { ActFacts } from '../../model/act-facts.ts';
+import type { Action } from '../../model/actions.ts';
+import type { Skill } from '../../model/resources.ts';
+import type { Ids } from '../../ports/index.ts';
+import type { Gate } from '../actions/gate.ts';
+import type { Tools } from './catalog.ts';
+
+export interface VisibilityDeps {
+  readonly tools: Tools;
+  readonly gate: Gate;
+  readonly ids: Ids;
+}
+
+type About = Pick<Action, 'actor' | 'workspace_id' | 'persona' | 'tier' | 'quotas' | 'root'>;
+
+export async function visibleTools(deps: VisibilityDeps, about: About): Promise<readonly Skill[]> {
+  const all = await deps.tools.list();
+  const verdicts = await Promise.all(
+    all.map(({ name, source }) => isToolVisible(deps, about, name, source ?? undefined)),
+  );
+  return all.filter((_, at) => verdicts[at]);
+}
+
+const NO_ARGUMENTS = {};
+/** No arguments are known yet: a rule about paths or commands may match or not. */
+const NOT_YET: ActFacts = {
+  of: NO_ARGUMENTS,
+  commands: [],
+  paths: [],
+  urls: [],
+  contents: [],
+  hints: { command: [], path: [], url: [] },
+  undetermined: new Set(),
+  bases: [],
+  shows: undefined,
+  open: true,
+};
+
+/** One tool, without evaluating the others. */
+export async function isToolVisible(
+  { tools, gate, ids }: VisibilityDeps,
+  about: About,
+  tool: string,
+  server: string | undefined,
+): Promise<boolean> {
+  const found = await tools.find(tool, server).catch(() => undefined);
+  if (!found) return false;
+  const attributes = found.attributes('');
+  const { verdict } = await gate({
+    id: ids.next('action'),
+    kind: 'tool',
+    tool,
+    server: found.server,
+    definition: found.definition,
+    arguments: NO_ARGUMENTS,
+    facts: NOT_YET,
+    effect: found.effect,
+    evidence: 'held',
+    ...about,
+    ...(attributes && { attributes }),
+  });
+  return verdict !== 'block';
+}

@@ -1,0 +1,184 @@
+/**
+ * Translates short rules into Cedar text: there is only one evaluator, and its input can be printed. Every rule stands alone; the
+ * strictest matching rule decides, in whatever order they are written.
+ */
+import { ACT_FIELDS } from '../../model/act-facts.ts';
+import { ACTION_KINDS } from '../../model/actions.ts';
+import { EFFECTS } from '../../model/words.ts';
+import { patternName } from '../acts/match.ts';
+import { PRINCIPAL_TYPES } from '../cedar/rule.ts';
+import { cedarPattern, cedarString, plainGlob } from '../cedar/text.ts';
+import { durationMs } from './duration.ts';
+import { matchesGlob } from './glob.ts';
+import { isComparison } from './read.ts';
+import type { Comparison, Condition, RuleSpec, RuleTest, Scalar } from './schema.ts';
+
+/** Fields every action has; for the others presence is tested first. */
+const ALWAYS: readonly string[] = ['effect', 'evidence', 'workspace', 'principal'];
+/** In this order, so that the cheap and selective tests come first. */
+const TEXTS = [
+  'effect',
+  'tool',
+  'server',
+  'door',
+  'tier',
+  'workspace',
+  'tenant',
+  'persona',
+  'persona_id',
+  'evidence',
+  'target',
+  'session',
+] as const;
+
+export function printCedar(rules: readonly RuleSpec[]): string {
+  return rules.map(toCedarPolicy).join('\n\n');
+}
+
+export function toCedarPolicy(rule: RuleSpec): string {
+  const { kind, ...when } = rule.when ?? {};
+  const kinds = kind === undefined ? undefined : kindsOf(kind);
+  const allows = rule.then === 'allow';
+  const conditions = conjuncts(when, allows ? 'all' : 'any');
+  const exceptions = rule.unless ? conjuncts(rule.unless, allows ? 'any' : 'all') : [];
+  return [
+    ...annotations(rule),
+    `${rule.then === 'allow' ? 'permit' : 'forbid'} (principal, ${kinds ? actionTest(kinds) : 'action'}, resource)`,
+    ...(conditions.length > 0 ? [`when { ${conditions.join(' && ')} }`] : []),
+    ...(exceptions.length > 0 ? [`unless { ${exceptions.join(' && ')} }`] : []),
+  ]
+    .join('\n')
+    .concat(';');
+}
+
+function annotations(rule: RuleSpec): readonly string[] {
+  const notes: [string, string | undefined][] = [
+    ['id', rule.id],
+    ['verdict', rule.then === 'allow' || rule.then === 'block' || rule.then === 'deny' ? undefined : rule.then],
+    ['reason', rule.say],
+    ['ask_to', rule.to === undefined ? undefined : list(rule.to).join(',')],
+    ['ask_expires', rule.expires],
+    ['modify', rule.set === undefined ? undefined : JSON.stringify(rule.set)],
+    ['retry_after_ms', rule.retry_after === undefined ? undefined : String(durationMs(rule.retry_after) ?? 0)],
+  ];
+  return notes.flatMap(([name, value]) => (value === undefined ? [] : [`@${name}(${cedarString(value)})`]));
+}
+
+/** A restricting rule matches if any path matches, an allowing one only if all do; for exceptions it is the other way round. */
+type Reach = 'any' | 'all';
+
+function conjuncts(test: RuleTest, reach: Reach): readonly string[] {
+  return [
+    ...(test.kind === undefined ? [] : [actionTest(kindsOf(test.kind))]),
+    ...TEXTS.flatMap((field) => {
+      const wanted = test[field];
+      return wanted === undefined ? [] : textTest(field, list(wanted));
+    }),
+    ...(test.principal === undefined ? [] : [anyOf(list(test.principal).map(principalTest))]),
+    ...ACT_FIELDS.flatMap((field) => {
+      const wanted = test[field];
+      return wanted === undefined
+        ? []
+        : [`context.${reach}_${field}.contains(${cedarString(patternName(list(wanted)))})`];
+    }),
+    ...(['arguments', 'attributes'] as const).flatMap((field) => {
+      const wanted = test[field];
+      return wanted === undefined ? [] : memberTests(`context.${field}`, wanted);
+    }),
+  ];
+}
+
+function kindsOf(kind: string | readonly string[]): readonly string[] {
+  return ACTION_KINDS.filter((known) => list(kind).some((glob) => matchesGlob(glob, known)));
+}
+
+function actionTest(kinds: readonly string[]): string {
+  const [only] = kinds;
+  const entity = (kind: string) => `Action::${cedarString(kind)}`;
+  return kinds.length === 1 && only !== undefined
+    ? `action == ${entity(only)}`
+    : `action in [${kinds.map(entity).join(', ')}]`;
+}
+
+function textTest(field: (typeof TEXTS)[number], globs: readonly string[]): readonly string[] {
+  const name = `context.${field}`;
+  const wanted = field === 'effect' ? EFFECTS.filter((word) => globs.some((glob) => matchesGlob(glob, word))) : globs;
+  const words = wanted.map(plainGlob);
+  const test = words.every((word) => word !== undefined)
+    ? oneOf(name, words as readonly string[])
+    : anyOf(wanted.map((glob) => `${name} like ${cedarPattern(glob)}`));
+  return ALWAYS.includes(field) ? [test] : [`context has ${field}`, test];
+}
+
+function oneOf(name: string, words: readonly string[]): string {
+  const [only] = words;
+  return words.length === 1 && only !== undefined
+    ? `${name} == ${cedarString(only)}`
+    : `[${words.map(cedarString).join(', ')}].contains(${name})`;
+}
+
+/** `agent:ci-*` matches an agent whose id begins with `ci-`; without a kind in front it is an id. */
+function principalTest(wanted: string): string {
+  const [, kind, rest] = /^(person|service|agent|system):(.*)$/s.exec(wanted) ?? [];
+  if (kind === undefined || rest === undefined) return idTest(wanted);
+  const type = `principal is ${PRINCIPAL_TYPES[kind as keyof typeof PRINCIPAL_TYPES]}`;
+  return rest === '*' ? type : `(${type} && ${idTest(rest)})`;
+}
+
+function idTest(glob: string): string {
+  const word = plainGlob(glob);
+  return word === undefined
+    ? `context.principal like ${cedarPattern(glob)}`
+    : `context.principal == ${cedarString(word)}`;
+}
+
+/** An absent member does not match. A member of another type than the rule expects is an error, not a miss. */
+function memberTests(base: string, wanted: { readonly [member: string]: Condition }): readonly string[] {
+  return Object.entries(wanted).flatMap(([key, value]) => {
+    const plain = /^[A-Za-z_][A-Za-z0-9_]*$/.test(key) && !RESERVED.includes(key);
+    const name = plain ? `${base}.${key}` : `${base}[${cedarString(key)}]`;
+    const has = `${base} has ${plain ? key : cedarString(key)}`;
+    if (typeof value !== 'object') return [has, scalarTest(name, value)];
+    if (Array.isArray(value)) return [has, anyOf(value.map((one: Scalar) => scalarTest(name, one)))];
+    if (isComparison(value)) return [has, ...comparisonTests(name, value as Comparison)];
+    return [has, ...memberTests(name, value as { readonly [member: string]: Condition })];
+  });
+}
+/** Cedar's keywords cannot be used as bare member names. */
+const RESERVED = ['true', 'false', 'if', 'then', 'else', 'in', 'is', 'like', 'has', '__cedar'];
+
+/** `like` even without a wildcard: it fails on a value that is not text, where `==` would just be false. */
+function scalarTest(name: string, wanted: Scalar): string {
+  return typeof wanted === 'string' ? `${name} like ${cedarPattern(wanted)}` : `${name} == ${literal(wanted)}`;
+}
+
+function comparisonTests(name: string, { above, below, contains }: Comparison): readonly string[] {
+  return [
+    ...(above === undefined ? [] : [`${name} > ${literal(above)}`]),
+    ...(below === undefined ? [] : [`${name} < ${literal(below)}`]),
+    ...(contains === undefined ? [] : [containsTest(name, list(contains))]),
+  ];
+}
+
+function containsTest(name: string, wanted: readonly Scalar[]): string {
+  const [only] = wanted;
+  return wanted.length === 1 && only !== undefined
+    ? `${name}.contains(${literal(only)})`
+    : `${name}.containsAny([${wanted.map(literal).join(', ')}])`;
+}
+
+function literal(value: Scalar): string {
+  return typeof value === 'string' ? cedarString(value) : String(value);
+}
+
+/** Nested by halves, so that a list of hundreds stays shallow enough for the evaluator. */
+function anyOf(tests: readonly string[]): string {
+  const [only] = tests;
+  if (tests.length === 1 && only !== undefined) return only;
+  const middle = Math.ceil(tests.length / 2);
+  return `(${anyOf(tests.slice(0, middle))} || ${anyOf(tests.slice(middle))})`;
+}
+
+function list<T>(value: T | readonly T[]): readonly T[] {
+  return Array.isArray(value) ? (value as readonly T[]) : [value as T];
+}

@@ -1,0 +1,96 @@
+/**
+ * Every interface that code outside core implements, on one screen. Core imports these and nothing behind them. The contract of
+ * each stands beside it, in src/ports.
+ */
+
+// ---- Server side: doors, and the bridge they call ----
+
+export type { Accepted, Bridge, Delivery, FrontDoor, ToolChange } from './doors.ts';
+
+// ---- Server side: the gateway's one HTTP port and its authentication ----
+
+export type { Authenticate, Described, HttpHandler, HttpHost, LoginSource, UpgradeHandler } from './http.ts';
+
+// ---- Client side: agent backends, the work they are given, and their sink ----
+
+export type {
+  Abilities,
+  About,
+  ActResult,
+  AgentBackend,
+  AgentFace,
+  HeldEffect,
+  Question,
+  RecordedInputs,
+  Run,
+  Sink,
+  Work,
+} from './agents.ts';
+
+// ---- Client side: tool backends ----
+
+export type { PassedRequest, ReferenceOf, RequestContext, ToolBackend } from './tools.ts';
+
+// ---- Policy: decisions and quotas ----
+
+export type {
+  ActReader,
+  HypotheticalAct,
+  LimitPassed,
+  Permissions,
+  PolicyEngine,
+  QuotaRules,
+  RuleDraft,
+} from './policy.ts';
+
+// ---- The store: durable commits and projections ----
+
+export type {
+  At,
+  Change,
+  Closable,
+  Committed,
+  Draft,
+  EventRange,
+  FilterName,
+  GrownNode,
+  ListQuery,
+  LogTree,
+  LogTreeState,
+  Missing,
+  Projector,
+  ReceiptQuery,
+  Row,
+  RowsReport,
+  Store,
+  StoredReceipt,
+  Unit,
+} from './store.ts';
+
+// ---- Unredacted acts of open questions, kept beside the log ----
+
+export type { PendingActs, ReadFileText } from './pending-acts.ts';
+
+// ---- Receipts, and the hashes that hold them together ----
+
+export type {
+  Account,
+  CallerReference,
+  ChainHead,
+  ReceiptClaim,
+  ReceiptIssuer,
+  Refusal,
+  ReplayClaim,
+  ReportedAct,
+  SealedReceipt,
+  TreeNode,
+} from './proof.ts';
+
+// ---- Clock, ids, keys and the process log, as ports so that a replay can answer from the record ----
+
+export type { Clock, Ids, Logger, Signer } from './surroundings.ts';
+
+// ---- Adapters: the parts they offer, and the dependencies they are handed ----
+
+export type { Adapter, Deps, Part, RefusedFrame } from './adapters.ts';
+export type { SecretUser, VaultAccess } from './vaults.ts';

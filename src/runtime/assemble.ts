@@ -1,0 +1,332 @@
+/**
+ * The composition root: assembles every part of the runtime from a configuration and closes the parts in order. No
+ * logic lives here.
+ */
+import { join } from 'node:path';
+import { createPolicyData } from '../core/actions/policy-data.ts';
+import { type Core, type CoreDeps, createCore, type Settings } from '../core/bridge.ts';
+import { createIds, systemClock } from '../core/clock.ts';
+import { createLog, type Log } from '../core/events/log.ts';
+import { projector } from '../core/events/projector.ts';
+import { cleanLogger } from '../core/redaction/clean-logger.ts';
+import { createRedactor, type Redactor } from '../core/redaction/redact.ts';
+import type { Action } from '../model/actions.ts';
+import type { JsonObject } from '../model/schema.ts';
+import { VERSION } from '../model/version.ts';
+import type { AutonomyTier } from '../model/words.ts';
+import { createPolicyChain } from '../policy/chain.ts';
+import { createPersonaEngine } from '../policy/persona.ts';
+import {
+  budgetOf,
+  charge,
+  createQuotaEngine,
+  otherLimitsOf,
+  passedLimit,
+  softPassed,
+  timeLeft,
+} from '../policy/quota.ts';
+import { createRememberedPolicy } from '../policy/remembered.ts';
+import type { Sources } from '../policy/rules/load.ts';
+import { createReloadablePolicy, type PolicyChange, type ReloadablePolicy } from '../policy/rules/reload.ts';
+import type {
+  AgentBackend,
+  Clock,
+  Committed,
+  Ids,
+  Logger,
+  Permissions,
+  PolicyEngine,
+  QuotaRules,
+  ReceiptIssuer,
+  Signer,
+  Store,
+  ToolBackend,
+  VaultAccess,
+} from '../ports/index.ts';
+import { createIssuer } from '../receipt/build/issuer.ts';
+import { createRecentLeaves, type RecentLeaves } from '../receipt/merkle/recent-leaves.ts';
+import { comparableHash, comparableText } from '../receipt/seal/canonical-json.ts';
+import { type Keyring, openKeyring } from '../receipt/seal/keys.ts';
+import { createStoredVerifier } from '../receipt/verify/stored.ts';
+import { readFileText } from '../store/file-text.ts';
+import { pendingActsIn } from '../store/pending-acts.ts';
+import { createSqliteStore } from '../store/sqlite/index.ts';
+import type { StoreLocation } from './config/store.ts';
+import { createLargeValues } from './large-values.ts';
+import { readAct } from './read-act.ts';
+import { keepRules, lastChange, RULES, rulesOnRecord } from './rules-on-record.ts';
+
+export interface Parts {
+  readonly backends: readonly AgentBackend[];
+  readonly tools: readonly ToolBackend[];
+  readonly engines: readonly PolicyEngine[];
+  /** Tier for work without a persona. Absent: the tier stays as it was. */
+  readonly defaultTier?: AutonomyTier;
+}
+
+export interface CoreRuntimeOptions {
+  /** The directory of everything the runtime writes: the log, the keys, the leases. */
+  readonly dataDir: string;
+  /** Location of the log, when it is not `log.db` in `dataDir`. */
+  readonly place?: StoreLocation;
+  /** For a runtime that serves: initial size of the write-ahead log, so that the first commits need not grow it. */
+  readonly roomBytes?: number;
+  /**
+   * `'on record'`: the process brings no rules; the rules recorded in the data directory decide, and it records none.
+   */
+  readonly policy?: { readonly load: () => Promise<Sources>; readonly watch?: readonly string[] } | 'on record';
+  /** External engines, asked after the built-in rules. */
+  readonly engines?: readonly PolicyEngine[];
+  readonly backends?: readonly AgentBackend[];
+  readonly tools?: readonly ToolBackend[];
+  readonly settings?: Partial<Settings>;
+  /** Grants: which principal may use which secret. Absent: work without a tenant may use any. */
+  readonly vaultAccess?: VaultAccess;
+  /** Resolves when a change of the configuration's files is in force; undefined when no file changed. */
+  readonly upToDate?: () => Promise<void> | undefined;
+  readonly logger?: Logger;
+  readonly clock?: Clock;
+  readonly ids?: Ids;
+  readonly redactor?: Redactor;
+  /** For tests that replace one part. */
+  readonly replace?: {
+    readonly store?: (store: Store) => Store;
+    readonly signer?: Signer;
+    readonly issuer?: ReceiptIssuer;
+  };
+}
+
+export interface CoreRuntime extends Omit<Core, 'remount'> {
+  /**
+   * From now on these agents, tools and external engines are used. Work that has begun stays with the part that began
+   * it.
+   */
+  remount(parts: Parts): void;
+  readonly store: Store;
+  /** Writes events of the process itself, without secrets; nothing else may commit to the store. */
+  readonly log: Pick<Log, 'commit'>;
+  /** Leaves of the events committed by this process, for the tree over the log. */
+  readonly leaves: RecentLeaves;
+  readonly keyring: Keyring;
+  readonly policy: ReloadablePolicy;
+  readonly permissions: Permissions;
+  readonly redactor: Redactor;
+}
+
+/** The largest size the write-ahead log reaches between checkpoints. */
+export const SERVING_ROOM = 16_500_000;
+/** From this many concurrent units, writing on another thread is quicker. */
+const SERVING_CONCURRENCY = { units: 8, times: 64 };
+
+export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<CoreRuntime> {
+  const clock = options.clock ?? systemClock;
+  const ids = options.ids ?? createIds();
+  const redactor = options.redactor ?? createRedactor();
+  const large = createLargeValues(redactor);
+  const logger = cleanLogger(options.logger ?? SILENT, redactor);
+  const keyring = await openKeyring({ dir: join(options.dataDir, 'keys'), now: () => clock.now() });
+  const signer = options.replace?.signer ?? keyring.signer();
+  const opened = await createSqliteStore({
+    path: join(options.dataDir, 'log.db'),
+    ...options.place,
+    clock,
+    projector,
+    log: logger,
+    ...(options.roomBytes !== undefined && { roomBytes: options.roomBytes, crowd: SERVING_CONCURRENCY }),
+  });
+  const store = options.replace?.store?.(opened) ?? opened;
+  const log = createLog({ store, redactor, ids, inlineLimit: INLINE_LIMIT });
+  let noted: Promise<void> = Promise.resolve();
+  const given = options.policy;
+  const usesRecordedRules = given === 'on record';
+  let latest: Sources = { files: [] };
+  let core: Core | undefined;
+  const rules = createReloadablePolicy({
+    read: readAct,
+    load: async () => {
+      latest = usesRecordedRules
+        ? await rulesOnRecord(options.dataDir, store)
+        : ((await given?.load()) ?? { files: [] });
+      return latest;
+    },
+    onChange: (change) => {
+      // Errors of the first load go to the caller that opens the runtime, which can still decide not to.
+      if (change.errors.length > 0 && change.version !== undefined) {
+        logger.error({ errors: change.errors }, 'the new policy was refused; the old one stays in force');
+      }
+      if (change.outcome === 'loaded') core?.reconsider();
+      if (usesRecordedRules) return;
+      const read = latest;
+      noted = noted
+        .then(() => noteChange(options.dataDir, store, log, change, read))
+        .catch((cause) => logger.error({ err: cause }, 'a policy change could not be written down'));
+    },
+    ...(!usesRecordedRules && given?.watch && { watch: given.watch }),
+  });
+  await rules.reload();
+  // The rules are on record before they decide anything.
+  await noted;
+
+  const own: readonly PolicyEngine[] = [createPersonaEngine(), createQuotaEngine({ clock }), rules];
+  /** Written by `remount` only; the chain reads it for each decision. */
+  const mounted = { engines: [...own, ...(options.engines ?? [])] };
+  const leaves = createRecentLeaves();
+  const issuer =
+    options.replace?.issuer ??
+    createIssuer({
+      signer,
+      issuer: { id: 'tollbridge', kind: 'harness', name: 'Tollbridge', version: VERSION },
+      source: 'tollbridge',
+      leaves,
+    });
+  const verifier = createStoredVerifier({ store, keys: () => keyring.jwks() });
+  const policy = createRememberedPolicy({
+    inner: createPolicyChain({ engines: () => mounted.engines }),
+    store,
+    read: readAct,
+    clock,
+  });
+  const made = createCore({
+    store: noticing(store, 'permission_rule', () => policy.refresh()),
+    policy,
+    quotas: quotaRules,
+    // Values that callers send may have no canonical spelling; they still have to be compared.
+    issuer: { ...issuer, hash: comparableHash },
+    verify: async (stored, how) => (await verifier(stored, how)) as unknown as VerifyAnswer,
+    signer,
+    canonical: comparableText,
+    redactor,
+    cleanLarge: large.clean,
+    backends: options.backends ?? [],
+    tools: options.tools ?? [],
+    read: readAct,
+    clock,
+    ids,
+    logger,
+    pendingActs: pendingActsIn(options.dataDir, signer),
+    readFile: readFileText,
+    ...(options.settings && { settings: options.settings }),
+    ...(options.upToDate && { upToDate: options.upToDate }),
+    ...(options.vaultAccess && { vaultAccess: options.vaultAccess }),
+  });
+
+  core = made;
+  await policy.refresh();
+  const policyData = createPolicyData(store, () => options.settings?.defaultTier ?? 'act_auto');
+  return {
+    ...made,
+    permissions: {
+      version: () => rules.version ?? '',
+      requireSound: policy.requireSound,
+      async check({ session, ...act }) {
+        const { id, workspace_id, persona_id = null } = session;
+        const about = { workspace_id, persona_id, quota_id: null };
+        const action: Action = {
+          ...act,
+          id: ids.next('action'),
+          workspace_id,
+          session_id: id,
+          evidence: 'asked',
+          ...(await policyData(about)),
+        };
+        const { effect, shows } = { effect: act.effect, shows: readAct(action).shows };
+        return await policy.decide({ ...action, effect: shows ?? effect }, AbortSignal.timeout(CHECK_MS), CHECK_MS);
+      },
+    },
+    store,
+    log,
+    leaves,
+    keyring,
+    policy: {
+      ...rules,
+      get version() {
+        return rules.version;
+      },
+      get mentions() {
+        return rules.mentions;
+      },
+      /** Resolves once the change is on record as well. */
+      async reload() {
+        const change = await rules.reload();
+        await noted;
+        return change;
+      },
+    },
+    redactor,
+    remount(parts) {
+      // The engines first: an engine that is no longer mounted may not decide on a part that is mounted now.
+      mounted.engines = [...own, ...parts.engines];
+      made.remount(parts);
+    },
+    async close() {
+      await made.close();
+      await policy.close?.();
+      await rules.close();
+      await noted;
+      await store.close();
+      await large.close();
+    },
+  };
+}
+
+/** How long a check of what the policy would decide may take. */
+const CHECK_MS = 2000;
+
+/**
+ * The same store; after each commit that changed a resource of this kind, `changed` is awaited before the commit
+ * resolves.
+ */
+function noticing(store: Store, object: string, changed: () => Promise<void>): Store {
+  const noticed = (done: Committed): Committed | Promise<Committed> => {
+    for (const { resource } of done.events) if (resource.object === object) return changed().then(() => done);
+    return done;
+  };
+  const commit: Store['commit'] = (unit) => store.commit(unit).then(noticed);
+  return Object.assign(Object.create(store) as Store, { commit });
+}
+
+type VerifyAnswer = Awaited<ReturnType<CoreDeps['verify']>>;
+
+/** The quota engine's own judgement, asked about one quota at the moment of the charge. */
+const quotaRules: QuotaRules = {
+  refuse(quota, cost, now) {
+    const decision = createQuotaEngine({ clock: { now: () => now } }).judge({
+      quotas: [quota],
+      cost,
+    } as unknown as Action);
+    return decision.verdict === 'allow' ? undefined : decision;
+  },
+  charge,
+  passed: passedLimit,
+  softPassed,
+  timeLeft,
+  budget: budgetOf,
+  otherLimits: otherLimitsOf,
+};
+
+/**
+ * Records every change as an event: the rules now in force, or those refused and why. Opening the runtime again is no
+ * change.
+ */
+async function noteChange(
+  dataDir: string,
+  store: Store,
+  log: Pick<Log, 'commit'>,
+  change: PolicyChange,
+  read: Sources,
+): Promise<void> {
+  if (change.outcome === 'loaded') await keepRules(dataDir, read);
+  const last = await lastChange(store);
+  if (change.outcome === 'loaded' && last?.outcome === 'loaded' && last.version === change.version) return;
+  const event = {
+    event: 'vendor.tollbridge.policy_loaded',
+    resource: RULES,
+    payload: change as unknown as JsonObject,
+  };
+  await log.commit({ decide: () => ({ events: [event] }) });
+}
+
+/** Longer payloads of the process's own events would be stored apart from the event; none is that long. */
+const INLINE_LIMIT = 64 * 1024;
+
+const SILENT: Logger = { info() {}, warn() {}, error() {} };

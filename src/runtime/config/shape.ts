@@ -1,0 +1,262 @@
+/** The schema of `tollbridge.yaml`. Closed: an unknown member is a mistake and is never guessed at. */
+
+import { ClosedWord, type JsonObject, NonEmpty } from '../../model/schema.ts';
+import { type Static, type TProperties, type TSchema, Type } from '../../model/type.ts';
+import { AUTONOMY_TIERS, QUOTA_LIMITS } from '../../model/words.ts';
+import { RULES_SCHEMA } from '../../policy/rules/schema.ts';
+
+const Optional = Type.Optional;
+const Closed = <P extends TProperties>(properties: P) => Type.Object(properties, { additionalProperties: false });
+/** The description editors show for a member. */
+const said = <T extends TSchema>(description: string, schema: T): T => ({ ...schema, description });
+const Named = <T extends TSchema>(value: T) =>
+  Type.Unsafe<Readonly<Record<string, Static<T>>>>({
+    type: 'object',
+    propertyNames: { pattern: '^[a-z][a-z0-9_-]*$' },
+    additionalProperties: value,
+  });
+const Sections = Type.Unsafe<JsonObject>({ type: 'object', additionalProperties: { type: 'object' } });
+const WebAddress = Type.Unsafe<string>({
+  type: 'string',
+  pattern: '^https?://[^\\s]+$',
+  examples: ['https://gateway.example'],
+});
+const Duration = Type.Unsafe<string>({ type: 'string', minLength: 1, examples: ['30s', '10m', '12h', '30d'] });
+
+export const OAuthShape = Closed({
+  issuer: said('Exactly as tokens spell it in `iss`.', NonEmpty),
+  audience: said(
+    'Who tokens must be for: us.',
+    Type.Unsafe<string | string[]>({
+      type: ['string', 'array'],
+      minLength: 1,
+      minItems: 1,
+      items: { type: 'string', minLength: 1 },
+    }),
+  ),
+  jwks_uri: said('Where the issuer publishes its keys.', WebAddress),
+  tenant_claim: Optional(
+    said('Claims that name the tenant and the workspaces; absent means tokens are not bound to any.', NonEmpty),
+  ),
+  workspaces_claim: Optional(NonEmpty),
+  required_scopes: Optional(said('Scopes every token must carry to be anyone here.', Type.Array(NonEmpty))),
+  clock_tolerance: Optional(said('How far clocks may be apart.', Duration)),
+});
+
+export const VaultShape = Closed({
+  provider: ClosedWord(['env', 'file']),
+  prefix: Optional(
+    said(
+      '`env`: what names of variables begin with. Without it any variable could be asked for by name.',
+      Type.Unsafe<string>({ type: 'string', pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }),
+    ),
+  ),
+  path: Optional(said('`file`: where it is, and what opens it: a key file, or a passphrase in a variable.', NonEmpty)),
+  key_file: Optional(NonEmpty),
+  passphrase_env: Optional(NonEmpty),
+  access: Optional(
+    said(
+      'Who may use which of its secrets; all that a grant names has to fit. Without any: work that has no tenant.',
+      Type.Array(
+        Closed({
+          tenants: Optional(said('By name; `*` for all. Work without a tenant, when absent.', Type.Array(NonEmpty))),
+          workspaces: Optional(said('By id. Any, when absent.', Type.Array(NonEmpty))),
+          personas: Optional(said('By name or id. Any and none, when absent.', Type.Array(NonEmpty))),
+          secrets: Optional(said('By name, `*` for any part of it. All, when absent.', Type.Array(NonEmpty))),
+        }),
+      ),
+    ),
+  ),
+});
+
+export const TelemetryShape = Closed({
+  traces: Optional(
+    Closed({
+      endpoint: said('Where an OTLP collector takes traces over HTTP: `http://localhost:4318/v1/traces`.', WebAddress),
+      service_name: Optional(NonEmpty),
+      headers: Optional(
+        said('Headers for the collector; each value is the name of a secret.', Type.Record(Type.String(), NonEmpty)),
+      ),
+    }),
+  ),
+});
+
+export const ConfigShape = Closed({
+  data: Optional(said('Where everything is kept. Relative paths are relative to this file.', NonEmpty)),
+  store: Optional(
+    Closed({
+      path: Optional(said('The file of the log; log.db below `data` when absent.', NonEmpty)),
+      max_size: Optional(
+        said(
+          'The log does not grow beyond this: as on a full disk, nothing more is decided and so nothing more is done.',
+          Type.Unsafe<string>({ type: 'string', minLength: 1, examples: ['500MB', '10GB'] }),
+        ),
+      ),
+      wait: Optional(
+        said(
+          'How long a write waits for another process that writes.',
+          Type.Unsafe<string>({ type: 'string', minLength: 1, examples: ['500ms', '5s'] }),
+        ),
+      ),
+    }),
+  ),
+  listen: Optional(
+    Closed({
+      host: Optional(NonEmpty),
+      port: Optional(Type.Integer({ minimum: 0, maximum: 65_535 })),
+      public_url: Optional(said('Where others reach us, when that is not where we listen.', WebAddress)),
+      tls: Optional(
+        Closed({
+          cert: said('PEM file with the certificate and its chain. Read again when it changes.', NonEmpty),
+          key: said('PEM file with its key, readable by this user only. Read again when it changes.', NonEmpty),
+          min_version: Optional(said('`1.2` when absent.', ClosedWord(['1.2', '1.3']))),
+          hsts: Optional(
+            said(
+              'How long browsers stay with https; never said to loopback names. A year when absent; `false` says nothing.',
+              Type.Unsafe<string | false>({ anyOf: [{ type: 'string', minLength: 1 }, { const: false }] }),
+            ),
+          ),
+        }),
+      ),
+      allowed_hosts: Optional(
+        said('Names beyond the loopback ones that requests may address us by.', Type.Array(NonEmpty)),
+      ),
+      allowed_origins: Optional(said('Origins beyond our own whose pages may use us.', Type.Array(WebAddress))),
+    }),
+  ),
+  limits: Optional(
+    Closed({
+      connections: Optional(
+        said(
+          'Connections open at once; the longest silent one makes room. Half of the file descriptors when absent.',
+          Type.Integer({ minimum: 1 }),
+        ),
+      ),
+      connections_per_address: Optional(
+        said(
+          'Of these, from one address that is not this machine. A quarter when absent.',
+          Type.Integer({ minimum: 1 }),
+        ),
+      ),
+      children: Optional(
+        said(
+          'Programs running at once: agents, tool servers, harnesses. 256 at most when absent.',
+          Type.Integer({ minimum: 1 }),
+        ),
+      ),
+      result: Optional(
+        said(
+          'Text of one result. A larger one is refused after the call; its caller is told that the call ran.',
+          Type.Unsafe<string>({ type: 'string', minLength: 1, examples: ['4MB', '16MB'] }),
+        ),
+      ),
+    }),
+  ),
+  auth: Optional(Closed({ oauth: Optional(OAuthShape) })),
+  vaults: Optional(
+    said('Where secrets are looked up, in this order when a name does not say in which.', Named(VaultShape)),
+  ),
+  telemetry: Optional(TelemetryShape),
+  doors: Optional(
+    said(
+      'Per protocol, in the words of its adapter; `false` leaves a door shut.',
+      Named(Type.Unsafe<JsonObject | false>({ anyOf: [{ type: 'object' }, { const: false }] })),
+    ),
+  ),
+  agents: Optional(
+    said('Who does the work, by name: one section each, named after the protocol it speaks.', Named(Sections)),
+  ),
+  tools: Optional(said('Tools for all of them, by name of the server: one section each, likewise.', Named(Sections))),
+  harnesses: Optional(
+    said('Harnesses elsewhere that decide with our own rules; the strictest word counts.', Named(Sections)),
+  ),
+  relays: Optional(
+    said(
+      'Per protocol: how the command behaves that stands between two others, like `tollbridge acp`. Its flags win.',
+      Named(Type.Unsafe<JsonObject>({ type: 'object' })),
+    ),
+  ),
+  demo: Optional(said('The built-in agents and tools. There unless `agents` names others.', Type.Boolean())),
+  default_agent: Optional(
+    said('The agent that does work which names none; the first of `agents` when absent.', NonEmpty),
+  ),
+  autonomy: Optional(said('How freely agents without a persona act.', ClosedWord(AUTONOMY_TIERS))),
+  personas: Optional(
+    said(
+      'How freely someone works, and with what; sessions and tasks name one as `persona_<name>`.',
+      Named(
+        Closed({
+          /** The agent that does the work. */
+          agent: Optional(NonEmpty),
+          description: Optional(Type.String()),
+          autonomy: Optional(ClosedWord(AUTONOMY_TIERS)),
+          /** The only tools it may use, `*` for any part of a name. Absent: all. */
+          tools: Optional(Type.Array(NonEmpty)),
+          /** The only agents it may hand work to. */
+          handoffs: Optional(Type.Array(NonEmpty)),
+          /** One of `quotas`. */
+          quota: Optional(NonEmpty),
+        }),
+      ),
+    ),
+  ),
+  quotas: Optional(
+    Named(
+      Closed({
+        limits: said(
+          'How much of what.',
+          Closed(Object.fromEntries(QUOTA_LIMITS.map((name) => [name, Optional(Type.Number({ minimum: 0 }))]))),
+        ),
+        scope: Optional(
+          said(
+            '`persona` (when absent): for personas that name it. `organization`: for all work here.',
+            ClosedWord(['persona', 'organization']),
+          ),
+        ),
+        per: Optional(said('Counts begin anew after this long: 1h, 1d. For good, when absent.', Duration)),
+        soft: Optional(said('Told, not enforced.', Type.Boolean())),
+      }),
+    ),
+  ),
+  approvals: Optional(
+    Closed({
+      expire_after: Optional(said('A question nobody has answered by then is answered with no.', Duration)),
+      webhooks: Optional(
+        said(
+          'Who is told of questions, by name.',
+          Named(
+            Closed({
+              url: WebAddress,
+              /** The name of the secret that messages are signed with. */
+              secret: NonEmpty,
+              /** Messages carry a link that answers the question. Any reader of the message can use it. */
+              links: Optional(Type.Boolean()),
+            }),
+          ),
+        ),
+      ),
+    }),
+  ),
+  retention: Optional(
+    Closed({ events: Optional(said('How long events are kept. For good, when absent; receipts always.', Duration)) }),
+  ),
+  witness: Optional(
+    said(
+      'Who keeps signed heads of the log, by name: a file elsewhere, or another gateway.',
+      Named(
+        Type.Union([
+          Closed({ file: said('Heads are added to it and never taken out.', NonEmpty) }),
+          Closed({
+            url: said('Another gateway: https://witness.example/witness/heads.', WebAddress),
+            secret: Optional(
+              said('The name of the secret that holds a key of that gateway, with the scope witness:write.', NonEmpty),
+            ),
+          }),
+        ]),
+      ),
+    ),
+  ),
+  rules: Optional(RULES_SCHEMA),
+  policies: Optional(said('Files of rules, `.cedar` or `.yaml`.', Type.Array(NonEmpty))),
+});
+export type ConfigFile = Static<typeof ConfigShape>;

@@ -1,0 +1,291 @@
+/** A running gateway: the runtime with everything the configuration mounts, and its doors on one port. */
+import { randomBytes } from 'node:crypto';
+import { appendFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { adapters as everyAdapter } from '../../adapters/index.ts';
+import { openApiKeys } from '../auth/api-keys.ts';
+import { createAuthenticator } from '../auth/authenticate.ts';
+import { createFailedLogins, type FailedLoginNote, type FailedLogins } from '../auth/failed-logins.ts';
+import { systemClock } from '../core/clock.ts';
+import type { Recovered } from '../core/tasks/recovery.ts';
+import { createDemoAgent } from '../demo/agent.ts';
+import { createHandOver } from '../demo/hand-over.ts';
+import { createDemoTools } from '../demo/tools.ts';
+import { LINK_PATH, linkDoor } from '../inbox/door.ts';
+import { createLinks } from '../inbox/links.ts';
+import { openWebhooks, type Recipient } from '../inbox/webhook.ts';
+import type { Actor } from '../model/actions.ts';
+import { Fault } from '../model/faults.ts';
+import type { JsonObject } from '../model/schema.ts';
+import { VERSION } from '../model/version.ts';
+import type { Adapter, Authenticate, Bridge, Closable, Deps, FrontDoor, HttpHost } from '../ports/index.ts';
+import { isLoopback } from '../transport/http/origin.ts';
+import { createHttpHost } from '../transport/http/server.ts';
+import { openWitnessDoor } from '../witness/door.ts';
+import { createHeadSender, type WitnessTarget } from '../witness/send.ts';
+import { type CoreRuntime, SERVING_ROOM } from './assemble.ts';
+import { closeAll } from './close.ts';
+import type { Config } from './config/config.ts';
+import { createRuntime, createSurroundings, type Prepared, type Services } from './create-runtime.ts';
+import { createLogger } from './logger.ts';
+import { upkeep } from './maintenance.ts';
+import { type Mounts, mountsOf } from './mounts.ts';
+import { readTls, watchTls } from './tls-files.ts';
+
+export { adapters } from '../../adapters/index.ts';
+export { readConfig } from './config/config.ts';
+
+export interface GatewayOptions {
+  /** Which protocols are spoken; the built-in adapters by default. */
+  readonly adapters?: readonly Adapter<never>[];
+  /** A file that gets one line for each effect a demo tool really had. */
+  readonly journal?: string;
+  /**
+   * False for a process that only runs its own agents: orphaned work of other agents on the same log is left to their
+   * processes.
+   */
+  readonly keeper?: boolean;
+}
+
+export interface Gateway extends Closable {
+  readonly house: CoreRuntime;
+  readonly url: string;
+  /**
+   * For a reader of this process's output: full access until the process ends. Undefined where unauthenticated callers
+   * could try it.
+   */
+  readonly token: string | undefined;
+  readonly recovered: Recovered;
+  /** Questions that were open when it started. */
+  readonly waiting: number;
+}
+
+export async function startGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {
+  const { journal, adapters = everyAdapter, keeper = true } = options;
+  const local = isLoopback(config.host);
+  if (!local) await requireAuthOffLoopback(config);
+  const mounts = mountsOf(config, adapters);
+  const token = local ? randomBytes(24).toString('base64url') : undefined;
+  const surroundings = createSurroundings(createLogger);
+  const { redactor, logger, ids } = surroundings;
+  if (token) redactor.learn(token);
+  const pair = config.tls && (await readTls(config.tls));
+  if (!local && !pair) {
+    logger.warn(
+      { host: config.host },
+      'this port speaks plain HTTP: put a proxy that ends TLS in front, or set listen.tls',
+    );
+  }
+  const http = createHttpHost({
+    ...(pair && config.tls && { tls: { ...pair, hstsSeconds: config.tls.hstsSeconds } }),
+    host: config.host,
+    port: config.port,
+    allowedHosts: config.allowedHosts,
+    allowedOrigins: config.allowedOrigins,
+    authenticated: true,
+    ...config.limits,
+    requestId: () => ids.next('req'),
+    log: logger,
+  });
+  const retention = { ms: config.keepEventsMs };
+  const failures = createFailedLogins({
+    now: () => performance.now(),
+    pause: (ms) => sleep(ms),
+    // Called only after a login can fail, which is after everything is open.
+    write: (failed) =>
+      noteFailedLogin(runtime.house.log, failed).catch((cause) =>
+        logger.error({ err: cause }, 'a failed login could not be written down'),
+      ),
+  });
+  const runtime = await createRuntime(config, {
+    ...surroundings,
+    name: 'gateway',
+    mounts: 'everything',
+    adapters,
+    roomBytes: SERVING_ROOM,
+    settings: { defaultAgent: config.defaultAgent, keeper },
+    prepare: (services) => prepared(config, mounts, services, { http, token, journal, failures }),
+    taken(next) {
+      const same = retention.ms === next.keepEventsMs;
+      retention.ms = next.keepEventsMs;
+      return same ? [] : ['retention'];
+    },
+  });
+  const { bridge, house: core, actor, deps, recovered } = runtime;
+  const renewing = config.tls ? [watchTls(config.tls, (next) => http.renew(next), logger)] : [];
+  const opened: Closable[] = [...renewing, http, { close: async () => failures.close() }];
+  try {
+    const waiting = await openQuestions(bridge, actor);
+    for (const door of runtime.prepared.doors) opened.unshift(await door.open(bridge));
+    const { store, keyring } = core;
+    openWitnessDoor({ ...deps, store, dir: join(config.dataDir, 'witness') });
+    const witnesses = await witnessesOf(config, deps.secret);
+    const signed = createHeadSender({ witnesses, store, keys: () => keyring.jwks(), logger });
+    opened.unshift(upkeep(core, { keepEventsMs: () => retention.ms, logger, signed }));
+    const links = createLinks((text) => core.keyring.signer().mac(text));
+    const linked = Object.entries(config.webhooks).flatMap(([name, hook]) => (hook.links ? [name] : []));
+    if (linked.length > 0)
+      opened.unshift(
+        await linkDoor({ http: deps.http, log: logger, clock: systemClock, links, recipients: linked }).open(bridge),
+      );
+    const { url } = await http.listen();
+    const recipients = await recipientsOf(config, deps.secret, (name, ask) => {
+      return `${config.publicUrl ?? url}${LINK_PATH}/${links.token(name, ask)}`;
+    });
+    if (recipients.length > 0)
+      opened.unshift(openWebhooks({ bridge, actor, recipients, clock: systemClock, log: logger, pause }));
+    let closed: Promise<void> | undefined;
+    return {
+      house: core,
+      url,
+      token,
+      recovered,
+      waiting,
+      close() {
+        closed ??= closeAll([...opened, runtime], logger);
+        return closed;
+      },
+    };
+  } catch (cause) {
+    await closeAll([...opened, runtime], logger);
+    throw cause;
+  }
+}
+
+interface Brought {
+  readonly http: HttpHost;
+  readonly token: string | undefined;
+  readonly journal: string | undefined;
+  readonly failures: FailedLogins;
+}
+
+/** The parts a gateway adds to its runtime: a port, authentication, the built-in agents, and traces when configured. */
+async function prepared(
+  config: Config,
+  mounts: Mounts,
+  services: Services,
+  brought: Brought,
+): Promise<Prepared & { readonly doors: readonly FrontDoor[] }> {
+  const { http, token, journal, failures } = brought;
+  const traced = await tracing(config, services.deps.secret);
+  const deps: Deps = {
+    ...services.deps,
+    http: traced?.http(http) ?? http,
+    authenticate: createAuthenticator({
+      dataDir: config.dataDir,
+      clock: systemClock,
+      failures,
+      ...(token && { localToken: token }),
+      ...(config.oauth && { oauth: config.oauth }),
+    }),
+    oauth: config.oauth !== undefined,
+    ...(traced && { inTrace: traced.inTrace }),
+  };
+  const handOver = createHandOver(() => services.bridge());
+  const demo = config.demo
+    ? {
+        agents: [createDemoAgent({ pause, handOver }), createDemoAgent({ pause, name: 'second' })],
+        tools: [createDemoTools(journal ? { journal: (line) => appendFileSync(journal, `${line}\n`) } : {})],
+      }
+    : { agents: [], tools: [] };
+  const doors = doorsOf(mounts, deps);
+  return {
+    deps,
+    doors,
+    backends: demo.agents,
+    tools: [...demo.tools, ...doors.flatMap(({ tools = [] }) => tools)],
+    instrument: traced && {
+      parts: ({ backends, tools, ...rest }) => ({
+        ...rest,
+        backends: backends.map(traced.backend),
+        tools: tools.map(traced.tools),
+      }),
+      bridge: traced.bridge,
+      close: () => traced.close(),
+    },
+  };
+}
+
+/** Each door authenticates as itself, because a credential may be limited to some doors. */
+function doorsOf({ doors }: Mounts, deps: Deps): readonly FrontDoor[] {
+  return doors.flatMap(({ adapter, section, open }) => {
+    const door = adapter.name;
+    const authenticate = ((bearer, from) => deps.authenticate(bearer, { ...from, door })) as Authenticate;
+    return (open && adapter.door?.(section, { ...deps, authenticate })) || [];
+  });
+}
+
+const pause = (ms: number, signal: AbortSignal): Promise<void> => sleep(ms, undefined, { signal });
+
+async function openQuestions(bridge: Bridge, actor: Actor): Promise<number> {
+  let count = 0;
+  let after: string | undefined;
+  do {
+    const where = { state: 'open' };
+    const page = await bridge.list(actor, { object: 'ask', where, limit: 200, ...(after && { after }) });
+    count += page.data.length;
+    after = page.next;
+  } while (after);
+  return count;
+}
+
+/** Recipients of approval webhooks, each with its key; a missing key stops the start, not the question. */
+async function recipientsOf(
+  { webhooks }: Config,
+  secret: Deps['secret'],
+  linkTo: (name: string, askId: string) => string,
+) {
+  return await Promise.all(
+    Object.entries(webhooks).map(async ([name, { url, secret: key, links }]): Promise<Recipient> => {
+      const link = links ? (askId: string) => linkTo(name, askId) : undefined;
+      return { name, url, key: await secret(key), link };
+    }),
+  );
+}
+
+/**
+ * Witnesses that keep heads of the log; a missing key stops the start. A file is relative to the process's working
+ * directory.
+ */
+async function witnessesOf({ witness }: Config, secret: Deps['secret']): Promise<readonly WitnessTarget[]> {
+  return await Promise.all(
+    Object.entries(witness).map(async ([name, where]): Promise<WitnessTarget> => {
+      if ('file' in where) return { name, file: resolve(where.file) };
+      return { name, url: where.url, ...(where.secret && { token: await secret(where.secret) }) };
+    }),
+  );
+}
+
+/** The telemetry SDK is loaded only when a collector is configured. */
+async function tracing({ traces }: Config, secret: Deps['secret']) {
+  if (!traces) return undefined;
+  const { openTelemetry } = await import('../telemetry/otlp.ts');
+  const headers: Record<string, string> = {};
+  for (const [name, from] of Object.entries(traces.headers ?? {})) headers[name] = await secret(from);
+  const { endpoint, service_name } = traces;
+  return openTelemetry({ endpoint, headers, version: VERSION, ...(service_name && { serviceName: service_name }) });
+}
+
+/**
+ * A token that was printed on this machine proves nothing to a caller on another; such callers need credentials of
+ * their own.
+ */
+async function requireAuthOffLoopback({ host, dataDir, oauth }: Config): Promise<void> {
+  if (oauth) return;
+  const keys = await openApiKeys(dataDir, systemClock).list();
+  if (keys.some(({ state }) => state === 'active')) return;
+  throw new Fault(
+    'permission_denied',
+    `${host} can be reached by others and there is no way to tell who they are: make a key with "tollbridge keys create NAME --scope ...", or configure auth.oauth, or listen on 127.0.0.1`,
+  );
+}
+
+async function noteFailedLogin(log: CoreRuntime['log'], { doors, ...failed }: FailedLoginNote): Promise<void> {
+  const event = {
+    event: 'vendor.tollbridge.login_failed',
+    resource: { object: 'door', id: doors[0] ?? 'unknown' },
+    payload: { doors, ...failed } as unknown as JsonObject,
+  };
+  await log.commit({ decide: () => ({ events: [event] }) });
+}

@@ -1,0 +1,63 @@
+/** Live followers by the stream they follow. An event reaches the followers of its own streams without visiting any other. */
+import type { CoreEvent, Stream } from '../../../model/events.ts';
+import type { Follower } from './follower.ts';
+
+export interface Audience {
+  add(stream: Stream, follower: Follower): void;
+  /** False when the follower was not there. */
+  remove(stream: Stream, follower: Follower): boolean;
+  hand(event: CoreEvent, at: number): void;
+  all(): Follower[];
+}
+
+type Groups = Map<string, Set<Follower>>;
+
+export function createAudience(): Audience {
+  const groups: Readonly<Record<Stream['of'], Groups>> = {
+    all: new Map(),
+    workspace: new Map(),
+    session: new Map(),
+    task: new Map(),
+    resource: new Map(),
+  };
+
+  function tell(group: Set<Follower> | undefined, event: CoreEvent, at: number): void {
+    if (group) for (const follower of group) follower.take(event, at);
+  }
+
+  return {
+    add(stream, follower) {
+      const among = groups[stream.of];
+      const name = nameOf(stream);
+      const group = among.get(name);
+      if (group) group.add(follower);
+      else among.set(name, new Set([follower]));
+    },
+    remove(stream, follower) {
+      const among = groups[stream.of];
+      const name = nameOf(stream);
+      const group = among.get(name);
+      if (!group?.delete(follower)) return false;
+      if (group.size === 0) among.delete(name);
+      return true;
+    },
+    hand(event, at) {
+      tell(groups.all.get(''), event, at);
+      // Few clients follow a single resource, and its name would have to be built for every event.
+      if (groups.resource.size > 0) tell(groups.resource.get(resourceName(event.resource)), event, at);
+      if (event.task_id) tell(groups.task.get(event.task_id), event, at);
+      if (event.session_id) tell(groups.session.get(event.session_id), event, at);
+      if (event.workspace_id) tell(groups.workspace.get(event.workspace_id), event, at);
+    },
+    all: () => Object.values(groups).flatMap((among) => [...among.values()].flatMap((group) => [...group])),
+  };
+}
+
+function nameOf(stream: Stream): string {
+  if (stream.of === 'all') return '';
+  return stream.of === 'resource' ? resourceName(stream) : stream.id;
+}
+
+function resourceName({ object, id }: { readonly object: string; readonly id: string }): string {
+  return `${object}\n${id}`;
+}

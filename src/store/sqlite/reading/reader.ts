@@ -1,0 +1,98 @@
+/**
+ * Reads one stream, page by page, from a position on. A page is one short query: no statement stays open between pages, so a slow
+ * reader blocks no writer and no checkpoint. A workspace has too many resources to merge them, and is read by the spans of the
+ * log it appears in.
+ */
+import type { Stream } from '../../../model/events.ts';
+import type { Connection } from '../connection.ts';
+import { type Log, SPAN } from '../log.ts';
+import { createMerge, type MemberStream } from './merge.ts';
+
+export interface Item {
+  readonly position: number;
+  readonly text: string;
+}
+export interface Reader {
+  /** The next items up to and including `upTo`, at most `most`. `done`: none is left up to there. */
+  page(upTo: number, most: number): { readonly items: Item[]; readonly done: boolean };
+}
+export interface Readers {
+  /** Starts behind `after`, which must not be below the floor. */
+  open(stream: Stream, after: number): Reader;
+  /**
+   * The position of the first event of a task, session or resource that was pruned; undefined when all are kept. 1 is a flag of
+   * older versions: something was pruned, and its position was not recorded. `all` and workspace streams have no beginning to
+   * lose.
+   */
+  prunedFrom(stream: Stream): number | undefined;
+  tip(stream: Stream): number | undefined;
+}
+
+export function createReaders(connection: Connection, log: Log): Readers {
+  const range = connection.prepare(
+    'SELECT position, body FROM events WHERE position > ? AND position <= ? ORDER BY position LIMIT ?',
+  );
+  const spanFrom = connection.prepare('SELECT span FROM spans WHERE workspace = ? AND span >= ? ORDER BY span LIMIT 1');
+  const lastSpan = connection.prepare('SELECT max(span) FROM spans WHERE workspace = ?');
+  const inWorkspace = connection.prepare(
+    `SELECT e.position, e.body FROM events e JOIN places p ON p.id = e.place
+     WHERE e.position > ? AND e.position <= ? AND p.workspace = ? ORDER BY e.position LIMIT ?`,
+  );
+  const lastInWorkspace = connection.prepare(
+    `SELECT e.position FROM events e JOIN places p ON p.id = e.place
+     WHERE e.position >= ? AND e.position < ? AND p.workspace = ? ORDER BY e.position DESC LIMIT 1`,
+  );
+  const merge = createMerge(connection);
+
+  function all(after: number): Reader {
+    let at = after;
+    return {
+      page(upTo, most) {
+        const items = (range.all([at, upTo, most]) as [number, string][]).map(item);
+        at = items.at(-1)?.position ?? at;
+        return { items, done: items.length < most };
+      },
+    };
+  }
+
+  function workspace(id: string, after: number): Reader {
+    let at = after;
+    return {
+      page(upTo, most) {
+        // One span at a time bounds the work, however rarely the workspace appears.
+        const found = spanFrom.get([id, Math.floor((at + 1) / SPAN)]) as [number] | undefined;
+        const span = found?.[0];
+        if (at >= upTo || span === undefined || span * SPAN > upTo) return { items: [], done: true };
+        const end = Math.min(upTo, span * SPAN + SPAN - 1);
+        const items = (inWorkspace.all([at, end, id, most]) as [number, string][]).map(item);
+        at = items.length === most ? items.at(-1)!.position : end;
+        return { items, done: at >= upTo };
+      },
+    };
+  }
+
+  function workspaceTip(id: string): number | undefined {
+    const span = (lastSpan.get([id]) as [number | null])[0];
+    if (span === null) return undefined;
+    return (lastInWorkspace.get([span * SPAN, span * SPAN + SPAN, id]) as [number] | undefined)?.[0];
+  }
+
+  return {
+    open(stream, after) {
+      if (stream.of === 'all') return all(after);
+      if (stream.of === 'workspace') return workspace(stream.id, after);
+      return merge.open(stream as MemberStream, after);
+    },
+    prunedFrom: (stream) =>
+      stream.of === 'all' || stream.of === 'workspace' ? undefined : merge.prunedFrom(stream as MemberStream),
+    tip(stream) {
+      if (stream.of === 'all') return log.last() || undefined;
+      if (stream.of === 'workspace') return workspaceTip(stream.id);
+      return merge.tip(stream as MemberStream);
+    },
+  };
+}
+
+function item([position, text]: [number, string]): Item {
+  return { position, text };
+}

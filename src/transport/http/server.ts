@@ -1,0 +1,321 @@
+/**
+ * One port for every door. Checks that hold for all doors run here, before a door sees a byte: Host and Origin, limits,
+ * request ids, slow peers, and an orderly shutdown. Refuses to listen where unauthenticated callers could reach it
+ * unless the doors behind it authenticate. Knows no protocol.
+ */
+import { createServer, type IncomingMessage, type ServerOptions } from 'node:http';
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
+import type { AddressInfo, Server, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { Fault } from '../../model/faults.ts';
+import type { Described, HttpHost, Logger, UpgradeHandler } from '../../ports/index.ts';
+import { InFlightMap } from '../in-flight-map.ts';
+import { connectionShare } from './capacity.ts';
+import { createConnectionLimit } from './connection-limit.ts';
+import { createMounting } from './mounting.ts';
+import { crossOrigin, type Edge, edgeTrouble, isLoopback, isLoopbackName } from './origin.ts';
+import { type Refusal, refusal, refuse, refuseSocket } from './refusal.ts';
+import { GatewayRequest, GatewayResponse } from './response.ts';
+
+export interface HttpHostOptions {
+  /** Interface to listen on. */
+  readonly host?: string;
+  /** 0 picks a free port. */
+  readonly port?: number;
+  /** Names beyond the loopback ones that the Host header may carry. */
+  readonly allowedHosts?: readonly string[];
+  /** Origins beyond our own whose pages may use the gateway. */
+  readonly allowedOrigins?: readonly string[];
+  /** No request body may be longer, whatever a door allows. */
+  readonly bodyLimit?: number;
+  readonly headerLimit?: number;
+  /** Connections open at once: in all, and from one address that is not this machine. */
+  readonly connections?: number;
+  readonly connectionsPerAddress?: number;
+  /** How long a peer may take to send its headers, and its whole request. */
+  readonly headersTimeoutMs?: number;
+  readonly requestTimeoutMs?: number;
+  readonly keepAliveMs?: number;
+  /** How long open requests have to finish when closing. */
+  readonly graceMs?: number;
+  /** Every door behind this port authenticates. Without it only loopback interfaces are listened on. */
+  readonly authenticated?: boolean;
+  /** The port speaks TLS itself, and nothing else. */
+  readonly tls?: TlsOptions;
+  readonly requestId: () => string;
+  readonly log: Logger;
+}
+
+export interface TlsOptions extends TlsSecrets {
+  /** `max-age` of the HSTS header in seconds; not sent for loopback names. */
+  readonly hstsSeconds?: number;
+}
+
+/** Certificate and key of the TLS handshake. */
+export interface TlsSecrets {
+  readonly cert: string | Buffer;
+  readonly key: string | Buffer;
+  readonly minVersion?: 'TLSv1.2' | 'TLSv1.3';
+}
+
+export interface ListeningHost extends HttpHost {
+  listen(): Promise<{ readonly url: string }>;
+  /** New connections use this pair; open ones keep theirs. */
+  renew(secrets: TlsSecrets): void;
+  /** Open requests get the grace period; then their stream is ended, then their connection. */
+  close(): Promise<void>;
+}
+
+const MIB = 1024 * 1024;
+
+/** The id of this request in answers and logs. Generated here; a client's own header of that name is not believed. */
+export function requestIdOf(request: IncomingMessage): string {
+  return request instanceof GatewayRequest ? request.id : '';
+}
+
+export function createHttpHost(options: HttpHostOptions): ListeningHost {
+  const { host = '127.0.0.1', port = 0, bodyLimit = 64 * MIB, graceMs = 2000, log } = options;
+  const edge = {
+    port: 0,
+    secure: options.tls !== undefined,
+    allowedHosts: options.allowedHosts ?? [],
+    allowedOrigins: options.allowedOrigins ?? [],
+  } satisfies Edge as Edge & { port: number };
+  const documents = new Map<string, () => Promise<object | undefined>>();
+  const described = new Map<string, Described>();
+  const upgrades: { mine: (path: string) => boolean; handler: UpgradeHandler }[] = [];
+  const open = new InFlightMap<string, GatewayResponse>();
+  const upgraded = new Set<Duplex>();
+  let draining = false;
+  let url = '';
+
+  const mounting = createMounting();
+
+  const { tls } = options;
+  const settings: ServerOptions<typeof GatewayRequest, typeof GatewayResponse> = {
+    IncomingMessage: GatewayRequest,
+    ServerResponse: GatewayResponse,
+    maxHeaderSize: options.headerLimit ?? 16 * 1024,
+    headersTimeout: options.headersTimeoutMs ?? 10_000,
+    requestTimeout: options.requestTimeoutMs ?? 60_000,
+    keepAliveTimeout: options.keepAliveMs ?? 5_000,
+    connectionsCheckingInterval: Math.min(1_000, options.headersTimeoutMs ?? 1_000),
+    requireHostHeader: true,
+    noDelay: true,
+  };
+  const secured: TlsServer<typeof GatewayRequest, typeof GatewayResponse> | undefined =
+    tls && createTlsServer({ ...settings, ...secretsOf(tls), handshakeTimeout: settings.headersTimeout ?? 10_000 });
+  const server = secured ?? createServer(settings);
+  /** Under TLS a connection is counted before its handshake, while its requests carry the TLS socket made by it. */
+  const shaking = new Map<string, Socket>();
+  const carriers = new WeakMap<Socket, Socket>();
+  const carrierOf = (socket: Socket) => carriers.get(socket) ?? socket;
+
+  const limit = createConnectionLimit({
+    most: options.connections ?? connectionShare(),
+    ...(options.connectionsPerAddress !== undefined && { mostEach: options.connectionsPerAddress }),
+  });
+
+  /** Counted before a byte is read: an idle connection takes a descriptor like any other. */
+  server.on('connection', (socket) => {
+    if (limit.admits(socket)) {
+      if (secured) awaitHandshake(socket);
+      return;
+    }
+    socket.on('error', () => socket.destroy());
+    // A peer that expects a handshake cannot read a plain-text refusal.
+    if (secured) socket.destroy();
+    else
+      refuseSocket(socket, refusal('crowded', 'too many connections are open; close some, or try again later'), null);
+  });
+
+  function awaitHandshake(socket: Socket): void {
+    const from = `${socket.remoteAddress} ${socket.remotePort}`;
+    shaking.set(from, socket);
+    socket.once('close', () => {
+      if (shaking.get(from) === socket) shaking.delete(from);
+    });
+  }
+  secured?.on('secureConnection', (socket) => {
+    const from = `${socket.remoteAddress} ${socket.remotePort}`;
+    const carrier = shaking.get(from);
+    if (carrier) carriers.set(socket, carrier);
+    shaking.delete(from);
+  });
+  // A peer without TLS, or with a version we do not accept: only its connection ends.
+  secured?.on('tlsClientError', (_thrown, socket) => socket.destroy());
+
+  /** Checks that need only the request line and the headers. */
+  function admit(request: IncomingMessage): Refusal | undefined {
+    const trouble = edgeTrouble(request, edge);
+    if (trouble) return refusal('forbidden', trouble);
+    if (!request.url?.startsWith('/') || request.url.startsWith('//')) {
+      return refusal('malformed', 'the request target must be a path');
+    }
+    if (Number(request.headers['content-length'] ?? 0) > bodyLimit) {
+      return refusal('tooLarge', `a body may have at most ${bodyLimit} bytes`);
+    }
+    if (draining) return refusal('draining', 'the gateway is shutting down');
+    return undefined;
+  }
+
+  /** CORS preflight; only configured origins get past `admit` with a foreign origin. */
+  function answeredPreflight(request: IncomingMessage, response: GatewayResponse): boolean {
+    const origin = crossOrigin(request, edge);
+    if (!origin) return false;
+    response.setHeader('access-control-allow-origin', origin);
+    response.setHeader('vary', 'origin');
+    response.setHeader('access-control-expose-headers', 'x-request-id');
+    if (request.method !== 'OPTIONS' || !request.headers['access-control-request-method']) return false;
+    response.writeHead(204, {
+      'access-control-allow-methods': 'GET, HEAD, POST, PUT, PATCH, DELETE',
+      'access-control-allow-headers': request.headers['access-control-request-headers'] ?? '',
+      'access-control-max-age': '600',
+    });
+    response.end();
+    return true;
+  }
+
+  /** Answers a request that no door handled, or that failed in one. */
+  function left(request: GatewayRequest, response: GatewayResponse, thrown: unknown): void {
+    if (thrown) log.error({ err: thrown, request_id: request.id }, 'a request failed outside its door');
+    const said = thrown
+      ? refusal('internal', 'something went wrong inside the gateway')
+      : refusal('absent', 'there is nothing at this address');
+    refuse(response, said, request.id);
+  }
+
+  function closed(this: GatewayResponse): void {
+    open.over(this.req.id);
+    limit.silent(carrierOf(this.req.socket));
+  }
+
+  server.on('request', (request: GatewayRequest, response: GatewayResponse) => {
+    request.id = options.requestId();
+    limit.busy(carrierOf(request.socket));
+    response.last = draining;
+    if (tls?.hstsSeconds && !isLoopbackName(request.headers.host)) response.strictSeconds = tls.hstsSeconds;
+    open.begin(request.id, response);
+    response.on('close', closed);
+    // Peers disconnect all the time; without a listener the error would end the process.
+    request.on('error', unheard);
+    response.on('error', unheard);
+    const refused = admit(request);
+    if (refused) refuse(response, refused, request.id);
+    else if (!answeredPreflight(request, response)) {
+      mounting.show(request, response, (thrown) => left(request, response, thrown));
+    }
+  });
+
+  server.on('upgrade', (request: GatewayRequest, socket: Duplex, head: Buffer) => {
+    const id = options.requestId();
+    request.id = id;
+    limit.busy(carrierOf(request.socket));
+    socket.on('error', () => socket.destroy());
+    const refused = admit(request);
+    if (refused) return refuseSocket(socket, refused, id);
+    const path = request.url?.split('?', 1)[0] ?? '';
+    const door = upgrades.find(({ mine }) => mine(path));
+    if (!door) return refuseSocket(socket, refusal('absent', 'there is nothing to upgrade at this address'), id);
+    upgraded.add(socket);
+    socket.once('close', () => upgraded.delete(socket));
+    try {
+      door.handler(request, socket, head);
+    } catch (thrown) {
+      log.error({ err: thrown, request_id: id }, 'an upgrade failed outside its door');
+      refuseSocket(socket, refusal('internal', 'something went wrong inside the gateway'), id);
+    }
+  });
+
+  server.on('clientError', (thrown: NodeJS.ErrnoException, socket: Duplex) => {
+    if (thrown.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    refuseSocket(socket, unreadable(thrown.code), null);
+  });
+
+  async function drain(): Promise<void> {
+    draining = true;
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    server.closeIdleConnections();
+    const over = () => open.size === 0 && upgraded.size === 0;
+    await until(over, graceMs);
+    for (const response of open.all()) response.headersSent ? response.end() : response.destroy();
+    for (const socket of upgraded) socket.end();
+    server.closeIdleConnections();
+    await until(over, Math.min(graceMs, 500));
+    for (const socket of upgraded) socket.destroy();
+    server.closeAllConnections();
+    await closed;
+  }
+
+  return {
+    get url() {
+      return url;
+    },
+    mount: mounting.add,
+    described,
+    describe(name, document) {
+      described.set(name, document);
+    },
+    upgrade(mine, handler) {
+      upgrades.push({ mine, handler });
+    },
+    publish: (path, make) => {
+      documents.set(path, make);
+    },
+    published: async (path) => await documents.get(path)?.(),
+    async listen() {
+      if (!options.authenticated && !isLoopback(host)) {
+        throw new Fault('permission_denied', `${host} can be reached by others, and no authentication is configured`);
+      }
+      await listening(server, host, port);
+      const at = server.address() as AddressInfo;
+      (edge as { port: number }).port = at.port;
+      const name = isLoopback(host) || at.family !== 'IPv6' ? host : `[${at.address}]`;
+      url = `${tls ? 'https' : 'http'}://${host === '::1' ? '[::1]' : name}:${at.port}`;
+      return { url };
+    },
+    renew(secrets) {
+      secured?.setSecureContext(secretsOf(secrets));
+    },
+    async close() {
+      if (!server.listening) return;
+      await drain();
+    },
+  };
+}
+
+function unheard(): void {}
+
+function secretsOf({ cert, key, minVersion = 'TLSv1.2' }: TlsSecrets): TlsSecrets {
+  return { cert, key, minVersion };
+}
+
+function unreadable(code: string | undefined): Refusal {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return refusal('headersTooLarge', 'the request headers are too large');
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return refusal('tooSlow', 'the request took too long to arrive');
+    default:
+      return refusal('malformed', 'this is not an HTTP request');
+  }
+}
+
+function listening(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ host, port }, () => {
+      server.off('error', reject);
+      server.on('error', () => {});
+      resolve();
+    });
+  });
+}
+
+async function until(over: () => boolean, ms: number): Promise<void> {
+  const deadline = Date.now() + ms;
+  while (!over() && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 10));
+}

@@ -1,0 +1,85 @@
+/**
+ * The running processes of a child: its process group, and descendants that left the group. A child leads a group of
+ * its own and carries a mark in its environment, which its descendants inherit; so descendants in a session of their
+ * own are found too, where the system shows environments (Linux). Signals only processes of the group or with the mark.
+ */
+import { readdir, readFile } from 'node:fs/promises';
+
+/** Set in the environment of every child. */
+export const MARK = 'TOLLBRIDGE_CHILD';
+
+export interface Descendants {
+  /** Ids of running processes. The group's own id stands for it where its members cannot be listed. */
+  left(): Promise<readonly number[]>;
+  signal(name: 'SIGTERM' | 'SIGKILL'): Promise<void>;
+}
+
+export function descendantsOf(pid: number, mark: string): Descendants {
+  // The system may reuse a free id: once the group was empty it is never signalled again.
+  let empty = false;
+  const groupIsThere = () => {
+    empty ||= !exists(-pid);
+    return !empty;
+  };
+  const left = async () => {
+    const there = groupIsThere();
+    const found = await listed(pid, mark);
+    if (found) {
+      if (there && !found.some(({ group }) => group === pid)) empty = true;
+      return found.map(({ id }) => id);
+    }
+    return there ? [pid] : [];
+  };
+  return {
+    left,
+    async signal(name) {
+      if (groupIsThere()) send(-pid, name);
+      for (const { id, group } of (await listed(pid, mark)) ?? []) if (group !== pid) send(id, name);
+    },
+  };
+}
+
+interface Found {
+  readonly id: number;
+  readonly group: number;
+}
+
+/** Undefined where the system does not list its processes. */
+async function listed(pid: number, mark: string): Promise<readonly Found[] | undefined> {
+  if (process.platform !== 'linux') return undefined;
+  const names = await readdir('/proc').catch(() => undefined);
+  if (!names) return undefined;
+  const looked = await Promise.all(names.filter((name) => /^\d+$/.test(name)).map((name) => look(Number(name), mark)));
+  return looked.filter((each) => each !== undefined && (each.group === pid || each.marked)) as readonly Found[];
+}
+
+async function look(id: number, mark: string): Promise<(Found & { marked: boolean }) | undefined> {
+  if (id === process.pid) return undefined;
+  try {
+    const stat = await readFile(`/proc/${id}/stat`, 'latin1');
+    // The name in parentheses may contain anything, so fields are counted from the last parenthesis.
+    const [state, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    if (state === 'Z' || state === 'X') return undefined;
+    const environment = await readFile(`/proc/${id}/environ`, 'latin1').catch(() => '');
+    return { id, group: Number(group), marked: environment.split('\0').includes(`${MARK}=${mark}`) };
+  } catch {
+    return undefined;
+  }
+}
+
+function exists(target: number): boolean {
+  try {
+    process.kill(target, 0);
+    return true;
+  } catch (cause) {
+    return (cause as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+function send(target: number, name: 'SIGTERM' | 'SIGKILL'): void {
+  try {
+    process.kill(target, name);
+  } catch {
+    // Exited between the check and the signal, as wanted.
+  }
+}

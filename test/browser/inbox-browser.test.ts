@@ -1,0 +1,92 @@
+/** The page behind a decision link, in a real browser: a person sees what is asked and answers with a button. */
+
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { linkDoor } from '../../src/inbox/door.ts';
+import { createLinks } from '../../src/inbox/links.ts';
+import type { HttpHandler, HttpHost } from '../../src/ports/index.ts';
+import { scriptedAgent } from '../support/agents.ts';
+import { openPage } from '../support/browser.ts';
+import { openTestHouse } from '../support/house.ts';
+
+const SCREENS = process.env.SCREENSHOTS;
+
+test('a person approves on a phone, and what they saw is what ran', async () => {
+  const ran: unknown[] = [];
+  const agent = scriptedAgent(async (sink) => {
+    const action = {
+      kind: 'tool' as const,
+      tool: 'send_mail',
+      arguments: { to: 'bob', text: 'Lunch at <noon>?', long: 'x'.repeat(900) },
+    };
+    await sink.act({ ...action, effect: 'send' }, async (args) => {
+      ran.push(args);
+      return { status: 'succeeded', output: null };
+    });
+    return undefined;
+  });
+  const house = await openTestHouse({
+    agents: [agent],
+    rules: '- { id: out, when: { effect: send }, then: ask, say: this leaves the house }',
+  });
+  const links = createLinks((text) => house.house.keyring.signer().mac(text));
+  const url = await serve(async (http) => {
+    const log = { info() {}, warn() {}, error() {} };
+    await linkDoor({ http, log, clock: house.clock, links, recipients: ['duty'] }).open(house.bridge);
+  });
+  const room = await house.room();
+  const task = await room.task();
+  const [ask] = await house.asks(task.id);
+  const link = `${url}/decide/${links.token('duty', ask?.id ?? '')}`;
+
+  const page = await openPage();
+  await page.goto(link);
+  expect(await page.locator('h1').textContent()).toContain('send_mail');
+  expect((await page.locator('pre').allTextContents()).join('\n')).toContain('Lunch at <noon>?');
+  for (const size of [
+    { width: 360, height: 560 },
+    { width: 1280, height: 800 },
+  ]) {
+    await page.setViewportSize(size);
+    const wide = await page.evaluate<number>('document.documentElement.scrollWidth');
+    expect(wide, 'nothing runs out of the page sideways').toBeLessThanOrEqual(size.width);
+    const { y = 0, height = 0 } = (await page.getByRole('button', { name: 'Approve' }).boundingBox()) ?? {};
+    expect(y + height, 'the buttons are in sight').toBeLessThanOrEqual(size.height);
+    if (SCREENS) await page.screenshot({ path: `${SCREENS}/question-${size.width}.png` });
+  }
+  if (SCREENS) {
+    const dark = await openPage({ dark: true });
+    await dark.goto(link);
+    await dark.screenshot({ path: `${SCREENS}/question-dark.png` });
+  }
+  await page.getByLabel(/reason/).fill('fine by me');
+  await page.getByRole('button', { name: 'Approve' }).click();
+  expect(await page.locator('h1').textContent()).toBe('Approved');
+  if (SCREENS) await page.screenshot({ path: `${SCREENS}/answered.png` });
+  await house.until(task.id);
+  expect(ran).toEqual([{ to: 'bob', text: 'Lunch at <noon>?', long: 'x'.repeat(900) }]);
+
+  await page.goto(link);
+  expect(await page.locator('h1').textContent()).toBe('Already approved');
+  expect(await page.getByRole('button').count()).toBe(0);
+});
+
+/** Just enough of a host to stand a door on. */
+async function serve(open: (http: HttpHost) => Promise<void>): Promise<string> {
+  const mounted: { prefix: string; handler: HttpHandler }[] = [];
+  const server = createServer((request, response) => {
+    const found = mounted.find(({ prefix }) => request.url?.startsWith(prefix));
+    if (!found) return response.writeHead(404).end();
+    request.url = request.url?.slice(found.prefix.length) ?? '/';
+    found.handler(request, response, () => response.writeHead(500).end());
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  await open({ url, mount: (prefix, handler) => void mounted.push({ prefix, handler }), upgrade() {} });
+  return url;
+}

@@ -1,0 +1,169 @@
+/** A configuration that changes under a running gateway: what is taken at once, what waits, and what changes nothing. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import type { Actor } from '../../src/model/actions.ts';
+import type { Adapter, AgentBackend, Deps, Row } from '../../src/ports/index.ts';
+import { type Gateway, startGateway } from '../../src/runtime/gateway.ts';
+import type { ConfigChange } from '../../src/runtime/live-config.ts';
+import { mountsOf } from '../../src/runtime/mounts.ts';
+import { createParts } from '../../src/runtime/parts.ts';
+import { latch } from '../support/agents.ts';
+import { configIn } from '../support/config-in.ts';
+
+const OWNER: Actor = { id: 'owner', kind: 'person', scopes: ['*'] };
+
+async function house(yaml: string) {
+  const dir = await mkdtemp(join(tmpdir(), 'tb-reload-'));
+  const file = join(dir, 'tollbridge.yaml');
+  await writeFile(file, yaml);
+  const gateway = await startGateway(await configIn(dir, { data: join(dir, 'data'), port: 0 }));
+  onTestFinished(async () => {
+    await gateway.close();
+    await rm(dir, { recursive: true, force: true });
+  });
+  return { gateway, write: (text: string) => writeFile(file, text) };
+}
+
+/** The next change that stands in the log. */
+async function nextChange({ house }: Gateway, write: () => Promise<void>): Promise<ConfigChange> {
+  const stop = new AbortController();
+  const tip = await house.store.tip({ of: 'all' });
+  await write();
+  const from = { stream: { of: 'all' } as const, ...(tip && { after: tip }) };
+  for await (const { event, payload } of house.store.follow(from, stop.signal)) {
+    if (event === 'vendor.tollbridge.config_loaded') return payload as unknown as ConfigChange;
+  }
+  throw new Error('the log ended');
+}
+
+const namesOf = async ({ house }: Gateway) => (await house.bridge.agents(OWNER)).map(({ name }) => name);
+const FAR = 'agents: { far: { harn: { url: "http://127.0.0.1:9" } } }';
+
+test('agents come and go, personas and quotas follow, and each time it is written down', async () => {
+  const { gateway, write } = await house(FAR);
+  const { bridge } = gateway.house;
+  expect(await namesOf(gateway)).toEqual(['far']);
+
+  const more = `agents: { far: { harn: { url: "http://127.0.0.1:9" } }, near: { harn: { url: "http://127.0.0.1:8" } } }
+personas: { careful: { agent: near, autonomy: act_with_approval, quota: daily } }
+quotas: { daily: { limits: { tasks: 2 }, per: 1d } }
+retention: { events: 90d }`;
+  expect(await nextChange(gateway, () => write(more))).toEqual({
+    outcome: 'loaded',
+    changed: ['agents.near', 'quotas.daily', 'personas.careful', 'retention'],
+    waits_for_restart: [],
+    error: null,
+  });
+  expect(await namesOf(gateway)).toEqual(['far', 'near']);
+  expect(await bridge.view(OWNER, 'persona', 'persona_careful')).toMatchObject({
+    entry_workflow: 'near',
+    autonomy_tier: 'act_with_approval',
+    quota_id: 'quota_daily',
+  });
+  const quota = await bridge.view<Row & { reset_at: string }>(OWNER, 'quota', 'quota_daily');
+  expect(quota).toMatchObject({ limits: { tasks: 2 }, usage: { tasks: 0 }, hard_limit: true });
+  expect(Date.parse(quota.reset_at) - Date.parse(quota.created_at)).toBeGreaterThan(86_000_000);
+
+  expect(await nextChange(gateway, () => write(more.replace('tasks: 2', 'tasks: 3')))).toMatchObject({
+    changed: ['quotas.daily'],
+  });
+  expect(await bridge.view(OWNER, 'quota', 'quota_daily')).toMatchObject({
+    limits: { tasks: 3 },
+    reset_at: quota.reset_at,
+  });
+
+  expect((await nextChange(gateway, () => write(FAR))).changed).toEqual([
+    'agents.near',
+    'personas.careful',
+    'quotas.daily',
+    'retention',
+  ]);
+  expect(await namesOf(gateway)).toEqual(['far']);
+  await expect(bridge.view(OWNER, 'persona', 'persona_careful')).rejects.toThrow('persona_careful');
+});
+
+test('what cannot be read changes nothing and says where it is wrong; what needs a restart is named', async () => {
+  const { gateway, write } = await house(FAR);
+  const refused = await nextChange(gateway, () => write('agents:\n  far: { gopher: {} }'));
+  expect(refused).toMatchObject({ outcome: 'refused', changed: [] });
+  expect(refused.error).toMatch(/tollbridge\.yaml:2:18: agents\.far needs one section/);
+  expect(await namesOf(gateway)).toEqual(['far']);
+  expect(await nextChange(gateway, () => write(`${FAR}\nlisten: { port: 1 }\nautonomy: suggest`))).toEqual({
+    outcome: 'loaded',
+    changed: ['autonomy'],
+    waits_for_restart: ['listen'],
+    error: null,
+  });
+});
+
+test('one mistake is written down once, and the rules that were in force stay', async () => {
+  const { gateway, write } = await house('rules:\n  - { id: one, when: {}, then: allow }');
+  expect(
+    (await nextChange(gateway, () => write('rules:\n  - { id: two, when: {}, then: allow }\nrulez: []'))).error,
+  ).toMatch(/tollbridge\.yaml:3:1: rulez is not known here/);
+  // Whoever watches the rules has looked by the time they have taken the next ones.
+  await write('rules:\n  - { id: three, when: {}, then: allow }');
+  const outcomes = async () => {
+    const found: unknown[] = [];
+    for await (const { event, payload } of gateway.house.store.read({ stream: { of: 'all' } })) {
+      if (/\.(config|policy)_loaded$/.test(event)) found.push([event.split('.').at(-1), payload.outcome]);
+    }
+    return found;
+  };
+  await expect.poll(outcomes, { timeout: 10_000 }).toEqual([
+    ['policy_loaded', 'loaded'],
+    ['config_loaded', 'refused'],
+    ['policy_loaded', 'loaded'],
+  ]);
+});
+
+test('a persona that names no quota of the file is a mistake with a place', async () => {
+  await expect(house('personas:\n  careful:\n    quota: weekly')).rejects.toThrow(
+    /tollbridge\.yaml:3:12: there is no quota weekly; quotas has: none$/,
+  );
+  await expect(house('quotas:\n  q: { limits: { tasks: 1 }, per: week }')).rejects.toThrow(
+    'quotas.q.per: week is not a duration; write 30s, 10m, 12h or 30d',
+  );
+});
+
+test('an agent that is replaced is closed when what it began is done, and not before', async () => {
+  const told: string[] = [];
+  const work = latch();
+  const adapter = {
+    name: 'fake',
+    revision: '1',
+    configSchema: { type: 'object' },
+    backend: {
+      configSchema: { type: 'object' },
+      open: (name: string, { mark }: { mark: string }): AgentBackend => ({
+        name,
+        abilities: { resume: false, evidence: 'held' },
+        start: async () => ({ done: work.promise.then(() => ({ state: 'COMPLETED' as const })) }),
+        close: async () => void told.push(`closed ${mark}`),
+      }),
+    },
+  } as unknown as Adapter<never>;
+  const configOf = async (yaml: string) => {
+    const dir = await mkdtemp(join(tmpdir(), 'tb-parts-'));
+    onTestFinished(() => rm(dir, { recursive: true, force: true }));
+    await writeFile(join(dir, 'tollbridge.yaml'), yaml);
+    return mountsOf(await configIn(dir), [adapter]);
+  };
+  const parts = createParts({ log: { info() {}, warn() {}, error() {} } } as unknown as Deps);
+  const none = { backends: [], tools: [] };
+  const first = parts.take(await configOf('agents: { a: { fake: { mark: one } }, b: { fake: { mark: b } } }'), none);
+  const run = await first.backends[0]?.start({} as never, {} as never, new AbortController().signal);
+  const second = parts.take(await configOf('agents: { a: { fake: { mark: two } }, b: { fake: { mark: b } } }'), none);
+  second.settle();
+  expect(second.changed).toEqual(['agents.a']);
+  expect(second.backends[1]).toBe(first.backends[1]);
+  expect(told).toEqual([]);
+  work.open();
+  await run?.done;
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(told).toEqual(['closed one']);
+  await parts.close();
+  expect(told).toEqual(['closed one', 'closed two', 'closed b']);
+});

@@ -1,0 +1,40 @@
+/** The command an editor starts as its agent: the whole program, over its own input and output. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { readLines } from '../../../src/transport/ndjson/ndjson.ts';
+import { startChild } from '../../../src/transport/process/child.ts';
+import { speak } from '../../support/acp-client.ts';
+import { PROGRAM } from '../../support/cli.ts';
+
+test('an editor starts it, talks to the demo agent, and it ends with its input', { timeout: 60_000 }, async () => {
+  const data = await mkdtemp(join(tmpdir(), 'tollbridge-agent-'));
+  onTestFinished(() => rm(data, { recursive: true, force: true }));
+  const child = await startChild({
+    command: [process.execPath, PROGRAM, 'acp-agent', '--agent', 'demo', '--data', data],
+    cwd: data,
+  });
+  onTestFinished(() => child.close());
+  let hear: (text: string) => void = () => {};
+  (async () => {
+    for await (const line of readLines(child.stdout, { limit: 1024 * 1024 })) hear(line);
+  })();
+  const editor = await speak({
+    send: (text) => void child.stdin.write(`${text}\n`),
+    onText: (ear) => {
+      hear = ear;
+    },
+    close: async () => void child.stdin.end(),
+  });
+  const sessionId = await editor.session(data);
+  expect((await editor.prompt(sessionId, 'hello')).stopReason).toBe('end_turn');
+  expect(
+    editor
+      .updates('agent_message_chunk')
+      .map(({ content }) => content.text)
+      .join(''),
+  ).toContain('demo agent');
+  await editor.close();
+  expect(await child.exited).toEqual({ code: 0, signal: null });
+});

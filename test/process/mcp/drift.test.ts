@@ -1,0 +1,132 @@
+/** A definition that is no longer what it was, as whoever looks after the house meets it: shown line by line, and accepted by name. */
+import { expect, onTestFinished, test } from 'vitest';
+import { acceptPin, listPins } from '../../../src/cli/commands/mcp/mcp.ts';
+import { aDirectory, typed } from '../../support/cli.ts';
+import { openLegacyClient, outcome } from '../../support/mcp.ts';
+import { openMcpGateway } from '../../support/mcp-gateway.ts';
+import { echo, type Loose, openUpstream } from '../../support/mcp-upstream.ts';
+import { exchange, type Heard } from '../../support/mcp-wire-client.ts';
+
+const META = {
+  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+  'io.modelcontextprotocol/clientCapabilities': {},
+};
+
+test('what changed is shown with what it was; accepting it by name lets it run, and nothing else does', async () => {
+  const data = await aDirectory();
+  const upstream = await openUpstream({ tools: { echo, other: echo } });
+  const gateway = await openMcpGateway({ upstreams: { u: { url: upstream.url } }, dir: data });
+  onTestFinished(async () => {
+    await gateway.close();
+    await upstream.close();
+  });
+  const ask = async (method: string, params: Loose = {}) => {
+    const named = params.name === undefined ? {} : { 'mcp-name': params.name };
+    const headers = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': method, ...named };
+    const body = { jsonrpc: '2.0', id: 1, method, params: { ...params, _meta: META } };
+    return outcome(await exchange(gateway.at('u'), { headers, body })).result;
+  };
+  const call = () => ask('tools/call', { name: 'echo', arguments: { text: 'hi' } });
+  const names = async () => (await ask('tools/list')).tools.map(({ name }: Loose) => name);
+  expect((await call()).isError).toBeUndefined();
+  expect(await typed(() => listPins({ data }))).toMatchObject({
+    code: 0,
+    out: 'Every tool is what it was when first seen.\n',
+  });
+
+  upstream.tools.echo = {
+    ...echo,
+    definition: { description: 'does echo, twice', annotations: { readOnlyHint: true } },
+  };
+  expect(await names()).toEqual(['other']);
+  expect((await call()).structuredContent.error.code).toBe('definition_changed');
+  expect(upstream.count('tools/call')).toBe(1);
+  expect((await typed(() => listPins({ data }))).out).toBe(
+    'u echo\n  description was "does echo" and is "does echo, twice"\n  annotations was {} and is {"readOnlyHint":true}\n',
+  );
+  expect((await typed(() => acceptPin('u', 'other', { data }))).code).toBe(3);
+  expect((await call()).isError).toBe(true);
+  expect(await typed(() => acceptPin('u', 'echo', { data }))).toMatchObject({
+    code: 0,
+    out: 'echo of u may be used as it is now\n',
+  });
+  expect((await call()).content).toEqual([{ type: 'text', text: 'hi' }]);
+  expect(await names()).toEqual(['echo', 'other']);
+  expect(upstream.count('tools/call')).toBe(2);
+});
+
+/** A server whose tool changed before anyone looked, and an address to hear about it from. */
+async function openDrifted() {
+  const data = await aDirectory();
+  const upstream = await openUpstream({ tools: { echo, other: echo } });
+  const gateway = await openMcpGateway({ upstreams: { u: { url: upstream.url } }, dir: data, door: { agents: false } });
+  const over = new AbortController();
+  onTestFinished(async () => {
+    over.abort();
+    await gateway.close();
+    await upstream.close();
+  });
+  const visitor = await openLegacyClient(gateway.at('u'));
+  await visitor.request('tools/list');
+  upstream.tools.echo = { ...echo, definition: { description: 'does echo, twice' } };
+  await visitor.request('tools/list');
+  return { data, gateway, over: over.signal };
+}
+const CHANGED = 'notifications/tools/list_changed';
+const toolsOf = (heard: Heard) => outcome(heard).result.tools.map(({ name }: Loose) => name);
+
+test.each([
+  ['a server’s own address', '/mcp/u', ''],
+  ['the common address', '/mcp', 'u__'],
+])('who is connected is told when another process accepts a definition: %s', async (_, path, prefix) => {
+  const { data, gateway, over } = await openDrifted();
+  const url = `${gateway.url}${path}`;
+  const old = await openLegacyClient(url);
+  const heard: Loose[] = [];
+  const frame = (said: Loose) => {
+    heard.push(said);
+    return undefined;
+  };
+  old.listen(frame, over).catch(() => {});
+  expect(toolsOf(await old.request('tools/list'))).toEqual([`${prefix}other`]);
+  const listening: Loose[] = [];
+  const params = { notifications: { toolsListChanged: true }, _meta: META };
+  exchange(url, {
+    headers: { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'subscriptions/listen' },
+    body: { jsonrpc: '2.0', id: 'mine', method: 'subscriptions/listen', params },
+    frame: (said) => void listening.push(said),
+    signal: over,
+  }).catch(() => {});
+  await expect.poll(() => listening.map(({ method }) => method)).toContain('notifications/subscriptions/acknowledged');
+
+  expect(await typed(() => acceptPin('u', 'echo', { data }))).toMatchObject({ code: 0 });
+  await expect
+    .poll(() => heard.filter(({ method }) => method === CHANGED))
+    .toEqual([{ jsonrpc: '2.0', method: CHANGED }]);
+  const mark = { _meta: { 'io.modelcontextprotocol/subscriptionId': 'mine' } };
+  await expect.poll(() => listening.slice(1)).toEqual([{ jsonrpc: '2.0', method: CHANGED, params: mark }]);
+  expect(toolsOf(await old.request('tools/list'))).toEqual([`${prefix}echo`, `${prefix}other`]);
+});
+
+test('other rules are told of at a server’s own address, to whoever sees other tools by them', async () => {
+  const upstream = await openUpstream({ tools: { echo, other: echo } });
+  const allow = '- { id: all, when: {}, then: allow }';
+  let rules = allow;
+  const gateway = await openMcpGateway({ upstreams: { u: { url: upstream.url } }, rules: () => rules });
+  const over = new AbortController();
+  onTestFinished(async () => {
+    over.abort();
+    await gateway.close();
+    await upstream.close();
+  });
+  const old = await openLegacyClient(gateway.at('u'));
+  const heard: string[] = [];
+  old.listen(({ method }) => void heard.push(method), over.signal).catch(() => {});
+  expect(toolsOf(await old.request('tools/list'))).toEqual(['echo', 'other']);
+  rules = `- { id: no, when: { tool: nothing }, then: block, say: no }\n${allow}`;
+  await gateway.house.policy.reload();
+  rules = `- { id: no, when: { tool: echo }, then: block, say: no }\n${allow}`;
+  await gateway.house.policy.reload();
+  await expect.poll(() => heard).toEqual([CHANGED]);
+  expect(toolsOf(await old.request('tools/list'))).toEqual(['other']);
+});

@@ -1,0 +1,107 @@
+/** Bytes on disk: parts of blobs, and the text of an event. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { EventDraft } from '../../../src/model/events.ts';
+import type { Json } from '../../../src/model/schema.ts';
+import { buildEvent, createEncoder, idsText, kindFilter, resourceText } from '../../../src/store/engine/event.ts';
+import { pack, unpack } from '../../../src/store/sqlite/writing/packed-write-set.ts';
+import { emptyWriteSet } from '../../../src/store/sqlite/writing/write-set.ts';
+import { sqliteHome } from '../../contract/store/sqlite-home.ts';
+
+const home = sqliteHome();
+const { start, other } = home;
+
+describe('bytes', () => {
+  test('damaged ones are a fault, whichever part is asked for', async () => {
+    const store = await start();
+    const sha256 = await store.putBlob(new Uint8Array(600_000).fill(5));
+    const db = other();
+    expect(db.prepare('SELECT count(*), max(length(bytes)) FROM blob_parts').raw().get()).toEqual([3, 262_144]);
+    db.exec(`UPDATE blob_parts SET bytes = zeroblob(length(bytes)) WHERE part = 1`);
+    await expect(store.blob(sha256)).rejects.toMatchObject({ kind: 'internal' });
+    await expect(store.blob(sha256, { start: 300_000, end: 300_001 })).rejects.toMatchObject({ kind: 'internal' });
+    expect(await store.blob(sha256, { start: 0, end: 3 })).toEqual(new Uint8Array([5, 5, 5]));
+    db.exec(`UPDATE blob_parts SET bytes = x'00' WHERE part = 2`);
+    await expect(store.blob(sha256, { start: 599_999, end: 600_000 })).rejects.toMatchObject({ kind: 'internal' });
+    db.exec('DELETE FROM blob_parts');
+    await expect(store.blob(sha256)).rejects.toMatchObject({ kind: 'internal' });
+  });
+
+  test('a put that was cut off leaves nothing to read, and its parts are swept up', async () => {
+    const store = await start();
+    const db = other();
+    db.exec(`INSERT INTO blob_parts VALUES ('abc', 0, 'abc', x'01')`);
+    expect(await store.hasBlob('abc')).toBe(false);
+    await store.retain('2026-11-16T00:00:00.000Z');
+    expect(db.prepare('SELECT count(*) FROM blob_parts').raw().get()).toEqual([0]);
+  });
+});
+
+describe('bytes in the making', () => {
+  test('a put survives a sweep in the middle of it', async () => {
+    const store = await start();
+    const bytes = new Uint8Array(9_000_000).map((_, i) => i % 253);
+    const putting = store.putBlob(bytes);
+    const db = other();
+    while ((db.prepare('SELECT count(*) FROM blob_parts').raw().get() as [number])[0] === 0) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    db.exec('DELETE FROM blob_parts');
+    const sha256 = await putting;
+    expect(Buffer.compare((await store.blob(sha256))!, bytes)).toBe(0);
+  });
+});
+
+describe('the text of an event', () => {
+  const text = fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.constantFrom('task_1', 'a"b', '\\', '\u2028'));
+  const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(fc.option(value, { nil: null }), { nil: undefined });
+  const json = fc.dictionary(fc.string(), fc.jsonValue()) as fc.Arbitrary<Record<string, Json>>;
+  const draft = fc.record(
+    {
+      event: text,
+      resource: fc.record({ object: text, id: text }),
+      payload: json,
+      workspace_id: maybe(text),
+      session_id: maybe(text),
+      task_id: maybe(text),
+      actor: maybe(text),
+      trace_id: maybe(text),
+      span_id: maybe(text),
+      idempotency_key: maybe(text),
+      receipt_id: maybe(text),
+      replayed: fc.boolean(),
+      metadata: json,
+      ext: json,
+    },
+    { requiredKeys: ['event', 'resource', 'payload'] },
+  );
+
+  test('is what JSON.stringify gives, for any draft', () => {
+    fc.assert(
+      fc.property(draft, fc.nat(), fc.nat(), (given, position, sequence) => {
+        const wanted = given as EventDraft;
+        const now = '2026-11-16T09:00:00.000Z';
+        const built = buildEvent(wanted, position, sequence, now);
+        const encoded = createEncoder(now).encode(built, wanted, resourceText(wanted.resource), idsText(wanted));
+        expect(encoded).toBe(JSON.stringify(built));
+        expect(kindFilter([wanted.event])(encoded)).toBe(true);
+        expect(kindFilter([`${wanted.event}x`, `x${wanted.event}`])(encoded)).toBe(false);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe('a sheet that crosses to another thread', () => {
+  test('comes out as it went in, whatever is on it', () => {
+    const column = fc.oneof(fc.string({ unit: 'binary' }), fc.double({ noNaN: true }), fc.integer(), fc.constant(null));
+    const lists = Object.keys(emptyWriteSet());
+    const sheets = fc.record(Object.fromEntries(lists.map((list) => [list, fc.array(column)])));
+    fc.assert(
+      fc.property(sheets, (values) => {
+        const sheet = { ...emptyWriteSet(), ...values };
+        expect(unpack(structuredClone(pack(sheet)))).toEqual(sheet);
+      }),
+    );
+  });
+});

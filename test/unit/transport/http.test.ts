@@ -1,0 +1,324 @@
+import { connect } from 'node:net';
+import { afterEach, describe, expect, test } from 'vitest';
+import { isLoopback } from '../../../src/transport/http/origin.ts';
+import {
+  createHttpHost,
+  type HttpHostOptions,
+  type ListeningHost,
+  requestIdOf,
+} from '../../../src/transport/http/server.ts';
+import { rawHttp } from '../../support/raw-http.ts';
+
+const open: ListeningHost[] = [];
+afterEach(async () => {
+  for (const host of open.splice(0)) await host.close();
+});
+
+interface Seen {
+  readonly host: ListeningHost;
+  readonly url: string;
+  readonly port: number;
+  /** Paths a door was shown. */
+  readonly shown: string[];
+  readonly errors: unknown[];
+}
+
+async function listen(options: Partial<HttpHostOptions> = {}): Promise<Seen> {
+  let count = 0;
+  const errors: unknown[] = [];
+  const shown: string[] = [];
+  const host = createHttpHost({
+    requestId: () => `req_${++count}`,
+    log: { info() {}, warn() {}, error: (fields) => errors.push(fields) },
+    graceMs: 200,
+    ...options,
+  });
+  host.mount('/door', (request, response) => {
+    shown.push(request.url ?? '');
+    if (request.url === '/throws') throw new Error('a secret detail');
+    if (request.url === '/silent') return;
+    if (request.url === '/stream') {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write('data: 1\n\n');
+      return;
+    }
+    response.end(`hello from ${requestIdOf(request)}`);
+  });
+  host.upgrade(
+    (path) => path === '/door/socket',
+    (_request, socket) => {
+      shown.push('upgrade');
+      socket.end('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n');
+    },
+  );
+  const { url } = await host.listen();
+  open.push(host);
+  return { host, url, port: Number(new URL(url).port), shown, errors };
+}
+
+const get = (headers: readonly string[], path = '/door/x') => `GET ${path} HTTP/1.1\r\n${headers.join('\r\n')}\r\n\r\n`;
+const upgrade = (headers: readonly string[]) =>
+  get([...headers, 'Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13'], '/door/socket');
+
+describe('names and origins', () => {
+  test('loopback names with the right port are ours; anything else is refused before a door sees it', async () => {
+    const { url, port, shown } = await listen();
+    for (const host of [`127.0.0.1:${port}`, `localhost:${port}`, `LOCALHOST:${port}`, `[::1]:${port}`]) {
+      expect((await rawHttp(url, get([`Host: ${host}`]))).status, host).toBe(200);
+    }
+    expect(shown).toHaveLength(4);
+    for (const host of [
+      'evil.example',
+      `evil.example:${port}`,
+      'localhost',
+      'localhost:1',
+      `127.0.0.1.evil.example:${port}`,
+      `127.1:${port}`,
+      `2130706433:${port}`,
+      `0x7f.0.0.1:${port}`,
+      `localhost.:${port}`,
+      `user@localhost:${port}`,
+      `localhost:${port}/x`,
+      `localhost:${port} `.concat('x'),
+      '',
+    ]) {
+      const answer = await rawHttp(url, get([`Host: ${host}`]));
+      expect([400, 403], host).toContain(answer.status);
+      expect((await rawHttp(url, upgrade([`Host: ${host}`]))).status, host).toBeGreaterThanOrEqual(400);
+    }
+    expect(shown).toHaveLength(4);
+  });
+
+  test('a foreign, null, repeated or unreadable Origin is refused over HTTP and over an upgrade', async () => {
+    const { url, port, shown } = await listen();
+    const host = `Host: localhost:${port}`;
+    for (const origins of [
+      ['https://evil.example'],
+      ['null'],
+      ['http://localhost:1'],
+      [`https://localhost:${port}`],
+      [`http://localhost:${port}.evil.example`],
+      [`http://localhost:${port}/`],
+      [''],
+      [`http://localhost:${port}`, 'https://evil.example'],
+      [`http://localhost:${port}`, `http://localhost:${port}`],
+    ]) {
+      const headers = [host, ...origins.map((origin) => `Origin: ${origin}`)];
+      const answer = await rawHttp(url, get(headers));
+      expect(answer.status, origins.join(' + ')).toBe(403);
+      expect(JSON.parse(answer.body)).toMatchObject({ error: { code: 'permission_denied', type: 'permission_error' } });
+      expect((await rawHttp(url, upgrade(headers))).status, origins.join(' + ')).toBe(403);
+    }
+    expect(shown).toEqual([]);
+    for (const origin of [`http://localhost:${port}`, `http://127.0.0.1:${port}`, `http://[::1]:${port}`]) {
+      expect((await rawHttp(url, get([host, `Origin: ${origin}`]))).status).toBe(200);
+    }
+    expect((await rawHttp(url, upgrade([host, `Origin: http://localhost:${port}`]))).status).toBe(101);
+    expect((await rawHttp(url, upgrade([host]))).status).toBe(101);
+  });
+
+  test('names and origins can be added; a page of an added origin gets what a browser asks for', async () => {
+    const { url } = await listen({
+      allowedHosts: ['gateway.example'],
+      allowedOrigins: ['https://console.example'],
+    });
+    expect((await rawHttp(url, get(['Host: gateway.example']))).status).toBe(200);
+    expect(
+      (await rawHttp(url, get(['Host: gateway.example:8443', 'Origin: https://gateway.example:8443']))).status,
+    ).toBe(200);
+    const plain = await rawHttp(url, get(['Host: gateway.example', 'Origin: https://console.example']));
+    expect(plain.head).toContain('access-control-allow-origin: https://console.example');
+    const preflight = await rawHttp(
+      url,
+      'OPTIONS /door/x HTTP/1.1\r\nHost: gateway.example\r\nOrigin: https://console.example\r\n' +
+        'Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: authorization\r\n\r\n',
+    );
+    expect(preflight.status).toBe(204);
+    expect(preflight.head).toContain('access-control-allow-headers: authorization');
+  });
+
+  test('two Host headers are no name at all', async () => {
+    const { url, port, shown } = await listen();
+    const answer = await rawHttp(url, get([`Host: localhost:${port}`, 'Host: evil.example']));
+    expect([400, 403]).toContain(answer.status);
+    expect(shown).toEqual([]);
+  });
+
+  test('which interfaces only this machine can reach', () => {
+    for (const host of ['localhost', '127.0.0.1', '127.9.9.9', '::1', '[::1]'])
+      expect(isLoopback(host), host).toBe(true);
+    for (const host of ['0.0.0.0', '::', '10.0.0.1', 'example.com', '128.0.0.1', 'localhost.example']) {
+      expect(isLoopback(host), host).toBe(false);
+    }
+  });
+
+  test('another interface is not listened on unless the doors authenticate', async () => {
+    const host = createHttpHost({ host: '0.0.0.0', requestId: () => 'req', log: { info() {}, warn() {}, error() {} } });
+    await expect(host.listen()).rejects.toMatchObject({ kind: 'permission_denied' });
+    await host.close();
+    const { url } = await listen({ host: '0.0.0.0', authenticated: true });
+    const port = new URL(url).port;
+    const at = `http://127.0.0.1:${port}`;
+    expect((await rawHttp(at, get([`Host: 127.0.0.1:${port}`]))).status).toBe(200);
+    expect((await rawHttp(at, get([`Host: evil.example:${port}`]))).status).toBe(403);
+  });
+});
+
+describe('bounds', () => {
+  test('an announced body over the limit is refused without being read', async () => {
+    const { url, port, shown } = await listen({ bodyLimit: 1000 });
+    const answer = await rawHttp(
+      url,
+      `POST /door/x HTTP/1.1\r\nHost: localhost:${port}\r\nContent-Length: 1001\r\n\r\n`,
+    );
+    expect(answer.status).toBe(413);
+    expect(JSON.parse(answer.body)).toMatchObject({ error: { code: 'payload_too_large', request_id: 'req_1' } });
+    expect(answer.head.toLowerCase()).toContain('connection: close');
+    expect(shown).toEqual([]);
+  });
+
+  test('headers over the limit and bytes that are no HTTP get an answer and the end of the connection', async () => {
+    const { url, port } = await listen({ headerLimit: 2048 });
+    expect((await rawHttp(url, get([`Host: localhost:${port}`, `X: ${'x'.repeat(4000)}`]))).status).toBe(431);
+    expect((await rawHttp(url, 'this is not http\r\n\r\n')).status).toBe(400);
+    expect((await rawHttp(url, `GET http://evil.example/ HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`)).status).toBe(
+      400,
+    );
+    expect((await rawHttp(url, `GET //evil.example/ HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`)).status).toBe(400);
+    expect((await fetch(`${url}/door/x`)).status).toBe(200);
+  });
+
+  test('a peer that sends its headers a byte at a time is let go', async () => {
+    const { url } = await listen({ headersTimeoutMs: 300, requestTimeoutMs: 600 });
+    const { hostname, port } = new URL(url);
+    const socket = connect(Number(port), hostname);
+    socket.on('error', () => {});
+    const drip = setInterval(() => socket.write('G'), 50);
+    await new Promise((resolve) => socket.once('close', resolve));
+    clearInterval(drip);
+    expect((await fetch(`${url}/door/x`)).status).toBe(200);
+  });
+
+  test('a peer that never finishes its body is let go', async () => {
+    const { url, port } = await listen({ headersTimeoutMs: 300, requestTimeoutMs: 600 });
+    const answer = await rawHttp(
+      url,
+      `POST /door/silent HTTP/1.1\r\nHost: localhost:${port}\r\nContent-Length: 10\r\n\r\nabc`,
+      { settleMs: 5000 },
+    );
+    expect([0, 408]).toContain(answer.status);
+  });
+});
+
+describe('order', () => {
+  test('every request has an id of ours, whatever the client calls it', async () => {
+    const { url } = await listen();
+    const answer = await fetch(`${url}/door/x`, { headers: { 'x-request-id': 'mine' } });
+    expect(answer.headers.get('x-request-id')).toBe('req_1');
+    expect(await answer.text()).toBe('hello from req_1');
+    expect(answer.headers.get('x-content-type-options')).toBe('nosniff');
+    expect(answer.headers.get('x-powered-by')).toBe(null);
+  });
+
+  test('a door that throws is an answer without detail, and a line in our log', async () => {
+    const { url, errors } = await listen();
+    const answer = await fetch(`${url}/door/throws`);
+    expect(answer.status).toBe(500);
+    const text = await answer.text();
+    expect(JSON.parse(text)).toEqual({
+      error: {
+        code: 'internal_error',
+        message: 'something went wrong inside the gateway',
+        type: 'server_error',
+        param: null,
+        request_id: 'req_1',
+        details: {},
+      },
+    });
+    expect(errors).toHaveLength(1);
+  });
+
+  test('what no door has is absent', async () => {
+    const { url, port } = await listen();
+    expect((await fetch(`${url}/elsewhere`)).status).toBe(404);
+    expect((await rawHttp(url, upgrade([`Host: localhost:${port}`]).replace('/door/socket', '/else'))).status).toBe(
+      404,
+    );
+  });
+
+  test('closing ends streams cleanly, lets idle connections go, and refuses what comes after', async () => {
+    const { host, url, port } = await listen();
+    const idle = connect(port, '127.0.0.1');
+    await new Promise((resolve) => idle.once('connect', resolve));
+    const streaming = await fetch(`${url}/door/stream`);
+    const gone = new Promise((resolve) => idle.once('close', resolve));
+    idle.on('error', () => {});
+    idle.resume();
+    await host.close();
+    expect(await streaming.text()).toBe('data: 1\n\n');
+    await gone;
+    await expect(fetch(`${url}/door/x`)).rejects.toThrow();
+  });
+
+  test('a peer that resets its connection takes nothing with it', async () => {
+    const { url, port } = await listen();
+    for (let at = 0; at < 20; at += 1) {
+      const socket = connect(port, '127.0.0.1');
+      socket.on('error', () => {});
+      await new Promise((resolve) => socket.once('connect', resolve));
+      socket.write(at % 2 ? get([`Host: localhost:${port}`], '/door/stream') : upgrade([`Host: localhost:${port}`]));
+      socket.resetAndDestroy();
+    }
+    expect((await fetch(`${url}/door/x`)).status).toBe(200);
+  });
+});
+
+test('a door that names its paths comes before one that looks at everything, whichever opened first', async () => {
+  const { host, url } = await listen();
+  host.mount('/', (_request, response) => void response.end('everything'));
+  host.mount('/v1/runs', (_request, response) => void response.end('named'));
+  const said = async (path: string) => await (await fetch(`${url}${path}`)).text();
+  expect(await said('/v1/runs')).toBe('named');
+  expect(await said('/v1/runs/x')).toBe('named');
+  expect(await said('/v1/runsx')).toBe('everything');
+  expect(await said('/v1/sessions')).toBe('everything');
+});
+
+test('a door sees paths below its prefix as its own, and the next one sees them whole again', async () => {
+  const { host, url } = await listen();
+  const whole = (request: { url?: string | undefined }) => (request as { originalUrl?: string }).originalUrl;
+  host.mount('/v1/links', (request, response, next) => {
+    if (request.url === '/mine?a=1') response.end(`${request.url} of ${whole(request)}`);
+    else next();
+  });
+  host.mount('/v1/', (request, response, next) => {
+    if (request.url === '/links') response.end(`second ${request.url}`);
+    else next();
+  });
+  host.mount('/', (request, response) => void response.end(`rest ${request.url}`));
+  const said = async (path: string) => await (await fetch(`${url}${path}`)).text();
+  expect(await said('/v1/links/mine?a=1')).toBe('/mine?a=1 of /v1/links/mine?a=1');
+  expect(await said('/v1/links')).toBe('second /links');
+  expect(await said('/v1/links?b')).toBe('rest /v1/links?b');
+  expect(await said('/v1')).toBe('rest /v1');
+  expect(await said('/V1/links')).toBe('rest /V1/links');
+});
+
+test('what every answer carries is there however the door writes its head', async () => {
+  const { host, url } = await listen();
+  host.mount('/heads', (request, response) => {
+    if (request.url === '/list') response.writeHead(200, ['content-type', 'text/plain', 'x-a', '1']).end();
+    else if (request.url === '/reason') response.writeHead(200, 'Fine', { 'x-a': '1' }).end();
+    else if (request.url === '/set') response.setHeader('x-a', '1').writeHead(200, { 'x-b': '2' }).end();
+    else response.setHeader('x-a', '1').end('implicit');
+  });
+  for (const way of ['list', 'reason', 'set', 'implicit']) {
+    const answer = await fetch(`${url}/heads/${way}`);
+    expect(answer.headers.get('x-a')).toBe('1');
+    expect(answer.headers.get('x-request-id')).toMatch(/^req_/);
+    expect(answer.headers.get('x-content-type-options')).toBe('nosniff');
+    expect(answer.headers.get('referrer-policy')).toBe('no-referrer');
+    if (way === 'reason') expect(answer.statusText).toBe('Fine');
+    if (way === 'set') expect(answer.headers.get('x-b')).toBe('2');
+  }
+});
