@@ -26,16 +26,11 @@ import {
   type JsonObject,
   type ProposedAction,
 } from '../../src/index.ts';
+import type { WireError } from '../../src/transport/json-rpc/messages.ts';
 import { readTraceParent, type TraceMembers, traceMembers } from '../../src/transport/outbound/trace-context.ts';
 import { changesIn } from './client/file-changes.ts';
 import { compact, listOf, objectOf, textOf, within } from './shapes.ts';
 import { shownEffect, shownPaths } from './shown-act.ts';
-
-export interface WireError {
-  readonly code: number;
-  readonly message: string;
-  readonly data?: Json;
-}
 
 /** Our own members go under this name in `_meta`; other names are not touched. */
 export const OURS = 'tollbridge';

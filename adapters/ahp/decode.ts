@@ -2,7 +2,7 @@
  * Decodes values as the protocol's own types do: unknown members are dropped, optional ones may be null, words are
  * case-sensitive, integers have ranges. The output is the value as those types would encode it again. Pure.
  */
-import type { Json, JsonObject } from '../../src/index.ts';
+import { isObject, type Json, type JsonObject } from '../../src/index.ts';
 
 /** A value that does not fit, with a message that names the member. */
 export class Misfit extends Error {}
@@ -137,8 +137,4 @@ function strange(name: string, words: readonly string[]): never {
   throw new Misfit(
     `unknown variant \`${name.slice(0, 60)}\`, expected one of ${words.map((w) => `\`${w}\``).join(', ')}`,
   );
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -5,12 +5,12 @@ import {
   canonicalJson,
   type Decision,
   type Effect,
+  isObject,
   type Json,
   type JsonObject,
   type ProposedAction,
   type Verdict,
 } from '../../src/index.ts';
-import { isObject } from './decode.ts';
 
 export interface AhpEvent {
   readonly event_type: EventType;

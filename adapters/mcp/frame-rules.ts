@@ -6,8 +6,9 @@
 
 import { CODES, frames, inputRow, MEMBERS } from '../../mappings/mcp.ts';
 import type { JsonObject } from '../../src/index.ts';
-import { asText, own } from '../../src/index.ts';
-import { failed, isObject, type Notice, type Request, type WireError } from './frames.ts';
+import { asText, isObject, own } from '../../src/index.ts';
+import type { WireError } from '../../src/transport/json-rpc/messages.ts';
+import { failed, type Notice, type Request } from './frames.ts';
 import type { Inputs } from './request-context.ts';
 
 /** Printable ASCII, as all methods are written: a name goes into logs, rules and questions to people. */

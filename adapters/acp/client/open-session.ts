@@ -2,8 +2,9 @@
 import { AUTH_REQUIRED, PROTOCOL } from '../../../mappings/acp.ts';
 import { Fault, type Json, type JsonObject, VERSION } from '../../../src/index.ts';
 import { SESSION_HEADER } from '../../../src/transport/http/session-header.ts';
+import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
+import type { Peer } from '../../../src/transport/json-rpc/peer.ts';
 import type { BackendSettings } from '../config.ts';
-import { type Peer, RpcError } from '../peer.ts';
 import { listOf, objectOf, textOf, within } from '../shapes.ts';
 import type { AgentProcessOptions } from './agent-process.ts';
 

@@ -17,9 +17,11 @@ import {
   type Session,
   VERSION,
 } from '../../../src/index.ts';
+import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
+import type { Asked, Peer } from '../../../src/transport/json-rpc/peer.ts';
 import type { AcpSettings } from '../config.ts';
 import { harnCapabilities } from '../harn.ts';
-import { type Asked, createPeer, type Peer, RpcError } from '../peer.ts';
+import { createAcpPeer } from '../peer.ts';
 import { listOf, lookup, objectOf, textOf, within } from '../shapes.ts';
 import { OURS } from '../translate.ts';
 import { type ClientProfile, profileOf } from './client-profile.ts';
@@ -51,7 +53,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   const places: Workspaces = createWorkspaces(bridge, actor, settings);
   let client: ClientProfile | undefined;
 
-  const peer: Peer = createPeer({
+  const peer: Peer = createAcpPeer({
     send: options.send,
     log,
     other: 'editor',

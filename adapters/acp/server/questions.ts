@@ -19,8 +19,9 @@ import {
   visibleLine,
   visibleText,
 } from '../../../src/index.ts';
+import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
+import type { Peer } from '../../../src/transport/json-rpc/peer.ts';
 import { harnUpdate } from '../harn.ts';
-import { type Peer, RpcError } from '../peer.ts';
 import { compact, objectOf, textOf, within } from '../shapes.ts';
 import { OURS } from '../translate.ts';
 import type { ClientProfile } from './client-profile.ts';

@@ -18,8 +18,8 @@ import {
   type Row,
   type Stream,
 } from '../../../src/index.ts';
+import type { Peer } from '../../../src/transport/json-rpc/peer.ts';
 import { type Fetched, isText } from '../content.ts';
-import type { Peer } from '../peer.ts';
 import { objectOf, within } from '../shapes.ts';
 import { OURS, withMeta } from '../translate.ts';
 import type { ClientProfile } from './client-profile.ts';

@@ -2,8 +2,7 @@
  * The name under which an outside harness knows the working agent, and the chain of harnesses it came through: the same in
  * questions and in notifications, because a harness has nothing else to correlate them. The chain also reveals loops.
  */
-import type { Action, CoreEvent, JsonObject } from '../../../src/index.ts';
-import { isObject } from '../decode.ts';
+import { type Action, type CoreEvent, isObject, type JsonObject } from '../../../src/index.ts';
 import { viaOf } from '../translate.ts';
 
 export interface Worker {

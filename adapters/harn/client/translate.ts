@@ -4,7 +4,7 @@
  */
 
 import type { End, Fact, Json, JsonObject, Message, Task } from '../../../src/index.ts';
-import { asText } from '../../../src/index.ts';
+import { asText, isObject } from '../../../src/index.ts';
 import { type RemoteDecision, toRemoteDecision } from '../../../src/transport/outbound/remote-decisions.ts';
 import { readUpdate, type Update } from './session-updates.ts';
 import type { RemoteEvent } from './watch.ts';
@@ -289,10 +289,6 @@ export function toCoreEnd(task: RemoteTask, summary?: string, metrics?: JsonObje
     default:
       return undefined;
   }
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 const RUNNING = new Set(['SUBMITTED', 'WORKING', 'INPUT_REQUIRED', 'AUTH_REQUIRED']);

@@ -11,6 +11,7 @@ import {
   type Dialog,
   dialogFor,
   Fault,
+  isObject,
   type JsonObject,
   type Logger,
   type Message,
@@ -18,7 +19,6 @@ import {
   type Task,
   type Outcome as WorkOutcome,
 } from '../../../src/index.ts';
-import { isObject } from '../frames.ts';
 import { createApprovals } from '../server/approvals.ts';
 import type { CallTasks } from '../server/call-tasks.ts';
 import { type Caller, canFillForms, scopeOf } from '../server/caller.ts';

@@ -8,11 +8,11 @@ import {
   type Bridge,
   type Dialog,
   dialogFor,
+  isObject,
   type JsonObject,
   type Logger,
   type Row,
 } from '../../../src/index.ts';
-import { isObject } from '../frames.ts';
 import type { Inputs, Inputted } from '../request-context.ts';
 import { type Caller, canFillForms } from './caller.ts';
 

@@ -6,9 +6,9 @@
 
 import { randomUUID } from 'node:crypto';
 import { CODES } from '../../../mappings/mcp.ts';
-import { asFault, asText, type Bridge, type Clock, type Json, type JsonObject } from '../../../src/index.ts';
+import { asFault, asText, type Bridge, type Clock, isObject, type Json, type JsonObject } from '../../../src/index.ts';
 import { offersTasks } from '../compat/convert.ts';
-import { type FrameOutcome, failed, isObject } from '../frames.ts';
+import { type FrameOutcome, failed } from '../frames.ts';
 import type { ContextTasks, SessionContext } from '../request-context.ts';
 import { lastCounted } from '../server/aggregate/numbered-names.ts';
 import { type Caller, scopeOf } from '../server/caller.ts';

@@ -15,10 +15,10 @@ import {
   type JsonObject,
   type ProposedAction,
   type Row,
-} from '../../../src/index.ts';
-import type { Wait } from '../timeout.ts';
-import { type GateDecision, toGateDecision } from '../translate.ts';
-import type { ProposedCall, Run } from './supervised-tasks.ts';
+} from '../../../../src/index.ts';
+import type { Wait } from '../../timeout.ts';
+import { type GateDecision, toGateDecision } from '../../translate.ts';
+import type { ProposedCall, Run } from '../supervised-tasks.ts';
 
 export interface HoldTimeout {
   /** Over when the answer is due, or when the agent has disconnected. */
