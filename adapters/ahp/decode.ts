@@ -17,7 +17,7 @@ export const u32 = integer('u32', 0, 2 ** 32 - 1);
 export const i32 = integer('i32', -(2 ** 31), 2 ** 31 - 1);
 export const u64 = integer('u64', 0, 2 ** 64);
 export const i64 = integer('i64', -(2 ** 63), 2 ** 63);
-export const map: Decode = (value) => (isObject(value) ? (value as JsonObject) : wrong(value, 'a map'));
+export const map: Decode = (value) => (isObject(value) ? value : wrong(value, 'a map'));
 
 export function list(item: Decode): Decode {
   return (value) => (Array.isArray(value) ? value.map(item) : wrong(value, 'a sequence'));

@@ -65,7 +65,7 @@ export interface Call {
 }
 
 export function readCall(payload: Json): Call {
-  const given = isObject(payload) ? (payload as JsonObject) : {};
+  const given = isObject(payload) ? payload : {};
   const named = NAME_KEYS.find((key) => typeof given[key] === 'string' && given[key]);
   const tool = named ? (given[named] as string) : 'unknown';
   const key = ARGUMENT_KEYS.find((name) => isObject(given[name]));

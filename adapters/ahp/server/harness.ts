@@ -14,6 +14,7 @@ import {
   isObject,
   type Json,
   type JsonObject,
+  LruMap,
   VERSION,
 } from '../../../src/index.ts';
 import { envelopeOf, isStrictId } from '../../../src/transport/json-rpc/messages.ts';
@@ -89,7 +90,7 @@ export function createHarness(
   const decider = createDecider({ bridge, runs, authorizer, settings, deps });
   const observer = createObserver({ bridge, runs, settings, deps });
   const queries = createQueries({ runs, authorizer, hop: settings.hop });
-  const greetings = new Map<string, Greeting>();
+  const greetings = new LruMap<string, Greeting>(MOST_GREETINGS);
   const closing = manyMayListen(new AbortController());
 
   /** HTTP has no disconnect; without this check, abandoned work would stay open, and in memory, for ever. */
@@ -177,7 +178,6 @@ export function createHarness(
     if (mended) deps.log.info({ framework, mended }, 'a handshake was read with what it left out filled in');
     await written(value, caller);
     caller.greeting = { version, framework };
-    if (greetings.size >= MOST_GREETINGS) greetings.delete(greetings.keys().next().value as string);
     greetings.set(greetingKey(caller.actor, value as unknown as AhpEvent), caller.greeting);
     return {
       protocol_version: PROTOCOL,

@@ -53,7 +53,7 @@ export function createQueries({ runs, authorizer, hop }: QueryDeps): Queries {
           kind: 'query',
           tool: query_type || 'query',
           server: 'ahp',
-          arguments: isObject(payload) ? (payload as JsonObject) : { payload },
+          arguments: isObject(payload) ? payload : { payload },
           effect: 'none',
           evidence: 'asked',
           attributes: { agent_id, ...(via.length > 0 && { via }) },
@@ -77,5 +77,5 @@ export function createQueries({ runs, authorizer, hop }: QueryDeps): Queries {
 const LAST_WORD_MS = 250;
 
 function viaIn({ metadata }: Query): readonly string[] {
-  return viaOf(isObject(metadata) ? (metadata as JsonObject) : undefined);
+  return viaOf(isObject(metadata) ? metadata : undefined);
 }

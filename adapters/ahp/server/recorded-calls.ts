@@ -114,5 +114,5 @@ function learnSpan(run: Run, event: string, payload: JsonObject): void {
 }
 
 function members(value: Json | undefined): JsonObject {
-  return isObject(value) ? (value as JsonObject) : {};
+  return isObject(value) ? value : {};
 }

@@ -250,7 +250,7 @@ function toRequested({ id, name, kind, input, server, target, effect }: Requeste
     tool_call_id: id,
     name: typeof name === 'string' && name !== '' ? name : 'unknown',
     kind: typeof kind === 'string' ? kind : 'tool',
-    input: typeof input === 'object' && input !== null && !Array.isArray(input) ? input : {},
+    input: isObject(input) ? input : {},
     effect: typeof effect === 'string' ? effect : 'unknown',
     evidence: 'observed',
     ...(typeof server === 'string' && { server }),

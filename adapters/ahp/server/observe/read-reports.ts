@@ -99,7 +99,7 @@ function amount(value: Json | undefined): number | undefined {
 }
 
 export function members(payload: Json): JsonObject {
-  return isObject(payload) ? (payload as JsonObject) : {};
+  return isObject(payload) ? payload : {};
 }
 
 export function text(value: Json | undefined): string | undefined {
