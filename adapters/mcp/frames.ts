@@ -1,10 +1,11 @@
 /** JSON-RPC as this protocol uses it: the types of frames, and errors that are forwarded unchanged. Frames are not normalized. */
+import type { RequestId } from '@modelcontextprotocol/server';
 import { CODES, faults } from '../../mappings/mcp.ts';
 import { asFault, isObject, type Json, type JsonObject } from '../../src/index.ts';
 import { parseJsonText } from '../../src/transport/http/body.ts';
 import { isStrictId, RpcError, type WireError } from '../../src/transport/json-rpc/messages.ts';
 
-export type Id = string | number;
+export type Id = RequestId;
 export interface Request {
   readonly jsonrpc: '2.0';
   readonly id: Id;
