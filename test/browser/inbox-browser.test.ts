@@ -6,9 +6,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import { linkDoor } from '../../src/inbox/door.ts';
 import { createLinks } from '../../src/inbox/links.ts';
 import type { HttpHandler, HttpHost } from '../../src/ports/index.ts';
-import { scriptedAgent } from '../support/agents.ts';
-import { openPage } from '../support/browser.ts';
-import { openTestHouse } from '../support/house.ts';
+import { scriptedAgent } from '../support/gateway/agents.ts';
+import { openTestHouse } from '../support/gateway/test-gateway.ts';
+import { openPage } from '../support/process/browser.ts';
 
 const SCREENS = process.env.SCREENSHOTS;
 

@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util';
 import { clientChecks, clientDifferences } from './ahp/client.ts';
 import { equal, expectAnswer, met, shapeOf } from './ahp/compare.ts';
 import { expectDecision } from './ahp/differences.ts';
-import { KEY, openPeer, type Peer } from './ahp/house.ts';
+import { KEY, openPeer, type Peer } from './ahp/gateway.ts';
 import { siblingChecks } from './ahp/siblings.ts';
 import type { Check, Print } from './run.ts';
 

@@ -7,13 +7,13 @@
 import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { beyond } from './harn/beyond.ts';
-import { type OwnGateway, startOwn } from './harn/gateway.ts';
+import { type OwnGateway, startOwn } from './harn/harness/gateway.ts';
+import { type Listener, type Report, reportOf, runCategories } from './harn/harness/report.ts';
+import type { Revision } from './harn/harness/revision.ts';
+import { FIRST } from './harn/harness/revision-2026-04-25.ts';
+import { SECOND } from './harn/harness/revision-2026-10-11.ts';
+import { createTarget, type Target } from './harn/harness/target.ts';
 import { type PublicOptions, publicSuite } from './harn/public.ts';
-import { type Listener, type Report, reportOf, runCategories } from './harn/report.ts';
-import type { Revision } from './harn/revision.ts';
-import { FIRST } from './harn/revision-2026-04-25.ts';
-import { SECOND } from './harn/revision-2026-10-11.ts';
-import { createTarget, type Target } from './harn/target.ts';
 import type { Print } from './run.ts';
 
 export const REVISIONS: readonly Revision[] = [FIRST, SECOND];

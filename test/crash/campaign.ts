@@ -1,7 +1,7 @@
 /** Many kills over several houses: each begins with nothing, is killed again and again, and has to come to rest. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type HouseReport, liveThrough } from './house.ts';
+import { type HouseReport, liveThrough } from './data-directory.ts';
 import type { MomentKind } from './moments.ts';
 import { createChance } from './random.ts';
 

@@ -10,9 +10,9 @@ import Database from 'libsql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CoreEvent } from '../../src/model/events.ts';
 import { Broken } from './broken.ts';
+import type { Ledger, Write } from './clients/ledger.ts';
+import { type House, liveThrough } from './data-directory.ts';
 import { type Evidence, readEvidence } from './evidence.ts';
-import { type House, liveThrough } from './house.ts';
-import type { Ledger, Write } from './ledger.ts';
 import { everythingEnded, keepsPromises } from './promises.ts';
 import { createChance } from './random.ts';
 

@@ -1,7 +1,7 @@
 /** Everything that has to hold after a kill, in the order in which one thing rests on another. */
 import { Broken } from './broken.ts';
+import type { Ledger } from './clients/ledger.ts';
 import type { Evidence } from './evidence.ts';
-import type { Ledger } from './ledger.ts';
 import { questionsKeep } from './promises/asks.ts';
 import { type EffectCounts, effectsAreHeld, filesAreThere } from './promises/effects.ts';
 import { logHasNoGap, streamsWereTrue } from './promises/log.ts';

@@ -2,11 +2,11 @@
 import { settingsOf } from '../../adapters/a2a/config.ts';
 import { a2aDoor } from '../../adapters/a2a/server/door.ts';
 import type { JsonObject } from '../../src/model/schema.ts';
-import { a2aAway } from './a2a-away.ts';
-import { bothDirections, fuzzAway } from './away.ts';
 import { type Fuzzed, TOKEN } from './gateway.ts';
 import { fuzzHttp, type Protocol, type Request } from './http.ts';
 import { leniently } from './mutations.ts';
+import { a2aAway } from './peers/a2a.ts';
+import { bothDirections, fuzzAway } from './peers/remote.ts';
 
 const speech = (word: string, id: string): JsonObject => ({
   message: { messageId: id, role: 'ROLE_USER', parts: [{ text: word }] },

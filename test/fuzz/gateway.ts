@@ -15,7 +15,7 @@ import type { AgentBackend, Deps, Logger, Sink, ToolBackend } from '../../src/po
 import { comparableText } from '../../src/receipt/seal/canonical-json.ts';
 import { openCoreRuntime } from '../../src/runtime/assemble.ts';
 import { createHttpHost } from '../../src/transport/http/server.ts';
-import { type Contact, violations } from '../hostile/oracle.ts';
+import { type Contact, violations } from '../support/oracle/oracle.ts';
 
 export const OWNER: Actor = { id: 'fuzz', kind: 'person', scopes: ['*'] };
 export const TOKEN = 'fuzz';

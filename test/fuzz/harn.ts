@@ -2,11 +2,11 @@
 import { WebSocket } from 'ws';
 import { harn } from '../../adapters/harn/index.ts';
 import type { JsonObject } from '../../src/model/schema.ts';
-import { bothDirections, fuzzAway } from './away.ts';
 import { type Fuzzed, openGateway, TOKEN } from './gateway.ts';
-import { harnAway } from './harn-away.ts';
 import { fuzzHttp, type Protocol } from './http.ts';
 import { leniently, type Step, steps } from './mutations.ts';
+import { harnAway } from './peers/harn.ts';
+import { bothDirections, fuzzAway } from './peers/remote.ts';
 
 const VERSION = 'agents-protocol-2026-04-25';
 const VERBS = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'];

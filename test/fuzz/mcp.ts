@@ -9,11 +9,11 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import type { CoreEvent } from '../../src/model/events.ts';
 import { comparableText } from '../../src/receipt/seal/canonical-json.ts';
-import { type Contact, forgetLogs, newestPosition, violations } from '../hostile/oracle.ts';
-import { openMcpGateway } from '../support/mcp-gateway.ts';
-import { clientFrame, serverFrame } from './mcp-frames.ts';
-import { openLanes } from './mcp-lanes.ts';
-import { openFuzzedUpstream } from './mcp-upstream.ts';
+import { openMcpGateway } from '../support/mcp/gateway.ts';
+import { type Contact, forgetLogs, newestPosition, violations } from '../support/oracle/oracle.ts';
+import { clientFrame, serverFrame } from './mcp/frames.ts';
+import { openLanes } from './mcp/lanes.ts';
+import { openFuzzedUpstream } from './mcp/upstream.ts';
 
 export interface FuzzOptions {
   readonly frames: number;

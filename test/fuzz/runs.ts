@@ -2,10 +2,10 @@
 import { settingsOf } from '../../adapters/runs/config.ts';
 import { runsDoor } from '../../adapters/runs/server/door.ts';
 import type { JsonObject } from '../../src/model/schema.ts';
-import { bothDirections, fuzzAway } from './away.ts';
 import { type Fuzzed, TOKEN } from './gateway.ts';
 import { fuzzHttp, type Protocol } from './http.ts';
-import { runsAway } from './runs-away.ts';
+import { bothDirections, fuzzAway } from './peers/remote.ts';
+import { runsAway } from './peers/runs.ts';
 
 const VERBS = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'];
 

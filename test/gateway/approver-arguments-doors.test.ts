@@ -5,14 +5,14 @@ import type { AskRecord } from '../../src/model/asks.ts';
 import type { Row } from '../../src/ports/index.ts';
 import { hashOf } from '../../src/receipt/seal/canonical-json.ts';
 import type { CoreRuntime } from '../../src/runtime/assemble.ts';
-import { openPeer, wire } from '../support/a2a.ts';
-import { openAgentHouse } from '../support/acp-house.ts';
-import { scriptedAgent } from '../support/agents.ts';
-import { openDoor } from '../support/door.ts';
-import { openScene, outcome } from '../support/mcp.ts';
-import { openRuns, pair } from '../support/runs.ts';
-import { openSocket } from '../support/socket-client.ts';
-import { type CountingTools, countingTools, SEND } from '../support/tools.ts';
+import { openPeer, wire } from '../support/a2a/gateway.ts';
+import { openAgentHouse } from '../support/acp/agent-gateway.ts';
+import { scriptedAgent } from '../support/gateway/agents.ts';
+import { type CountingTools, countingTools, SEND } from '../support/gateway/tools.ts';
+import { openDoor } from '../support/harn/gateway.ts';
+import { openScene, outcome } from '../support/mcp/one-server.ts';
+import { openRuns, pair } from '../support/runs/gateway.ts';
+import { openSocket } from '../support/wire/socket-client.ts';
 
 const RULES = `
 - { id: no-eve, when: { tool: send, kind: tool, arguments: { to: eve } }, then: block, say: not to eve }

@@ -2,15 +2,15 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { beyond } from '../conformance/harn/beyond.ts';
-import { equal, rising, Skip, truth } from '../conformance/harn/expect.ts';
+import { equal, rising, Skip, truth } from '../conformance/harn/harness/expect.ts';
+import { type Report, reportOf, runCategories } from '../conformance/harn/harness/report.ts';
+import { FIRST } from '../conformance/harn/harness/revision-2026-04-25.ts';
+import { category, each } from '../conformance/harn/harness/suite.ts';
+import { createTarget } from '../conformance/harn/harness/target.ts';
 import { batchRoot, canonical, type Jwk, type Receipt, sha256, trouble } from '../conformance/harn/proof.ts';
 import { publicSuite } from '../conformance/harn/public.ts';
-import { type Report, reportOf, runCategories } from '../conformance/harn/report.ts';
-import { FIRST } from '../conformance/harn/revision-2026-04-25.ts';
-import { category, each } from '../conformance/harn/suite.ts';
-import { createTarget } from '../conformance/harn/target.ts';
 import { main, REVISIONS } from '../conformance/harn.ts';
-import { openDoor } from '../support/door.ts';
+import { openDoor } from '../support/harn/gateway.ts';
 
 const nowhere = createTarget({ base: 'http://127.0.0.1:9', revision: FIRST, timeoutMs: 200 });
 

@@ -10,7 +10,7 @@ import { openApiKeys } from '../../src/auth/api-keys.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { startGateway } from '../../src/runtime/gateway.ts';
 import { checks, main } from '../conformance/runs.ts';
-import { configIn } from '../support/config-in.ts';
+import { configIn } from '../support/process/config-in.ts';
 
 async function run(args: readonly string[]) {
   const lines: string[] = [];

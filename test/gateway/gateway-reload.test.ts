@@ -9,8 +9,8 @@ import { type Gateway, startGateway } from '../../src/runtime/gateway.ts';
 import type { ConfigChange } from '../../src/runtime/live-config.ts';
 import { mountsOf } from '../../src/runtime/mounts.ts';
 import { createParts } from '../../src/runtime/parts.ts';
-import { latch } from '../support/agents.ts';
-import { configIn } from '../support/config-in.ts';
+import { latch } from '../support/gateway/agents.ts';
+import { configIn } from '../support/process/config-in.ts';
 
 const OWNER: Actor = { id: 'owner', kind: 'person', scopes: ['*'] };
 

@@ -10,10 +10,10 @@ import { openApiKeys } from '../../src/auth/api-keys.ts';
 import { PRESETS, type Preset } from '../../src/auth/presets.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { type Gateway, startGateway } from '../../src/runtime/gateway.ts';
-import { speakTo } from '../support/acp-client.ts';
-import { event } from '../support/ahp.ts';
-import { configIn } from '../support/config-in.ts';
-import { PROJECT } from '../support/project.ts';
+import { speakTo } from '../support/acp/client.ts';
+import { event } from '../support/ahp/gateway.ts';
+import { configIn } from '../support/process/config-in.ts';
+import { PROJECT } from '../support/process/project.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked into freely
 type Body = any;

@@ -13,9 +13,9 @@ import type { Actor } from '../../src/model/actions.ts';
 import type { AskRecord } from '../../src/model/asks.ts';
 import type { Bridge, Logger, Row } from '../../src/ports/index.ts';
 import { type Gateway, startGateway } from '../../src/runtime/gateway.ts';
-import { latch } from '../support/agents.ts';
-import { configIn } from '../support/config-in.ts';
-import { says } from '../support/house.ts';
+import { latch } from '../support/gateway/agents.ts';
+import { says } from '../support/gateway/test-gateway.ts';
+import { configIn } from '../support/process/config-in.ts';
 
 const OWNER: Actor = { id: 'owner', kind: 'person', scopes: ['*'] };
 const KEY = 'a key of the duty channel';

@@ -2,11 +2,11 @@
 import { describe, expect, test } from 'vitest';
 import { checkLinks, linksOf } from '../../src/receipt/verify/linked.ts';
 import { verifyReceipt } from '../../src/receipt/verify/verify.ts';
-import { scriptedAgent, untilAborted } from '../support/agents.ts';
-import { openDoor } from '../support/door.ts';
-import { of, openTestHouse, says } from '../support/house.ts';
-import { openGateways, WORK_PROTOCOLS } from '../support/two-gateways.ts';
-import { OPEN, real, remoteAgent } from '../support/two-houses.ts';
+import { scriptedAgent, untilAborted } from '../support/gateway/agents.ts';
+import { of, openTestHouse, says } from '../support/gateway/test-gateway.ts';
+import { openGateways, WORK_PROTOCOLS } from '../support/gateway/two-gateways.ts';
+import { openDoor } from '../support/harn/gateway.ts';
+import { OPEN, real, remoteAgent } from '../support/harn/two-gateways.ts';
 
 const SPEAKS = (facts: readonly { event: string; payload: object }[]) =>
   scriptedAgent(async (sink) => {

@@ -1,9 +1,9 @@
 /** What counts as too large, and what becomes of a result that is. */
 import { describe, expect, test } from 'vitest';
 import { boundedResult, excess } from '../../src/core/actions/result-size.ts';
-import { scriptedAgent } from '../support/agents.ts';
-import { openTestHouse } from '../support/house.ts';
-import { countingTools } from '../support/tools.ts';
+import { scriptedAgent } from '../support/gateway/agents.ts';
+import { openTestHouse } from '../support/gateway/test-gateway.ts';
+import { countingTools } from '../support/gateway/tools.ts';
 
 const LIMITS = { size: 10, values: 5 };
 

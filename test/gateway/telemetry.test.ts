@@ -11,12 +11,12 @@ import { startGateway } from '../../src/runtime/gateway.ts';
 import { createTraces } from '../../src/telemetry/traces.ts';
 import { createTraced } from '../../src/telemetry/wrap.ts';
 import { traceParentOf } from '../../src/transport/outbound/trace-context.ts';
-import { ana } from '../support/actors.ts';
-import { latch, scriptedAgent } from '../support/agents.ts';
-import { configIn } from '../support/config-in.ts';
-import { openDoor, text } from '../support/door.ts';
-import { openTestHouse, says } from '../support/house.ts';
-import { countingTools } from '../support/tools.ts';
+import { ana } from '../support/gateway/actors.ts';
+import { latch, scriptedAgent } from '../support/gateway/agents.ts';
+import { openTestHouse, says } from '../support/gateway/test-gateway.ts';
+import { countingTools } from '../support/gateway/tools.ts';
+import { openDoor, text } from '../support/harn/gateway.ts';
+import { configIn } from '../support/process/config-in.ts';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const SPAN = 'b7ad6b7169203331';

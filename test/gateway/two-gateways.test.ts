@@ -16,13 +16,13 @@ import type { AgentBackend } from '../../src/ports/index.ts';
 import { checkLinks } from '../../src/receipt/verify/linked.ts';
 import { verifyReceipt } from '../../src/receipt/verify/verify.ts';
 import { type Aspect, aspectsOf, differences } from '../stories/aspects.ts';
-import { openHttpDoor } from '../stories/http-door.ts';
-import { openRunsDoor, PAIR } from '../stories/runs-door.ts';
+import { openHttpDoor } from '../stories/doors/http.ts';
+import { openRunsDoor, PAIR } from '../stories/doors/runs.ts';
 import { readCore, readReceipts, readStory, STORIES, type Step, storyNames } from '../stories/story.ts';
 import { openWorld, type World } from '../stories/world.ts';
-import { openTestHouse, says, type TestHouse } from '../support/house.ts';
-import { openRelay, type Relay } from '../support/relay.ts';
-import { WORK_PROTOCOLS, type WorkProtocol } from '../support/two-gateways.ts';
+import { openTestHouse, says, type TestHouse } from '../support/gateway/test-gateway.ts';
+import { WORK_PROTOCOLS, type WorkProtocol } from '../support/gateway/two-gateways.ts';
+import { openRelay, type Relay } from '../support/wire/relay.ts';
 
 interface Line {
   /** What the near account cannot say of what the far one says. */

@@ -7,12 +7,12 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { openWebhooks } from '../../src/inbox/webhook.ts';
 import type { Actor } from '../../src/model/actions.ts';
-import { type Editor, speak } from '../support/acp-client.ts';
-import { latch, scriptedAgent } from '../support/agents.ts';
-import { type AllDoors, openAllDoors } from '../support/all-doors.ts';
-import { type Hook, openHook } from '../support/hook.ts';
-import { openLegacyClient } from '../support/mcp.ts';
-import { openSocket } from '../support/socket-client.ts';
+import { type Editor, speak } from '../support/acp/client.ts';
+import { latch, scriptedAgent } from '../support/gateway/agents.ts';
+import { type AllDoors, openAllDoors } from '../support/gateway/all-doors.ts';
+import { openLegacyClient } from '../support/mcp/one-server.ts';
+import { openSocket } from '../support/wire/socket-client.ts';
+import { type Hook, openHook } from '../support/wire/webhook.ts';
 
 const WORDS = { public: 'Lyon', internal: 'Oslo', receipt_only: 'Riga', pubic: 'Kyiv' } as const;
 type Visibility = keyof typeof WORDS;

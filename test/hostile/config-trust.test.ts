@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { chmod, mkdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { aClone, type Clone } from './clone.ts';
+import { aClone, type Clone } from '../support/process/cloned-repository.ts';
 
 const BLOCK_MAIL = 'rules:\n  - { id: no-mail, when: { tool: send_mail }, then: block, say: not from here }\n';
 

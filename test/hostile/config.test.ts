@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { aClone, type Clone, GITHUB_TOKEN, hostile, type Running } from './clone.ts';
+import { aClone, type Clone, GITHUB_TOKEN, hostile, type Running } from '../support/process/cloned-repository.ts';
 
 const TOLD = /tollbridge: \S+\/repo\/tollbridge\.yaml is not trusted and was not read; to look at it and trust it: /;
 

@@ -8,12 +8,12 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { PROGRAM, type Said } from '../support/cli.ts';
-import type { End } from '../support/line-end.ts';
-import { type Spoken, startSpeaking } from '../support/stdio-process.ts';
-import { type Contact, checkActs, forgetLogs, readContacts } from './oracle.ts';
+import { type Contact, checkActs, forgetLogs, readContacts } from '../support/oracle/oracle.ts';
+import { PROGRAM, type Said } from '../support/process/cli.ts';
+import { type Spoken, startSpeaking } from '../support/process/stdio-process.ts';
+import type { End } from '../support/wire/line-end.ts';
 
-const UPSTREAM = resolve(import.meta.dirname, 'display-upstream.mjs');
+const UPSTREAM = resolve(import.meta.dirname, '../support/upstreams/display-upstream.mjs');
 
 export interface Told {
   readonly id: string;

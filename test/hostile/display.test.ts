@@ -6,9 +6,9 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/model/schema.ts';
-import { sdkClient, sending } from '../support/a2a-sdk.ts';
-import { openPage } from '../support/browser.ts';
-import type { End } from '../support/line-end.ts';
+import { sdkClient, sending } from '../support/a2a/sdk.ts';
+import { openPage } from '../support/process/browser.ts';
+import type { End } from '../support/wire/line-end.ts';
 import { openStage, type Stage, type Told } from './display-stage.ts';
 
 let stage: Stage;
@@ -291,7 +291,7 @@ describe('a form of an MCP client', () => {
 });
 
 describe('a dialog of an editor', () => {
-  const AGENT = resolve(import.meta.dirname, 'display-agent.mjs');
+  const AGENT = resolve(import.meta.dirname, '../support/upstreams/display-agent.mjs');
 
   async function editor(does: object): Promise<End> {
     const { end } = stage.speaks(['acp', '--name', 'liar', '--', process.execPath, AGENT, JSON.stringify(does)]);

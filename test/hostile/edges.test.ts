@@ -3,8 +3,8 @@ import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { rawHttp } from '../support/raw-http.ts';
-import { mcpHeaders, PROTOCOL_VERSION, type Serving, serving } from './serving.ts';
+import { mcpHeaders, PROTOCOL_VERSION, type Serving, serving } from '../support/process/served.ts';
+import { rawHttp } from '../support/wire/raw-http.ts';
 
 /** One address of every door, and of everything that tells about the gateway. */
 const ROUTES = [

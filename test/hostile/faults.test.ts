@@ -5,9 +5,9 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { aDirectory } from '../support/cli.ts';
-import { room } from './native.ts';
-import { MCP_META, mcpHeaders, PROTOCOL_VERSION, type Serving, serving } from './serving.ts';
+import { aDirectory } from '../support/process/cli.ts';
+import { room } from '../support/process/native-session.ts';
+import { MCP_META, mcpHeaders, PROTOCOL_VERSION, type Serving, serving } from '../support/process/served.ts';
 
 const MIB = 1024 * 1024;
 const asked = (text: string) => ({ role: 'user', parts: [{ type: 'text', text, visibility: 'public' }] });
@@ -102,7 +102,7 @@ describe('faults and crowds', { timeout: 120_000 }, () => {
 
   test('H19: readers that do not read hold up nobody, cost bounded memory, and find everything when they go on', async () => {
     const file = join(await aDirectory(), 'collected');
-    const NODE_OPTIONS = `--expose-gc --require ${fileURLToPath(new URL('./collected.cjs', import.meta.url))}`;
+    const NODE_OPTIONS = `--expose-gc --require ${fileURLToPath(new URL('../support/upstreams/collected.cjs', import.meta.url))}`;
     const gateway = await serving({ env: { NODE_OPTIONS, COLLECTED_FILE: file } });
     /** MiB in use once garbage is gone. */
     const held = async (): Promise<number> => {

@@ -5,8 +5,17 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { PROJECT } from '../support/project.ts';
-import { type Body, command, DOORS, type Door, exchange, type Heard, type Served, serve } from './gateway.ts';
+import {
+  type Body,
+  command,
+  DOORS,
+  type Door,
+  exchange,
+  type Heard,
+  type Served,
+  serve,
+} from '../support/process/every-door.ts';
+import { PROJECT } from '../support/process/project.ts';
 
 let at: Served;
 /** One key of each preset, and what people would write without one. */

@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/model/schema.ts';
-import { aDirectory, program } from '../support/cli.ts';
-import { readEvents } from './oracle.ts';
+import { readEvents } from '../support/oracle/oracle.ts';
+import { aDirectory, program } from '../support/process/cli.ts';
 
 const MIB = 1024 * 1024;
-const SERVER = fileURLToPath(new URL('./big-server.mjs', import.meta.url));
+const SERVER = fileURLToPath(new URL('../support/upstreams/big-server.mjs', import.meta.url));
 const REVISION = '2026-07-28';
 const sockets: Socket[] = [];
 afterEach(() => {

@@ -1,9 +1,9 @@
 /** The oracle itself: it passes what was decided, and names what was not, what came too early and what ran twice. */
 import { expect, test } from 'vitest';
-import { scriptedAgent } from '../support/agents.ts';
-import { openTestHouse, type TestHouse } from '../support/house.ts';
-import { countingTools } from '../support/tools.ts';
-import { type Contact, checkActs, newestPosition } from './oracle.ts';
+import { scriptedAgent } from '../support/gateway/agents.ts';
+import { openTestHouse, type TestHouse } from '../support/gateway/test-gateway.ts';
+import { countingTools } from '../support/gateway/tools.ts';
+import { type Contact, checkActs, newestPosition } from '../support/oracle/oracle.ts';
 
 const RULES = `
 - { id: reads, when: { tool: look }, then: allow }

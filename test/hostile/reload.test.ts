@@ -6,17 +6,17 @@ import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { JsonObject } from '../../src/model/schema.ts';
-import { event } from '../support/ahp.ts';
-import { aDirectory, program, ran } from '../support/cli.ts';
-import type { Wire } from '../support/line-end.ts';
-import { PROJECT } from '../support/project.ts';
-import { type Spoken, startSpeaking } from '../support/stdio-process.ts';
-import { checkActs, forgetLogs, readContacts, readEvents } from './oracle.ts';
+import { event } from '../support/ahp/gateway.ts';
+import { checkActs, forgetLogs, readContacts, readEvents } from '../support/oracle/oracle.ts';
+import { aDirectory, program, ran } from '../support/process/cli.ts';
+import { PROJECT } from '../support/process/project.ts';
+import { type Spoken, startSpeaking } from '../support/process/stdio-process.ts';
+import type { Wire } from '../support/wire/line-end.ts';
 
 const ALLOW = '- { id: open, when: { kind: tool }, then: allow }\n';
 const BLOCK = '- { id: shut, when: { kind: tool }, then: block, say: shut now }\n';
 const BROKEN = '- { id: bad, then: maybe }\n';
-const SERVER = join(PROJECT, 'test/hostile/counting-server.mjs');
+const SERVER = join(PROJECT, 'test/support/upstreams/counting-server.mjs');
 
 interface Place {
   readonly dir: string;

@@ -7,8 +7,8 @@ import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { JsonObject } from '../../src/model/schema.ts';
-import { type Contact, newestPosition } from '../hostile/oracle.ts';
-import { createEnd, type Wire } from '../support/line-end.ts';
+import { type Contact, newestPosition } from '../support/oracle/oracle.ts';
+import { createEnd, type Wire } from '../support/wire/line-end.ts';
 
 export interface Editor {
   /** One prompt: its stop reason, or the error. */

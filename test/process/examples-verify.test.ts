@@ -21,10 +21,10 @@ import { openKeyring } from '../../src/receipt/seal/keys.ts';
 import { receiptHash } from '../../src/receipt/seal/receipt-hash.ts';
 import { signTreeHead } from '../../src/receipt/seal/tree-head.ts';
 import { openCoreRuntime } from '../../src/runtime/assemble.ts';
-import { openPage } from '../support/browser.ts';
-import { aLog, typed } from '../support/cli.ts';
-import { PROJECT } from '../support/project.ts';
-import { hasPython, PYTHON } from '../support/python.ts';
+import { openPage } from '../support/process/browser.ts';
+import { aLog, typed } from '../support/process/cli.ts';
+import { PROJECT } from '../support/process/project.ts';
+import { hasPython, PYTHON } from '../support/process/python.ts';
 
 const run = promisify(execFile);
 const VERIFY = join(PROJECT, 'examples/verify');

@@ -7,8 +7,8 @@ import type { Actor } from '../../src/model/actions.ts';
 import type { CoreEvent } from '../../src/model/events.ts';
 import type { Task } from '../../src/model/resources.ts';
 import { type Gateway, startGateway } from '../../src/runtime/gateway.ts';
-import { configIn } from '../support/config-in.ts';
-import { says } from '../support/house.ts';
+import { says } from '../support/gateway/test-gateway.ts';
+import { configIn } from '../support/process/config-in.ts';
 
 const OWNER: Actor = { id: 'owner', kind: 'person', scopes: ['*'] };
 

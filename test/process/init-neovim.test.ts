@@ -9,7 +9,7 @@ import { type InitOptions, init } from '../../src/cli/commands/start/init.ts';
 import type { EditorLocation } from '../../src/cli/editors/editors.ts';
 import { neovimFile } from '../../src/cli/editors/neovim.ts';
 import { luaFor } from '../../src/cli/editors/neovim-lua.ts';
-import { aDirectory, typed } from '../support/cli.ts';
+import { aDirectory, typed } from '../support/process/cli.ts';
 
 /** A home with Neovim in it, and tollbridge on the path. */
 async function aHome() {

@@ -3,10 +3,10 @@
  * there is something to warn of, not when asked to say more, not when something is refused, and not at the end.
  */
 import { expect, test } from 'vitest';
-import { startRelay } from '../support/acp-process.ts';
-import { event } from '../support/ahp.ts';
-import type { End } from '../support/line-end.ts';
-import { aHouse, type Spoken, startSpeaking } from '../support/stdio-process.ts';
+import { startRelay } from '../support/acp/process.ts';
+import { event } from '../support/ahp/gateway.ts';
+import { aHouse, type Spoken, startSpeaking } from '../support/process/stdio-process.ts';
+import type { End } from '../support/wire/line-end.ts';
 
 /** Somebody who should decide too and is not there: that is worth a warning each time. */
 const ABSENT = 'harnesses: { guard: { ahp: { socket: /nowhere/guard.sock, on_failure: ignore } } }\n';

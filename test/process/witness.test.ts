@@ -14,8 +14,8 @@ import type { HttpHandler } from '../../src/ports/index.ts';
 import { openCoreRuntime } from '../../src/runtime/assemble.ts';
 import { startGateway } from '../../src/runtime/gateway.ts';
 import { openWitnessDoor } from '../../src/witness/door.ts';
-import { aDirectory, aLog, typed } from '../support/cli.ts';
-import { configIn } from '../support/config-in.ts';
+import { aDirectory, aLog, typed } from '../support/process/cli.ts';
+import { configIn } from '../support/process/config-in.ts';
 
 let dir: string;
 let kept: string;

@@ -15,7 +15,7 @@ import { createIssuer } from '../../src/receipt/build/issuer.ts';
 import { comparableText } from '../../src/receipt/seal/canonical-json.ts';
 import { openKeyring } from '../../src/receipt/seal/keys.ts';
 import { type CoreRuntime, openCoreRuntime } from '../../src/runtime/assemble.ts';
-import { type Contact, forgetLogs, newestPosition, violations } from '../hostile/oracle.ts';
+import { type Contact, forgetLogs, newestPosition, violations } from '../support/oracle/oracle.ts';
 import { createStoryClock, createStoryIds, type StoryClock, writeStoryKeys } from './fixed.ts';
 import { contains } from './frames.ts';
 import type { Story, Until } from './story.ts';

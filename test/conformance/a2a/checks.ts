@@ -1,5 +1,5 @@
 /** What must hold for every operation, on every binding, in every revision that is served. One line names one thing. */
-import { equal, truth } from '../harn/expect.ts';
+import { equal, truth } from '../harn/harness/expect.ts';
 import { type Body, type Came, nameOf, type Target, type Way } from './target.ts';
 
 export interface A2aCheck {

@@ -1,7 +1,7 @@
 /** Someone to examine: bare requests on every binding and revision, and the SDK's own clients, to one agent's base. */
 import { OPERATIONS } from '../../../mappings/a2a.ts';
 import { OPERATIONS as OLD_OPERATIONS } from '../../../mappings/a2a-0.3.ts';
-import { type AnyClient, newClient, oldClient } from '../../support/a2a-clients.ts';
+import { type AnyClient, newClient, oldClient } from '../../support/a2a/clients.ts';
 import { callGrpc, callOldGrpc } from './grpc.ts';
 
 export const BINDINGS = ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const;

@@ -20,7 +20,7 @@ import {
   TOLD,
   TYPED,
 } from './frames.ts';
-import { KEY, type Peer } from './house.ts';
+import { KEY, type Peer } from './gateway.ts';
 
 /** An event that decodes, in the order the reference looks at it. */
 function saidTo(type: string, depth = 0, broken = false): Frame {

@@ -3,11 +3,11 @@
  * else, and messages take idempotency keys, by REST and by socket alike.
  */
 import type { Message } from '../../../src/model/resources.ts';
-import { approval, kinds } from './asks.ts';
-import { among, equal, truth } from './expect.ts';
-import { openSocket } from './socket.ts';
-import { category } from './suite.ts';
-import { said, unique } from './target.ts';
+import { among, equal, truth } from './harness/expect.ts';
+import { openSocket } from './harness/socket.ts';
+import { category } from './harness/suite.ts';
+import { said, unique } from './harness/target.ts';
+import { approval, kinds } from './tasks/asks.ts';
 
 const confirmation = (value: object) => ({
   kind: 'tool_confirmation',

@@ -1,6 +1,6 @@
 /** How the gateway is configured for the server of a scenario: with what the scenario gave us in advance, and nothing more. */
 import type { UpstreamConfig } from '../../../adapters/mcp/config.ts';
-import type { Loose } from '../../support/mcp-fixture-asking.ts';
+import type { Loose } from '../../support/mcp/fixture/asking.ts';
 
 export interface Configured {
   readonly upstream: UpstreamConfig;

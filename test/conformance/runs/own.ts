@@ -15,7 +15,7 @@ import { Fault } from '../../../src/model/faults.ts';
 import type { AgentBackend, Closable, Sink, ToolBackend, Work } from '../../../src/ports/index.ts';
 import { openCoreRuntime } from '../../../src/runtime/assemble.ts';
 import { createHttpHost } from '../../../src/transport/http/server.ts';
-import { pulledDisk } from '../../support/failing-store.ts';
+import { pulledDisk } from '../../support/gateway/failing-store.ts';
 import type { KeyName, TargetOptions, Word } from './target.ts';
 
 export interface OwnServer extends Closable, Pick<TargetOptions, 'base' | 'key' | 'keys' | 'words'> {

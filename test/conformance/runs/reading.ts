@@ -1,5 +1,5 @@
 /** What can be read: events by page and by stream, memory, usage, health, and the page for machines. */
-import { equal, truth } from '../harn/expect.ts';
+import { equal, truth } from '../harn/harness/expect.ts';
 import { checksOf, isUuid, type RunsCheck, refused, type Target } from './target.ts';
 
 async function told(at: Target) {

@@ -1,8 +1,8 @@
 /** Questions to people: open until somebody answers or their time is up, answered once, spent once. */
 import { isTerminal } from '../../../src/model/words.ts';
 import { Broken } from '../broken.ts';
+import type { Ledger } from '../clients/ledger.ts';
 import type { Evidence } from '../evidence.ts';
-import type { Ledger } from '../ledger.ts';
 
 const BY_PEOPLE: readonly string[] = ['approved', 'denied', 'answered'];
 

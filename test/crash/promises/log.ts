@@ -2,8 +2,8 @@
 import type { CoreEvent } from '../../../src/model/events.ts';
 import { eventId } from '../../../src/model/events.ts';
 import { Broken } from '../broken.ts';
+import type { Heard, Ledger } from '../clients/ledger.ts';
 import type { Evidence } from '../evidence.ts';
-import type { Heard, Ledger } from '../ledger.ts';
 
 export function logHasNoGap({ events }: Evidence): void {
   const sequences = new Map<string, number>();

@@ -4,8 +4,8 @@ import { isTerminal } from '../../../src/model/words.ts';
 import { canonicalJson } from '../../../src/receipt/seal/canonical-json.ts';
 import { verifyChain } from '../../../src/receipt/verify/chain.ts';
 import { Broken } from '../broken.ts';
+import type { Ledger } from '../clients/ledger.ts';
 import type { Evidence } from '../evidence.ts';
-import type { Ledger } from '../ledger.ts';
 
 /** The protocol's table, spelled out here on purpose. */
 const NEXT: Readonly<Record<string, readonly string[]>> = {

@@ -1,9 +1,9 @@
 /** Cards: what is mounted and nothing else, signed over what travels, the same bytes until something changes. */
 import { verifyAgentCardSignature } from '@a2a-js/sdk';
 import { expect, test } from 'vitest';
-import { openPeer } from '../../support/a2a.ts';
-import { scriptedAgent } from '../../support/agents.ts';
-import { countingTools } from '../../support/tools.ts';
+import { openPeer } from '../../support/a2a/gateway.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import { countingTools } from '../../support/gateway/tools.ts';
 
 const CARD = '/.well-known/agent-card.json';
 const about = {

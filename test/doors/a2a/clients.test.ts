@@ -3,12 +3,12 @@
  * approve, cancel, and go on reading after the line was cut.
  */
 import { describe, expect, test } from 'vitest';
-import { openPeer, type Peer, speech } from '../../support/a2a.ts';
-import { type Heard, newClient, oldClient } from '../../support/a2a-clients.ts';
-import { latch, scriptedAgent, untilAborted } from '../../support/agents.ts';
-import { openPipe, type Pipe } from '../../support/pipe.ts';
-import { openRelay, type Relay } from '../../support/relay.ts';
-import { countingTools } from '../../support/tools.ts';
+import { type Heard, newClient, oldClient } from '../../support/a2a/clients.ts';
+import { openPeer, type Peer, speech } from '../../support/a2a/gateway.ts';
+import { latch, scriptedAgent, untilAborted } from '../../support/gateway/agents.ts';
+import { countingTools } from '../../support/gateway/tools.ts';
+import { openPipe, type Pipe } from '../../support/wire/pipe.ts';
+import { openRelay, type Relay } from '../../support/wire/relay.ts';
 
 const CLIENTS = [
   ['1.3', 'JSONRPC', newClient],

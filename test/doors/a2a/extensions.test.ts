@@ -4,11 +4,11 @@ import { PassThrough } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { roomIn } from '../../../adapters/a2a/bindings/backpressure.ts';
 import type { Row } from '../../../src/ports/index.ts';
-import { openPeer, type Peer, speech, wire } from '../../support/a2a.ts';
-import { ana } from '../../support/actors.ts';
-import { latch, scriptedAgent } from '../../support/agents.ts';
-import type { Body } from '../../support/door.ts';
-import { countingTools } from '../../support/tools.ts';
+import { openPeer, type Peer, speech, wire } from '../../support/a2a/gateway.ts';
+import { ana } from '../../support/gateway/actors.ts';
+import { latch, scriptedAgent } from '../../support/gateway/agents.ts';
+import { countingTools } from '../../support/gateway/tools.ts';
+import type { Body } from '../../support/harn/gateway.ts';
 
 const URN = (name: string) => `urn:tollbridge:a2a:${name}:v1`;
 const ALLOW = '- id: ok\n  when: { tool: look }\n  then: allow\n  say: fine\n';

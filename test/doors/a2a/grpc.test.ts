@@ -8,9 +8,9 @@ import { a2aBackend } from '../../../adapters/a2a/client/backend.ts';
 import { createTraces } from '../../../src/telemetry/traces.ts';
 import { createTraced } from '../../../src/telemetry/wrap.ts';
 import { callGrpc } from '../../conformance/a2a/grpc.ts';
-import { openPeer, openPeerOn, type Peer, sdkClient, sending, speech, wire } from '../../support/a2a.ts';
-import { scriptedAgent } from '../../support/agents.ts';
-import { of, openTestHouse } from '../../support/house.ts';
+import { openPeer, openPeerOn, type Peer, sdkClient, sending, speech, wire } from '../../support/a2a/gateway.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import { of, openTestHouse } from '../../support/gateway/test-gateway.ts';
 
 const talker = scriptedAgent(async (sink) => {
   for (const fact of speech('m1', ['One. ', 'Two.'])) await sink.emit(fact);

@@ -1,9 +1,9 @@
 /** Several gateways on one log: each notification is delivered by one of them, and by another when that one is gone. */
 import { describe, expect, test } from 'vitest';
-import { lateAgent, openPeer, openPeerOn, type Peer, wire } from '../../support/a2a.ts';
-import { scriptedAgent } from '../../support/agents.ts';
-import type { Body } from '../../support/door.ts';
-import { about, openHook } from '../../support/hook.ts';
+import { lateAgent, openPeer, openPeerOn, type Peer, wire } from '../../support/a2a/gateway.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import type { Body } from '../../support/harn/gateway.ts';
+import { about, openHook } from '../../support/wire/webhook.ts';
 
 /** A gateway whose agent waits for a word, a task somebody wants to hear of, and another gateway that finds both there. */
 async function two() {

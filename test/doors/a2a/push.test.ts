@@ -4,10 +4,10 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { lateAgent, openPeer, openPeerOn, type Peer, speech, wire } from '../../support/a2a.ts';
-import { scriptedAgent } from '../../support/agents.ts';
-import type { Body } from '../../support/door.ts';
-import { about, type Hook, openHook } from '../../support/hook.ts';
+import { lateAgent, openPeer, openPeerOn, type Peer, speech, wire } from '../../support/a2a/gateway.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import type { Body } from '../../support/harn/gateway.ts';
+import { about, type Hook, openHook } from '../../support/wire/webhook.ts';
 
 const talker = scriptedAgent(async (sink) => {
   for (const fact of speech('m1', ['One. ', 'Two.'])) await sink.emit(fact);

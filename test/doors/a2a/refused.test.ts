@@ -3,9 +3,9 @@ import { Task } from '@a2a-js/sdk';
 import { describe, expect, test } from 'vitest';
 import { a2aBackend } from '../../../adapters/a2a/client/backend.ts';
 import type { PolicyEngine } from '../../../src/ports/index.ts';
-import { openPeer, openPeerOn, type Peer, sdkClient, sending, wire } from '../../support/a2a.ts';
-import { scriptedAgent } from '../../support/agents.ts';
-import { kinds, of, openTestHouse } from '../../support/house.ts';
+import { openPeer, openPeerOn, type Peer, sdkClient, sending, wire } from '../../support/a2a/gateway.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import { kinds, of, openTestHouse } from '../../support/gateway/test-gateway.ts';
 
 const RULES = '- id: closed\n  when: { kind: prompt }\n  then: block\n  say: no work today\n';
 

@@ -1,8 +1,8 @@
 /** A message in, a task out: on both HTTP bindings, by the SDK's own client and by bare requests. */
 import { TaskState } from '@a2a-js/sdk';
 import { describe, expect, test } from 'vitest';
-import { openPeer, sending, speech, wire } from '../../support/a2a.ts';
-import { latch, scriptedAgent } from '../../support/agents.ts';
+import { openPeer, sending, speech, wire } from '../../support/a2a/gateway.ts';
+import { latch, scriptedAgent } from '../../support/gateway/agents.ts';
 
 const greeter = scriptedAgent(async (sink) => {
   for (const fact of speech('m1', ['Hel', 'lo.'])) await sink.emit(fact);

@@ -1,9 +1,9 @@
 /** Several turns: questions, answers, approvals, messages in between, conversations, cancelling, and keys. */
 import { TaskState } from '@a2a-js/sdk';
 import { describe, expect, test } from 'vitest';
-import { openPeer, type Peer, sending, speech, wire } from '../../support/a2a.ts';
-import { latch, scriptedAgent, untilAborted } from '../../support/agents.ts';
-import { countingTools } from '../../support/tools.ts';
+import { openPeer, type Peer, sending, speech, wire } from '../../support/a2a/gateway.ts';
+import { latch, scriptedAgent, untilAborted } from '../../support/gateway/agents.ts';
+import { countingTools } from '../../support/gateway/tools.ts';
 
 const asker = scriptedAgent(async (sink, { task }) => {
   const answer = await sink.ask({ kind: 'input', key: 'colour', question: 'Which colour?' });

@@ -3,12 +3,12 @@ import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import type { ToolResult } from '../../../src/model/actions.ts';
-import { openEditor } from '../../support/acp-client.ts';
-import { openAgentHouse } from '../../support/acp-house.ts';
-import { ana } from '../../support/actors.ts';
-import { latch } from '../../support/agents.ts';
-import { of } from '../../support/house.ts';
-import { countingTools } from '../../support/tools.ts';
+import { openAgentHouse } from '../../support/acp/agent-gateway.ts';
+import { openEditor } from '../../support/acp/client.ts';
+import { ana } from '../../support/gateway/actors.ts';
+import { latch } from '../../support/gateway/agents.ts';
+import { of } from '../../support/gateway/test-gateway.ts';
+import { countingTools } from '../../support/gateway/tools.ts';
 
 const say = (text: string) => ({ say: text });
 

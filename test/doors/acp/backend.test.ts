@@ -2,8 +2,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { openAgentHouse } from '../../support/acp-house.ts';
-import { kinds, of, states } from '../../support/house.ts';
+import { openAgentHouse } from '../../support/acp/agent-gateway.ts';
+import { kinds, of, states } from '../../support/gateway/test-gateway.ts';
 
 const chunk = (text: string, more = {}) => ({
   update: { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text }, ...more },

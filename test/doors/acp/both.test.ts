@@ -11,7 +11,7 @@ import { essentialLog, spine } from '../../stories/essence.ts';
 import { leftBy } from '../../stories/perform.ts';
 import { readCore, readStory, storyNames } from '../../stories/story.ts';
 import { openWorld, type World } from '../../stories/world.ts';
-import { openTestHouse, says, type TestHouse } from '../../support/house.ts';
+import { openTestHouse, says, type TestHouse } from '../../support/gateway/test-gateway.ts';
 
 /** Stands where a subprocess would: the lines are the same. */
 function behind({ house, ana, personaId, logger }: World): NonNullable<AgentProcessOptions['start']> {

@@ -6,9 +6,9 @@ import { createMeter, NOTHING_SPENT } from '../../../adapters/acp/client/usage.t
 import { fromBlock, toBlock } from '../../../adapters/acp/content.ts';
 import { merged, toolNameOf, toWireStop } from '../../../adapters/acp/translate.ts';
 import type { Part } from '../../../src/model/resources.ts';
-import { type Editor, openEditor } from '../../support/acp-client.ts';
-import { openAgentHouse } from '../../support/acp-house.ts';
-import { of } from '../../support/house.ts';
+import { openAgentHouse } from '../../support/acp/agent-gateway.ts';
+import { type Editor, openEditor } from '../../support/acp/client.ts';
+import { of } from '../../support/gateway/test-gateway.ts';
 
 const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=';
 const OURS = { _meta: { tollbridge: {} } };

@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { createDemoAgent } from '../../../src/demo/agent.ts';
 import { createDemoTools } from '../../../src/demo/tools.ts';
-import { openEditor, openEditorHouse } from '../../support/acp-client.ts';
-import { latch, scriptedAgent } from '../../support/agents.ts';
-import { of } from '../../support/house.ts';
+import { openEditor, openEditorHouse } from '../../support/acp/client.ts';
+import { latch, scriptedAgent } from '../../support/gateway/agents.ts';
+import { of } from '../../support/gateway/test-gateway.ts';
 
 const pause = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal });
 const demo = () => ({ agents: [createDemoAgent({ pause })], tools: [createDemoTools({})] });

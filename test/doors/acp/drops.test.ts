@@ -11,9 +11,9 @@ import { isTerminal } from '../../../src/model/words.ts';
 import type { Row } from '../../../src/ports/index.ts';
 import { verifyReceipt } from '../../../src/receipt/verify/verify.ts';
 import { createHttpHost } from '../../../src/transport/http/server.ts';
-import { speak } from '../../support/acp-client.ts';
-import { openAgentHouse } from '../../support/acp-house.ts';
-import { ana } from '../../support/actors.ts';
+import { openAgentHouse } from '../../support/acp/agent-gateway.ts';
+import { speak } from '../../support/acp/client.ts';
+import { ana } from '../../support/gateway/actors.ts';
 
 const COUNT = Number(process.env.ACP_DROPS ?? 8);
 const AT_ONCE = 6;

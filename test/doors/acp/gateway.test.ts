@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { startGateway } from '../../../src/runtime/gateway.ts';
-import { editorKey, speakTo } from '../../support/acp-client.ts';
-import { isAlive } from '../../support/acp-house.ts';
-import { configIn } from '../../support/config-in.ts';
+import { isAlive } from '../../support/acp/agent-gateway.ts';
+import { editorKey, speakTo } from '../../support/acp/client.ts';
+import { configIn } from '../../support/process/config-in.ts';
 
-const AGENT = fileURLToPath(new URL('../../support/acp-agent.mjs', import.meta.url));
+const AGENT = fileURLToPath(new URL('../../support/acp/agent.mjs', import.meta.url));
 
 test('an agent of the configuration works for an editor, and a caller of another protocol answers its question', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'tb-acp-'));

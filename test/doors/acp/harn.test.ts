@@ -12,11 +12,11 @@ import {
 } from '../../../adapters/acp/harn.ts';
 import { HARN_UPDATES } from '../../../mappings/acp-harn.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
-import { openEditor } from '../../support/acp-client.ts';
-import { openAgentHouse } from '../../support/acp-house.ts';
-import { troubleOf } from '../../support/acp-schema.ts';
-import { ana } from '../../support/actors.ts';
-import { of } from '../../support/house.ts';
+import { openAgentHouse } from '../../support/acp/agent-gateway.ts';
+import { openEditor } from '../../support/acp/client.ts';
+import { troubleOf } from '../../support/acp/schema.ts';
+import { ana } from '../../support/gateway/actors.ts';
+import { of } from '../../support/gateway/test-gateway.ts';
 
 const HARN = { _meta: { harn: {} } };
 const NOTICES = { session: { notices: {}, compaction: {} } };

@@ -5,10 +5,10 @@ import { createDemoAgent } from '../../../src/demo/agent.ts';
 import { createDemoTools } from '../../../src/demo/tools.ts';
 import type { Task } from '../../../src/model/resources.ts';
 import type { Row } from '../../../src/ports/index.ts';
-import { openEditor, openEditorHouse } from '../../support/acp-client.ts';
-import { troubleOf } from '../../support/acp-schema.ts';
-import { latch, scriptedAgent } from '../../support/agents.ts';
-import { openTestHouse } from '../../support/house.ts';
+import { openEditor, openEditorHouse } from '../../support/acp/client.ts';
+import { troubleOf } from '../../support/acp/schema.ts';
+import { latch, scriptedAgent } from '../../support/gateway/agents.ts';
+import { openTestHouse } from '../../support/gateway/test-gateway.ts';
 
 const pause = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal });
 const demo = () => ({ agents: [createDemoAgent({ pause })], tools: [createDemoTools({})] });

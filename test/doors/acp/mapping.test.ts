@@ -18,7 +18,7 @@ import { ADVERTISED, HARN_UPDATES } from '../../../mappings/acp-harn.ts';
 import { FAULT_KINDS } from '../../../src/model/faults.ts';
 import { AUTONOMY_TIERS } from '../../../src/model/words.ts';
 import { readTelling, storyNames } from '../../stories/story.ts';
-import { kindsOf, methodsOf, troubleOf, wordsOf } from '../../support/acp-schema.ts';
+import { kindsOf, methodsOf, troubleOf, wordsOf } from '../../support/acp/schema.ts';
 
 const wires = (rows: readonly { readonly wire: string }[]) => [...new Set(rows.map(({ wire }) => wire))].sort();
 

@@ -7,10 +7,10 @@ import { systemClock } from '../../../src/core/clock.ts';
 import type { Receipt } from '../../../src/model/receipt.ts';
 import type { Task } from '../../../src/model/resources.ts';
 import type { Row } from '../../../src/ports/index.ts';
-import { openAgentHouse } from '../../support/acp-house.ts';
-import { agentThat, GONE, type LastWords } from '../../support/acp-last-words.ts';
-import { startRelay } from '../../support/acp-process.ts';
-import { of, openTestHouse, type TestHouse } from '../../support/house.ts';
+import { openAgentHouse } from '../../support/acp/agent-gateway.ts';
+import { agentThat, GONE, type LastWords } from '../../support/acp/last-words.ts';
+import { startRelay } from '../../support/acp/process.ts';
+import { of, openTestHouse, type TestHouse } from '../../support/gateway/test-gateway.ts';
 
 const outcomes = (receipt: Receipt | undefined) =>
   Object.fromEntries((receipt?.side_effects.tool_calls ?? []).map((call) => [call.call_id, call.metadata?.outcome]));

@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { openAgentHouse } from '../../support/acp-house.ts';
-import { of } from '../../support/house.ts';
+import { openAgentHouse } from '../../support/acp/agent-gateway.ts';
+import { of } from '../../support/gateway/test-gateway.ts';
 
-const AGENT = fileURLToPath(new URL('../../support/acp-sdk-agent.mjs', import.meta.url));
+const AGENT = fileURLToPath(new URL('../../support/acp/sdk-agent.mjs', import.meta.url));
 const RULES = `
 - { id: edits, when: { kind: tool, effect: write }, then: ask, say: somebody has to look }
 - { id: files, when: { kind: [fs.read, fs.write] }, then: allow, say: files are fine }

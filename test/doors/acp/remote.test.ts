@@ -7,8 +7,8 @@ import { describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { createDemoAgent } from '../../../src/demo/agent.ts';
 import { createDemoTools } from '../../../src/demo/tools.ts';
-import { openRemoteDoor, type RemoteDoor } from '../../support/acp-remote.ts';
-import { latch, scriptedAgent } from '../../support/agents.ts';
+import { openRemoteDoor, type RemoteDoor } from '../../support/acp/remote.ts';
+import { latch, scriptedAgent } from '../../support/gateway/agents.ts';
 
 const pause = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal });
 const demo = () => ({ agents: [createDemoAgent({ pause })], tools: [createDemoTools({})] });

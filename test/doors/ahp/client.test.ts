@@ -5,8 +5,8 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { UpstreamConfig } from '../../../adapters/ahp/config.ts';
 import { serveUnix } from '../../../adapters/ahp/server/door.ts';
 import type { AhpEvent } from '../../../adapters/ahp/translate.ts';
-import { event, openAgent, QUIET, type Said } from '../../support/ahp.ts';
-import { action, answer, harness, NEVER, type Script, upstream, WELCOME } from '../../support/ahp-harness.ts';
+import { event, openAgent, QUIET, type Said } from '../../support/ahp/gateway.ts';
+import { action, answer, harness, NEVER, type Script, upstream, WELCOME } from '../../support/ahp/harness.ts';
 
 async function decided(script: Script, config: UpstreamConfig = {}, about = action(), welcome?: object) {
   const { path, heard } = await harness(script, welcome);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { AGENT, type Agent, event, OBEDIENT, openAgent, type Said } from '../../support/ahp.ts';
+import { AGENT, type Agent, event, OBEDIENT, openAgent, type Said } from '../../support/ahp/gateway.ts';
 
 const RULES = `
 - { id: shell, when: { tool: bash }, then: allow }

@@ -9,9 +9,9 @@ import { serveUnix } from '../../../adapters/ahp/server/door.ts';
 import { serveLines } from '../../../adapters/ahp/server/streams.ts';
 import type { AhpEvent } from '../../../adapters/ahp/translate.ts';
 import type { PolicyEngine, Store } from '../../../src/ports/index.ts';
-import { ana } from '../../support/actors.ts';
-import { AGENT, event, openAgent, QUIET, type Said } from '../../support/ahp.ts';
-import { pulledDisk } from '../../support/failing-store.ts';
+import { AGENT, event, openAgent, QUIET, type Said } from '../../support/ahp/gateway.ts';
+import { ana } from '../../support/gateway/actors.ts';
+import { pulledDisk } from '../../support/gateway/failing-store.ts';
 
 const RULES =
   '- { id: tools, when: { kind: tool }, then: allow }\n- { id: mail, when: { tool: mail }, then: ask, say: who knows }';

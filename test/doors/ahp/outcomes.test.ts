@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Task } from '../../../src/model/resources.ts';
 import type { Row } from '../../../src/ports/index.ts';
-import { type Agent, openAgent, type Said } from '../../support/ahp.ts';
+import { type Agent, openAgent, type Said } from '../../support/ahp/gateway.ts';
 
 const RULES =
   '- { id: tools, when: { kind: tool, tool: [bash, read] }, then: allow }\n- { id: no-rm, when: { kind: tool, tool: rm }, then: block, say: never }';

@@ -3,7 +3,7 @@ import { createOpenCalls } from '../../../adapters/ahp/server/open-calls.ts';
 import type { Task } from '../../../src/model/resources.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import type { Row } from '../../../src/ports/index.ts';
-import { AGENT, event, openAgent, type Said } from '../../support/ahp.ts';
+import { AGENT, event, openAgent, type Said } from '../../support/ahp/gateway.ts';
 
 const RULES = '- { id: tools, when: { kind: tool, tool: [bash, read] }, then: allow }';
 const T = '2026-05-01T00:00:00Z';

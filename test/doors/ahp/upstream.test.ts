@@ -2,10 +2,10 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { AhpEvent } from '../../../adapters/ahp/translate.ts';
 import type { Actor } from '../../../src/model/actions.ts';
-import { scriptedAgent } from '../../support/agents.ts';
-import { event, openAgent, type Said } from '../../support/ahp.ts';
-import { harness, type Script, upstream, WELCOME } from '../../support/ahp-harness.ts';
-import { openTestHouse, says } from '../../support/house.ts';
+import { event, openAgent, type Said } from '../../support/ahp/gateway.ts';
+import { harness, type Script, upstream, WELCOME } from '../../support/ahp/harness.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import { openTestHouse, says } from '../../support/gateway/test-gateway.ts';
 
 const KEEPER: Actor = { id: 'system:test', kind: 'system', scopes: ['*'] };
 const ALLOW = '- { id: all, when: { kind: tool }, then: allow }';

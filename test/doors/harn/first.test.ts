@@ -2,8 +2,8 @@
 import { createPublicKey, verify } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { canonicalJson } from '../../../src/receipt/seal/canonical-json.ts';
-import { expectFault, openDoor, VERSION } from '../../support/door.ts';
-import { rawHttp } from '../../support/raw-http.ts';
+import { expectFault, openDoor, VERSION } from '../../support/harn/gateway.ts';
+import { rawHttp } from '../../support/wire/raw-http.ts';
 
 describe('before anything else', () => {
   test('discovery and card need neither version nor token, and take both', async () => {

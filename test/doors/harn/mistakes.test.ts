@@ -1,9 +1,9 @@
 /** What callers do wrong, and what the gateway does: each has its status, its code and its words. */
 import { describe, expect, test } from 'vitest';
 import { FAULT_KINDS, Fault } from '../../../src/model/faults.ts';
-import { patient, quick } from '../../support/agents.ts';
-import { expectFault, openDoor, text, VERSION } from '../../support/door.ts';
-import { rawHttp } from '../../support/raw-http.ts';
+import { patient, quick } from '../../support/gateway/agents.ts';
+import { expectFault, openDoor, text, VERSION } from '../../support/harn/gateway.ts';
+import { rawHttp } from '../../support/wire/raw-http.ts';
 
 describe('what callers do wrong', () => {
   test('bodies are checked, and the answer names the member', async () => {

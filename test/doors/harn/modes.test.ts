@@ -1,9 +1,9 @@
 /** Modes of a session: each narrows what its work may do by itself, none widens it, and what cannot be held to is refused. */
 import { describe, expect, test } from 'vitest';
 import { createDemoTools } from '../../../src/demo/tools.ts';
-import { scriptedAgent } from '../../support/agents.ts';
-import { type DoorOptions, expectFault, openDoor, text } from '../../support/door.ts';
-import { demoAgent } from '../../support/two-houses.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import { type DoorOptions, expectFault, openDoor, text } from '../../support/harn/gateway.ts';
+import { demoAgent } from '../../support/harn/two-gateways.ts';
 
 const newer = { 'harn-agents-protocol-version': 'agents-protocol-2026-10-11' };
 const ALL = '[{ id: all, then: allow }]';

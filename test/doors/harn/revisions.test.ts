@@ -1,9 +1,9 @@
 /** Two revisions at one door: how one is chosen, in what they differ, and that they speak of the same sessions. */
 import { request as plainRequest } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { scriptedAgent } from '../../support/agents.ts';
-import { expectFault, openDoor, text, VERSION } from '../../support/door.ts';
-import { openSocket } from '../../support/socket-client.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import { expectFault, openDoor, text, VERSION } from '../../support/harn/gateway.ts';
+import { openSocket } from '../../support/wire/socket-client.ts';
 
 const V2 = 'agents-protocol-2026-10-11';
 const NAME = 'harn-agents-protocol-version';

@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { createDemoTools } from '../../../src/demo/tools.ts';
 import type { Actor } from '../../../src/model/actions.ts';
-import { type DoorOptions, expectFault, openDoor, text } from '../../support/door.ts';
-import { demoAgent } from '../../support/two-houses.ts';
+import { type DoorOptions, expectFault, openDoor, text } from '../../support/harn/gateway.ts';
+import { demoAgent } from '../../support/harn/two-gateways.ts';
 
 const newer = { 'harn-agents-protocol-version': 'agents-protocol-2026-10-11' };
 const as = (token: string) => ({ ...newer, authorization: `Bearer ${token}` });

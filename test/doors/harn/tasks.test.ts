@@ -1,8 +1,8 @@
 /** Work over REST: given, asked about, ended and proven. */
 import { describe, expect, test } from 'vitest';
 import { decodeCbor } from '../../../src/receipt/export/cbor.ts';
-import { patient, quick, scriptedAgent } from '../../support/agents.ts';
-import { type Answer, expectFault, openDoor, text } from '../../support/door.ts';
+import { patient, quick, scriptedAgent } from '../../support/gateway/agents.ts';
+import { type Answer, expectFault, openDoor, text } from '../../support/harn/gateway.ts';
 
 describe('tasks', () => {
   test('work is accepted as WORKING, ends with an outcome and a receipt, and can be replayed', async () => {

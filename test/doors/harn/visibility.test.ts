@@ -1,7 +1,7 @@
 /** Who may see what: hidden equals absent, and scopes hold. */
 import { describe, expect, test } from 'vitest';
-import { quick } from '../../support/agents.ts';
-import { type Answer, expectFault, openDoor, text } from '../../support/door.ts';
+import { quick } from '../../support/gateway/agents.ts';
+import { type Answer, expectFault, openDoor, text } from '../../support/harn/gateway.ts';
 
 describe('who may see what', () => {
   test('another tenant’s things are exactly as absent as things that never were', async () => {

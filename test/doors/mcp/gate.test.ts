@@ -1,9 +1,9 @@
 /** Calls of tools are held at the gate, in both eras: what was decided is what runs, and a no is a result that says why. */
 import { describe, expect, test } from 'vitest';
-import { openScene, outcome } from '../../support/mcp.ts';
-import { VISITOR } from '../../support/mcp-gateway.ts';
-import { type Loose, text } from '../../support/mcp-upstream.ts';
-import { exchange } from '../../support/mcp-wire-client.ts';
+import { VISITOR } from '../../support/mcp/gateway.ts';
+import { openScene, outcome } from '../../support/mcp/one-server.ts';
+import { type Loose, text } from '../../support/mcp/upstream.ts';
+import { exchange } from '../../support/mcp/wire-client.ts';
 
 const ASK_ALL = '- { id: ask, when: { kind: tool }, then: ask, say: a person decides }';
 const FORMS = { elicitation: { form: {} } };

@@ -3,11 +3,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { openLegacyClient, openScene, outcome, type Scene, type SceneOptions } from '../../support/mcp.ts';
-import { serveFixture } from '../../support/mcp-fixture.ts';
-import { openMcpGateway } from '../../support/mcp-gateway.ts';
-import { type Loose, openUpstream, text } from '../../support/mcp-upstream.ts';
-import { exchange } from '../../support/mcp-wire-client.ts';
+import { serveFixture } from '../../support/mcp/fixture/server.ts';
+import { openMcpGateway } from '../../support/mcp/gateway.ts';
+import { openLegacyClient, openScene, outcome, type Scene, type SceneOptions } from '../../support/mcp/one-server.ts';
+import { type Loose, openUpstream, text } from '../../support/mcp/upstream.ts';
+import { exchange } from '../../support/mcp/wire-client.ts';
 
 const RULES =
   '- { id: tainted, when: { tool: pay, attributes: { tainted: true } }, then: block, say: this session has read what others wrote }\n- { id: all, when: {}, then: allow }';

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { Receipt } from '../../../src/model/receipt.ts';
 import { hashOf } from '../../../src/receipt/seal/canonical-json.ts';
 import { linksOf } from '../../../src/receipt/verify/linked.ts';
-import { inARow } from '../../support/mcp-in-a-row.ts';
+import { inARow } from '../../support/mcp/two-gateways.ts';
 
 const RULES = {
   block:

@@ -7,8 +7,8 @@ import { createDemoAgent } from '../../../src/demo/agent.ts';
 import { createDemoTools } from '../../../src/demo/tools.ts';
 import type { CoreEvent } from '../../../src/model/events.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
-import { scriptedAgent } from '../../support/agents.ts';
-import { openRuns } from '../../support/runs.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import { openRuns } from '../../support/runs/gateway.ts';
 
 const ofType = (events: readonly JsonObject[], type: string) =>
   events.filter((event) => event.type === type).map((event) => (event.payload as { value: JsonObject }).value);

@@ -6,8 +6,8 @@ import { tagsFor, toWireInput } from '../../../adapters/runs/client/submit.ts';
 import { toEvent } from '../../../adapters/runs/client/watch.ts';
 import { runs as adapter } from '../../../adapters/runs/index.ts';
 import { check } from '../../../src/model/validate.ts';
-import { of, openTestHouse, says } from '../../support/house.ts';
-import { remoteAgent } from '../../support/runs-pair.ts';
+import { of, openTestHouse, says } from '../../support/gateway/test-gateway.ts';
+import { remoteAgent } from '../../support/runs/two-gateways.ts';
 
 type Handler = (request: IncomingMessage, response: ServerResponse, body: string) => void;
 const json = (response: ServerResponse, body: unknown, status = 200) => {

@@ -2,9 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { createDemoAgent } from '../../../src/demo/agent.ts';
-import { latch, scriptedAgent, untilAborted } from '../../support/agents.ts';
-import { of, states } from '../../support/house.ts';
-import { openPair, remoteAgent } from '../../support/runs-pair.ts';
+import { latch, scriptedAgent, untilAborted } from '../../support/gateway/agents.ts';
+import { of, states } from '../../support/gateway/test-gateway.ts';
+import { openPair, remoteAgent } from '../../support/runs/two-gateways.ts';
 
 describe('work done by a remote', () => {
   test('hello: given once, streamed, said, completed', async () => {

@@ -1,9 +1,9 @@
 /** What a new run may ask for: every check in its order, every reason code, and one run for each key. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { scriptedAgent } from '../../support/agents.ts';
-import { of } from '../../support/house.ts';
-import { openRuns, pair } from '../../support/runs.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import { of } from '../../support/gateway/test-gateway.ts';
+import { openRuns, pair } from '../../support/runs/gateway.ts';
 
 const agents = () => [scriptedAgent(async () => undefined)];
 const tag = (path: string, more: object = {}) => ({ path, classification: 'credential', ...more });

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { createRunRenderer } from '../../../adapters/runs/server/render-events.ts';
 import { createDemoAgent } from '../../../src/demo/agent.ts';
 import { readCore, storyNames } from '../../stories/story.ts';
-import { latch, scriptedAgent } from '../../support/agents.ts';
-import { type Body, openRuns, pair } from '../../support/runs.ts';
+import { latch, scriptedAgent } from '../../support/gateway/agents.ts';
+import { type Body, openRuns, pair } from '../../support/runs/gateway.ts';
 
 const demo = () => createDemoAgent({ pause: async () => {} });
 

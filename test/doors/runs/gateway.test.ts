@@ -6,7 +6,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { openApiKeys } from '../../../src/auth/api-keys.ts';
 import { systemClock } from '../../../src/core/clock.ts';
 import { startGateway } from '../../../src/runtime/gateway.ts';
-import { configIn } from '../../support/config-in.ts';
+import { configIn } from '../../support/process/config-in.ts';
 
 const OWNER = { id: 'owner', kind: 'person', scopes: ['*'] } as const;
 const VERSION = { 'harn-agents-protocol-version': 'agents-protocol-2026-04-25' };

@@ -2,8 +2,8 @@
 import { expect, test } from 'vitest';
 import { createDemoAgent } from '../../../src/demo/agent.ts';
 import { createDemoTools } from '../../../src/demo/tools.ts';
-import { latch, scriptedAgent, untilAborted } from '../../support/agents.ts';
-import { openRuns } from '../../support/runs.ts';
+import { latch, scriptedAgent, untilAborted } from '../../support/gateway/agents.ts';
+import { openRuns } from '../../support/runs/gateway.ts';
 
 const demo = () => createDemoAgent({ pause: async () => {} });
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;

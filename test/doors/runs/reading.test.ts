@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { OPERATIONS, REASONS } from '../../../mappings/runs.ts';
 import { createDemoAgent } from '../../../src/demo/agent.ts';
 import { createDemoTools } from '../../../src/demo/tools.ts';
-import { openRuns, pair, type RunsDoor } from '../../support/runs.ts';
+import { openRuns, pair, type RunsDoor } from '../../support/runs/gateway.ts';
 
 describe('memory', () => {
   async function remember(runs: RunsDoor, body: object, actor?: object) {

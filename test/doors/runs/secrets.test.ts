@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createCleaner, readPath, readTags } from '../../../adapters/runs/server/sensitive.ts';
-import { scriptedAgent } from '../../support/agents.ts';
-import { openRuns } from '../../support/runs.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import { openRuns } from '../../support/runs/gateway.ts';
 
 const CANARIES = {
   masked: 'canary-masked-7Qz',

@@ -2,10 +2,10 @@
 import { describe, expect, test } from 'vitest';
 import { createDemoAgent } from '../../../src/demo/agent.ts';
 import { createDemoTools } from '../../../src/demo/tools.ts';
-import { scriptedAgent } from '../../support/agents.ts';
-import { pulledDisk } from '../../support/failing-store.ts';
-import { of } from '../../support/house.ts';
-import { openRuns, pair, type RunsDoor } from '../../support/runs.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import { pulledDisk } from '../../support/gateway/failing-store.ts';
+import { of } from '../../support/gateway/test-gateway.ts';
+import { openRuns, pair, type RunsDoor } from '../../support/runs/gateway.ts';
 
 const demo = () => createDemoAgent({ pause: async () => {} });
 const signal = (runs: RunsDoor, id: string, body: unknown) => runs.call('POST', `/v1/runs/${id}/signal`, body);

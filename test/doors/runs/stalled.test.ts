@@ -1,8 +1,8 @@
 /** Workers that fall silent: by the house's clock, written down, gone on with, or given up. */
 import { describe, expect, test } from 'vitest';
 import { createDemoAgent } from '../../../src/demo/agent.ts';
-import { latch, scriptedAgent, untilAborted } from '../../support/agents.ts';
-import { openRuns } from '../../support/runs.ts';
+import { latch, scriptedAgent, untilAborted } from '../../support/gateway/agents.ts';
+import { openRuns } from '../../support/runs/gateway.ts';
 
 const MINUTE = 60_000;
 const config = { stalled: { after_ms: 5 * MINUTE, sweep_ms: 10 }, stream: { linger_ms: 1 } };

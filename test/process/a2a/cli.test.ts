@@ -6,12 +6,12 @@ import { ServiceParameters, withA2AExtensions } from '@a2a-js/sdk/client';
 import { expect, onTestFinished, test } from 'vitest';
 import { withAgent } from '../../../src/cli/commands/a2a/a2a.ts';
 import { startGateway } from '../../../src/runtime/gateway.ts';
-import { sdkClient, sending } from '../../support/a2a-sdk.ts';
-import { aLog, program, ran } from '../../support/cli.ts';
-import { configIn } from '../../support/config-in.ts';
-import type { Body } from '../../support/door.ts';
+import { sdkClient, sending } from '../../support/a2a/sdk.ts';
+import type { Body } from '../../support/harn/gateway.ts';
+import { aLog, program, ran } from '../../support/process/cli.ts';
+import { configIn } from '../../support/process/config-in.ts';
 
-const AGENT = resolve(import.meta.dirname, '../../support/acp-agent.mjs');
+const AGENT = resolve(import.meta.dirname, '../../support/acp/agent.mjs');
 const ACTIVITY = 'urn:tollbridge:a2a:activity:v1';
 
 async function exposed() {

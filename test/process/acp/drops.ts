@@ -12,8 +12,8 @@ import { isTerminal } from '../../../src/model/words.ts';
 import type { Row } from '../../../src/ports/index.ts';
 import { verifyChain } from '../../../src/receipt/verify/chain.ts';
 import { openCoreRuntime } from '../../../src/runtime/assemble.ts';
-import { eventuallyNobody, type Manner, type Running, startRelay } from '../../support/acp-process.ts';
-import type { Wire } from '../../support/line-end.ts';
+import { eventuallyNobody, type Manner, type Running, startRelay } from '../../support/acp/process.ts';
+import type { Wire } from '../../support/wire/line-end.ts';
 
 export interface DropsReport {
   readonly sessions: number;

@@ -6,8 +6,8 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { openApiKeys } from '../../../src/auth/api-keys.ts';
 import { systemClock } from '../../../src/core/clock.ts';
 import { type Gateway, startGateway } from '../../../src/runtime/gateway.ts';
-import { type Editor, editorKey, type Frame, speakTo } from '../../support/acp-client.ts';
-import { configIn } from '../../support/config-in.ts';
+import { type Editor, editorKey, type Frame, speakTo } from '../../support/acp/client.ts';
+import { configIn } from '../../support/process/config-in.ts';
 
 async function gateway(yaml: object): Promise<Gateway & { readonly dir: string }> {
   const dir = await mkdtemp(join(tmpdir(), 'tb-over-'));

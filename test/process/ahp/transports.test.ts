@@ -12,10 +12,10 @@ import { createIds, systemClock } from '../../../src/core/clock.ts';
 import { Fault } from '../../../src/model/faults.ts';
 import type { Deps } from '../../../src/ports/index.ts';
 import { createHttpHost } from '../../../src/transport/http/server.ts';
-import { AGENT, event, openAgent, QUIET } from '../../support/ahp.ts';
-import { harness } from '../../support/ahp-harness.ts';
-import { PROGRAM } from '../../support/cli.ts';
-import { openTestHouse, type TestHouse } from '../../support/house.ts';
+import { AGENT, event, openAgent, QUIET } from '../../support/ahp/gateway.ts';
+import { harness } from '../../support/ahp/harness.ts';
+import { openTestHouse, type TestHouse } from '../../support/gateway/test-gateway.ts';
+import { PROGRAM } from '../../support/process/cli.ts';
 
 const RULES =
   '- { id: shell, when: { tool: bash }, then: allow }\n- { id: no-rm, when: { tool: rm }, then: block, say: never }';

@@ -9,7 +9,7 @@ import { createDemoTools } from '../../../src/demo/tools.ts';
 import { hashOf } from '../../../src/receipt/seal/canonical-json.ts';
 import { openCoreRuntime } from '../../../src/runtime/assemble.ts';
 import { FIRST_RULES } from '../../../src/runtime/config/config.ts';
-import { aDirectory, aLog, program, ran, typed } from '../../support/cli.ts';
+import { aDirectory, aLog, program, ran, typed } from '../../support/process/cli.ts';
 
 const WORK = 'send the plan to ana';
 

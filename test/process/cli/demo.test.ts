@@ -2,7 +2,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { aDirectory, aLog, program, ran } from '../../support/cli.ts';
+import { aDirectory, aLog, program, ran } from '../../support/process/cli.ts';
 
 const NO_NAMES = /[0-9A-HJKMNP-TV-Z]{26}|\b[0-9A-HJKMNP-TV-Z]{6}\b/g;
 const story = (out: string) =>

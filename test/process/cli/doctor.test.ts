@@ -10,7 +10,7 @@ import { lookAtChild } from '../../../src/cli/doctor/child.ts';
 import { lookAtClock, lookAtLog } from '../../../src/cli/doctor/data.ts';
 import { lookAtNode } from '../../../src/cli/doctor/here.ts';
 import { lookAtPort } from '../../../src/cli/doctor/port.ts';
-import { aDirectory, aLog, typed } from '../../support/cli.ts';
+import { aDirectory, aLog, typed } from '../../support/process/cli.ts';
 
 const node = (script: string) => [process.execPath, '-e', script];
 

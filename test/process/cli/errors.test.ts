@@ -13,7 +13,7 @@ import { complaintOf, trouble } from '../../../src/cli/output/error-output.ts';
 import { EXIT, exitCodeOf } from '../../../src/cli/output/exit-codes.ts';
 import { FAULT_KINDS, Fault } from '../../../src/model/faults.ts';
 import { startChild } from '../../../src/transport/process/child.ts';
-import { aDirectory, aLog, program, ran, typed } from '../../support/cli.ts';
+import { aDirectory, aLog, program, ran, typed } from '../../support/process/cli.ts';
 
 test('a bad configuration: where, what, and nothing is started', async () => {
   const dir = await aDirectory();

@@ -6,11 +6,11 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.ts';
-import { startRelay } from '../../support/acp-process.ts';
-import { harness } from '../../support/ahp-harness.ts';
-import { PROGRAM } from '../../support/cli.ts';
-import { of, openTestHouse } from '../../support/house.ts';
-import { EVERYTHING } from '../../support/mcp-command.ts';
+import { startRelay } from '../../support/acp/process.ts';
+import { harness } from '../../support/ahp/harness.ts';
+import { of, openTestHouse } from '../../support/gateway/test-gateway.ts';
+import { EVERYTHING } from '../../support/mcp/command.ts';
+import { PROGRAM } from '../../support/process/cli.ts';
 
 /** A house whose rules allow everything and whose harness allows no act. */
 async function guarded() {

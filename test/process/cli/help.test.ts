@@ -9,7 +9,7 @@ import { completion } from '../../../src/cli/commands/maintenance/completion.ts'
 import { createProgram } from '../../../src/cli/commands/program.ts';
 import { fold } from '../../../src/cli/output/help-text.ts';
 import { ownName, quoted } from '../../../src/cli/own-name.ts';
-import { ran, typed } from '../../support/cli.ts';
+import { ran, typed } from '../../support/process/cli.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 

@@ -6,7 +6,7 @@ import { policyCheck, policyShow } from '../../../src/cli/commands/rules/policy.
 import { policyDiff } from '../../../src/cli/commands/rules/policy-diff.ts';
 import { policyTest } from '../../../src/cli/commands/rules/policy-test.ts';
 import { createProgress } from '../../../src/cli/output/progress.ts';
-import { aDirectory, aLog, typed } from '../../support/cli.ts';
+import { aDirectory, aLog, typed } from '../../support/process/cli.ts';
 
 async function written(files: Readonly<Record<string, string>>) {
   const dir = await aDirectory();

@@ -11,7 +11,7 @@ import { inclusionProof, verifyLeaf } from '../../../src/receipt/merkle/proofs.t
 import { createCheckpoints } from '../../../src/receipt/seal/checkpoints.ts';
 import { logHeadHash } from '../../../src/receipt/seal/log-head.ts';
 import { openCoreRuntime } from '../../../src/runtime/assemble.ts';
-import { aDirectory, aLog, typed } from '../../support/cli.ts';
+import { aDirectory, aLog, typed } from '../../support/process/cli.ts';
 
 let dir: string;
 beforeEach(async () => {

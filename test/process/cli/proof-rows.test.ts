@@ -10,7 +10,7 @@ import { createCheckpoints } from '../../../src/receipt/seal/checkpoints.ts';
 import { openCoreRuntime } from '../../../src/runtime/assemble.ts';
 import { perform } from '../../stories/perform.ts';
 import { readStory, storyNames } from '../../stories/story.ts';
-import { aDirectory, aLog, typed } from '../../support/cli.ts';
+import { aDirectory, aLog, typed } from '../../support/process/cli.ts';
 
 let made: string;
 let dir: string;

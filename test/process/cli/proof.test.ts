@@ -8,7 +8,7 @@ import { showLog } from '../../../src/cli/commands/history/log.ts';
 import { rotateKey } from '../../../src/cli/commands/keys/rotate.ts';
 import { exportAll } from '../../../src/cli/commands/proof/export.ts';
 import { verify } from '../../../src/cli/commands/proof/verify.ts';
-import { aDirectory, aLog, typed } from '../../support/cli.ts';
+import { aDirectory, aLog, typed } from '../../support/process/cli.ts';
 
 /** Three receipts of one log, as export writes them; read once, because every test wants another copy of them. */
 const files = new Map<string, Buffer>();

@@ -10,7 +10,7 @@ import { createNarrator } from '../../../src/cli/output/event-lines.ts';
 import { folded } from '../../../src/cli/output/folding.ts';
 import type { CoreEvent } from '../../../src/model/events.ts';
 import { forPeople } from '../../../src/runtime/logger.ts';
-import { aDirectory, aLog, program, typed } from '../../support/cli.ts';
+import { aDirectory, aLog, program, typed } from '../../support/process/cli.ts';
 
 const WORK = 'read plan then send the plan to ana';
 const nameless = (text: string) =>

@@ -8,7 +8,7 @@ import { createDemoTools } from '../../../src/demo/tools.ts';
 import type { Actor } from '../../../src/model/actions.ts';
 import { openCoreRuntime } from '../../../src/runtime/assemble.ts';
 import { FIRST_RULES } from '../../../src/runtime/config/config.ts';
-import { aDirectory, program, ran } from '../../support/cli.ts';
+import { aDirectory, program, ran } from '../../support/process/cli.ts';
 
 const ANA: Actor = { id: 'local:ana', kind: 'person', scopes: ['*'], door: 'cli' };
 /** More than one page of anything. */

@@ -1,11 +1,11 @@
 /** A definition that is no longer what it was, as whoever looks after the house meets it: shown line by line, and accepted by name. */
 import { expect, onTestFinished, test } from 'vitest';
 import { acceptPin, listPins } from '../../../src/cli/commands/mcp/mcp.ts';
-import { aDirectory, typed } from '../../support/cli.ts';
-import { openLegacyClient, outcome } from '../../support/mcp.ts';
-import { openMcpGateway } from '../../support/mcp-gateway.ts';
-import { echo, type Loose, openUpstream } from '../../support/mcp-upstream.ts';
-import { exchange, type Heard } from '../../support/mcp-wire-client.ts';
+import { openMcpGateway } from '../../support/mcp/gateway.ts';
+import { openLegacyClient, outcome } from '../../support/mcp/one-server.ts';
+import { echo, type Loose, openUpstream } from '../../support/mcp/upstream.ts';
+import { exchange, type Heard } from '../../support/mcp/wire-client.ts';
+import { aDirectory, typed } from '../../support/process/cli.ts';
 
 const META = {
   'io.modelcontextprotocol/protocolVersion': '2026-07-28',

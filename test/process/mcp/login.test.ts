@@ -10,8 +10,8 @@ import { createUpstream } from '../../../adapters/mcp/client/tool-backend.ts';
 import { createSecrets, createSecretWriter, type VaultSource } from '../../../src/auth/vaults.ts';
 import { createIds, systemClock } from '../../../src/core/clock.ts';
 import type { Logger } from '../../../src/ports/index.ts';
-import { aDirectory, program } from '../../support/cli.ts';
-import { type Guarded, type GuardedOptions, openGuarded } from '../../support/mcp-guarded.ts';
+import { type Guarded, type GuardedOptions, openGuarded } from '../../support/mcp/sign-in-server.ts';
+import { aDirectory, program } from '../../support/process/cli.ts';
 
 const QUIET: Logger = { info() {}, warn() {}, error() {} };
 

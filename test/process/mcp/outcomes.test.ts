@@ -5,9 +5,9 @@ import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.ts';
 import type { Task } from '../../../src/model/resources.ts';
 import type { Row } from '../../../src/ports/index.ts';
-import { aDirectory } from '../../support/cli.ts';
-import { openTestHouse } from '../../support/house.ts';
-import { startSpeaking } from '../../support/stdio-process.ts';
+import { openTestHouse } from '../../support/gateway/test-gateway.ts';
+import { aDirectory } from '../../support/process/cli.ts';
+import { startSpeaking } from '../../support/process/stdio-process.ts';
 
 /** `ok` answers, `fail` says that it failed, `hang` never answers, `die` takes the server along. */
 const SERVER = `

@@ -3,11 +3,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { openScene, outcome } from '../../support/mcp.ts';
-import { anything } from '../../support/mcp-fixture-asking.ts';
-import { openMcpGateway } from '../../support/mcp-gateway.ts';
-import { type Loose, openUpstream, text } from '../../support/mcp-upstream.ts';
-import { exchange } from '../../support/mcp-wire-client.ts';
+import { anything } from '../../support/mcp/fixture/asking.ts';
+import { openMcpGateway } from '../../support/mcp/gateway.ts';
+import { openScene, outcome } from '../../support/mcp/one-server.ts';
+import { type Loose, openUpstream, text } from '../../support/mcp/upstream.ts';
+import { exchange } from '../../support/mcp/wire-client.ts';
 
 /** A server of the legacy era in a few lines: it says what it was given, dies when told to, and counts its lives. */
 const PROGRAM = `

@@ -1,5 +1,5 @@
 /** Stories told in the Agents Protocol over a WebSocket. Only what has no frame of its own is asked for over REST. */
-import { harnTeller } from '../harn-teller.ts';
+import { harnTeller } from '../doors/harn-teller.ts';
 
 export const teller = harnTeller({
   protocol: 'harn-ws',

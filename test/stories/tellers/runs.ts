@@ -5,8 +5,8 @@
 import type { AskRecord } from '../../../src/model/asks.ts';
 import type { Json, JsonObject } from '../../../src/model/schema.ts';
 import type { Row } from '../../../src/ports/index.ts';
+import { openRunsDoor, PAIR } from '../doors/runs.ts';
 import { type OpenWire, play } from '../playing.ts';
-import { openRunsDoor, PAIR } from '../runs-door.ts';
 import type { Teller } from '../teller.ts';
 
 export const teller: Teller = {

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { openApiKeys } from '../../../src/auth/api-keys.ts';
 import { createAuthenticator } from '../../../src/auth/authenticate.ts';
 import { asFault } from '../../../src/model/faults.ts';
-import { fakeClock } from '../../support/clock.ts';
+import { fakeClock } from '../../support/gateway/clock.ts';
 
 async function house() {
   const dir = await mkdtemp(join(tmpdir(), 'tb-auth-'));

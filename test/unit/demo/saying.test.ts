@@ -6,7 +6,7 @@ import { HELP } from '../../../src/demo/script.ts';
 import { Message } from '../../../src/model/resources.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import { check } from '../../../src/model/validate.ts';
-import { FakeBridge, perform, TIME, workOf } from '../../support/demo-agent.ts';
+import { FakeBridge, perform, TIME, workOf } from '../../support/gateway/demo-agent.ts';
 
 describe('what it says and does', () => {
   test('hello is streamed in pieces that make up the message', async () => {

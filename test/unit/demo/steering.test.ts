@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { createDemoAgent } from '../../../src/demo/agent.ts';
 import { HELP, readScript, textOf } from '../../../src/demo/script.ts';
-import { FakeBridge, perform, workOf } from '../../support/demo-agent.ts';
+import { FakeBridge, perform, workOf } from '../../support/gateway/demo-agent.ts';
 
 describe('stopping and steering', () => {
   test('long work takes as many steps as it was told', async () => {

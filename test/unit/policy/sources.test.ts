@@ -5,7 +5,7 @@ import { createCedarEngine } from '../../../src/policy/cedar/engine.ts';
 import { splitPolicies } from '../../../src/policy/cedar/source.ts';
 import { loadPolicies } from '../../../src/policy/rules/load.ts';
 import { readAct } from '../../../src/runtime/read-act.ts';
-import { ALL, load, problems } from '../../support/cedar.ts';
+import { ALL, load, problems } from '../../support/policy/cedar.ts';
 
 describe('the sources', () => {
   test('nothing at all is a policy that asks', async () => {

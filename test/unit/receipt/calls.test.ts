@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import { hashOf } from '../../../src/receipt/seal/canonical-json.ts';
-import { AT, receiptOf, requested } from '../../support/receipt-told.ts';
+import { AT, receiptOf, requested } from '../../support/receipts/from-events.ts';
 
 const onlyCall = (...events: [string, JsonObject][]) => {
   const calls = receiptOf(...events).side_effects.tool_calls;

@@ -7,8 +7,8 @@ import type { CoreEvent } from '../../../src/model/events.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import { eventLeaf, eventText, logRoot } from '../../../src/receipt/merkle/event-hash.ts';
 import { canonicalJson } from '../../../src/receipt/seal/canonical-json.ts';
-import { quick } from '../../support/agents.ts';
-import { openTestHouse } from '../../support/house.ts';
+import { quick } from '../../support/gateway/agents.ts';
+import { openTestHouse } from '../../support/gateway/test-gateway.ts';
 
 const sha = (...parts: (Buffer | string)[]) => {
   const hash = createHash('sha256');

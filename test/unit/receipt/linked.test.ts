@@ -8,11 +8,11 @@ import type { Receipt } from '../../../src/model/receipt.ts';
 import { canonicalJson } from '../../../src/receipt/seal/canonical-json.ts';
 import { checkLinks, linksOf } from '../../../src/receipt/verify/linked.ts';
 import { verifyReceipt } from '../../../src/receipt/verify/verify.ts';
-import { scriptedAgent } from '../../support/agents.ts';
-import { openTestHouse, says } from '../../support/house.ts';
-import { exported, linksByScript, saidByPython } from '../../support/linked-exports.ts';
-import { type Gateways, openGateways, WORK_PROTOCOLS } from '../../support/two-gateways.ts';
-import { OPEN, real } from '../../support/two-houses.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import { openTestHouse, says } from '../../support/gateway/test-gateway.ts';
+import { type Gateways, openGateways, WORK_PROTOCOLS } from '../../support/gateway/two-gateways.ts';
+import { OPEN, real } from '../../support/harn/two-gateways.ts';
+import { exported, linksByScript, saidByPython } from '../../support/process/linked-exports.ts';
 
 async function bothReceipts(protocol: (typeof WORK_PROTOCOLS)[number]): Promise<Gateways & { a: Receipt; b: Receipt }> {
   const two = await openGateways(protocol, { far: { rules: OPEN }, near: { rules: OPEN } });

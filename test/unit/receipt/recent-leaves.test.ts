@@ -7,8 +7,8 @@ import { eventLeaf, leafBytes, logRoot } from '../../../src/receipt/merkle/event
 import { growLogTree } from '../../../src/receipt/merkle/log-tree.ts';
 import { rootOf } from '../../../src/receipt/merkle/merkle.ts';
 import { createRecentLeaves } from '../../../src/receipt/merkle/recent-leaves.ts';
-import { quick } from '../../support/agents.ts';
-import { openTestHouse } from '../../support/house.ts';
+import { quick } from '../../support/gateway/agents.ts';
+import { openTestHouse } from '../../support/gateway/test-gateway.ts';
 
 const at = (position: number): CoreEvent => ({ ...storyLog()[0]!, id: eventId(position) });
 

@@ -9,7 +9,7 @@ import { createEvidence } from '../../../src/receipt/build/evidence.ts';
 import { replayInput } from '../../../src/receipt/build/materials.ts';
 import { canonicalJson, hashOf } from '../../../src/receipt/seal/canonical-json.ts';
 import { sealReceipt } from '../../../src/receipt/seal/seal.ts';
-import { AT, fits, head, sealed, signer, told } from '../../support/receipt-told.ts';
+import { AT, fits, head, sealed, signer, told } from '../../support/receipts/from-events.ts';
 
 const harn = new URL('../../../../shared/data/harn/', import.meta.url);
 

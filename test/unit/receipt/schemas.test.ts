@@ -7,7 +7,7 @@ import type { ReceiptFormat } from '../../../src/receipt/schemas/format.ts';
 import { RECEIPT_FORMATS } from '../../../src/receipt/schemas/index.ts';
 import { verifyChain } from '../../../src/receipt/verify/chain.ts';
 import { verifyReceipt } from '../../../src/receipt/verify/verify.ts';
-import { receiptHouse } from '../../support/receipt-house.ts';
+import { receiptHouse } from '../../support/receipts/issued.ts';
 
 /** A version nobody published: other names, and its hash is over the plain text of one member. */
 const madeUp: ReceiptFormat = {

@@ -8,7 +8,7 @@ import { buildReceipt, summaryOf } from '../../../src/receipt/build/build.ts';
 import { copyOf, createEvidence, type Evidence, learn } from '../../../src/receipt/build/evidence.ts';
 import { replayInput } from '../../../src/receipt/build/materials.ts';
 import { canonicalJson, hashOf } from '../../../src/receipt/seal/canonical-json.ts';
-import { fits, receiptOf, requested, sealed, told } from '../../support/receipt-told.ts';
+import { fits, receiptOf, requested, sealed, told } from '../../support/receipts/from-events.ts';
 
 const learned = (known: Evidence, event: CoreEvent): Evidence => {
   const more = copyOf(known);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { adapters } from '../../../adapters/index.ts';
 import { mountsOf } from '../../../src/runtime/mounts.ts';
-import { configIn } from '../../support/config-in.ts';
+import { configIn } from '../../support/process/config-in.ts';
 
 async function read(yaml?: string, env: NodeJS.ProcessEnv = {}) {
   const dir = await mkdtemp(join(tmpdir(), 'tb-config-'));

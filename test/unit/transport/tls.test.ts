@@ -11,8 +11,8 @@ import { WebSocket } from 'ws';
 import { lookAtTls } from '../../../src/cli/doctor/tls.ts';
 import { type Gateway, startGateway } from '../../../src/runtime/gateway.ts';
 import { readTls, type TlsFiles, watchTls } from '../../../src/runtime/tls-files.ts';
-import { type Certificate, makeCertificate, writeCertificate } from '../../support/certificate.ts';
-import { configIn as configOf } from '../../support/config-in.ts';
+import { type Certificate, makeCertificate, writeCertificate } from '../../support/process/certificate.ts';
+import { configIn as configOf } from '../../support/process/config-in.ts';
 
 const V2 = 'agents-protocol-2026-10-11';
 
