@@ -74,10 +74,10 @@ export async function main(args: readonly string[], print: Print): Promise<numbe
     const key = own
       ? (await own.issue({ id: 'conformance' })).key
       : (values['api-key'] ?? process.env.HARN_AGENTS_CONFORMANCE_API_KEY);
-    const stranger = own ? (await own.issue({ id: 'stranger', tenant: 'elsewhere' })).key : values['other-key'];
+    const outsider = own ? (await own.issue({ id: 'stranger', tenant: 'elsewhere' })).key : values['other-key'];
     const common = {
       key,
-      stranger,
+      outsider,
       own,
       timeoutMs: Number(values.timeout ?? 30_000),
       workspaceId: values['workspace-id'],
@@ -95,8 +95,8 @@ export async function main(args: readonly string[], print: Print): Promise<numbe
       const all = categoriesOf(revision, options);
       const chosen = wanted.length === 0 ? all : wanted.flatMap((name) => all.filter((each) => each.name === name));
       const placed = chosen.map(({ category, suite }) => ({ category, at: suite ? atSuite : at }));
-      const told = values.json ? () => {} : teller(revision, values.verbose ?? false, print);
-      const done = await runCategories(placed, told, values.bail);
+      const reported = values.json ? () => {} : teller(revision, values.verbose ?? false, print);
+      const done = await runCategories(placed, reported, values.bail);
       reports.push(reportOf(base, revision.version, done, capabilities));
       if (values.bail && reports.some(({ summary }) => summary.failed > 0)) break;
     }

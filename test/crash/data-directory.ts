@@ -15,14 +15,14 @@ import { type Door, type Frame, Gone, httpDoor } from './clients/door.ts';
 import { createLedger, type Ledger } from './clients/ledger.ts';
 import { CONFIG } from './clients/words.ts';
 import { readEvidence } from './evidence.ts';
-import { type GatewayPlace, type GatewayProcess, noComplaints, startGateway } from './gateway-process.ts';
+import { type GatewayPlace, type GatewayProcess, noErrors, startGateway } from './gateway-process.ts';
 import { type Moment, type MomentKind, pickMoment, whenWritten } from './moments.ts';
 import { stillOpen } from './promises/asks.ts';
 import { type Counts, everythingEnded, keepsPromises } from './promises.ts';
 import type { Chance } from './random.ts';
 import { comeToRest } from './rest.ts';
 
-export interface HouseDeps {
+export interface DirectoryDeps {
   readonly program: string;
   readonly root: string;
   readonly chance: Chance;
@@ -31,13 +31,13 @@ export interface HouseDeps {
   readonly starts: number[];
   say(text: string): void;
 }
-export interface House {
-  readonly report: HouseReport;
-  /** What its clients were told, and where it stands: for whoever wants to look again. */
+export interface DataDirectory {
+  readonly report: DirectoryReport;
+  /** What its clients were notified, and where it stands: for the client that wants to look again. */
   readonly ledger: Ledger;
   readonly place: GatewayPlace;
 }
-export interface HouseReport extends Counts {
+export interface DirectoryReport extends Counts {
   readonly moments: readonly MomentKind[];
   /** Questions found open again after a restart, counted once per restart. */
   readonly keptOpen: number;
@@ -50,19 +50,19 @@ const LONGEST_START_MS = 60_000;
 
 export async function liveThrough(
   kills: number,
-  { program, root, chance, clients: many, starts, say }: HouseDeps,
-): Promise<House> {
+  { program, root, chance, clients: many, starts, say }: DirectoryDeps,
+): Promise<DataDirectory> {
   const place: GatewayPlace = {
     program,
     dataDir: join(root, 'data'),
     config: join(root, 'tollbridge.yaml'),
     journal: join(root, 'journal'),
-    complaints: join(root, 'complaints.log'),
+    errorLog: join(root, 'errors.log'),
   };
   await mkdir(place.dataDir, { recursive: true, mode: 0o700 });
   await writeFile(place.config, CONFIG);
   await writeFile(place.journal, '');
-  await writeFile(place.complaints, '');
+  await writeFile(place.errorLog, '');
   const actor = { id: 'approver', kind: 'person' as const, scopes: ['*'] };
   const { key: approver } = await openApiKeys(place.dataDir, systemClock).create({ name: 'approver', actor });
 
@@ -107,12 +107,12 @@ export async function liveThrough(
       const door = await enter(gateway);
       const stop = new AbortController();
       const over = new AbortController();
-      const heard = new Map<string, () => void>();
+      const received = new Map<string, () => void>();
       const living = Promise.all([
-        watch(door, stop.signal, over.signal, (frame) => heard.get(frame.event)?.()),
+        watch(door, stop.signal, over.signal, (frame) => received.get(frame.event)?.()),
         ...clients.map((client) => client.live(door, stop.signal)),
       ]);
-      await Promise.race([comes(moment, heard, over.signal), living, diedAlone(gateway, stop.signal)]);
+      await Promise.race([comes(moment, received, over.signal), living, diedAlone(gateway, stop.signal)]);
       stop.abort();
       await gateway.kill();
       const late = setTimeout(() => over.abort(), 2_000);
@@ -141,7 +141,7 @@ export async function liveThrough(
     await gateway.kill();
   }
 
-  async function comes(moment: Moment, heard: Map<string, () => void>, signal: AbortSignal): Promise<void> {
+  async function comes(moment: Moment, received: Map<string, () => void>, signal: AbortSignal): Promise<void> {
     const longest = sleep(LONGEST_WAIT_MS, undefined, { signal, ref: false }).catch(() => {});
     if (moment.kind === 'load') {
       if (moment.answered) await new Promise<void>((resolve) => (replied = resolve));
@@ -149,7 +149,7 @@ export async function liveThrough(
     }
     if (moment.kind === 'effect') await Promise.race([whenWritten(place.journal, moment.nth, signal), longest]);
     if (moment.kind === 'event') {
-      await Promise.race([new Promise<void>((resolve) => heard.set(moment.event, resolve)), longest]);
+      await Promise.race([new Promise<void>((resolve) => received.set(moment.event, resolve)), longest]);
       if (moment.ms > 0) await sleep(moment.ms);
     }
   }
@@ -160,7 +160,7 @@ export async function liveThrough(
     const ready = await Promise.race([gateway.ready, tooLong]);
     late.abort();
     if (!ready || ready === 'too long') {
-      const said = (await readFile(place.complaints, 'utf8')).slice(-2_000);
+      const said = (await readFile(place.errorLog, 'utf8')).slice(-2_000);
       const how = ready ? `it did not listen within ${LONGEST_START_MS} ms` : `it ended with ${await gateway.ended}`;
       throw new Broken('it starts again', `${how}: ${said}`);
     }
@@ -205,9 +205,9 @@ export async function liveThrough(
   }
 
   async function look(final = false): Promise<void> {
-    await noComplaints(place.complaints);
+    await noErrors(place.errorLog);
     const file = join(place.dataDir, 'log.db');
-    // Killed before it had a log: nobody can have been told anything.
+    // Killed before it had a log: nobody can have been notified anything.
     if (!existsSync(file) || (await stat(file)).size === 0) {
       if (ledger.writes.length > 0) throw new Broken('the log is there', 'it is gone');
       return;

@@ -49,6 +49,7 @@ export function everythingEnded({ runs, asks }: Evidence, ledger: Ledger): void 
   if (runs.size > 0) throw new Broken('every accepted task reaches an end', `${runs.size} did not`, [...runs]);
   const open = [...asks.values()].filter(({ state }) => state === 'open');
   if (open.length > 0) throw new Broken('every accepted task reaches an end', 'questions are open', open);
-  const unheard = ledger.unanswered();
-  if (unheard.length > 0) throw new Broken('every write is answered in the end', `${unheard.length} are not`, unheard);
+  const unanswered = ledger.unanswered();
+  if (unanswered.length > 0)
+    throw new Broken('every write is answered in the end', `${unanswered.length} are not`, unanswered);
 }

@@ -20,7 +20,7 @@ const olderSpeech = (word: string, id: string): JsonObject => ({
 function protocolOf(): Protocol {
   return {
     headers: { authorization: `Bearer ${TOKEN}`, 'a2a-version': '1.0' },
-    open: async ({ deps, house }) => await a2aDoor(settingsOf({}), deps).open(house.bridge),
+    open: async ({ deps, runtime }) => await a2aDoor(settingsOf({}), deps).open(runtime.bridge),
     async prepare(send) {
       const path = '/a2a/agent';
       const rpc = (method: string, params: JsonObject, id: string): JsonObject => ({
@@ -62,12 +62,12 @@ function protocolOf(): Protocol {
         };
       };
     },
-    complaint: rpcComplaint,
+    problem: rpcProblem,
   };
 }
 
 /** Every frame is answered, under its id where that can be read; one without an id is never carried out. */
-function rpcComplaint({ body }: Request, _status: number, text: string): string | undefined {
+function rpcProblem({ body }: Request, _status: number, text: string): string | undefined {
   const sent = leniently(body ?? Buffer.alloc(0)) as JsonObject | undefined;
   if (text.startsWith('event:') || text.startsWith('data:') || text.startsWith(':')) return undefined;
   let said: { id?: unknown; result?: unknown; error?: { code: number } };

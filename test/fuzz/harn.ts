@@ -18,7 +18,7 @@ const HEADERS = { authorization: `Bearer ${TOKEN}`, 'harn-agents-protocol-versio
 function rest(): Protocol {
   return {
     headers: HEADERS,
-    open: async ({ deps, house }) => await harn.door!({}, deps).open(house.bridge),
+    open: async ({ deps, runtime }) => await harn.door!({}, deps).open(runtime.bridge),
     async prepare(send) {
       const make = async (path: string, body: JsonObject) => {
         const { text } = await send({ method: 'POST', path, body: Buffer.from(JSON.stringify(body)) });
@@ -59,8 +59,8 @@ const ANSWER_MS = 20_000;
 async function socket(frames: number, seed: number): Promise<Fuzzed> {
   const gateway = await openGateway();
   const found: string[] = [];
-  const { house, deps, workspace } = gateway;
-  const door = await harn.door!({}, deps).open(house.bridge);
+  const { runtime, deps, workspace } = gateway;
+  const door = await harn.door!({}, deps).open(runtime.bridge);
   try {
     const { url } = await (deps.http as unknown as { listen(): Promise<{ url: string }> }).listen();
     const post = async (path: string, body: JsonObject) => {

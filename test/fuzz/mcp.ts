@@ -79,8 +79,8 @@ async function round(count: number, seed: number): Promise<string[]> {
     }
     for (const lane of lanes) await lane.close();
     const events: CoreEvent[] = [];
-    for await (const event of gateway.house.store.read({ stream: { of: 'all' } })) events.push(event);
-    const digest = (args: object) => gateway.house.keyring.signer().mac(comparableText(args));
+    for await (const event of gateway.runtime.store.read({ stream: { of: 'all' } })) events.push(event);
+    const digest = (args: object) => gateway.runtime.keyring.signer().mac(comparableText(args));
     return [...wrong, ...violations(events, contacts, digest)];
   } finally {
     await gateway.close();

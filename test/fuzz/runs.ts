@@ -11,7 +11,7 @@ const VERBS = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'];
 
 const PROTOCOL: Protocol = {
   headers: { authorization: `Bearer ${TOKEN}:${TOKEN}` },
-  open: async ({ deps, house, workspace }) => await runsDoor(settingsOf({ workspace }), deps).open(house.bridge),
+  open: async ({ deps, runtime, workspace }) => await runsDoor(settingsOf({ workspace }), deps).open(runtime.bridge),
   async prepare(send) {
     const create = (word: string): JsonObject => ({ input: { user_query: word }, metadata: {} });
     const key = (name: string) => ({ 'idempotency-key': `${name}-00000000` });

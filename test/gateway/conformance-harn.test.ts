@@ -30,12 +30,12 @@ describe('counting', () => {
         throw new Skip('not here');
       },
     });
-    const told: string[] = [];
+    const reported: string[] = [];
     const done = await runCategories(
       [some, none].map((each_) => ({ category: each_, at: nowhere })),
-      (name, { status }) => told.push(`${name} ${status}`),
+      (name, { status }) => reported.push(`${name} ${status}`),
     );
-    expect(told).toEqual(['some passed', 'some failed', 'some skipped', 'none skipped']);
+    expect(reported).toEqual(['some passed', 'some failed', 'some skipped', 'none skipped']);
     const report = reportOf('http://x', FIRST.version, done, { rest: true });
     expect(report).toMatchObject({
       schema: 'harn-agents-conformance-2026-04-25',
@@ -133,11 +133,11 @@ describe('options', () => {
     expect(await main(['--list'], (line) => lines.push(line))).toBe(0);
     expect(lines.join('\n')).toContain('websocket');
     const { url } = await openDoor();
-    const heard: string[] = [];
+    const received: string[] = [];
     const args = ['--target', `${url}/harn-suite`, '--api-key', 'ana', '--category', 'auth-and-scopes,outcomes'];
-    expect(await main(args, (line) => heard.push(line))).toBe(0);
+    expect(await main(args, (line) => received.push(line))).toBe(0);
     // Once in each revision.
-    expect(heard.slice(-4)).toEqual([
+    expect(received.slice(-4)).toEqual([
       'agents-protocol-2026-04-25: 3 passed',
       'agents-protocol-2026-10-11: 3 passed',
       '2 skipped',

@@ -1,4 +1,4 @@
-/** Crowds, odd numbers, readers that vanish or stall, tools that change, servers that misbehave: each against the built process. */
+/** Many clients at once, odd numbers, readers that vanish or stall, tools that change, servers that misbehave: each against the built process. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
@@ -19,7 +19,7 @@ const gauge = async (gateway: Serving, name: string) => {
 };
 const rss = (pid: number) => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 
-describe('faults and crowds', { timeout: 120_000 }, () => {
+describe('faults and many clients at once', { timeout: 120_000 }, () => {
   test('H13: five hundred callers with one id on one server each get their own answer', async () => {
     const gateway = await serving();
     await gateway.call('echo', { text: 'warm' });
@@ -92,7 +92,7 @@ describe('faults and crowds', { timeout: 120_000 }, () => {
     await expect
       .poll(() => readdirSync(`/proc/${gateway.pid}/fd`).length, { timeout: 20_000 })
       .toBeLessThanOrEqual(before + 8);
-    // The work itself goes on until it is told to stop.
+    // The work itself goes on until it is asked to stop.
     expect((await gateway.send(`/v1/tasks/${made.json.id}`)).json.status).toBe('WORKING');
     await gateway.send(`/v1/tasks/${made.json.id}/cancel`, { method: 'POST', body: {} });
     await expect

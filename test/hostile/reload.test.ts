@@ -256,7 +256,7 @@ test('an agent under ahp: rules, a persona that is narrowed or removed, and a qu
   expect(await agent.wants('seven')).not.toMatchObject({ decision: 'allow' });
 }, 90_000);
 
-/** An agent that asks for leave for one edit and says what it was told. */
+/** An agent that asks for leave for one edit and repeats the answer it received. */
 const ASKING_AGENT = `
 const send = (m) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...m }) + '\\n');
 let prompt;
@@ -321,7 +321,7 @@ test('what was asked before the rules changed to block is not allowed by an appr
   const place = await aPlace({ rules: '- { id: asks, when: { kind: tool }, then: ask }\n' });
   const { end, prompt, said } = await editor(place);
   const done = prompt();
-  const question = await end.heard(({ method }) => method === 'session/request_permission');
+  const question = await end.received(({ method }) => method === 'session/request_permission');
   await writeFile(place.rules, BLOCK);
   const options = question.params?.options as unknown as readonly { optionId: string; kind: string }[];
   const yes = options.find(({ kind }) => kind === 'allow_once');

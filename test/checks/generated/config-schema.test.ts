@@ -1,4 +1,4 @@
-/** What editors are told about `tollbridge.yaml` is what the program checks, and every example passes both. */
+/** What editors are notified about `tollbridge.yaml` is what the program checks, and every example passes both. */
 import { readdir, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

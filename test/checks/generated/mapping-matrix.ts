@@ -81,8 +81,8 @@ const FAULTS: readonly Column[] = [
 
 /** Every event of ours that some table speaks of. */
 function events(): readonly string[] {
-  const told = [acp.UPDATES, acpHarn.HARN_UPDATES, ahp.EVENTS, runs.EVENTS] as readonly (readonly Facts[])[];
-  const all = [...told.flat().flatMap(({ facts = [] }) => facts), ...a2a.EVENTS.map(({ core }) => core)];
+  const reported = [acp.UPDATES, acpHarn.HARN_UPDATES, ahp.EVENTS, runs.EVENTS] as readonly (readonly Facts[])[];
+  const all = [...reported.flat().flatMap(({ facts = [] }) => facts), ...a2a.EVENTS.map(({ core }) => core)];
   return [...new Set(all)].sort();
 }
 

@@ -33,7 +33,7 @@ export const nameOf = ({ binding, version }: Way) => `${binding} ${version}`;
 export interface Target {
   readonly base: string;
   readonly token: string | undefined;
-  /** Somebody else's token, when there is one. */
+  /** Another caller's token, when there is one. */
   readonly other: string | undefined;
   raw(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
   /** One operation, by its id in the table, on one binding in one revision. */

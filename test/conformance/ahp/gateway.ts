@@ -1,4 +1,4 @@
-/** A house that decides as the recorded server's handler did: allows, blocks `rm`, and breaks when told to. */
+/** A gateway that decides as the recorded server's handler did: allows, blocks `rm`, and breaks when asked to. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -51,10 +51,10 @@ export async function openPeer(config: AhpConfig = {}): Promise<Peer> {
   const dir = await mkdtemp(join(tmpdir(), 'tollbridge-ahp-'));
   const ids = createIds();
   const load = async () => ({ rules: RULES, files: [] });
-  const house = await openCoreRuntime({ dataDir: dir, policy: { load }, engines: [breaking], ids });
-  await house.start();
+  const runtime = await openCoreRuntime({ dataDir: dir, policy: { load }, engines: [breaking], ids });
+  await runtime.start();
   const home = { object: 'workspace' as const, body: { name: 'w', root: 'file:///w' } };
-  await house.bridge.submit({ kind: 'resource.create', actor: OWNER, body: home });
+  await runtime.bridge.submit({ kind: 'resource.create', actor: OWNER, body: home });
 
   const http = createHttpHost({ requestId: () => ids.next('req'), log: QUIET, graceMs: 100 });
   /** A second credential that holds for the moment. */
@@ -73,10 +73,10 @@ export async function openPeer(config: AhpConfig = {}): Promise<Peer> {
     secret: async () => '',
   };
   const settings = settingsOf(config);
-  const door = await (ahp as Adapter<AhpConfig>).door!(config, deps).open(house.bridge);
+  const door = await (ahp as Adapter<AhpConfig>).door!(config, deps).open(runtime.bridge);
   const { url } = await http.listen();
 
-  const harness = createHarness(house.bridge, settings, deps);
+  const harness = createHarness(runtime.bridge, settings, deps);
   const input = new PassThrough();
   const output = new PassThrough();
   const serving = serveLines(harness, { input, output }, { actor: LOCAL_AGENT, log: QUIET, limit: settings.lineLimit });
@@ -96,11 +96,11 @@ export async function openPeer(config: AhpConfig = {}): Promise<Peer> {
     url,
     async line(text, answered = mayBeAnswered(text)) {
       input.write(`${text}\n`);
-      return await answers.next(answered ? PATIENCE_MS : QUIET_MS);
+      return await answers.next(answered ? TIMEOUT_MS : QUIET_MS);
     },
     async frame(text) {
       socket.send(text);
-      return await framed.next(mayBeAnswered(text) ? PATIENCE_MS : QUIET_MS);
+      return await framed.next(mayBeAnswered(text) ? TIMEOUT_MS : QUIET_MS);
     },
     async upgrade(head, credential) {
       also = credential;
@@ -124,24 +124,24 @@ export async function openPeer(config: AhpConfig = {}): Promise<Peer> {
       await harness.close();
       await door.close();
       await http.close();
-      await house.close();
+      await runtime.close();
       await rm(dir, { recursive: true, force: true });
     },
   };
 }
 
-/** What came, in order, for whoever waits for it. */
+/** What came, in order, for the client that waits for it. */
 function createAnswers() {
-  const heard: Json[] = [];
+  const received: Json[] = [];
   let wake = () => {};
   return {
     add(one: Json): void {
-      heard.push(one);
+      received.push(one);
       wake();
     },
     async next(ms: number): Promise<Json | undefined> {
       const deadline = Date.now() + ms;
-      while (heard.length === 0 && Date.now() < deadline) {
+      while (received.length === 0 && Date.now() < deadline) {
         await new Promise<void>((resolve) => {
           const timer = setTimeout(resolve, Math.max(1, deadline - Date.now()));
           wake = () => {
@@ -150,12 +150,12 @@ function createAnswers() {
           };
         });
       }
-      return heard.shift();
+      return received.shift();
     },
   };
 }
 
-const PATIENCE_MS = 9_000;
+const TIMEOUT_MS = 9_000;
 /** What is not a request is given a moment to be answered all the same. */
 const QUIET_MS = 40;
 

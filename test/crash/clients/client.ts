@@ -1,6 +1,6 @@
 /**
- * Someone who uses the gateway: opens sessions, gives work, answers questions, changes their mind, watches. Outlives the
- * gateway, remembers what it heard back about and what it did not, and asks again for the latter with the same key.
+ * A client that uses the gateway: opens sessions, gives work, answers questions, changes their mind, watches. Outlives the
+ * gateway, remembers what it got back about and what it did not, and asks again for the latter with the same key.
  */
 import type { JsonObject } from '../../../src/model/schema.ts';
 import { isTerminal } from '../../../src/model/words.ts';
@@ -17,13 +17,13 @@ export interface ClientDeps {
   readonly ledger: Ledger;
   readonly chance: Chance;
   readonly workspace: string;
-  /** Told about every answer that arrives. */
+  /** Reported about every answer that arrives. */
   replied(): void;
 }
 export interface Client {
-  /** Lives at this door until told to stop; the door may vanish at any moment after that. */
+  /** Lives at this door until asked to stop; the door may vanish at any moment after that. */
   live(door: Door, stop: AbortSignal): Promise<void>;
-  /** Asks once more for everything it never heard back about. */
+  /** Asks once more for everything it never got back about. */
   settle(door: Door): Promise<void>;
 }
 
@@ -173,10 +173,10 @@ export function createClient({ name, ledger, chance, workspace, replied }: Clien
   async function readBack(door: Door, task: string): Promise<void> {
     const path = `/v1/tasks/${task}/events?limit=200`;
     const { data } = (await door.read(path)) as { data: JsonObject[] };
-    const heard = ledger.listen({ path, of: { member: 'task_id', id: task }, fromNow: false });
-    heard.done = true;
+    const received = ledger.listen({ path, of: { member: 'task_id', id: task }, fromNow: false });
+    received.done = true;
     for (const event of data)
-      heard.frames.push({ id: String(event.id), event: String(event.event), data: JSON.stringify(event) });
+      received.frames.push({ id: String(event.id), event: String(event.event), data: JSON.stringify(event) });
   }
 
   async function aboutTask(

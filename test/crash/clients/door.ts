@@ -10,7 +10,7 @@ export interface Door {
   /** Every item of a list, page by page. */
   list(path: string): Promise<JsonObject[]>;
   /** Hands over each event as it arrives, until the stream ends, breaks off or is not wanted any more. */
-  follow(path: string, after: string | undefined, heard: (frame: Frame) => void, signal: AbortSignal): Promise<void>;
+  follow(path: string, after: string | undefined, received: (frame: Frame) => void, signal: AbortSignal): Promise<void>;
 }
 export interface Reply {
   readonly status: number;
@@ -26,7 +26,7 @@ export interface Frame {
 export class Gone extends Error {}
 
 /** Longer than anything here should take, also on a busy machine. */
-const PATIENCE_MS = 20_000;
+const TIMEOUT_MS = 20_000;
 
 /** Work is given with the token that is printed, which approves none of it: answers are another principal's. */
 export function httpDoor(url: string, token: string, approver: string): Door {
@@ -37,7 +37,7 @@ export function httpDoor(url: string, token: string, approver: string): Door {
 
   async function ask(path: string, init: RequestInit): Promise<{ status: number; text: string }> {
     try {
-      const response = await fetch(url + path, { ...init, signal: AbortSignal.timeout(PATIENCE_MS) });
+      const response = await fetch(url + path, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) });
       return { status: response.status, text: await response.text() };
     } catch (cause) {
       throw new Gone(`${path}: the connection broke off`, { cause });
@@ -78,7 +78,7 @@ export function httpDoor(url: string, token: string, approver: string): Door {
       } while (cursor);
       return all;
     },
-    async follow(path, after, heard, signal) {
+    async follow(path, after, received, signal) {
       try {
         const response = await fetch(url + path, {
           headers: { ...headers, ...(after && { 'last-event-id': after }) },
@@ -91,7 +91,7 @@ export function httpDoor(url: string, token: string, approver: string): Door {
           text += chunk;
           const frames = text.split('\n\n');
           text = frames.pop() ?? '';
-          for (const frame of frames) if (!frame.startsWith(':')) heard(readFrame(frame));
+          for (const frame of frames) if (!frame.startsWith(':')) received(readFrame(frame));
         }
       } catch (cause) {
         if (signal.aborted) return;

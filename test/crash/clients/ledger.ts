@@ -1,5 +1,5 @@
 /**
- * What the clients were told, and what they asked for and never heard back about. Lives outside the gateway and is never
+ * What the clients were notified, and what they asked for and never got back about. Lives outside the gateway and is never
  * corrected by it: whatever stands here as acknowledged has to be found after every crash.
  */
 import type { JsonObject } from '../../../src/model/schema.ts';
@@ -21,7 +21,7 @@ export interface Write {
   readonly kind: WriteKind;
   readonly path: string;
   readonly body: JsonObject;
-  /** In the body as well, where the gateway keeps it: what it did with this write can be told from the log. */
+  /** In the body as well, where the gateway keeps it: what it did with this write can be distinguished from the log. */
   readonly nonce: string;
   /** What it is about: the question, the task. */
   readonly about?: string;
@@ -34,7 +34,7 @@ export interface Write {
 }
 
 /** What one stream delivered, over any number of reconnects. */
-export interface Heard {
+export interface Received {
   readonly path: string;
   /** Which events belong to it, as `session_id`, `task_id` or `workspace_id` say. */
   readonly of: { readonly member: 'task_id' | 'session_id' | 'workspace_id'; readonly id: string };
@@ -46,13 +46,13 @@ export interface Heard {
 
 export interface Ledger {
   readonly writes: Write[];
-  readonly streams: Heard[];
+  readonly streams: Received[];
   /** States of tasks as a client was shown them. */
   readonly looks: { readonly task: string; readonly status: string }[];
   /** Questions a client was shown as open, with the time they expire. */
   readonly asks: Map<string, { readonly expires_at: string }>;
   want(write: Omit<Write, 'sent'>): Write;
-  listen(heard: Omit<Heard, 'frames' | 'done'>): Heard;
+  listen(received: Omit<Received, 'frames' | 'done'>): Received;
   /** Sent, and not answered yet. */
   unanswered(): Write[];
   accepted(kind: WriteKind): (Write & { reply: { body: JsonObject } })[];
@@ -60,7 +60,7 @@ export interface Ledger {
 
 export function createLedger(): Ledger {
   const writes: Write[] = [];
-  const streams: Heard[] = [];
+  const streams: Received[] = [];
   return {
     writes,
     streams,
@@ -71,8 +71,8 @@ export function createLedger(): Ledger {
       writes.push(wanted);
       return wanted;
     },
-    listen(heard) {
-      const stream: Heard = { ...heard, frames: [], done: false };
+    listen(received) {
+      const stream: Received = { ...received, frames: [], done: false };
       streams.push(stream);
       return stream;
     },

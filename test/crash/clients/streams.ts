@@ -1,7 +1,7 @@
 /** Streams one client follows: each goes on from its last event after every restart, until it has said all there is to say. */
 import { Broken } from '../broken.ts';
 import { type Door, type Frame, Gone } from './door.ts';
-import type { Heard, Ledger } from './ledger.ts';
+import type { Ledger, Received } from './ledger.ts';
 
 export interface Listening {
   /** A stream nobody follows yet. */
@@ -17,26 +17,26 @@ export interface Listening {
 const LATE_MS = 2_000;
 
 export function createListening(ledger: Ledger): Listening {
-  const streams: Heard[] = [];
+  const streams: Received[] = [];
   let following: Promise<void>[] = [];
   let hangUp = new AbortController();
 
-  function follow(door: Door, heard: Heard): void {
-    const over = untilGone(door, heard, hangUp.signal);
+  function follow(door: Door, received: Received): void {
+    const over = untilGone(door, received, hangUp.signal);
     over.catch(() => {}); // looked at when the client stops
     following.push(over);
   }
 
   return {
     begin(door, wanted) {
-      const heard = ledger.listen(wanted);
-      streams.push(heard);
-      follow(door, heard);
+      const received = ledger.listen(wanted);
+      streams.push(received);
+      follow(door, received);
     },
     goOn(door) {
       hangUp = new AbortController();
       following = [];
-      for (const heard of streams) if (!heard.done) follow(door, heard);
+      for (const received of streams) if (!received.done) follow(door, received);
     },
     count: () => streams.filter(({ done }) => !done).length,
     async over() {
@@ -47,16 +47,16 @@ export function createListening(ledger: Ledger): Listening {
 }
 
 /** Until the gateway dies. A stream that ends by itself has said all there is to say. */
-async function untilGone(door: Door, heard: Heard, signal: AbortSignal): Promise<void> {
+async function untilGone(door: Door, received: Received, signal: AbortSignal): Promise<void> {
   try {
-    await door.follow(heard.path, heard.frames.at(-1)?.id, (frame) => hear(heard, frame), signal);
-    if (!signal.aborted) heard.done = true;
+    await door.follow(received.path, received.frames.at(-1)?.id, (frame) => hear(received, frame), signal);
+    if (!signal.aborted) received.done = true;
   } catch (cause) {
     if (!(cause instanceof Gone)) throw cause;
   }
 }
 
-function hear(heard: Heard, frame: Frame): void {
-  if (frame.event === 'error') throw new Broken('a stream goes on', `${heard.path} was broken off`, frame);
-  heard.frames.push(frame);
+function hear(received: Received, frame: Frame): void {
+  if (frame.event === 'error') throw new Broken('a stream goes on', `${received.path} was broken off`, frame);
+  received.frames.push(frame);
 }

@@ -16,7 +16,7 @@ const WORK = {
 };
 type Work = keyof typeof WORK;
 
-/** The nonce is in the arguments of every effect, so that a line of the journal can be told from any other. */
+/** The nonce is in the arguments of every effect, so that a line of the journal can be distinguished from any other. */
 export function wordsFor(nonce: string, chance: Chance): string {
   const kind = chance.weighted(WORK);
   if (kind !== 'several') return clause(kind, nonce, chance);

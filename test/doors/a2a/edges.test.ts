@@ -190,7 +190,7 @@ describe('what is not yours is not there', () => {
     expect(await list('bo')).toEqual({ tasks: [], nextPageToken: '', pageSize: 50, totalSize: 0 });
   });
 
-  test('whoever says nothing is nobody, on every address but the card', async () => {
+  test('the client that says nothing is nobody, on every address but the card', async () => {
     const peer = await openPeer({ agents: [idle] });
     for (const authorization of ['', 'Bearer wrong', 'Basic YTpi']) {
       const rpc = await peer.rpc('GetTask', { id: 'x' }, { authorization });

@@ -1,4 +1,4 @@
-/** What is told on request: the activity of an agent, cursors to resume from, and lists in pages. */
+/** What is reported on request: the activity of an agent, cursors to resume from, and lists in pages. */
 import { request } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { describe, expect, test } from 'vitest';
@@ -42,7 +42,7 @@ describe('activity', () => {
   });
   const options = () => ({ agents: [worker], tools: [countingTools({ look: { effect: 'read' } })], rules: ALLOW });
 
-  test('is not told to whoever did not ask', async () => {
+  test('is not reported to the client that did not ask', async () => {
     const peer = await openPeer(options());
     const answer = await streamed(peer, 'SendStreamingMessage', wire('go'));
     expect(answer.headers.get('a2a-extensions')).toBeNull();
@@ -55,18 +55,23 @@ describe('activity', () => {
       'a2a-extensions': `x:unknown, ${URN('activity')}`,
     });
     expect(answer.headers.get('a2a-extensions')).toBe(URN('activity'));
-    const told = results(await answer.text()).flatMap(
+    const reported = results(await answer.text()).flatMap(
       ({ statusUpdate }) => statusUpdate?.metadata?.[URN('activity')] ?? [],
     );
-    expect(told.map(({ event }) => event)).toEqual([
+    expect(reported.map(({ event }) => event)).toEqual([
       'vendor.tollbridge.plan',
       'tool.requested',
       'tool.completed',
       'vendor.tollbridge.usage',
     ]);
-    expect(told[0].payload.entries).toEqual([{ content: 'look', status: 'pending' }]);
-    expect(told[2].payload).toMatchObject({ tool_call_id: 'c1', name: 'look', status: 'ok', output: { did: 'look' } });
-    expect(told[3].payload).toMatchObject({ usd_micros: 1200, input_tokens: 5, output_tokens: 7 });
+    expect(reported[0].payload.entries).toEqual([{ content: 'look', status: 'pending' }]);
+    expect(reported[2].payload).toMatchObject({
+      tool_call_id: 'c1',
+      name: 'look',
+      status: 'ok',
+      output: { did: 'look' },
+    });
+    expect(reported[3].payload).toMatchObject({ usd_micros: 1200, input_tokens: 5, output_tokens: 7 });
   });
 });
 

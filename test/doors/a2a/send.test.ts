@@ -31,16 +31,16 @@ describe.each(['JSONRPC', 'HTTP+JSON'] as const)('over %s', (binding) => {
   test('a stream begins with the task and ends with its end', async () => {
     const peer = await openPeer({ agents: [greeter] });
     const client = await peer.client(binding);
-    const told: unknown[] = [];
+    const reported: unknown[] = [];
     for await (const { payload } of client.sendMessageStream(sending('hi'))) {
-      if (payload?.$case === 'task') told.push(['task', payload.value.status?.state, payload.value.history.length]);
-      if (payload?.$case === 'statusUpdate') told.push(['status', payload.value.status?.state]);
+      if (payload?.$case === 'task') reported.push(['task', payload.value.status?.state, payload.value.history.length]);
+      if (payload?.$case === 'statusUpdate') reported.push(['status', payload.value.status?.state]);
       if (payload?.$case === 'artifactUpdate') {
         const { artifact, append, lastChunk } = payload.value;
-        told.push(['artifact', artifact?.parts[0]?.content?.value, append, lastChunk]);
+        reported.push(['artifact', artifact?.parts[0]?.content?.value, append, lastChunk]);
       }
     }
-    expect(told).toEqual([
+    expect(reported).toEqual([
       ['task', TaskState.TASK_STATE_SUBMITTED, 1],
       ['status', TaskState.TASK_STATE_WORKING],
       ['artifact', 'Hel', false, false],
@@ -62,12 +62,12 @@ describe.each(['JSONRPC', 'HTTP+JSON'] as const)('over %s', (binding) => {
     const task = await client.sendMessage(sending('hi', {}, { returnImmediately: true }));
     if ('messageId' in task) throw new Error('a message came back');
     expect(task.status?.state).toBe(TaskState.TASK_STATE_WORKING);
-    const told: unknown[] = [];
+    const reported: unknown[] = [];
     for await (const { payload } of client.resubscribeTask({ id: task.id, tenant: '' })) {
-      told.push(payload?.$case);
+      reported.push(payload?.$case);
       if (payload?.$case === 'task') door.open();
     }
-    expect(told).toEqual(['task', 'artifactUpdate', 'artifactUpdate', 'statusUpdate']);
+    expect(reported).toEqual(['task', 'artifactUpdate', 'artifactUpdate', 'statusUpdate']);
   });
 });
 

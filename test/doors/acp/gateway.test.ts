@@ -1,4 +1,4 @@
-/** The whole house from its configuration: an ACP agent behind, an ACP editor and a REST caller in front, one log between. */
+/** The whole gateway from its configuration: an ACP agent behind, an ACP editor and a REST caller in front, one log between. */
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -57,7 +57,7 @@ test('an agent of the configuration works for an editor, and a caller of another
   expect(isAlive(pid)).toBe(false);
 });
 
-test('a mistake in what is said of an agent is told with its place', async () => {
+test('a mistake in what is said of an agent is reported with its location', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'tb-acp-'));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   await writeFile(join(dir, 'tollbridge.yaml'), 'agents:\n  bad: { acp: { command: claude } }\n');

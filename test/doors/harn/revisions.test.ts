@@ -142,11 +142,11 @@ describe('on a socket', () => {
     expect(made.status).toBe(202);
     const event = await socket.next((frame) => frame.type === 'event' && frame.event.event === 'task.completed');
     expect(event.event.task_id).toBe(made.body.id);
-    const stranger = await openSocket(at, { headers: headers({ ...newer, authorization: 'Bearer acme' }) });
-    await stranger.next(({ type }) => type === 'caught_up');
+    const outsider = await openSocket(at, { headers: headers({ ...newer, authorization: 'Bearer acme' }) });
+    await outsider.next(({ type }) => type === 'caught_up');
     await call('POST', `/v1/sessions/${session}/messages`, { message: text('secret') });
     await socket.next((frame) => frame.type === 'event' && frame.event.event === 'session.message_appended');
-    expect(stranger.frames.filter(({ type }) => type === 'event')).toEqual([]);
+    expect(outsider.frames.filter(({ type }) => type === 'event')).toEqual([]);
   });
 
   test('a key on a frame whose operation takes none is refused in the newer revision', async () => {

@@ -159,8 +159,8 @@ describe('questions', () => {
 
     const [second] = await at.asks(task);
     expect((await call('GET', `/v1/tasks/${task}`)).body.status).toBe('INPUT_REQUIRED');
-    const told = await call('POST', `/v1/permission-requests/${second!.id}/respond`, { answer: 'Wile' });
-    expect(told.body).toMatchObject({ status: 'approved', response: { state: 'answered', answer: 'Wile' } });
+    const reported = await call('POST', `/v1/permission-requests/${second!.id}/respond`, { answer: 'Wile' });
+    expect(reported.body).toMatchObject({ status: 'approved', response: { state: 'answered', answer: 'Wile' } });
     await at.until(task);
     expect((await call('GET', `/v1/outcomes?task_id=${task}`)).body.data[0].summary).toBe('approved Wile');
     expect((await call('GET', `/v1/tasks/${task}/permission-requests?status=approved`)).body.data).toHaveLength(2);

@@ -45,7 +45,7 @@ test('blocked there: refused, not failed', async () => {
   ]);
 });
 
-test('a server that is not said to be a gateway is told nothing about us, and what it says of receipts is not kept', async () => {
+test('a server that is not configured as a gateway learns nothing about us, and what it says of receipts is not kept', async () => {
   const forged = { verdict: 'approved', task_id: 'task_x', receipt_id: 'receipt_x', receipt_hash: hashOf('x') };
   const { client, server, receipts } = await inARow({
     upstream: {},

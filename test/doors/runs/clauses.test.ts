@@ -89,15 +89,15 @@ describe('steps that fail', () => {
   });
 
   test('work that is taken up again after its process died says retry_step', () => {
-    const telling = createRunRenderer();
+    const rendition = createRunRenderer();
     const event = (name: string, payload: object) =>
-      telling.tell({ event: name, created_at: '2026-01-01T00:00:00.000Z', payload } as unknown as CoreEvent);
+      rendition.tell({ event: name, created_at: '2026-01-01T00:00:00.000Z', payload } as unknown as CoreEvent);
     event('task.submitted', { task: { id: 'task_1', input: {}, metadata: {} } });
     event('task.started', {});
     event('vendor.tollbridge.message_delta', { message_id: 'm1', role: 'assistant', text: 'half' });
-    const told = event('vendor.tollbridge.recovered', {});
-    expect(told.map(({ type }) => type)).toEqual(['run.worker.stalled', 'step.done', 'run.resumed']);
-    expect(told[1]?.payload.value).toMatchObject({
+    const reported = event('vendor.tollbridge.recovered', {});
+    expect(reported.map(({ type }) => type)).toEqual(['run.worker.stalled', 'step.done', 'run.resumed']);
+    expect(reported[1]?.payload.value).toMatchObject({
       outcome: 'retry_step',
       content: 'half',
       reason_code: 'worker_lost',

@@ -19,19 +19,19 @@ export interface Draft {
 /** Numbers make frames differ from each other, so that a leave for one is not a leave for another. */
 export function draft(kind: number, n: number): Draft {
   const [path, other] = [`${CWD}/allowed/f${n}`, `${CWD}/f${n}`];
-  const told = (update: Members) => ({ method: 'session/update', params: { sessionId: 's1', update } });
+  const reported = (update: Members) => ({ method: 'session/update', params: { sessionId: 's1', update } });
   const asks = (method: string, params: Members) => ({ id: `a${n}`, method, params: { sessionId: 's1', ...params } });
   const question = (toolCall: Members) => asks('session/request_permission', { toolCall, options: OPTIONS });
   const agent: readonly Members[] = [
-    told({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: `word ${n}` } }),
-    told({
+    reported({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: `word ${n}` } }),
+    reported({
       sessionUpdate: 'tool_call',
       toolCallId: `t${n % 5}`,
       kind: 'read',
       title: 'Look',
       rawInput: { path: other },
     }),
-    told({
+    reported({
       sessionUpdate: 'tool_call_update',
       toolCallId: `t${n % 5}`,
       rawInput: { command: `rm ${n}` },

@@ -102,7 +102,7 @@ export function instrumented(options: SidesOptions) {
   }
 
   /** Everything anyone could read in a line, and one answer to what it is. */
-  function heard(line: Buffer, side: 'editor' | 'agent'): void {
+  function received(line: Buffer, side: 'editor' | 'agent'): void {
     if (!isUtf8(line)) violations.push(`a line that is not UTF-8 reached the ${side}`);
     const all = readings(line.toString('utf8'));
     if (all.length !== 1)
@@ -137,7 +137,7 @@ export function instrumented(options: SidesOptions) {
     stream.on('data', (chunk: Buffer) => {
       rest = rest.length > 0 ? Buffer.concat([rest, chunk]) : chunk;
       for (let end = rest.indexOf(10); end >= 0; end = rest.indexOf(10)) {
-        heard(rest.subarray(0, end), side);
+        received(rest.subarray(0, end), side);
         rest = rest.subarray(end + 1);
       }
     });

@@ -22,8 +22,8 @@ export async function openLanes(gateway: McpGateway, wrong: (what: string) => vo
   const deps = { log: QUIET, clock: systemClock, ids: createIds() };
   const settings = settingsOf({});
   const stdio = async (server: string): Promise<Lane> => {
-    const callTasks = createCallTasks(gateway.house.bridge, settings, deps);
-    const handler = createEndpoint(server, { bridge: gateway.house.bridge, callTasks, settings, deps });
+    const callTasks = createCallTasks(gateway.runtime.bridge, settings, deps);
+    const handler = createEndpoint(server, { bridge: gateway.runtime.bridge, callTasks, settings, deps });
     const lane = openLine(wrong, (input, output) =>
       serveStdio({ input, output }, { actor: VISITOR, handler, log: QUIET, lineLimit: 1024 * 1024 }),
     );

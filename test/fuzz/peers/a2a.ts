@@ -53,7 +53,7 @@ export const a2aAway: Away = {
       return made;
     }
 
-    function heard(message: JsonObject): void {
+    function received(message: JsonObject): void {
       for (const part of partsIn(message)) {
         const { askId, approved } = (part.data ?? {}) as JsonObject;
         if (approved === true && typeof askId === 'string') notes.approved(askId, message.messageId);
@@ -75,8 +75,8 @@ export const a2aAway: Away = {
       if (path.startsWith('/.well-known/')) return { body: cardOf(`http://${asked.headers.host}/${agent}`, kind) };
       const called = kind === 'rest' ? restCall(asked) : rpcCall(asked);
       const wrapped = (result: JsonObject): JsonObject => {
-        const told = kind === 'old' ? older(result) : result;
-        return kind === 'rest' ? told : { jsonrpc: '2.0', id: called.id as string, result: told };
+        const reported = kind === 'old' ? older(result) : result;
+        return kind === 'rest' ? reported : { jsonrpc: '2.0', id: called.id as string, result: reported };
       };
       const streams = (work: Work): Said => ({
         about: work.id,
@@ -84,7 +84,7 @@ export const a2aAway: Away = {
       });
       if (called.name === 'send' || called.name === 'stream') {
         const { message } = called.params as { message: JsonObject };
-        heard(message);
+        received(message);
         const work = begin(agent, message);
         if (!work) return { body: missing(kind, called.id) };
         if (called.name === 'stream') return streams(work);
@@ -283,8 +283,8 @@ function older(result: JsonObject): JsonObject {
     return { ...statusUpdate, kind: 'status-update', final: false, status: status(statusUpdate.status as JsonObject) };
   if (artifactUpdate) {
     const { parts, ...artifact } = artifactUpdate.artifact as JsonObject;
-    const told = { ...artifact, parts: (parts as JsonObject[]).map(part) };
-    return { ...artifactUpdate, kind: 'artifact-update', artifact: told };
+    const reported = { ...artifact, parts: (parts as JsonObject[]).map(part) };
+    return { ...artifactUpdate, kind: 'artifact-update', artifact: reported };
   }
   return result;
 }

@@ -121,7 +121,7 @@ function remoteTask(id: string, session_id: string, { random }: Notes): Remote {
     action: { tool: 'touch', arguments: { word: `${word} ${random(1e6)}` }, effect: 'write' },
   };
   const say = (text: string) => ({ role: 'assistant', parts: [{ type: 'text', text, visibility: 'public' }] });
-  const told: [string, JsonObject][] = [
+  const reported: [string, JsonObject][] = [
     ['task.started', {}],
     ...Array.from({ length: 10 }, (_, n): [string, JsonObject] => [
       'vendor.tollbridge.message_delta',
@@ -149,7 +149,7 @@ function remoteTask(id: string, session_id: string, { random }: Notes): Remote {
     ['vendor.other.thing', { any: [1, { deep: true }] }],
     ['task.completed', {}],
   ];
-  const events = told.map(([event, payload], at) => ({
+  const events = reported.map(([event, payload], at) => ({
     id: `${id}-e${String(at).padStart(3, '0')}`,
     object: 'event',
     event,

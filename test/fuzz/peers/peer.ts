@@ -28,7 +28,7 @@ export interface Frame {
   readonly data: JsonObject;
 }
 
-/** What a sound peer says. `about`: the work it is about, which is told the truth in the end. */
+/** What a sound peer says. `about`: the work it is about, which receives the truth in the end. */
 export interface Said {
   readonly about?: string;
   readonly status?: number;
@@ -61,7 +61,7 @@ export interface Peer {
 }
 
 /** After so many answers about one task the peer tells the truth, so that each task can end. */
-const PATIENCE = 6;
+const TIMEOUT = 6;
 const QUIET_MS = 600;
 const STATUSES = [204, 205, 301, 400, 401, 403, 404, 409, 410, 418, 422, 429, 500, 502, 503, 504, 599];
 const TYPES = ['text/html', 'application/octet-stream', '', 'text/event-stream', 'application/json; charset=utf-16'];
@@ -69,7 +69,7 @@ const TYPES = ['text/html', 'application/octet-stream', '', 'text/event-stream',
 export async function openFuzzedPeer({ answer, questionsIn }: PeerHooks, seed: number): Promise<Peer> {
   const next = endless(seed);
   const random = randomOf(seed);
-  const told = new Map<string, number>();
+  const reported = new Map<string, number>();
   const asked = new Map<string, { variants: Question[]; ambiguous: boolean }>();
   const silent = new Set<ServerResponse>();
   let frames = 0;
@@ -123,9 +123,9 @@ export async function openFuzzedPeer({ answer, questionsIn }: PeerHooks, seed: n
   }
 
   function say(response: ServerResponse, { about, status = 200, body, stream: said }: Said): void {
-    const times = about === undefined ? 0 : (told.get(about) ?? 0) + 1;
-    if (about !== undefined) told.set(about, times);
-    const honest = times > PATIENCE;
+    const times = about === undefined ? 0 : (reported.get(about) ?? 0) + 1;
+    if (about !== undefined) reported.set(about, times);
+    const honest = times > TIMEOUT;
     const kind = honest ? -1 : random(60);
     if (kind === 0) return void silent.add(response);
     if (kind === 1) return void response.destroy();

@@ -82,7 +82,7 @@ export async function fuzzAway(away: Away, { frames, seed }: { frames: number; s
     process.off('unhandledRejection', crashed).off('uncaughtException', crashed);
   }
 
-  async function drive({ house, workspace }: FuzzGateway, to: Peer, lane: number): Promise<void> {
+  async function drive({ runtime, workspace }: FuzzGateway, to: Peer, lane: number): Promise<void> {
     const agent = away.agents[lane % away.agents.length] as string;
     let session: string | undefined;
     for (let count = 0; to.frames < frames && found.length < 20; count += 1) {
@@ -90,25 +90,25 @@ export async function fuzzAway(away: Away, { frames, seed }: { frames: number; s
       if (count % PER_SESSION === 0) session = undefined;
       const home = session ? { session_id: session } : { session: { workspace_id: workspace } };
       const body = { ...home, agent, input: spoken(text) };
-      const { resource } = await house.bridge.submit({ kind: 'task.submit', actor: OWNER, body } as never);
+      const { resource } = await runtime.bridge.submit({ kind: 'task.submit', actor: OWNER, body } as never);
       const task = resource as unknown as { id: string; session_id: string };
       session = task.session_id;
       if (random(16) === 0) {
         const stop = { kind: 'task.cancel', actor: OWNER, body: { task_id: task.id, reason: 'enough' } } as const;
-        setTimeout(() => house.bridge.submit(stop).catch(() => {}), random(200)).unref();
+        setTimeout(() => runtime.bridge.submit(stop).catch(() => {}), random(200)).unref();
       }
-      await ended(house, task.id, agent);
+      await ended(runtime, task.id, agent);
     }
   }
 
-  async function ended(house: FuzzGateway['house'], id: string, agent: string): Promise<void> {
+  async function ended(runtime: FuzzGateway['runtime'], id: string, agent: string): Promise<void> {
     const late = AbortSignal.timeout(ENDS_WITHIN_MS);
     try {
-      for await (const { event } of house.bridge.follow(OWNER, { stream: { of: 'task', id } }, late)) {
+      for await (const { event } of runtime.bridge.follow(OWNER, { stream: { of: 'task', id } }, late)) {
         if (ENDS.has(event)) break;
       }
     } catch {}
-    const task = (await house.bridge.view(OWNER, 'task', id)) as unknown as Ended;
+    const task = (await runtime.bridge.view(OWNER, 'task', id)) as unknown as Ended;
     if (!TERMINAL.has(task.status)) found.push(`${agent}: ${id} is ${task.status} after ${ENDS_WITHIN_MS} ms`);
     else if (task.status === 'FAILED' && !(task.failure?.code && task.failure.message))
       found.push(`${agent}: ${id} failed without a reason: ${JSON.stringify(task.failure)}`);

@@ -87,7 +87,7 @@ function questionIn(frame: unknown, about: string): Question[] {
 
 function eventsOf(random: (limit: number) => number): readonly JsonObject[] {
   const word = WORDS[random(WORDS.length)] as string;
-  const told: [string, JsonObject][] = [
+  const reported: [string, JsonObject][] = [
     ['run.created', { status: 'queued' }],
     ['run.worker.started', {}],
     ...Array.from({ length: 12 }, (_, n): [string, JsonObject] => [
@@ -121,5 +121,5 @@ function eventsOf(random: (limit: number) => number): readonly JsonObject[] {
       ? ['run.worker.failed', { reason_code: 'TOOL_ERROR' }]
       : ['run.worker.succeeded', { status: 'succeeded' }],
   ];
-  return told.map(([type, value], at) => ({ seq: at + 1, type, payload: { value } }));
+  return reported.map(([type, value], at) => ({ seq: at + 1, type, payload: { value } }));
 }

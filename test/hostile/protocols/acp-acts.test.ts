@@ -115,7 +115,7 @@ describe('a decision covers exactly the act that was decided, once', () => {
         }),
     );
     const asked = permission({ toolCallId: 'c', kind: 'edit', content });
-    await rig.editor.heard(({ method }) => method === 'session/request_permission');
+    await rig.editor.received(({ method }) => method === 'session/request_permission');
     const shown = [{ type: 'diff', path, oldText: null, newText: 'harmless' }];
     const update = { sessionUpdate: 'tool_call_update', toolCallId: 'c', content: shown };
     await rig.say(line({ method: 'session/update', params: { sessionId: 's1', update } }));
@@ -137,7 +137,7 @@ describe('a decision covers exactly the act that was decided, once', () => {
       line({ id: 'one', method: 'session/request_permission', params }) +
         line({ id: 'two', method: 'session/request_permission', params }),
     );
-    const answers = () => rig.heard().filter(({ id }) => id === 'one' || id === 'two');
+    const answers = () => rig.received().filter(({ id }) => id === 'one' || id === 'two');
     await expect.poll(() => answers().length).toBe(2);
     expect(ids).toHaveLength(2);
     const chosen = answers().map(({ result }) => JSON.stringify(result));

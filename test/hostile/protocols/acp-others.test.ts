@@ -10,7 +10,7 @@ interface Editor {
   ask(method: string, params: object): Promise<Frame>;
   tell(frame: object): void;
   /** Everything that came without being an answer. */
-  readonly heard: readonly Frame[];
+  readonly received: readonly Frame[];
   close(): void;
 }
 
@@ -18,18 +18,18 @@ async function editor(gateway: Serving, key: string): Promise<Editor> {
   const socket = new WebSocket(`${gateway.url.replace('http', 'ws')}/acp`, {
     headers: { authorization: `Bearer ${key}` },
   });
-  const heard: Frame[] = [];
+  const received: Frame[] = [];
   const waiting = new Map<number, (frame: Frame) => void>();
   let count = 0;
   socket.on('message', (data) => {
     const frame: Frame = JSON.parse(String(data));
     const answered = frame.method === undefined ? waiting.get(frame.id) : undefined;
     if (answered) answered(frame);
-    else heard.push(frame);
+    else received.push(frame);
   });
   await new Promise<void>((resolve, reject) => socket.once('open', resolve).once('error', reject));
   const made: Editor = {
-    heard,
+    received,
     tell: (frame) => socket.send(JSON.stringify({ jsonrpc: '2.0', ...frame })),
     ask(method, params) {
       const id = ++count;
@@ -58,9 +58,9 @@ describe("another key's session over ACP", { timeout: 60_000 }, () => {
     const { sessionId } = result;
     const atWork = ana.ask('session/prompt', prompt(sessionId, 'please send a mail to bob'));
     await expect
-      .poll(() => ana.heard.some(({ method }) => method === 'session/request_permission'), { timeout: 15_000 })
+      .poll(() => ana.received.some(({ method }) => method === 'session/request_permission'), { timeout: 15_000 })
       .toBe(true);
-    const asked = ana.heard.find(({ method }) => method === 'session/request_permission');
+    const asked = ana.received.find(({ method }) => method === 'session/request_permission');
 
     const tries: readonly [string, object][] = [
       ['session/load', { sessionId, cwd: '/tmp', mcpServers: [] }],
@@ -86,7 +86,7 @@ describe("another key's session over ACP", { timeout: 60_000 }, () => {
       eve.tell({ id: asked.id, result: { outcome: { outcome: 'selected', optionId } } });
     const listed = await eve.ask('session/list', {});
     expect(JSON.stringify(listed)).not.toContain(sessionId);
-    expect(eve.heard).toEqual([]);
+    expect(eve.received).toEqual([]);
 
     const events = await gateway.events('vendor.tollbridge.ask_closed', 'task.canceled');
     expect(events).toEqual([]);

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import type { Json } from '../../../src/model/schema.ts';
 import { line, openRig, PUPPET, type Rig, RULES } from '../../support/acp/built-relay.ts';
 import { checkActs } from '../../support/oracle/oracle.ts';
-import { aHouse, startSpeaking } from '../../support/process/stdio-process.ts';
+import { aGateway, startSpeaking } from '../../support/process/stdio-process.ts';
 
 let rig: Rig;
 beforeAll(async () => {
@@ -65,10 +65,10 @@ describe('frames of an agent that cannot be read never reach the editor', () => 
   test.each(CASES)('%s', async (_, bytes, code, id) => {
     await rig.say(bytes());
     expect(rig.acts()).toEqual([]);
-    // Stray words are for the process's own log; a frame has a sender who is told.
+    // Stray words are for the process's own log; a frame has a sender who is notified.
     if (code === 0) await expect.poll(rig.stderr).toContain('not the protocol');
     else {
-      await expect.poll(() => rig.heard().filter(({ error }) => error)).toMatchObject([{ id, error: { code } }]);
+      await expect.poll(() => rig.received().filter(({ error }) => error)).toMatchObject([{ id, error: { code } }]);
       await expect.poll(rig.reasons, { timeout: 10_000 }).not.toEqual([]);
     }
     expect((await rig.ask('fs/write_text_file', write())).result).toEqual({});
@@ -76,7 +76,7 @@ describe('frames of an agent that cannot be read never reach the editor', () => 
 
   test('an oversized line is skipped, and what comes after it is read', async () => {
     await rig.flood(70 * 1024 * 1024);
-    await expect.poll(() => rig.heard().filter(({ error }) => error)).toMatchObject([{ error: { code: -32700 } }]);
+    await expect.poll(() => rig.received().filter(({ error }) => error)).toMatchObject([{ error: { code: -32700 } }]);
     expect(rig.editor.lines.some((each) => each.length > 1_000_000)).toBe(false);
     expect((await rig.ask('fs/write_text_file', write())).result).toEqual({});
   }, 60_000);
@@ -125,8 +125,8 @@ describe('frames of an agent that cannot be placed never reach the editor', () =
       'session/request_permission',
     ];
     for (const method of methods) await rig.say(line({ method, params: placed({ sessionId: 's1' }) }));
-    await expect.poll(() => rig.heard().filter(({ error }) => error).length).toBe(methods.length);
-    expect(rig.heard().find(({ error }) => error)).toEqual({
+    await expect.poll(() => rig.received().filter(({ error }) => error).length).toBe(methods.length);
+    expect(rig.received().find(({ error }) => error)).toEqual({
       jsonrpc: '2.0',
       id: null,
       error: {
@@ -185,12 +185,12 @@ describe('frames of an agent that cannot be placed never reach the editor', () =
 
   test('an id that is in use, and one that is ours', async () => {
     await rig.say(line({ id: 'gw:1', method: 'fs/write_text_file', params: write() }));
-    await expect.poll(() => rig.heard().find(({ id }) => id === 'gw:1')?.error).toMatchObject({ code: -32600 });
+    await expect.poll(() => rig.received().find(({ id }) => id === 'gw:1')?.error).toMatchObject({ code: -32600 });
     rig.editor.on('elicitation/create', () => undefined);
     const form = { sessionId: 's1', mode: 'form', message: '?', requestedSchema: {} };
     await rig.say(line({ id: 'twice', method: 'elicitation/create', params: form }));
     await rig.say(line({ id: 'twice', method: 'fs/write_text_file', params: write() }));
-    await expect.poll(() => rig.heard().find(({ id }) => id === null)?.error).toMatchObject({ code: -32600 });
+    await expect.poll(() => rig.received().find(({ id }) => id === null)?.error).toMatchObject({ code: -32600 });
     expect(rig.acts()).toEqual([]);
   });
 
@@ -224,16 +224,16 @@ describe('requests nobody knows are acts', () => {
     rig.answers('reject_once');
     const answer = await rig.editor.ask('_vendor/do', { sessionId: 's1', n: 1 });
     expect(answer.error).toMatchObject({ code: 1403 });
-    expect(rig.heard().some(({ method }) => method === '_vendor/do')).toBe(false);
+    expect(rig.received().some(({ method }) => method === '_vendor/do')).toBe(false);
   });
 
   test('known ones pass, and so do notifications that vendors may name', async () => {
     rig.editor.on('host/capabilities', () => ({}));
     expect((await rig.ask('host/capabilities', { sessionId: 's1' })).result).toEqual({});
     await rig.say(line({ method: '_vendor/told', params: {} }));
-    await rig.editor.heard(({ method }) => method === '_vendor/told');
+    await rig.editor.received(({ method }) => method === '_vendor/told');
     await rig.say(line({ method: 'vendor/told', params: {} }));
-    await expect.poll(() => rig.heard().find(({ error }) => error)?.error).toMatchObject({ code: -32600 });
+    await expect.poll(() => rig.received().find(({ error }) => error)?.error).toMatchObject({ code: -32600 });
     expect(rig.editor.frames.some(({ method }) => method === 'vendor/told')).toBe(false);
   });
 });
@@ -258,24 +258,24 @@ describe('an editor that breaks the protocol', () => {
     ['words', 'hello', null, -32700],
     ['a batch', '[{"jsonrpc":"2.0","id":"e","method":"session/list"}]', null, -32600],
   ])('%s is refused, and the agent has none of it', async (_, text, id, code) => {
-    const before = rig.heard().length;
+    const before = rig.received().length;
     const refused = rig.editor.next(({ error }) => error !== undefined);
     rig.editor.raw(`${text}\n`);
     expect(await refused).toMatchObject({ id, error: { code } });
     await rig.say('');
-    expect(rig.heard()).toHaveLength(before);
+    expect(rig.received()).toHaveLength(before);
   });
 
   test('an answer to nothing does not reach the agent', async () => {
-    const before = rig.heard().length;
+    const before = rig.received().length;
     rig.editor.say({ id: 'nobody', result: { outcome: { outcome: 'selected', optionId: 'y' } } });
     await rig.say('');
-    expect(rig.heard()).toHaveLength(before);
+    expect(rig.received()).toHaveLength(before);
   });
 });
 
 test('an agent that dies in the middle of a line leaves a prompt that is answered', async () => {
-  const { config, data } = await aHouse(RULES);
+  const { config, data } = await aGateway(RULES);
   const { end: editor, exited } = startSpeaking([
     '--config',
     config,
@@ -293,7 +293,7 @@ test('an agent that dies in the middle of a line leaves a prompt that is answere
   await editor.ask('initialize', { protocolVersion: 1 });
   await editor.ask('session/new', { cwd: data, mcpServers: [] });
   const done = editor.ask('session/prompt', { sessionId: 's1', prompt: [{ type: 'text', text: 'go' }] });
-  await editor.heard(({ method }) => method === '_test/heard');
+  await editor.received(({ method }) => method === '_test/heard');
   const half = '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","upd';
   editor.notify('_test/die', { bytes: Buffer.from(half).toString('base64') });
   expect((await done).error).toMatchObject({ code: -32603 });

@@ -201,15 +201,15 @@ describe('an agent that does not stop for block either', () => {
     expect(receipt).toBeTruthy();
   }, 60_000);
 
-  test('is told to the webhooks of the configuration', async () => {
-    const heard: Said[] = [];
+  test('is reported to the webhooks of the configuration', async () => {
+    const received: Said[] = [];
     const hook = createServer((request, response) => {
       let body = '';
       request.on('data', (chunk) => {
         body += chunk;
       });
       request.on('end', () => {
-        heard.push(JSON.parse(body));
+        received.push(JSON.parse(body));
         response.end();
       });
     });
@@ -241,7 +241,7 @@ describe('an agent that does not stop for block either', () => {
     expect(result).toMatchObject({ decision: 'block' });
     await post({ method: 'ahp/event', params: event('post_action', { ...payload, result: { success: true } }) });
     await expect
-      .poll(() => heard.find(({ type }) => type === 'alarm.raised'), { timeout: 20_000 })
+      .poll(() => received.find(({ type }) => type === 'alarm.raised'), { timeout: 20_000 })
       .toMatchObject({
         data: { alarm: 'ran_though_refused', name: 'rm', message: 'rm was refused and is reported as run' },
       });
@@ -263,8 +263,8 @@ describe('frames that no agent should send', () => {
 
   test('H24: news as a request, too deep, another major version: the protocol’s own errors', async () => {
     const agent = await running();
-    const told = await agent.request('ahp/event', event('post_action', {}));
-    expect(told.error).toEqual({
+    const reported = await agent.request('ahp/event', event('post_action', {}));
+    expect(reported.error).toEqual({
       code: -32602,
       message: 'Fire-and-forget event post_action must be sent as a notification',
     });

@@ -23,11 +23,11 @@ describe('frames of the Agents Protocol', { timeout: 60_000 }, () => {
     const at = `${gateway.url.replace('http', 'ws')}/v1/sessions/${session}/events/stream`;
     const headers = { authorization: `Bearer ${gateway.token}`, ...PROTOCOL_VERSION_HEADERS };
     const socket = new WebSocket(at, { headers });
-    const heard: Body[] = [];
-    socket.on('message', (data) => heard.push(JSON.parse(String(data))));
+    const received: Body[] = [];
+    socket.on('message', (data) => received.push(JSON.parse(String(data))));
     await new Promise<void>((resolve, reject) => socket.once('open', resolve).once('error', reject));
     const errors = () =>
-      heard.filter(({ type }) => type === 'error').map(({ id, error }) => [id, error.param, error.message]);
+      received.filter(({ type }) => type === 'error').map(({ id, error }) => [id, error.param, error.message]);
     const submit = { type: 'task.submit', input: text('go'), agent: 'recorder' };
     const frames = [
       JSON.stringify(submit),
@@ -46,7 +46,7 @@ describe('frames of the Agents Protocol', { timeout: 60_000 }, () => {
       [undefined, null, 'a name appears twice in one object'],
     ]);
     socket.send(JSON.stringify({ type: 'ping', t: 1 }));
-    await expect.poll(() => heard.some(({ type }) => type === 'pong')).toBe(true);
+    await expect.poll(() => received.some(({ type }) => type === 'pong')).toBe(true);
     socket.terminate();
     await unharmed(gateway, session);
   });

@@ -18,7 +18,7 @@ import {
   start,
 } from '../../support/mcp/built-gateway.ts';
 import { echo, type Loose, openUpstream, type Upstream } from '../../support/mcp/upstream.ts';
-import { exchange, type Heard } from '../../support/mcp/wire-client.ts';
+import { exchange, type Received } from '../../support/mcp/wire-client.ts';
 
 const MODERN = '2026-07-28';
 const ENVELOPE = {
@@ -30,7 +30,7 @@ const call = (name: string, args: unknown, more: Loose = {}): Loose => ({
   method: 'tools/call',
   params: { name, arguments: args, ...more },
 });
-const last = ({ frames }: Heard): Loose => frames.at(-1);
+const last = ({ frames }: Received): Loose => frames.at(-1);
 
 describe('over HTTP', { timeout: 60_000 }, () => {
   let served: Served;
@@ -85,9 +85,9 @@ doors: { mcp: { sse: true } }
   test('a call without an id, in a session', async () => {
     const post = await legacy();
     const before = seen(served);
-    const heard = await post(call('danger', { a: 1 }));
-    expect(heard.status).toBe(400);
-    expect(last(heard)).toEqual({
+    const received = await post(call('danger', { a: 1 }));
+    expect(received.status).toBe(400);
+    expect(last(received)).toEqual({
       jsonrpc: '2.0',
       id: null,
       error: {
@@ -96,7 +96,7 @@ doors: { mcp: { sse: true } }
       },
     });
     expect(seen(served)).toBe(before);
-    expect(await refusals(served, 'tools/call')).toContain(last(heard).error.message);
+    expect(await refusals(served, 'tools/call')).toContain(last(received).error.message);
     expect(last(await post({ ...call('echo', { still: 'alive' }), id: 1 })).result.content[0].text).toBe(
       '{"still":"alive"}',
     );
@@ -104,17 +104,17 @@ doors: { mcp: { sse: true } }
 
   test('a call without an id, in the modern era', async () => {
     const before = seen(served);
-    const heard = await modern(call('danger', { a: 2 }));
-    expect(heard.status).toBe(400);
-    expect(last(heard).error.message).toContain('needs an id');
+    const received = await modern(call('danger', { a: 2 }));
+    expect(received.status).toBe(400);
+    expect(last(received).error.message).toContain('needs an id');
     expect(seen(served)).toBe(before);
   });
 
   test('a call without an id, in a batch: the rest of it is answered, the call is refused', async () => {
     const post = await legacy('2025-03-26');
     const before = seen(served);
-    const heard = await post([call('danger', {}), { ...call('echo', { in: 'batch' }), id: 1 }]);
-    expect(last(heard)).toMatchObject([
+    const received = await post([call('danger', {}), { ...call('echo', { in: 'batch' }), id: 1 }]);
+    expect(last(received)).toMatchObject([
       { id: null, error: { code: -32600, message: expect.stringContaining('needs an id') } },
       { id: 1, result: { content: [{ text: '{"in":"batch"}' }] } },
     ]);
@@ -132,8 +132,8 @@ doors: { mcp: { sse: true } }
   ])('a batch that is %s', async (_, batch) => {
     const post = await legacy('2025-03-26');
     const before = seen(served);
-    const heard = await post(batch as Loose);
-    expect([last(heard)].flat()[0].error.code).toBe(-32600);
+    const received = await post(batch as Loose);
+    expect([last(received)].flat()[0].error.code).toBe(-32600);
     expect(seen(served)).toBe(before);
   });
 
@@ -218,8 +218,8 @@ doors: { mcp: { sse: true } }
     ['a list', [true]],
   ])('a rule on true is not got round by %s', async (_, force) => {
     const before = seen(served);
-    const heard = last(await modern({ ...call('forced', { force, path: '/a' }), id: 1 }));
-    expect(heard.result).toMatchObject({
+    const received = last(await modern({ ...call('forced', { force, path: '/a' }), id: 1 }));
+    expect(received.result).toMatchObject({
       isError: true,
       content: [{ text: 'invalid arguments for forced: /force must be boolean' }],
       structuredContent: { error: { code: 'invalid_arguments' } },
@@ -269,11 +269,11 @@ doors: { mcp: { sse: true } }
     expect(await refusals(served, name)).toContain('nobody knows what it does');
   });
 
-  test('a server that calls back is told no, and its client hears nothing of it', async () => {
+  test('a server that calls back is refused, and its client does not notice', async () => {
     const post = await legacy();
-    const heard = await post({ ...call('calls_back', {}), id: 1 });
-    expect(heard.frames.filter(({ method }: Loose) => method !== undefined)).toEqual([]);
-    expect(last(heard).result.content[0].text).toBe('-32601 -32601 -32601');
+    const received = await post({ ...call('calls_back', {}), id: 1 });
+    expect(received.frames.filter(({ method }: Loose) => method !== undefined)).toEqual([]);
+    expect(last(received).result.content[0].text).toBe('-32601 -32601 -32601');
     const reasons = await refusals(served, 'tools/call');
     expect(reasons.some((reason) => reason.includes('u sent it: tools/call is sent by the client'))).toBe(true);
   });
@@ -287,8 +287,8 @@ doors: { mcp: { sse: true } }
       { 'mcp-protocol-version': '2025-11-25' },
     ];
     for (const headers of wrong) {
-      const heard = await modern(frame, headers);
-      expect([headers, heard.status, last(heard).error.code]).toEqual([headers, 400, -32020]);
+      const received = await modern(frame, headers);
+      expect([headers, received.status, last(received).error.code]).toEqual([headers, 400, -32020]);
     }
     const post = await legacy();
     expect((await post({ ...call('danger', {}, { _meta: ENVELOPE }), id: 2 })).status).toBe(400);
@@ -298,16 +298,16 @@ doors: { mcp: { sse: true } }
   test('one id for everybody: each hears its own answer', async () => {
     const before = seen(served);
     const nonces = Array.from({ length: 60 }, (_, at) => `nonce-${at}`);
-    const heard = await Promise.all(nonces.map((n) => modern({ ...call('echo', { n }), id: 1 })));
-    expect(heard.map((each) => JSON.parse(last(each).result.content[0].text).n)).toEqual(nonces);
+    const received = await Promise.all(nonces.map((n) => modern({ ...call('echo', { n }), id: 1 })));
+    expect(received.map((each) => JSON.parse(last(each).result.content[0].text).n)).toEqual(nonces);
     expect(seen(served)).toBe(before + nonces.length);
   });
 
   test('an argument that is repeated in a header stays one value', async () => {
     const region = 'eu\r\nx-evil: 1';
     const header = `=?base64?${Buffer.from(region).toString('base64')}?=`;
-    const heard = await modern({ ...call('region', { region }), id: 1 }, { 'mcp-param-region': header }, 'h');
-    expect(last(heard).result.isError).toBeUndefined();
+    const received = await modern({ ...call('region', { region }), id: 1 }, { 'mcp-param-region': header }, 'h');
+    expect(last(received).result.isError).toBeUndefined();
     const { headers, params } = upstream.asked.findLast(({ method }) => method === 'tools/call') as Loose;
     expect([headers['x-evil'], headers['mcp-param-region'], params.arguments.region]).toEqual([
       undefined,
@@ -329,21 +329,21 @@ doors: { mcp: { sse: true } }
   ])('%s in the header of an argument: the call goes nowhere', async (_, args, header) => {
     const before = upstream.count('tools/call');
     const headers: Record<string, string> = header === undefined ? {} : { 'mcp-param-region': header };
-    const heard = await modern({ ...call('region', args), id: 1 }, headers, 'h');
-    expect([heard.status, last(heard).error?.code]).toEqual([400, -32020]);
+    const received = await modern({ ...call('region', args), id: 1 }, headers, 'h');
+    expect([received.status, last(received).error?.code]).toEqual([400, -32020]);
     expect(upstream.count('tools/call')).toBe(before);
   });
 
   test('a header for an argument that the tool does not have stays here', async () => {
-    const heard = await modern({ ...call('region', {}), id: 1 }, { 'mcp-param-other': 'us' }, 'h');
-    expect(last(heard).result.isError).toBeUndefined();
+    const received = await modern({ ...call('region', {}), id: 1 }, { 'mcp-param-other': 'us' }, 'h');
+    expect(last(received).result.isError).toBeUndefined();
     const { headers } = upstream.asked.findLast(({ method }) => method === 'tools/call') as Loose;
     expect(Object.keys(headers).filter((name) => name.startsWith('mcp-param-'))).toEqual([]);
   });
 
   test('a client secret does not follow the metadata of a server to another origin', async () => {
-    const heard = await modern({ ...call('anything', {}), id: 1 }, {}, 'thief');
-    expect(last(heard).result).toMatchObject({
+    const received = await modern({ ...call('anything', {}), id: 1 }, {}, 'thief');
+    expect(last(received).result).toMatchObject({
       isError: true,
       content: [{ text: 'thief does not say which tools it has' }],
     });
@@ -446,7 +446,7 @@ describe('over standard input and output', { timeout: 60_000 }, () => {
     running.child.stdin?.write(text);
     running.child.stdin?.write('\n');
   };
-  const heard = async (like: (frame: Loose) => boolean): Promise<Loose> => {
+  const received = async (like: (frame: Loose) => boolean): Promise<Loose> => {
     for (;;) {
       const found = frames.find(like);
       if (found) return found;
@@ -457,7 +457,7 @@ describe('over standard input and output', { timeout: 60_000 }, () => {
   const ask = (frame: Loose) => {
     const id = `ask-${++count}`;
     write(JSON.stringify({ jsonrpc: '2.0', id, ...frame }));
-    return heard((each) => each.id === id);
+    return received((each) => each.id === id);
   };
   /** Settles once everything written before has been read. */
   const settled = async () => {
@@ -471,8 +471,8 @@ describe('over standard input and output', { timeout: 60_000 }, () => {
     write(JSON.stringify(call('danger', { how: 'notification' })));
     write(JSON.stringify([call('danger', { how: 'batch' })]));
     const refused = (frame: Loose) => frame.id === null && frame.error?.message.includes('needs an id');
-    expect(await heard(refused)).toMatchObject({ error: { code: -32600 } });
-    expect(await heard((frame) => Array.isArray(frame) && refused(frame[0]))).toBeDefined();
+    expect(await received(refused)).toMatchObject({ error: { code: -32600 } });
+    expect(await received((frame) => Array.isArray(frame) && refused(frame[0]))).toBeDefined();
     await settled();
     expect(seen(place)).toBe(before + 1);
     expect((await refusals(place, 'tools/call')).length).toBeGreaterThanOrEqual(2);

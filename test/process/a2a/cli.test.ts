@@ -64,8 +64,8 @@ test('plan, diff, tool outcome and cost survive as structure, and the answer as 
   const states: unknown[] = [];
   for await (const { payload } of client.sendMessageStream(sending(JSON.stringify(steps)), { serviceParameters })) {
     if (payload?.$case === 'statusUpdate') {
-      const told = payload.value.metadata?.[ACTIVITY];
-      if (told) activity.push(told);
+      const reported = payload.value.metadata?.[ACTIVITY];
+      if (reported) activity.push(reported);
       else states.push(payload.value.status?.state);
     }
     if (payload?.$case === 'artifactUpdate') {
@@ -97,7 +97,7 @@ test('the agent stands at the root, also after the configuration was read again'
   expect([Object.keys(again.agents), again.defaultAgent]).toEqual([['coder'], 'coder']);
 });
 
-test('work of other agents on the same log is left to whoever has them', { timeout: 60_000 }, async () => {
+test('work of other agents on the same log is left to the client that has them', { timeout: 60_000 }, async () => {
   const { dir } = await aLog(['send the plan to ana'], { approve: 'leave open' });
   const started = program(['--data', dir, 'a2a', '--port', '0', '--', process.execPath, AGENT, '{}']);
   await started.says(/is an A2A agent at/);

@@ -1,5 +1,5 @@
 /**
- * A crowd of peers at a gateway as it is built, with a thread of its own that writes the log: everybody's work lives its whole
+ * Many clients of peers at a gateway as it is built, with a thread of its own that writes the log: everybody's work lives its whole
  * life, nothing is refused what is its own, and the proof of all of it holds.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -28,16 +28,16 @@ const TOKEN = 'token-of-the-crowd';
 const CALLERS = 128;
 const SENDS = 2_560;
 
-test('every peer in a crowd is served, and what was done is proven', { timeout: 180_000 }, async () => {
+test('every peer in many clients is served, and what was done is proven', { timeout: 180_000 }, async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'tb-crowd-'));
   onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
   const gateway = await openGateway(dataDir);
-  const told: Told[] = [];
+  const reported: Reported[] = [];
   try {
     let left = SENDS;
     const agent = new Agent({ keepAlive: true, maxSockets: CALLERS });
     const caller = async () => {
-      while (left-- > 0) told.push(await send(gateway.url, agent));
+      while (left-- > 0) reported.push(await send(gateway.url, agent));
     };
     await Promise.all(Array.from({ length: CALLERS }, caller));
     agent.destroy();
@@ -46,10 +46,10 @@ test('every peer in a crowd is served, and what was done is proven', { timeout: 
     await gateway.close();
   }
   const states = new Map<string, number>();
-  for (const { state } of told) states.set(state, (states.get(state) ?? 0) + 1);
+  for (const { state } of reported) states.set(state, (states.get(state) ?? 0) + 1);
   expect(Object.fromEntries(states)).toEqual({ TASK_STATE_COMPLETED: SENDS });
-  expect(new Set(told.map(({ id }) => id)).size).toBe(SENDS);
-  expect(new Set(told.map(({ text }) => text)).size).toBe(1);
+  expect(new Set(reported.map(({ id }) => id)).size).toBe(SENDS);
+  expect(new Set(reported.map(({ text }) => text)).size).toBe(1);
   const { code, out } = await typed(() => verify('all', { data: dataDir, json: true }));
   expect({ code, ...JSON.parse(out) }).toMatchObject({ code: 0, valid: true, records: SENDS, end: 'complete' });
 });
@@ -68,7 +68,7 @@ async function openGateway(dataDir: string) {
   };
   const ids = createIds();
   let store: SqliteStore | undefined;
-  const house = await openCoreRuntime({
+  const runtime = await openCoreRuntime({
     dataDir,
     roomBytes: SERVING_ROOM,
     backends: [createDemoAgent({ pause: async () => {} })],
@@ -82,9 +82,9 @@ async function openGateway(dataDir: string) {
       },
     },
   });
-  await house.start();
+  await runtime.start();
   const home = { object: 'workspace' as const, body: { name: 'one', root: 'tollbridge://one' } };
-  await house.bridge.submit({ kind: 'resource.create', actor: ANA, body: home });
+  await runtime.bridge.submit({ kind: 'resource.create', actor: ANA, body: home });
   const http = createHttpHost({ requestId: () => ids.next('req'), log, graceMs: 100 });
   const deps: Deps = {
     log,
@@ -92,12 +92,12 @@ async function openGateway(dataDir: string) {
     ids,
     http,
     authenticate: createAuthenticator({ clock: systemClock, localToken: TOKEN, localActor: ANA, dataDir }),
-    jwks: () => house.keyring.jwks(),
-    sign: (text) => house.keyring.signer().sign(text),
-    mac: (text) => house.keyring.signer().mac(text),
+    jwks: () => runtime.keyring.jwks(),
+    sign: (text) => runtime.keyring.signer().sign(text),
+    mac: (text) => runtime.keyring.signer().mac(text),
     secret: () => Promise.reject(new Error('there are no secrets here')),
   };
-  const door = await a2aDoor(settingsOf({}), deps).open(house.bridge);
+  const door = await a2aDoor(settingsOf({}), deps).open(runtime.bridge);
   const { url } = await http.listen();
   return {
     url: `${url}/a2a/demo`,
@@ -105,13 +105,13 @@ async function openGateway(dataDir: string) {
     async close() {
       await door.close();
       await http.close();
-      await house.idle();
-      await house.close();
+      await runtime.idle();
+      await runtime.close();
     },
   };
 }
 
-interface Told {
+interface Reported {
   readonly id: string;
   readonly state: string;
   readonly text: string;
@@ -124,7 +124,7 @@ const BODY = JSON.stringify({
   params: { message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'hello' }] } },
 });
 
-function send(url: string, agent: Agent): Promise<Told> {
+function send(url: string, agent: Agent): Promise<Reported> {
   const headers = {
     'content-type': 'application/json',
     'a2a-version': '1.0',

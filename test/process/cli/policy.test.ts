@@ -176,7 +176,7 @@ test('programs get the rules, and what is wrong with them, as data', async () =>
   ]);
 });
 
-test('a bar is drawn where somebody sees it, and wiped when it is done', () => {
+test('a bar is drawn where a person sees it, and wiped when it is done', () => {
   const drawn: string[] = [];
   const bar = createProgress('asking', 200, { isTTY: true, write: (text) => drawn.push(text) });
   bar.at(50);

@@ -9,7 +9,7 @@ import { aLog, aShell } from '../../support/process/cli.ts';
 import { hasTmux, inTmux, openTerminal } from '../../support/process/terminal.ts';
 
 test.each([...(hasTmux ? (['tmux'] as const) : []), 'pipes' as const])(
-  'asked in %s, a person says yes, checks the proof, breaks it, and is told which record',
+  'asked in %s, a person says yes, checks the proof, breaks it, and learns which record is wrong',
   async (kind) => {
     const terminal = await openTerminal(kind, await aShell());
     await terminal.command('tollbridge demo --data d');

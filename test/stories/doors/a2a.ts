@@ -1,4 +1,4 @@
-/** The A2A door on a story's house, and a peer outside who speaks to it: JSON-RPC frames, streams on channels of their own. */
+/** The A2A door on a story's gateway, and a peer outside who speaks to it: JSON-RPC frames, streams on channels of their own. */
 import { settingsOf } from '../../../adapters/a2a/config.ts';
 import { a2aDoor } from '../../../adapters/a2a/server/door.ts';
 import type { Json, JsonObject } from '../../../src/model/schema.ts';
@@ -9,7 +9,7 @@ const TOKEN = 'a-token-for-ana';
 
 /**
  * A frame with a `path` is a bare GET; any other is a JSON-RPC request, with `headers` beside it when there are some:
- * `{"headers": {…}, "body": {…}}`. On a channel it is a stream: each thing it says is heard there, then `{"end": true}`.
+ * `{"headers": {…}, "body": {…}}`. On a channel it is a stream: each thing it says is received there, then `{"end": true}`.
  */
 export function openA2a(version: string): OpenWire {
   return async (world, hear) => {
@@ -38,7 +38,8 @@ export function openA2a(version: string): OpenWire {
         rest += chunk;
         const events = rest.split('\n\n');
         rest = events.pop() ?? '';
-        for (const told of events) if (told.startsWith('data: ')) hear(JSON.parse(told.slice(6)) as Json, { on });
+        for (const reported of events)
+          if (reported.startsWith('data: ')) hear(JSON.parse(reported.slice(6)) as Json, { on });
       }
       hear({ end: true }, { on });
     }

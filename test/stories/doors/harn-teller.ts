@@ -1,4 +1,4 @@
-/** What telling a story in the Agents Protocol is like, over whichever of its wires. */
+/** What rendition a story in the Agents Protocol is like, over whichever of its wires. */
 import type { CoreEvent } from '../../../src/model/events.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import { play } from '../playing.ts';
@@ -9,10 +9,10 @@ export interface Way {
   readonly protocol: string;
   say(line: Outside, frame: JsonObject, on: string | undefined): Promise<void> | void;
   /** Of everything that was read, what is the story's. */
-  told?(event: CoreEvent): boolean;
+  reported?(event: CoreEvent): boolean;
 }
 
-export function harnTeller({ protocol, say, told = () => true }: Way): Teller {
+export function harnTeller({ protocol, say, reported = () => true }: Way): Teller {
   return {
     protocol,
     shares: 'log',
@@ -32,7 +32,7 @@ export function harnTeller({ protocol, say, told = () => true }: Way): Teller {
         },
         record,
       );
-      return { ...played, read: (outside?.read ?? []).filter(told) };
+      return { ...played, read: (outside?.read ?? []).filter(reported) };
     },
   };
 }

@@ -1,5 +1,5 @@
 /**
- * The native door on a story's house, and someone outside who speaks to it over HTTP, event streams and sockets. A frame
+ * The native door on a story's gateway, and someone outside who speaks to it over HTTP, event streams and sockets. A frame
  * is written down short where the whole of it is in the log: what was read is kept beside, to be held against the log.
  */
 import { WebSocket } from 'ws';
@@ -12,9 +12,9 @@ import type { World } from '../world.ts';
 import { openHttpDoor } from './http.ts';
 
 export interface Outside {
-  /** `{"method", "path", "headers"?, "body"?}`; the answer is heard as `{"status", "body"}`. Nobody here waits long for one. */
+  /** `{"method", "path", "headers"?, "body"?}`; the answer is received as `{"status", "body"}`. Nobody here waits long for one. */
   request(frame: JsonObject): Promise<void>;
-  /** The same, for a stream: each event is heard on the channel, and `{"end": true}` when it is over. */
+  /** The same, for a stream: each event is received on the channel, and `{"end": true}` when it is over. */
   follow(frame: JsonObject, channel: string): Promise<void>;
   /** `{"open": path}` opens a socket, `{"hang_up": true}` closes it, anything else is a command and is answered. */
   socket(frame: JsonObject): Promise<void>;
@@ -34,9 +34,9 @@ export async function openOutside(world: World, hear: Hear): Promise<Outside> {
   const talking = new Set<Promise<void>>();
   let line = new AbortController();
   let peer: WebSocket | undefined;
-  /** What someone waits for on the socket: the answer to a command, or that the past has been told. */
-  const awaited = new Map<string, () => void>();
-  const until = (what: string) => new Promise<void>((resolve) => awaited.set(what, resolve));
+  /** What someone waits for on the socket: the answer to a command, or that the past has been reported. */
+  const pending = new Map<string, () => void>();
+  const until = (what: string) => new Promise<void>((resolve) => pending.set(what, resolve));
 
   /** Said now, answered when it is answered. */
   function begin(talk: Promise<void>): void {
@@ -75,9 +75,9 @@ export async function openOutside(world: World, hear: Hear): Promise<Outside> {
       rest += chunk;
       const frames = rest.split('\n\n');
       rest = frames.pop() ?? '';
-      for (const told of frames) {
-        if (told.startsWith(':')) continue;
-        const [id, event, data] = told.split('\n').map((text) => text.slice(text.indexOf(': ') + 2));
+      for (const reported of frames) {
+        if (reported.startsWith(':')) continue;
+        const [id, event, data] = reported.split('\n').map((text) => text.slice(text.indexOf(': ') + 2));
         read.push(JSON.parse(data!) as CoreEvent);
         hear({ event: event!, id: id! }, { on: channel });
       }
@@ -85,10 +85,10 @@ export async function openOutside(world: World, hear: Hear): Promise<Outside> {
     hear({ end: true }, { on: channel });
   }
 
-  function heard(frame: JsonObject): void {
+  function received(frame: JsonObject): void {
     const { type, event, ...more } = frame;
     const about = type === 'result' || type === 'error' ? frame.id : type;
-    awaited.get(String(about))?.();
+    pending.get(String(about))?.();
     if (type === 'event') {
       const whole = event as unknown as CoreEvent;
       read.push(whole);
@@ -100,7 +100,7 @@ export async function openOutside(world: World, hear: Hear): Promise<Outside> {
 
   async function connect(path: string): Promise<void> {
     const socket = new WebSocket(`${url.replace(/^http/, 'ws')}${path}`, { headers: HEADERS });
-    socket.on('message', (data) => heard(JSON.parse(String(data)) as JsonObject));
+    socket.on('message', (data) => received(JSON.parse(String(data)) as JsonObject));
     peer = socket;
     const caughtUp = until('caught_up');
     await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject));

@@ -1,11 +1,11 @@
-/** A door that speaks HTTP on a story's house, on a port of its own, for whoever holds the one token. */
+/** A door that speaks HTTP on a story's gateway, on a port of its own, for the client that holds the one token. */
 import { Fault } from '../../../src/model/faults.ts';
 import type { Deps, FrontDoor } from '../../../src/ports/index.ts';
 import { createHttpHost } from '../../../src/transport/http/server.ts';
 import type { World } from '../world.ts';
 
 export async function openHttpDoor(
-  { house, ana, clock, logger }: World,
+  { runtime, ana, clock, logger }: World,
   token: string,
   door: (deps: Deps) => FrontDoor,
   more: Partial<Deps> = {},
@@ -21,12 +21,12 @@ export async function openHttpDoor(
       if (bearer !== token) throw new Fault('unauthenticated', 'nobody has this token');
       return ana;
     },
-    jwks: () => house.keyring.jwks(),
+    jwks: () => runtime.keyring.jwks(),
     secret: async (name) => {
       throw new Fault('not_found', `no secret ${name}`);
     },
     ...more,
-  }).open(house.bridge);
+  }).open(runtime.bridge);
   const { url } = await http.listen();
   return {
     url,

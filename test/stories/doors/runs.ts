@@ -1,4 +1,4 @@
-/** The runs door on a story's house, on a port of its own. */
+/** The runs door on a story's gateway, on a port of its own. */
 import { settingsOf } from '../../../adapters/runs/config.ts';
 import { runsDoor } from '../../../adapters/runs/server/door.ts';
 import type { Deps } from '../../../src/ports/index.ts';
@@ -17,8 +17,8 @@ const CONFIG = {
 };
 
 export async function openRunsDoor(world: World) {
-  const { house, personaId } = world;
+  const { runtime, personaId } = world;
   const settings = settingsOf({ ...CONFIG, ...(personaId && { persona_id: personaId }) });
-  const sign: Deps['sign'] = (text) => house.keyring.signer().sign(text);
+  const sign: Deps['sign'] = (text) => runtime.keyring.signer().sign(text);
   return await openHttpDoor(world, SECRET, (deps) => runsDoor(settings, deps), { sign });
 }

@@ -1,4 +1,4 @@
-/** Stories told in the Agents Protocol over REST, with a reader on the task's event stream. */
+/** Stories rendered in the Agents Protocol over REST, with a reader on the task's event stream. */
 import { harnTeller } from '../doors/harn-teller.ts';
 
 export const teller = harnTeller({

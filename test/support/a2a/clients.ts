@@ -1,4 +1,4 @@
-/** Unmodified clients of two generations of the SDK behind one face, so that a test can be told once for all of them. */
+/** Unmodified clients of two generations of the SDK behind one face, so that a test can be reported once for all of them. */
 import { type StreamResponse, type TaskState, taskStateToJSON } from '@a2a-js/sdk';
 import { credentials } from '@grpc/grpc-js';
 import {
@@ -12,7 +12,7 @@ import { GrpcTransportFactory as OldGrpc } from 'a2a-sdk-v03/client/grpc';
 import { type Binding, bearer, sdkClient, sending, withToken } from './sdk.ts';
 
 /** What a stream said, in as few words as possible. States are spelled as 1.0 spells them, without the prefix. */
-export interface Heard {
+export interface Received {
   readonly kind: 'task' | 'status' | 'artifact';
   readonly taskId: string;
   readonly state?: string | undefined;
@@ -22,8 +22,8 @@ export interface Heard {
 }
 
 export interface AnyClient {
-  stream(text: string, how?: { taskId?: string; data?: object }): AsyncGenerator<Heard>;
-  subscribe(taskId: string): AsyncGenerator<Heard>;
+  stream(text: string, how?: { taskId?: string; data?: object }): AsyncGenerator<Received>;
+  subscribe(taskId: string): AsyncGenerator<Received>;
   cancel(taskId: string): Promise<string>;
   state(taskId: string): Promise<string>;
 }
@@ -32,7 +32,7 @@ export async function newClient(url: string, binding: Binding, token = 'ana'): P
   const client = await sdkClient(url, binding, token);
   const word = (state: TaskState | undefined) => taskStateToJSON(state ?? 0).replace('TASK_STATE_', '');
 
-  async function* heard(events: AsyncGenerator<StreamResponse>): AsyncGenerator<Heard> {
+  async function* received(events: AsyncGenerator<StreamResponse>): AsyncGenerator<Received> {
     for await (const { payload } of events) {
       if (payload?.$case === 'task') {
         const { id, status, artifacts } = payload.value;
@@ -54,9 +54,9 @@ export async function newClient(url: string, binding: Binding, token = 'ana'): P
       const parts = data && {
         parts: [{ content: { $case: 'data' as const, value: data }, mediaType: '', filename: '', metadata: undefined }],
       };
-      return heard(client.sendMessageStream(sending(text, { taskId, ...parts })));
+      return received(client.sendMessageStream(sending(text, { taskId, ...parts })));
     },
-    subscribe: (id) => heard(client.resubscribeTask({ id, tenant: '' })),
+    subscribe: (id) => received(client.resubscribeTask({ id, tenant: '' })),
     cancel: async (id) => word((await client.cancelTask({ id, tenant: '', metadata: undefined })).status?.state),
     state: async (id) => word((await client.getTask({ id, tenant: '' })).status?.state),
   };
@@ -80,7 +80,7 @@ export async function oldClient(url: string, binding: Binding, token = 'ana'): P
   const word = (state: string) => state.replace('-', '_').toUpperCase();
   let sent = 0;
 
-  async function* heard(events: AsyncGenerator<unknown>): AsyncGenerator<Heard> {
+  async function* received(events: AsyncGenerator<unknown>): AsyncGenerator<Received> {
     for await (const event of events) {
       const said = event as OldEvent;
       if (said.kind === 'task') {
@@ -102,9 +102,9 @@ export async function oldClient(url: string, binding: Binding, token = 'ana'): P
         ? { kind: 'data' as const, data: data as Record<string, unknown> }
         : { kind: 'text' as const, text };
       const message = { kind: 'message' as const, messageId: `o-${sent}`, role: 'user' as const, parts: [part] };
-      return heard(client.sendMessageStream({ message: { ...message, ...(taskId && { taskId }) } }));
+      return received(client.sendMessageStream({ message: { ...message, ...(taskId && { taskId }) } }));
     },
-    subscribe: (id) => heard(client.resubscribeTask({ id })),
+    subscribe: (id) => received(client.resubscribeTask({ id })),
     cancel: async (id) => word((await client.cancelTask({ id })).status.state),
     state: async (id) => word((await client.getTask({ id })).status.state),
   };

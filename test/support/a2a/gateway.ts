@@ -1,4 +1,4 @@
-/** A real house behind the A2A door on a real port, and clients that speak to it: the SDK's own, and bare requests. */
+/** A real gateway behind the A2A door on a real port, and clients that speak to it: the SDK's own, and bare requests. */
 
 import type { Client } from '@a2a-js/sdk/client';
 import { onTestFinished } from 'vitest';
@@ -11,14 +11,14 @@ import { createHttpHost } from '../../../src/transport/http/server.ts';
 import type { Resolve } from '../../../src/transport/outbound/public-fetch.ts';
 import { ana } from '../gateway/actors.ts';
 import { latch, scriptedAgent } from '../gateway/agents.ts';
-import { openTestHouse, type TestHouse, type TestHouseOptions } from '../gateway/test-gateway.ts';
+import { openTestGateway, type TestGateway, type TestGatewayOptions } from '../gateway/test-gateway.ts';
 import { type Body, PEOPLE } from '../harn/gateway.ts';
 import { sdkClient, speech } from './sdk.ts';
 
 export { sdkClient, sending, speech, wire, withToken } from './sdk.ts';
 
 export interface Peer {
-  readonly at: TestHouse;
+  readonly at: TestGateway;
   readonly url: string;
   /** Of one agent, without a slash at its end. */
   base(agent?: string): string;
@@ -36,7 +36,7 @@ export interface Answer {
   readonly body: Body;
 }
 
-export interface PeerOptions extends TestHouseOptions {
+export interface PeerOptions extends TestGatewayOptions {
   readonly config?: A2aConfig;
   readonly people?: Readonly<Record<string, Actor>>;
   readonly resolve?: Resolve;
@@ -47,14 +47,14 @@ export interface PeerOptions extends TestHouseOptions {
 }
 
 export async function openPeer(options: PeerOptions = {}): Promise<Peer> {
-  const at = await openTestHouse(options);
+  const at = await openTestGateway(options);
   return await openPeerOn(at, options);
 }
 
 /** No two peers make the same name, as no two processes do. */
 let named = 0;
 
-export async function openPeerOn(at: TestHouse, options: PeerOptions = {}): Promise<Peer> {
+export async function openPeerOn(at: TestGateway, options: PeerOptions = {}): Promise<Peer> {
   const people: Record<string, Actor | undefined> = { ...PEOPLE, bo: { ...ana, id: 'bo' }, ...options.people };
   const logged: string[] = [];
   let count = 0;
@@ -79,10 +79,10 @@ export async function openPeerOn(at: TestHouse, options: PeerOptions = {}): Prom
       if (!actor) throw new Fault('unauthenticated', 'the token is not valid');
       return actor;
     },
-    jwks: () => at.house.keyring.jwks(),
-    sign: (said) => at.house.keyring.signer().sign(said),
-    mac: (said) => at.house.keyring.signer().mac(said),
-    lease: (name) => at.house.store.lease(name),
+    jwks: () => at.runtime.keyring.jwks(),
+    sign: (said) => at.runtime.keyring.signer().sign(said),
+    mac: (said) => at.runtime.keyring.signer().mac(said),
+    lease: (name) => at.runtime.store.lease(name),
     secret: async (name) => {
       throw new Fault('not_found', `no secret ${name}`);
     },

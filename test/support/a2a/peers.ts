@@ -1,4 +1,4 @@
-/** Peers that are not ours: servers of both SDK generations with a scripted agent, and one that says exactly what it is told to. */
+/** Peers that are not ours: servers of both SDK generations with a scripted agent, and one that says exactly what it is asked to. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { AgentCard, type Message, Role, TaskState } from '@a2a-js/sdk';

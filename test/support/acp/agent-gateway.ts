@@ -1,4 +1,4 @@
-/** A house with an agent of the Agent Client Protocol in it, as a real process, and what became of that process. */
+/** A gateway with an agent of the Agent Client Protocol in it, as a real process, and what became of that process. */
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -10,12 +10,18 @@ import type { AcpBackendConfig } from '../../../adapters/acp/config.ts';
 import { Fault } from '../../../src/model/faults.ts';
 import type { Task } from '../../../src/model/resources.ts';
 import type { AgentBackend, Logger } from '../../../src/ports/index.ts';
-import { openTestHouse, type Room, says, type TestHouse, type TestHouseOptions } from '../gateway/test-gateway.ts';
+import {
+  openTestGateway,
+  type Room,
+  says,
+  type TestGateway,
+  type TestGatewayOptions,
+} from '../gateway/test-gateway.ts';
 
 const AGENT = fileURLToPath(new URL('./agent.mjs', import.meta.url));
 
-export interface AgentHouse {
-  readonly t: TestHouse;
+export interface AgentGateway {
+  readonly t: TestGateway;
   readonly room: Room;
   readonly backend: AgentBackend;
   /** The directory the agent works in. */
@@ -31,14 +37,14 @@ export interface AgentHouse {
   readonly warned: string[];
 }
 
-export interface AgentHouseOptions extends TestHouseOptions {
+export interface AgentGatewayOptions extends TestGatewayOptions {
   readonly agent?: object;
   readonly config?: Partial<AcpBackendConfig>;
   readonly secrets?: Readonly<Record<string, string>>;
 }
 
-export async function openAgentHouse(options: AgentHouseOptions = {}): Promise<AgentHouse> {
-  const { agent = {}, config = {}, secrets = {}, ...house } = options;
+export async function openAgentGateway(options: AgentGatewayOptions = {}): Promise<AgentGateway> {
+  const { agent = {}, config = {}, secrets = {}, ...runtime } = options;
   const dir = await mkdtemp(join(tmpdir(), 'tollbridge-acp-'));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   const journal = join(dir, '.journal');
@@ -64,7 +70,7 @@ export async function openAgentHouse(options: AgentHouseOptions = {}): Promise<A
     },
   );
   onTestFinished(() => backend.close?.());
-  const t = await openTestHouse({ agents: [backend], settings: { graceMs: 5_000 }, ...house });
+  const t = await openTestGateway({ agents: [backend], settings: { graceMs: 5_000 }, ...runtime });
   const room = await t.room({ workspace: { root: pathToFileURL(dir).href } });
   const notes = (word?: string) => {
     const all = existsSync(journal) ? readFileSync(journal, 'utf8').split('\n').filter(Boolean) : [];

@@ -7,7 +7,7 @@ import type { End, Wire } from '../wire/line-end.ts';
 import { CWD, OPTIONS, text, update } from './relay.ts';
 
 const END = { stopReason: 'end_turn' };
-const told = (agent: End, kind: string, more: object) => agent.notify('session/update', update(kind, more));
+const report = (agent: End, kind: string, more: object) => agent.notify('session/update', update(kind, more));
 
 function question(agent: End, toolCall: object, options: readonly object[] = OPTIONS): Promise<Wire> {
   return agent.ask('session/request_permission', { sessionId: 's1', toolCall, options });
@@ -21,14 +21,14 @@ function said(answer: Wire): unknown {
 /** Runs a command without asking anyone. */
 export function neverAsks(agent: End): void {
   agent.on('session/prompt', () => {
-    told(agent, 'tool_call', {
+    report(agent, 'tool_call', {
       toolCallId: 'c1',
       title: 'rm -r build',
       kind: 'execute',
       status: 'in_progress',
       rawInput: { command: 'rm -r build' },
     });
-    told(agent, 'tool_call_update', { toolCallId: 'c1', status: 'completed', rawOutput: { exitCode: 0 } });
+    report(agent, 'tool_call_update', { toolCallId: 'c1', status: 'completed', rawOutput: { exitCode: 0 } });
     return END;
   });
 }
@@ -43,10 +43,10 @@ export function asksFirst(agent: End, answers: unknown[]): void {
   });
 }
 
-/** Has told of the call, and asks with nothing but its id while it is already running. */
+/** Reports the call, and asks with nothing but its id while it is already running. */
 export function asksById(agent: End, answers: unknown[]): void {
   agent.on('session/prompt', async () => {
-    told(agent, 'tool_call', {
+    report(agent, 'tool_call', {
       toolCallId: 'o1',
       title: 'bash',
       kind: 'execute',
@@ -55,7 +55,7 @@ export function asksById(agent: End, answers: unknown[]): void {
     });
     const answer = said(await question(agent, { toolCallId: 'o1' }));
     answers.push(answer);
-    told(agent, 'tool_call_update', { toolCallId: 'o1', status: answer === 'once' ? 'completed' : 'failed' });
+    report(agent, 'tool_call_update', { toolCallId: 'o1', status: answer === 'once' ? 'completed' : 'failed' });
     return END;
   });
 }
@@ -84,15 +84,15 @@ export function writesTwice(agent: End, { reported = `${CWD}/a.txt`, first = tru
       rawInput: { filePath: path },
       locations: [{ path }],
     };
-    told(agent, 'tool_call', { ...call, status: 'pending' });
+    report(agent, 'tool_call', { ...call, status: 'pending' });
     await question(agent, { toolCallId: 'w1' });
     const write = () => agent.ask('fs/write_text_file', { sessionId: 's1', path, content: 'new\n' });
-    const report = () => {
+    const done = () => {
       const content = [{ type: 'diff', path: reported, oldText: null, newText: 'new\n' }];
-      told(agent, 'tool_call_update', { toolCallId: 'w1', status: 'completed', content });
+      report(agent, 'tool_call_update', { toolCallId: 'w1', status: 'completed', content });
     };
     if (first) await write();
-    report();
+    done();
     if (!first) await write();
     return END;
   });
@@ -103,7 +103,7 @@ export function writesItself(agent: End): void {
   agent.on('session/prompt', async () => {
     await question(agent, { toolCallId: 'd1', title: 'Edit', kind: 'edit' });
     const content = [{ type: 'diff', path: `${CWD}/b.txt`, oldText: 'a', newText: 'b' }];
-    told(agent, 'tool_call_update', { toolCallId: 'd1', status: 'completed', content });
+    report(agent, 'tool_call_update', { toolCallId: 'd1', status: 'completed', content });
     return END;
   });
 }
@@ -114,11 +114,11 @@ export function saysUsage(agent: End, where: 'result' | 'quota' | 'chunk'): void
   agent.on('session/prompt', () => {
     agent.notify('session/update', text('ok'));
     if (where === 'result') {
-      told(agent, 'usage_update', { used: 10, size: 100, cost: { amount: 0.25, currency: 'USD' } });
+      report(agent, 'usage_update', { used: 10, size: 100, cost: { amount: 0.25, currency: 'USD' } });
       return { ...END, usage };
     }
     if (where === 'chunk') {
-      told(agent, 'agent_message_chunk', { content: { type: 'text', text: '' }, _meta: { usage, durationMs: 5 } });
+      report(agent, 'agent_message_chunk', { content: { type: 'text', text: '' }, _meta: { usage, durationMs: 5 } });
       return END;
     }
     const quota = { token_count: { input_tokens: 12, output_tokens: 3 }, model_usage: [{ model: 'm-1' }] };
@@ -152,9 +152,9 @@ export function asksLate(agent: End, answers: unknown[]): void {
 export function reusesIds(agent: End, answers: unknown[]): void {
   agent.on('session/prompt', async () => {
     for (const title of ['First', 'Second']) {
-      told(agent, 'tool_call', { toolCallId: 'same', title, kind: 'edit', status: 'pending' });
+      report(agent, 'tool_call', { toolCallId: 'same', title, kind: 'edit', status: 'pending' });
       answers.push(said(await question(agent, { toolCallId: 'same' })));
-      told(agent, 'tool_call_update', { toolCallId: 'same', status: 'completed' });
+      report(agent, 'tool_call_update', { toolCallId: 'same', status: 'completed' });
     }
     return END;
   });
@@ -163,7 +163,7 @@ export function reusesIds(agent: End, answers: unknown[]): void {
 /** Tells its history again before it answers. */
 export function replays(agent: End): void {
   agent.on('session/load', () => {
-    told(agent, 'user_message_chunk', { content: { type: 'text', text: 'before' } });
+    report(agent, 'user_message_chunk', { content: { type: 'text', text: 'before' } });
     agent.notify('session/update', text('said long ago'));
     return { modes: { currentModeId: 'default', availableModes: [] } };
   });
@@ -177,7 +177,7 @@ export function takesBack(agent: End, answers: unknown[]): void {
       { sessionId: 's1', toolCall: { toolCallId: 'b1', kind: 'edit' }, options: OPTIONS },
       'mine',
     );
-    await agent.heard(({ method }) => method === '_test/now');
+    await agent.received(({ method }) => method === '_test/now');
     agent.notify('$/cancel_request', { requestId: 'mine' });
     answers.push(said(await asked));
     return END;

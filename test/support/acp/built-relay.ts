@@ -65,7 +65,7 @@ export async function openRig() {
   void editor.ask('session/prompt', { sessionId: 's1', prompt: [{ type: 'text', text: 'go' }] });
   await prompted;
   let said = 0;
-  const from = { heard: 0, frames: 0, questions: 0, reasons: 0 };
+  const from = { received: 0, frames: 0, questions: 0, reasons: 0 };
 
   /** The agent writes these bytes; resolves when whatever came of them, short of people, has reached the editor. */
   async function say(bytes: string | Uint8Array): Promise<void> {
@@ -75,17 +75,17 @@ export async function openRig() {
     await done;
   }
 
-  const everHeard = () =>
+  const everReceived = () =>
     editor.frames.flatMap(({ method, params }) =>
       method === '_test/heard' ? [JSON.parse(String(params?.line)) as Wire] : [],
     );
   /** Since the last mark: what the agent got. */
-  const heard = () => everHeard().slice(from.heard);
+  const received = () => everReceived().slice(from.received);
   const reasons = async () =>
     (await readEvents(data, ['vendor.acp.frame_refused'])).map(({ payload }) => String(payload.reason));
   async function reply(id: Json, at: number): Promise<Wire> {
     const like = (frame: Wire) => frame.method === undefined && frame.id === id;
-    const before = heard().slice(at).find(like);
+    const before = received().slice(at).find(like);
     if (before) return before;
     const found = await editor.next(
       ({ method, params }) => method === '_test/heard' && like(JSON.parse(String(params?.line))),
@@ -101,13 +101,13 @@ export async function openRig() {
     questions: () => questions.slice(from.questions),
     say,
     stderr,
-    heard,
+    received,
     answers(kind: typeof answer) {
       answer = kind;
     },
     /** What came before is another case's. */
     async mark() {
-      from.heard = everHeard().length;
+      from.received = everReceived().length;
       from.frames = editor.frames.length;
       from.questions = questions.length;
       from.reasons = (await reasons()).length;
@@ -121,7 +121,7 @@ export async function openRig() {
     alive: () => child.exitCode === null,
     /** The agent asks, and has this answer. */
     async ask(method: string, params: object, id: Json = `r${said}`): Promise<Wire> {
-      const at = heard().length;
+      const at = received().length;
       await say(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`);
       return await reply(id, at);
     },

@@ -1,4 +1,4 @@
-/** An editor of the Agent Client Protocol that remembers every frame, answers as it is told and can wait for one. */
+/** An editor of the Agent Client Protocol that remembers every frame, answers as configured and can wait for one. */
 
 import { PassThrough } from 'node:stream';
 import { onTestFinished } from 'vitest';
@@ -12,7 +12,7 @@ import type { Actor } from '../../../src/model/actions.ts';
 import type { Gateway } from '../../../src/runtime/gateway.ts';
 import { readLines } from '../../../src/transport/ndjson/ndjson.ts';
 import { ana } from '../gateway/actors.ts';
-import { openTestHouse, type TestHouse, type TestHouseOptions } from '../gateway/test-gateway.ts';
+import { openTestGateway, type TestGateway, type TestGatewayOptions } from '../gateway/test-gateway.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: frames are looked into freely
 export type Frame = any;
@@ -122,7 +122,7 @@ export interface EditorOptions {
 }
 
 /** An editor at the end of two streams. */
-export async function openEditor(at: TestHouse, options: EditorOptions = {}): Promise<Editor> {
+export async function openEditor(at: TestGateway, options: EditorOptions = {}): Promise<Editor> {
   const { actor = ana, config = {}, capabilities } = options;
   const [input, output] = [new PassThrough(), new PassThrough()];
   const log = { info() {}, warn() {}, error() {} };
@@ -148,8 +148,8 @@ export async function openEditor(at: TestHouse, options: EditorOptions = {}): Pr
   );
 }
 
-export async function openEditorHouse(house: TestHouseOptions = {}, options: EditorOptions = {}) {
-  const at = await openTestHouse(house);
+export async function openEditorGateway(runtime: TestGatewayOptions = {}, options: EditorOptions = {}) {
+  const at = await openTestGateway(runtime);
   return { at, editor: await openEditor(at, options) };
 }
 

@@ -60,7 +60,7 @@ const KINDS = [
 ] as const;
 
 export interface Corpus {
-  /** What the agent says, in order: told and answered. */
+  /** What the agent says, in order: reported and answered. */
   readonly agent: readonly string[];
   readonly editor: readonly string[];
   /** What the editor asks, each an act of its own: decided beside the stream, so in no order. */

@@ -53,7 +53,7 @@ export function agentThat(manner: LastWords): string[] {
   return [process.execPath, '-e', AGENT, manner];
 }
 
-/** Ways to go without having answered the prompt, and how that is told. */
+/** Ways to go without having answered the prompt, and how that is reported. */
 export const GONE: readonly (readonly [LastWords, RegExp])[] = [
   ['exits', /exited with 3/],
   ['exits well', /exited with 0/],

@@ -72,7 +72,7 @@ export function startRelay({
       const { result } = await editor.ask('initialize', { protocolVersion: 1 });
       await editor.ask('session/new', { cwd: dir, mcpServers: [] });
       const done = editor.ask('session/prompt', { sessionId: 's1', prompt: [{ type: 'text', text }] });
-      if (text === 'go') await editor.heard(({ method }) => method === 'session/request_permission');
+      if (text === 'go') await editor.received(({ method }) => method === 'session/request_permission');
       return { agentPid: Number((result?.agentInfo as { title?: string } | undefined)?.title), done };
     },
     drop() {
@@ -100,8 +100,8 @@ export async function left(mark: string): Promise<number[]> {
   return looked.flat();
 }
 
-/** Resolves with whoever is still there when nobody came to their end any more. */
-export async function eventuallyNobody(mark: string, ms = 15_000): Promise<number[]> {
+/** Resolves with the client that is still there when nobody came to their end any more. */
+export async function eventuallyNone(mark: string, ms = 15_000): Promise<number[]> {
   const until = Date.now() + ms;
   let there = await left(mark);
   while (there.length > 0 && Date.now() < until) {

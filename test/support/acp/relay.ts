@@ -1,6 +1,6 @@
 /**
- * An editor and an agent with a relay between them, all in one process: real house, real log, real rules. Whoever plays the
- * editor or the agent says lines and hears lines, and both keep what they heard, byte for byte.
+ * An editor and an agent with a relay between them, all in one process: real gateway, real log, real rules. The client that plays the
+ * editor or the agent says lines and hears lines, and both keep what they received, byte for byte.
  */
 import { PassThrough } from 'node:stream';
 import { onTestFinished } from 'vitest';
@@ -14,14 +14,14 @@ import type { Task } from '../../../src/model/resources.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import type { Bridge, Row } from '../../../src/ports/index.ts';
 import { sequentialIds } from '../gateway/clock.ts';
-import { openTestHouse, type TestHouse, type TestHouseOptions } from '../gateway/test-gateway.ts';
+import { openTestGateway, type TestGateway, type TestGatewayOptions } from '../gateway/test-gateway.ts';
 import { createEnd, type End, type Handler, type Wire } from '../wire/line-end.ts';
 
 export interface Stage {
   readonly editor: End;
   readonly agent: End;
   readonly relay: Relay;
-  readonly home: TestHouse;
+  readonly home: TestGateway;
   /** The one task there is, or the newest. */
   task(): Promise<Task & Row>;
   tasks(): Promise<readonly (Task & Row)[]>;
@@ -33,7 +33,7 @@ export interface Stage {
 export const CWD = '/repo/project';
 export const editorPerson: Actor = { id: 'local:ana', kind: 'person', scopes: ['*'], door: 'acp' };
 
-export interface StageOptions extends TestHouseOptions {
+export interface StageOptions extends TestGatewayOptions {
   readonly relay?: Partial<RelaySettings>;
   /** What the agent says before there is anyone to write it down. */
   readonly early?: string;
@@ -48,7 +48,7 @@ export async function openStage({ relay: wanted = {}, early = '', ...options }: 
   const ids = sequentialIds('relay');
   const log = { info() {}, warn() {}, error() {} };
   const turns = createTurns({ bridge: () => bridge as Bridge, name: 'bot', ids, log, thoughts: settings.thoughts });
-  const home = await openTestHouse({ ...options, agents: [turns.backend] });
+  const home = await openTestGateway({ ...options, agents: [turns.backend] });
   bridge = home.bridge;
   const link = openLink({
     editor: { input: fromEditor as PassThrough, output: toEditor as PassThrough },
@@ -58,7 +58,7 @@ export async function openStage({ relay: wanted = {}, early = '', ...options }: 
   const editor = createEnd(toEditor as PassThrough, fromEditor as PassThrough);
   if (early) {
     (fromAgent as PassThrough).write(early);
-    await editor.heard(() => true);
+    await editor.received(() => true);
   }
   const relay = createRelay({ bridge, person: editorPerson, name: 'bot', turns, wires, settings, log, ids });
   link.attach(relay);
@@ -69,7 +69,8 @@ export async function openStage({ relay: wanted = {}, early = '', ...options }: 
     editor.close();
     await relay.editorGone();
   });
-  const tasks = async () => await home.house.store.list<Task & Row>({ object: 'task', newestFirst: true, limit: 200 });
+  const tasks = async () =>
+    await home.runtime.store.list<Task & Row>({ object: 'task', newestFirst: true, limit: 200 });
   return {
     editor,
     agent,

@@ -5,12 +5,12 @@ import { type AcpConfig, settingsOf } from '../../../adapters/acp/config.ts';
 import { acpDoor } from '../../../adapters/acp/server/door.ts';
 import { Fault } from '../../../src/model/faults.ts';
 import { createHttpHost } from '../../../src/transport/http/server.ts';
-import { openTestHouse, type TestHouse, type TestHouseOptions } from '../gateway/test-gateway.ts';
+import { openTestGateway, type TestGateway, type TestGatewayOptions } from '../gateway/test-gateway.ts';
 import { PEOPLE } from '../harn/gateway.ts';
 import { type Editor, speak } from './client.ts';
 
 export interface RemoteDoor {
-  readonly at: TestHouse;
+  readonly at: TestGateway;
   /** `http://127.0.0.1:4321/acp` */
   readonly url: string;
   /** An editor on a socket. */
@@ -20,12 +20,12 @@ export interface RemoteDoor {
   ): Promise<Editor & { readonly connectionId: string; drop(): void; readonly closed: Promise<number> }>;
   /** From now on this token is nobody's. */
   revoke(token: string): void;
-  /** One request, as somebody. */
+  /** One request, as a person. */
   ask(method: string, more?: { headers?: Record<string, string>; body?: unknown; token?: string }): Promise<Response>;
 }
 
-export async function openRemoteDoor(house: TestHouseOptions = {}, config: AcpConfig = {}): Promise<RemoteDoor> {
-  const at = await openTestHouse(house);
+export async function openRemoteDoor(runtime: TestGatewayOptions = {}, config: AcpConfig = {}): Promise<RemoteDoor> {
+  const at = await openTestGateway(runtime);
   const people: Record<string, (typeof PEOPLE)[string] | undefined> = { ...PEOPLE };
   let count = 0;
   const log = { info() {}, warn() {}, error() {} };
@@ -40,7 +40,7 @@ export async function openRemoteDoor(house: TestHouseOptions = {}, config: AcpCo
       if (!actor) throw new Fault('unauthenticated', 'the token is not valid');
       return actor;
     },
-    jwks: () => at.house.keyring.jwks(),
+    jwks: () => at.runtime.keyring.jwks(),
     secret: async (name) => {
       throw new Fault('not_found', `no secret ${name}`);
     },

@@ -2,26 +2,26 @@
 import { Readable, Writable } from 'node:stream';
 import * as acp from '@agentclientprotocol/sdk';
 
-const { agent: north, client: south } = acp.methods;
+const { agent: incoming, client: outgoing } = acp.methods;
 const running = new Map();
 
 acp
   .agent({ name: 'published' })
-  .onRequest(north.initialize, () => ({
+  .onRequest(incoming.initialize, () => ({
     protocolVersion: acp.PROTOCOL_VERSION,
     agentInfo: { name: 'published', version: '0.1.0' },
     agentCapabilities: { promptCapabilities: { embeddedContext: true } },
   }))
-  .onRequest(north.session.new, () => ({ sessionId: 'only' }))
-  .onNotification(north.session.cancel, ({ params }) => running.get(params.sessionId)?.abort())
-  .onRequest(north.session.prompt, async ({ params, client }) => {
+  .onRequest(incoming.session.new, () => ({ sessionId: 'only' }))
+  .onNotification(incoming.session.cancel, ({ params }) => running.get(params.sessionId)?.abort())
+  .onRequest(incoming.session.prompt, async ({ params, client }) => {
     const { sessionId } = params;
     const stop = new AbortController();
     running.set(sessionId, stop);
-    const say = (update) => client.notify(south.session.update, { sessionId, update });
+    const say = (update) => client.notify(outgoing.session.update, { sessionId, update });
     const path = params.prompt[0].text;
     await say({ sessionUpdate: 'tool_call', toolCallId: 't1', title: 'touch a file', kind: 'edit', status: 'pending' });
-    const { outcome } = await client.request(south.session.requestPermission, {
+    const { outcome } = await client.request(outgoing.session.requestPermission, {
       sessionId,
       toolCall: { toolCallId: 't1', rawInput: { path } },
       options: [
@@ -32,8 +32,8 @@ acp
     });
     if (stop.signal.aborted || outcome.outcome === 'cancelled') return { stopReason: 'cancelled' };
     if (outcome.optionId !== 'go') return { stopReason: 'refusal' };
-    await client.request(south.fs.writeTextFile, { sessionId, path, content: 'touched' });
-    const { content } = await client.request(south.fs.readTextFile, { sessionId, path });
+    await client.request(outgoing.fs.writeTextFile, { sessionId, path, content: 'touched' });
+    const { content } = await client.request(outgoing.fs.readTextFile, { sessionId, path });
     const terminal = await client.createTerminal({ sessionId, command: 'cat', args: [path] });
     await terminal.waitForExit();
     const { output } = await terminal.currentOutput();

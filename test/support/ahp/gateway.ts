@@ -1,11 +1,11 @@
-/** A real house with the AHP harness in it, and someone who speaks to it in as few words as possible. */
+/** A real gateway with the AHP harness in it, and someone who speaks to it in as few words as possible. */
 import { onTestFinished } from 'vitest';
 import { type AhpConfig, settingsOf } from '../../../adapters/ahp/config.ts';
 import { type Caller, createHarness, type Harness, type MessageOutcome } from '../../../adapters/ahp/server/harness.ts';
 import type { Actor } from '../../../src/model/actions.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import type { Logger } from '../../../src/ports/index.ts';
-import { openTestHouse, type TestHouse, type TestHouseOptions } from '../gateway/test-gateway.ts';
+import { openTestGateway, type TestGateway, type TestGatewayOptions } from '../gateway/test-gateway.ts';
 
 export const AGENT: Actor = { id: 'coder', kind: 'agent', scopes: ['*'] };
 export const QUIET: Logger = { info() {}, warn() {}, error() {} };
@@ -14,7 +14,7 @@ export const QUIET: Logger = { info() {}, warn() {}, error() {} };
 export type Said = any;
 
 export interface Agent {
-  readonly t: TestHouse;
+  readonly t: TestGateway;
   readonly harness: Harness;
   readonly workspace: string;
   readonly caller: Caller;
@@ -28,10 +28,10 @@ export interface Agent {
   task(): Promise<Said>;
 }
 
-/** An agent that obeys all five words, and is told when nobody has answered yet. */
+/** An agent that obeys all five words, and is notified while no approver has answered yet. */
 export const OBEDIENT: AhpConfig = { honours: ['modify', 'defer', 'escalate'], unanswered: 'escalate' };
 
-export interface AgentOptions extends TestHouseOptions {
+export interface AgentOptions extends TestGatewayOptions {
   readonly config?: AhpConfig;
   readonly actor?: Actor;
 }
@@ -49,7 +49,7 @@ export function event(type: string, payload: unknown, more: JsonObject = {}): Js
 }
 
 export async function openAgent({ config = {}, actor = AGENT, ...options }: AgentOptions = {}): Promise<Agent> {
-  const t = await openTestHouse(options);
+  const t = await openTestGateway(options);
   const made = await t.send('resource.create', { object: 'workspace', body: { name: 'w', root: 'file:///w' } });
   const workspace = made.resource.id;
   let count = 0;

@@ -26,14 +26,14 @@ export type Script = (message: Said, say: (frame: unknown) => void, socket: Sock
 export async function harness(script: Script, welcome: object = WELCOME) {
   const dir = await mkdtemp(join(tmpdir(), 'tollbridge-ahp-'));
   const path = join(dir, 'h.sock');
-  const heard: Said[] = [];
+  const received: Said[] = [];
   const listening = await listenUnix(path, (socket) => {
     const write = lineWriter(socket);
     const say = (frame: unknown) => void write(typeof frame === 'string' ? frame : JSON.stringify(frame));
     (async () => {
       for await (const line of readLines(socket, { limit: 1 << 20 })) {
         const message = JSON.parse(line);
-        heard.push(message);
+        received.push(message);
         if (message.method === 'ahp/handshake') say({ jsonrpc: '2.0', id: message.id, result: welcome });
         else script(message, say, socket);
       }
@@ -43,7 +43,7 @@ export async function harness(script: Script, welcome: object = WELCOME) {
     await listening.close();
     await rm(dir, { recursive: true, force: true });
   });
-  return { path, heard };
+  return { path, received };
 }
 
 export function upstream(config: UpstreamConfig): Upstream {

@@ -222,7 +222,7 @@ export const STRUCTURES: Record<string, Record<string, Member>> = {
   },
 };
 
-/** Told apart by `decision`. */
+/** Distinguished by `decision`. */
 export const DECISIONS: Record<string, Record<string, Record<string, Member>>> = {
   Decision: {
     allow: { modified_payload: ['?', 'any'], metadata },

@@ -1,6 +1,6 @@
 /**
- * The people of the tests. Ana may do everything in the house without a tenant, and sits in front of it: what she proposes she may
- * also approve. The others are told apart by what they lack.
+ * The people of the tests. Ana may do everything in the gateway without a tenant, and sits in front of it: what she proposes she may
+ * also approve. The others are distinguished by what they lack.
  */
 import type { Actor } from '../../../src/model/actions.ts';
 

@@ -27,7 +27,7 @@ export function latch<T = void>(): { promise: Promise<T>; open(value: T): void }
   return { promise, open };
 }
 
-/** Ends when the task is told to stop. */
+/** Ends when the task is asked to stop. */
 export function untilAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
@@ -38,7 +38,7 @@ export function untilAborted(signal: AbortSignal): Promise<void> {
 /** Done as soon as it has begun. */
 export const quick = (): AgentBackend => scriptedAgent(async () => undefined);
 
-/** At work until it is told to stop. */
+/** At work until it is asked to stop. */
 export const patient = (): AgentBackend =>
   scriptedAgent(async (_sink, _work, signal) => {
     await untilAborted(signal);

@@ -1,4 +1,4 @@
-/** One house behind every door at once, on one port: the same work read in each protocol by clients with different scopes. */
+/** One gateway behind every door at once, on one port: the same work read in each protocol by clients with different scopes. */
 import { onTestFinished } from 'vitest';
 import { a2a } from '../../../adapters/a2a/index.ts';
 import { acp } from '../../../adapters/acp/index.ts';
@@ -12,17 +12,17 @@ import type { Actor } from '../../../src/model/actions.ts';
 import { Fault } from '../../../src/model/faults.ts';
 import type { Adapter, Closable, Deps } from '../../../src/ports/index.ts';
 import { createHttpHost } from '../../../src/transport/http/server.ts';
-import { openTestHouse, type TestHouse, type TestHouseOptions } from './test-gateway.ts';
+import { openTestGateway, type TestGateway, type TestGatewayOptions } from './test-gateway.ts';
 
 export interface AllDoors {
-  readonly at: TestHouse;
+  readonly at: TestGateway;
   readonly url: string;
   /** The only workspace. */
   readonly workspace: string;
   readonly links: Links;
 }
 
-export interface AllDoorsOptions extends TestHouseOptions {
+export interface AllDoorsOptions extends TestGatewayOptions {
   /** By token. */
   readonly people: Readonly<Record<string, Actor>>;
   /** Addresses that push notifications may go to. */
@@ -32,7 +32,7 @@ export interface AllDoorsOptions extends TestHouseOptions {
 const quiet = { info() {}, warn() {}, error() {} };
 
 export async function openAllDoors({ people, pushTo = [], ...options }: AllDoorsOptions): Promise<AllDoors> {
-  const at = await openTestHouse(options);
+  const at = await openTestGateway(options);
   let count = 0;
   const http = createHttpHost({ requestId: () => `req_${++count}`, log: quiet, graceMs: 200 });
   const deps: Deps = {
@@ -45,19 +45,19 @@ export async function openAllDoors({ people, pushTo = [], ...options }: AllDoors
       if (!actor) throw new Fault('unauthenticated', 'the token is not valid');
       return actor;
     },
-    permissions: at.house.permissions,
-    jwks: () => at.house.keyring.jwks(),
-    sign: (said) => at.house.keyring.signer().sign(said),
-    mac: (said) => at.house.keyring.signer().mac(said),
-    lease: (name) => at.house.store.lease(name),
-    trouble: () => at.house.store.trouble(),
+    permissions: at.runtime.permissions,
+    jwks: () => at.runtime.keyring.jwks(),
+    sign: (said) => at.runtime.keyring.signer().sign(said),
+    mac: (said) => at.runtime.keyring.signer().mac(said),
+    lease: (name) => at.runtime.store.lease(name),
+    trouble: () => at.runtime.store.trouble(),
     secret: async (name) => {
       throw new Fault('not_found', `no secret ${name}`);
     },
   };
   const body = { object: 'workspace' as const, body: { name: 'w', root: 'file:///w' } };
   const workspace = (await at.send('resource.create', body)).resource.id;
-  const links = createLinks((text) => at.house.keyring.signer().mac(text));
+  const links = createLinks((text) => at.runtime.keyring.signer().mac(text));
   const settings: readonly (readonly [Adapter<never>, object])[] = [
     [a2a, { push: { allow: pushTo, retry_ms: [1] } }],
     [runs, { stream: { linger_ms: 1 } }],

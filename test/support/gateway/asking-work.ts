@@ -1,17 +1,17 @@
-/** Work that has to ask: an agent of the house that wants to send, and someone outside who asks before each step. */
+/** Work that has to ask: an agent of the gateway that wants to send, and someone outside who asks before each step. */
 import type { Actor } from '../../../src/model/actions.ts';
 import type { ProposedAction } from '../../../src/model/commands.ts';
 import type { ActResult, Sink } from '../../../src/ports/index.ts';
 import { ana } from './actors.ts';
 import { scriptedAgent } from './agents.ts';
-import { openTestHouse, type TestHouseOptions } from './test-gateway.ts';
+import { openTestGateway, type TestGatewayOptions } from './test-gateway.ts';
 import { countingTools, SEND } from './tools.ts';
 
 export const HOUR = 60 * 60 * 1000;
 
-/** One agent that sends, in a house without rules: sending is asked about. */
+/** One agent that sends, in a gateway without rules: sending is asked about. */
 export async function asking(
-  options: TestHouseOptions & { resume?: boolean; script?: (sink: Sink, signal: AbortSignal) => Promise<void> } = {},
+  options: TestGatewayOptions & { resume?: boolean; script?: (sink: Sink, signal: AbortSignal) => Promise<void> } = {},
 ) {
   const tools = countingTools({ send: { effect: 'send' } });
   const results: ActResult[] = [];
@@ -26,15 +26,15 @@ export async function asking(
     },
     { resume: options.resume ?? false },
   );
-  const t = await openTestHouse({ ...options, agents: [agent], tools: [tools] });
+  const t = await openTestGateway({ ...options, agents: [agent], tools: [tools] });
   const room = await t.room();
   const task = await room.task();
   return { t, room, task, tools, results };
 }
 
 /** Someone outside works on a task and asks before each step. */
-export async function outside(options: TestHouseOptions = {}) {
-  const t = await openTestHouse(options);
+export async function outside(options: TestGatewayOptions = {}) {
+  const t = await openTestGateway(options);
   const task = await (await t.room()).task({ agent: 'none' });
   const propose = (action: Partial<ProposedAction> = {}, actor: Actor = ana, wait_ms = 0) =>
     t.send('action.propose', { task_id: task.id, action: { ...SEND, effect: 'send', ...action }, wait_ms }, { actor });

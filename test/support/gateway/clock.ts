@@ -1,4 +1,4 @@
-/** Time and names a test decides about: nothing moves unless it is told to, and every name can be written down beforehand. */
+/** Time and names a test decides about: nothing moves unless it is asked to, and every name can be written down beforehand. */
 import type { Clock, Ids } from '../../../src/ports/index.ts';
 
 export interface FakeClock extends Clock {
@@ -15,7 +15,7 @@ export function fakeClock(start = '2026-01-01T00:00:00.000Z'): FakeClock {
   };
 }
 
-/** `task_a00001`, `task_a00002` …: the letter tells houses on one directory apart, the number sorts. */
+/** `task_a00001`, `task_a00002` …: the letter tells gateways on one directory apart, the number sorts. */
 export function sequentialIds(letter = 'a'): Ids {
   const counts = new Map<string, number>();
   return {

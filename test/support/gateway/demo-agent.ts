@@ -36,7 +36,7 @@ export function workOf(input: JsonObject): Work {
   };
 }
 
-/** A bridge that allows everything but what it is told to refuse, and remembers what it was told. */
+/** A bridge that allows everything but what it is asked to refuse, and remembers what it received. */
 export class FakeBridge implements Sink {
   readonly facts: Fact[] = [];
   readonly acts: ProposedAction[] = [];

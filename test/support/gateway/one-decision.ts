@@ -4,20 +4,20 @@ import type { CoreEvent } from '../../../src/model/events.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import type { ActResult } from '../../../src/ports/index.ts';
 import { scriptedAgent } from './agents.ts';
-import { of, openTestHouse, type TestHouse, type TestHouseOptions } from './test-gateway.ts';
+import { of, openTestGateway, type TestGateway, type TestGatewayOptions } from './test-gateway.ts';
 import { type CountingTools, countingTools } from './tools.ts';
 
 interface Acted {
-  readonly t: TestHouse;
+  readonly t: TestGateway;
   readonly tools: CountingTools;
   readonly result: ActResult;
   readonly log: CoreEvent[];
   readonly decision: Decision & { action: JsonObject };
 }
 
-/** One agent, one act: `send` to bo, unless told otherwise. */
+/** One agent, one act: `send` to bo, unless configured otherwise. */
 export async function act(
-  options: TestHouseOptions & { persona?: JsonObject; tool?: string; answer?: boolean } = {},
+  options: TestGatewayOptions & { persona?: JsonObject; tool?: string; answer?: boolean } = {},
 ): Promise<Acted> {
   const tools = countingTools({ send: { effect: 'send' }, look: { effect: 'read' }, odd: {} });
   const results: ActResult[] = [];
@@ -26,7 +26,7 @@ export async function act(
     results.push(await sink.act(call));
     return undefined;
   });
-  const t = await openTestHouse({ ...options, agents: [agent], tools: [tools] });
+  const t = await openTestGateway({ ...options, agents: [agent], tools: [tools] });
   const room = await t.room(options.persona ? { persona: options.persona } : {});
   const task = await room.task();
   if (options.answer !== undefined) {

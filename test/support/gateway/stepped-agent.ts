@@ -1,5 +1,5 @@
 /**
- * An agent that does what it is told while it runs, one step after the other, and remembers it all: started again after
+ * An agent that does what the test asks while it runs, one step after the other, and remembers it all: started again after
  * a crash it does the same from the beginning, under the same names.
  */
 import type { ActResult, AgentBackend, Sink } from '../../../src/ports/index.ts';
@@ -9,19 +9,19 @@ export type Step =
   | { readonly do: 'ask'; readonly key: string }
   | { readonly do: 'say'; readonly text: string }
   | { readonly do: 'report'; readonly usd_micros: number }
-  /** With patience it waits for everything it has begun. */
+  /** With timeout it waits for everything it has begun. */
   | { readonly do: 'finish'; readonly patient: boolean }
   | { readonly do: 'fail' };
 
 export interface Puppet extends AgentBackend {
   tell(taskId: string, step: Step): void;
-  /** How acts came out, by task and call, each time the agent heard it. */
-  readonly heard: { readonly task: string; readonly id: string; readonly result: ActResult }[];
+  /** How acts came out, by task and call, each time the agent received it. */
+  readonly received: { readonly task: string; readonly id: string; readonly result: ActResult }[];
 }
 
 export function puppet({ name = 'puppet', resume }: { readonly name?: string; readonly resume: boolean }): Puppet {
   const scripts = new Map<string, { steps: Step[]; wake: Set<() => void> }>();
-  const heard: Puppet['heard'] = [];
+  const received: Puppet['received'] = [];
   const scriptOf = (taskId: string) => {
     const known = scripts.get(taskId) ?? { steps: [], wake: new Set() };
     scripts.set(taskId, known);
@@ -45,7 +45,7 @@ export function puppet({ name = 'puppet', resume }: { readonly name?: string; re
             sink
               .act({ kind: 'tool', tool: step.tool, tool_call_id: step.id, arguments: { id: step.id } })
               .then((result) => {
-                if (!signal.aborted) heard.push({ task: taskId, id: step.id, result });
+                if (!signal.aborted) received.push({ task: taskId, id: step.id, result });
               }),
           );
           break;
@@ -79,7 +79,7 @@ export function puppet({ name = 'puppet', resume }: { readonly name?: string; re
   return {
     name,
     abilities: { resume, evidence: 'held' },
-    heard,
+    received,
     start: async ({ task }, sink, signal) => ({
       done: follow(task.id, sink, signal).then((state) => ({ state })),
     }),

@@ -1,5 +1,5 @@
 /**
- * A real house in a directory of its own: real log, real keys, real rules. Only time, names and whoever works or is
+ * A real gateway in a directory of its own: real log, real keys, real rules. Only time, names and the agent or is
  * called are the test's. Everything opened here is closed and removed when the test is over.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -28,7 +28,7 @@ import { type CoreRuntime, type CoreRuntimeOptions, openCoreRuntime } from '../.
 import { ana } from './actors.ts';
 import { type FakeClock, fakeClock, sequentialIds } from './clock.ts';
 
-export interface TestHouseOptions {
+export interface TestGatewayOptions {
   readonly dir?: string;
   readonly agents?: readonly AgentBackend[];
   readonly tools?: readonly ToolBackend[];
@@ -44,16 +44,16 @@ export interface TestHouseOptions {
   readonly issuer?: NonNullable<CoreRuntimeOptions['replace']>['issuer'];
   readonly redactor?: CoreRuntimeOptions['redactor'];
   readonly logger?: CoreRuntimeOptions['logger'];
-  /** Opened but not started: recovery and the clock of the house do not run. */
+  /** Opened but not started: recovery and the clock of the gateway do not run. */
   readonly started?: boolean;
 }
 
-export interface TestHouse {
-  readonly house: CoreRuntime;
+export interface TestGateway {
+  readonly runtime: CoreRuntime;
   readonly bridge: Bridge;
   readonly dir: string;
   readonly clock: FakeClock;
-  /** One command by Ana, or by whoever the envelope names. */
+  /** One command by Ana, or by the client that the envelope names. */
   send<K extends CommandKind>(kind: K, body: CommandBody<K>, envelope?: Partial<CommandEnvelope>): Promise<Accepted<K>>;
   /** The fault a command comes back with; fails when it is accepted. */
   refused<K extends CommandKind>(kind: K, body: unknown, envelope?: Partial<CommandEnvelope>): Promise<Fault>;
@@ -72,10 +72,10 @@ export interface TestHouse {
   receipts(taskId: string): Promise<Receipt[]>;
   /** Until this event stands in the task's log. */
   seen(taskId: string, event: string, where?: (event: CoreEvent) => boolean): Promise<CoreEvent>;
-  /** Closes this house and opens another on what it left behind. */
-  reopen(options?: TestHouseOptions): Promise<TestHouse>;
-  /** Another house on the same directory, as another process would be. */
-  second(options?: TestHouseOptions): Promise<TestHouse>;
+  /** Closes this gateway and opens another on what it left behind. */
+  reopen(options?: TestGatewayOptions): Promise<TestGateway>;
+  /** Another gateway on the same directory, as another process would be. */
+  second(options?: TestGatewayOptions): Promise<TestGateway>;
   close(): Promise<void>;
 }
 
@@ -88,16 +88,16 @@ export interface Room {
 }
 
 const ENDED = ['COMPLETED', 'FAILED', 'CANCELED'];
-/** How many houses a file has opened: ids begin with the same letters whichever files ran in this process before. */
+/** How many gateways a file has opened: ids begin with the same letters whichever files ran in this process before. */
 let opened = { by: '', count: 0 };
 
-export async function openTestHouse(options: TestHouseOptions = {}): Promise<TestHouse> {
+export async function openTestGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
   const dir = options.dir ?? (await mkdtemp(join(tmpdir(), 'tollbridge-')));
   const { testPath: by = '' } = expect.getState();
   if (opened.by !== by) opened = { by, count: 0 };
   const letter = letterFor(opened.count++);
   const clock = (options.clock as FakeClock | undefined) ?? fakeClock();
-  const house = await openCoreRuntime({
+  const runtime = await openCoreRuntime({
     dataDir: dir,
     backends: options.agents ?? [],
     tools: options.tools ?? [],
@@ -117,14 +117,14 @@ export async function openTestHouse(options: TestHouseOptions = {}): Promise<Tes
   const close = async () => {
     if (closed) return;
     closed = true;
-    await house.close();
+    await runtime.close();
   };
   onTestFinished(async () => {
     await close();
     if (!options.dir) await rm(dir, { recursive: true, force: true });
   });
-  if (options.started !== false) await house.start();
-  const { bridge } = house;
+  if (options.started !== false) await runtime.start();
+  const { bridge } = runtime;
 
   async function send<K extends CommandKind>(kind: K, body: CommandBody<K>, envelope: Partial<CommandEnvelope> = {}) {
     return await bridge.submit({ actor: ana, ...envelope, kind, body } as unknown as CommandOf<K>);
@@ -132,13 +132,13 @@ export async function openTestHouse(options: TestHouseOptions = {}): Promise<Tes
 
   async function read(stream: Parameters<Bridge['events']>[1]['stream']): Promise<CoreEvent[]> {
     const events: CoreEvent[] = [];
-    for await (const event of house.store.read({ stream })) events.push(event);
+    for await (const event of runtime.store.read({ stream })) events.push(event);
     return events;
   }
 
   async function seen(taskId: string, event: string, where: (event: CoreEvent) => boolean = () => true) {
     const stop = new AbortController();
-    for await (const each of house.store.follow({ stream: { of: 'task', id: taskId } }, stop.signal)) {
+    for await (const each of runtime.store.follow({ stream: { of: 'task', id: taskId } }, stop.signal)) {
       if (each.event === event && where(each)) return each;
     }
     throw new Error(`the log of ${taskId} ended without ${event}`);
@@ -147,20 +147,20 @@ export async function openTestHouse(options: TestHouseOptions = {}): Promise<Tes
   async function until(taskId: string, ...states: string[]): Promise<Task> {
     const wanted = states.length > 0 ? states : ENDED;
     const stop = new AbortController();
-    for await (const { event, payload } of house.store.follow({ stream: { of: 'task', id: taskId } }, stop.signal)) {
+    for await (const { event, payload } of runtime.store.follow({ stream: { of: 'task', id: taskId } }, stop.signal)) {
       const { to } = payload as { to?: string };
       if (event.startsWith('task.') && to && wanted.includes(to)) break;
     }
-    return (await house.store.get<Task & Row>('task', taskId)) as Task;
+    return (await runtime.store.get<Task & Row>('task', taskId)) as Task;
   }
 
   async function openAsks(taskId: string): Promise<AskRecord[]> {
     const where = { task_id: taskId, state: 'open' };
-    return [...(await house.store.list<AskRecord & Row>({ object: 'ask', where, limit: 200 }))];
+    return [...(await runtime.store.list<AskRecord & Row>({ object: 'ask', where, limit: 200 }))];
   }
 
-  const self: TestHouse = {
-    house,
+  const self: TestGateway = {
+    runtime,
     bridge,
     dir,
     clock,
@@ -204,7 +204,7 @@ export async function openTestHouse(options: TestHouseOptions = {}): Promise<Tes
       const stop = new AbortController();
       let asks = await openAsks(taskId);
       if (asks.length >= count) return asks;
-      for await (const event of house.store.follow({ stream: { of: 'task', id: taskId } }, stop.signal)) {
+      for await (const event of runtime.store.follow({ stream: { of: 'task', id: taskId } }, stop.signal)) {
         if (event.event !== 'vendor.tollbridge.ask_opened') continue;
         asks = await openAsks(taskId);
         if (asks.length >= count) break;
@@ -216,15 +216,15 @@ export async function openTestHouse(options: TestHouseOptions = {}): Promise<Tes
       return resource as unknown as AskRecord;
     },
     async receipts(taskId) {
-      return (await house.store.receipts({ task: taskId })).map(({ receipt }) => receipt);
+      return (await runtime.store.receipts({ task: taskId })).map(({ receipt }) => receipt);
     },
     until,
     seen,
     async reopen(more = {}) {
       await close();
-      return await openTestHouse({ ...options, ...more, dir, clock });
+      return await openTestGateway({ ...options, ...more, dir, clock });
     },
-    second: (more = {}) => openTestHouse({ ...options, ...more, dir, clock }),
+    second: (more = {}) => openTestGateway({ ...options, ...more, dir, clock }),
     close,
   };
   return self;

@@ -6,7 +6,7 @@ import type { JsonObject } from '../../../src/model/schema.ts';
 import type { Effect } from '../../../src/model/words.ts';
 import type { ToolBackend } from '../../../src/ports/index.ts';
 
-/** The act most tests are about: something leaves the house. */
+/** The act most tests are about: something leaves the gateway. */
 export const SEND: ProposedAction = { kind: 'tool', tool: 'send', tool_call_id: 'c1', arguments: { to: 'bo' } };
 
 export interface ToolSpec {

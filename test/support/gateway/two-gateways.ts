@@ -10,30 +10,30 @@ import { demoAgent, remoteAgent as harnAgent, quiet, real } from '../harn/two-ga
 import { openRuns } from '../runs/gateway.ts';
 import { remoteAgent as runsAgent } from '../runs/two-gateways.ts';
 import { openRelay, type Relay } from '../wire/relay.ts';
-import { openTestHouse, says, type TestHouse, type TestHouseOptions } from './test-gateway.ts';
+import { openTestGateway, says, type TestGateway, type TestGatewayOptions } from './test-gateway.ts';
 
 export const WORK_PROTOCOLS = ['harn', 'runs', 'a2a'] as const;
 export type WorkProtocol = (typeof WORK_PROTOCOLS)[number];
 
 export interface Gateways {
-  readonly near: TestHouse;
-  readonly far: TestHouse;
+  readonly near: TestGateway;
+  readonly far: TestGateway;
   readonly tools: DemoTools;
   readonly relay: Relay;
   /** Gives the near gateway work, which the far one does. */
-  give(text: string, envelope?: Parameters<Awaited<ReturnType<TestHouse['room']>>['task']>[1]): Promise<string>;
+  give(text: string, envelope?: Parameters<Awaited<ReturnType<TestGateway['room']>>['task']>[1]): Promise<string>;
   /** The far gateway's task for it, once there is one. */
   farTask(): Promise<string>;
 }
 
 export interface GatewaysOptions {
-  readonly far?: TestHouseOptions;
-  readonly near?: TestHouseOptions;
+  readonly far?: TestGatewayOptions;
+  readonly near?: TestGatewayOptions;
   readonly stepMs?: number;
 }
 
 /** The far door by its protocol, and where it is. */
-export async function openFar(protocol: WorkProtocol, options: TestHouseOptions, publicUrl?: string) {
+export async function openFar(protocol: WorkProtocol, options: TestGatewayOptions, publicUrl?: string) {
   if (protocol === 'harn') {
     const { at, url } = await openDoor(options);
     return { at, url, base: (origin: string) => origin };
@@ -64,7 +64,7 @@ export async function openGateways(protocol: WorkProtocol, options: GatewaysOpti
   const { at: far, url, base } = await openFar(protocol, asked, relay.url);
   relay.to(url);
   const agent = farAgent(protocol, base(relay.url));
-  const near = await openTestHouse({ agents: [agent], clock: real as never, ...options.near });
+  const near = await openTestGateway({ agents: [agent], clock: real as never, ...options.near });
   return {
     near,
     far,
@@ -76,7 +76,7 @@ export async function openGateways(protocol: WorkProtocol, options: GatewaysOpti
     },
     async farTask() {
       const stop = AbortSignal.timeout(10_000);
-      for await (const { event, task_id } of far.house.store.follow({ stream: { of: 'all' } }, stop)) {
+      for await (const { event, task_id } of far.runtime.store.follow({ stream: { of: 'all' } }, stop)) {
         if (event === 'task.submitted' && task_id) return task_id;
       }
       throw new Error('the far gateway was given nothing');
@@ -85,6 +85,6 @@ export async function openGateways(protocol: WorkProtocol, options: GatewaysOpti
 }
 
 /** What a log says of a task's calls, for messages of failing tests. */
-export function told(events: readonly CoreEvent[]): string[] {
+export function reported(events: readonly CoreEvent[]): string[] {
   return events.map(({ event, payload }) => `${event} ${JSON.stringify(payload).slice(0, 200)}`);
 }

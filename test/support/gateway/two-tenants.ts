@@ -5,7 +5,7 @@ import type { CommandBody } from '../../../src/model/commands.ts';
 import { asFault, type Fault } from '../../../src/model/faults.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import { scriptedAgent } from './agents.ts';
-import { openTestHouse, type Room, says, type TestHouse } from './test-gateway.ts';
+import { openTestGateway, type Room, says, type TestGateway } from './test-gateway.ts';
 import { countingTools } from './tools.ts';
 
 export const red: Actor = { id: 'rae', kind: 'person', tenant_id: 'red', scopes: ['*'] };
@@ -15,7 +15,7 @@ export const hello = says('hello') as unknown as CommandBody<'message.append'>['
 
 /** One of everything in red's workspace, by the name of its object. */
 export interface Belongings {
-  readonly t: TestHouse;
+  readonly t: TestGateway;
   readonly room: Room;
   readonly ids: Readonly<Record<string, string>>;
 }
@@ -26,7 +26,7 @@ export async function everything(): Promise<Belongings> {
     return undefined;
   });
   const tools = countingTools({ send: { effect: 'send' }, look: { effect: 'read' } });
-  const t = await openTestHouse({ agents: [agent], tools: [tools] });
+  const t = await openTestGateway({ agents: [agent], tools: [tools] });
   const by = { actor: red };
   const room = await t.room({ actor: red, persona: {} });
   const make = async (object: CommandBody<'resource.create'>['object'], body: JsonObject) =>
@@ -39,8 +39,8 @@ export async function everything(): Promise<Belongings> {
   const message = await t.send('message.append', { session_id: room.session, message: hello }, by);
   const branch = await t.send('branch.create', { session_id: room.session, kind: 'session', base_ref: 'main' }, by);
   const [receipt] = await t.receipts(ended.id);
-  const [artifact] = await t.house.store.list({ object: 'artifact', where: { task_id: ended.id } });
-  const [outcome] = await t.house.store.list({ object: 'outcome', where: { task_id: ended.id } });
+  const [artifact] = await t.runtime.store.list({ object: 'artifact', where: { task_id: ended.id } });
+  const [outcome] = await t.runtime.store.list({ object: 'outcome', where: { task_id: ended.id } });
   const [event] = await t.events(ended.id);
   return {
     t,

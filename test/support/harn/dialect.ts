@@ -47,7 +47,7 @@ export async function openDialect(): Promise<Dialect> {
 
   function tell(event: string, payload: object): void {
     const task = newest();
-    const told = {
+    const reported = {
       id: `event_${(events.length + 1).toString(16).padStart(16, '0')}`,
       object: 'event',
       created_at: new Date().toISOString(),
@@ -56,8 +56,8 @@ export async function openDialect(): Promise<Dialect> {
       task_id: task.id,
       payload,
     };
-    events.push(told);
-    for (const { response, task: id } of streams) if (id === task.id) response.write(frame(told));
+    events.push(reported);
+    for (const { response, task: id } of streams) if (id === task.id) response.write(frame(reported));
   }
 
   function route(

@@ -1,4 +1,4 @@
-/** A real house behind a real door on a real port, and a client that speaks to it in as few words as possible. */
+/** A real gateway behind a real door on a real port, and a client that speaks to it in as few words as possible. */
 import { expect, onTestFinished } from 'vitest';
 import { type HarnConfig, settingsOf } from '../../../adapters/harn/config.ts';
 import { harn } from '../../../adapters/harn/index.ts';
@@ -9,7 +9,7 @@ import { Fault } from '../../../src/model/faults.ts';
 import type { Deps } from '../../../src/ports/index.ts';
 import { createHttpHost } from '../../../src/transport/http/server.ts';
 import { ana } from '../gateway/actors.ts';
-import { openTestHouse, type TestHouse, type TestHouseOptions } from '../gateway/test-gateway.ts';
+import { openTestGateway, type TestGateway, type TestGatewayOptions } from '../gateway/test-gateway.ts';
 
 export const VERSION = 'agents-protocol-2026-04-25';
 
@@ -31,7 +31,7 @@ export interface Answer {
 }
 
 export interface Door {
-  readonly at: TestHouse;
+  readonly at: TestGateway;
   readonly url: string;
   /** As Ana, with the version header, unless headers say otherwise. */
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
@@ -45,12 +45,12 @@ export interface Door {
   close(): Promise<void>;
 }
 
-export interface DoorOptions extends TestHouseOptions {
+export interface DoorOptions extends TestGatewayOptions {
   readonly config?: HarnConfig;
   readonly secrets?: Readonly<Record<string, string>>;
   readonly people?: Readonly<Record<string, Actor>>;
   readonly trouble?: Deps['trouble'];
-  /** Whose tools are mounted in the house as well. */
+  /** Whose tools are mounted in the gateway as well. */
   readonly hosts?: Hosts;
 }
 
@@ -59,7 +59,7 @@ export function text(said: string) {
 }
 
 export async function openDoor(options: DoorOptions = {}): Promise<Door> {
-  const at = await openTestHouse(options);
+  const at = await openTestGateway(options);
   const people: Record<string, Actor | undefined> = { ...PEOPLE, ...options.people };
   let count = 0;
   const http = createHttpHost({
@@ -77,10 +77,10 @@ export async function openDoor(options: DoorOptions = {}): Promise<Door> {
       if (!actor) throw new Fault('unauthenticated', 'the token is not valid');
       return actor;
     },
-    permissions: at.house.permissions,
-    jwks: () => at.house.keyring.jwks(),
-    sign: (said) => at.house.keyring.signer().sign(said),
-    trouble: options.trouble ?? (() => at.house.store.trouble()),
+    permissions: at.runtime.permissions,
+    jwks: () => at.runtime.keyring.jwks(),
+    sign: (said) => at.runtime.keyring.signer().sign(said),
+    trouble: options.trouble ?? (() => at.runtime.store.trouble()),
     secret: async (name) => {
       const secret = options.secrets?.[name];
       if (!secret) throw new Fault('not_found', `no secret ${name}`);

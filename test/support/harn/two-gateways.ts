@@ -1,4 +1,4 @@
-/** Two houses: one that gives work to the other over the wire, with a line between them that can be broken. */
+/** Two gateways: one that gives work to the other over the wire, with a line between them that can be broken. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { harnBackend } from '../../../adapters/harn/client/backend.ts';
 import type { HarnBackendConfig } from '../../../adapters/harn/client/config.ts';
@@ -7,7 +7,7 @@ import { createDemoTools, type DemoTools } from '../../../src/demo/tools.ts';
 import type { CoreEvent } from '../../../src/model/events.ts';
 import type { Message } from '../../../src/model/resources.ts';
 import type { AgentBackend, Row } from '../../../src/ports/index.ts';
-import { kinds, openTestHouse, says, type TestHouse, type TestHouseOptions } from '../gateway/test-gateway.ts';
+import { kinds, openTestGateway, says, type TestGateway, type TestGatewayOptions } from '../gateway/test-gateway.ts';
 import { openRelay, type Relay } from '../wire/relay.ts';
 import { type Door, type DoorOptions, openDoor } from './gateway.ts';
 
@@ -22,10 +22,10 @@ export const quiet = { info() {}, warn() {}, error() {} };
 
 export interface Two {
   readonly far: Door;
-  readonly near: TestHouse;
+  readonly near: TestGateway;
   readonly tools: DemoTools;
   readonly relay: Relay;
-  /** Gives the remote work through our house. */
+  /** Gives the remote work through our gateway. */
   give(text: string): Promise<{ id: string; session: string }>;
   /** The remote's own record of its only task. */
   there(): Promise<{ id: string; status: string; events: string[] }>;
@@ -33,7 +33,7 @@ export interface Two {
 
 export interface TwoOptions {
   readonly far?: DoorOptions;
-  readonly near?: TestHouseOptions;
+  readonly near?: TestGatewayOptions;
   readonly client?: Partial<HarnBackendConfig>;
   readonly stepMs?: number;
 }
@@ -57,14 +57,19 @@ export async function openTwo({ far = {}, near = {}, client = {}, stepMs }: TwoO
   const tools = createDemoTools();
   const door = await openDoor({ agents: [demoAgent(stepMs)], tools: [tools], rules: RULES, clock: real, ...far });
   const relay = await openRelay(door.url);
-  const house = await openTestHouse({ agents: [remoteAgent(relay.url, client)], rules: OPEN, clock: real, ...near });
+  const runtime = await openTestGateway({
+    agents: [remoteAgent(relay.url, client)],
+    rules: OPEN,
+    clock: real,
+    ...near,
+  });
   return {
     far: door,
-    near: house,
+    near: runtime,
     tools,
     relay,
     async give(text) {
-      const room = await house.room();
+      const room = await runtime.room();
       const { id } = await room.task({ input: says(text) });
       return { id, session: room.session };
     },
@@ -79,6 +84,6 @@ export async function openTwo({ far = {}, near = {}, client = {}, stepMs }: TwoO
 
 export async function said({ near }: Two, session: string): Promise<string[]> {
   const list = { object: 'message', where: { session_id: session } };
-  const messages = await near.house.store.list<Message & Row>(list);
+  const messages = await near.runtime.store.list<Message & Row>(list);
   return messages.filter(({ role }) => role === 'assistant').map(({ parts }) => (parts[0] as { text: string }).text);
 }

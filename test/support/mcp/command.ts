@@ -1,7 +1,7 @@
-/** `tollbridge mcp -- <server>` as a client starts it, in a house of its own. */
+/** `tollbridge mcp -- <server>` as a client starts it, in a gateway of its own. */
 import { join } from 'node:path';
 import { PROJECT } from '../process/project.ts';
-import { aHouse, type Spoken, startSpeaking } from '../process/stdio-process.ts';
+import { aGateway, type Spoken, startSpeaking } from '../process/stdio-process.ts';
 
 /** A server that shows everything the protocol has. */
 export const EVERYTHING: readonly string[] = [
@@ -27,6 +27,6 @@ export async function guardedServer({
   more = '',
   env = {},
 }: GuardedOptions): Promise<Spoken> {
-  const { data, config } = await aHouse(`rules:\n  ${rules}\n${more}`);
+  const { data, config } = await aGateway(`rules:\n  ${rules}\n${more}`);
   return startSpeaking(['--data', data, '--config', config, 'mcp', ...args, '--', ...server], { env });
 }

@@ -1,6 +1,6 @@
 /**
  * A gateway with the MCP door and nothing else, on a port of its own: real log, real rules, real receipts, servers behind it as
- * configured. Whoever comes is let in as the same person, because the programs that come here carry no tokens.
+ * configured. The caller is let in as the same person, because the programs that come here carry no tokens.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -32,14 +32,14 @@ export interface McpGatewayOptions {
   readonly authenticate?: Authenticate;
   readonly log?: Logger;
   readonly secrets?: Readonly<Record<string, string>>;
-  /** Who goes to an authorization server when somebody has to. */
+  /** Opens the authorization server's page when a person has to sign in. */
   readonly visit?: OpenSignInPage;
   /** Where it keeps everything; a directory of its own, gone when it is closed, when absent. */
   readonly dir?: string;
 }
 
 export interface McpGateway extends Closable {
-  readonly house: CoreRuntime;
+  readonly runtime: CoreRuntime;
   readonly url: string;
   /** Where one server is reached as it is. */
   at(upstream: string): string;
@@ -67,7 +67,7 @@ export async function openMcpGateway(options: McpGatewayOptions): Promise<McpGat
   const tools: ToolBackend[] = Object.entries(upstreams).map(([name, config]) =>
     mcp.tools!.open(name, config as never, deps),
   );
-  const house = await openCoreRuntime({
+  const runtime = await openCoreRuntime({
     dataDir: dir,
     roomBytes: SERVING_ROOM,
     ids,
@@ -77,23 +77,23 @@ export async function openMcpGateway(options: McpGatewayOptions): Promise<McpGat
     policy: { load: async () => ({ rules: typeof rules === 'string' ? rules : rules(), files: [] }) },
     settings: { defaultTier: 'act_auto' },
   });
-  await house.start();
+  await runtime.start();
   const body = { object: 'workspace' as const, body: { name: 'w', root: 'file:///w' } };
-  await house.bridge.submit({ kind: 'resource.create', actor: VISITOR, body });
+  await runtime.bridge.submit({ kind: 'resource.create', actor: VISITOR, body });
   const settings = settingsOf(door);
   const { silenceMs = settings.silenceMs } = options;
-  const opened = await mcpDoor({ ...settings, silenceMs }, deps).open(house.bridge);
+  const opened = await mcpDoor({ ...settings, silenceMs }, deps).open(runtime.bridge);
   const { url } = await http.listen();
   // The suite wants to be spoken to as localhost, and finds out whether other names are let in.
   const base = url.replace('127.0.0.1', 'localhost');
   return {
-    house,
+    runtime,
     url: base,
     at: (upstream) => `${base}/mcp/${upstream}`,
     async close() {
       await opened.close();
       await http.close();
-      await house.close();
+      await runtime.close();
       for (const tool of tools) await tool.close?.();
       if (options.dir === undefined) await rm(dir, { recursive: true, force: true });
     },

@@ -5,7 +5,7 @@ import type { CoreEvent } from '../../../src/model/events.ts';
 import type { Row } from '../../../src/ports/index.ts';
 import { type McpGateway, type McpGatewayOptions, openMcpGateway, VISITOR } from './gateway.ts';
 import { type Loose, openUpstream, type Upstream, type UpstreamOptions } from './upstream.ts';
-import { exchange, type Heard } from './wire-client.ts';
+import { exchange, type Received } from './wire-client.ts';
 
 export const META = 'io.modelcontextprotocol/';
 
@@ -13,7 +13,7 @@ export interface Scene {
   readonly gateway: McpGateway;
   readonly upstream: Upstream;
   /** One request of the modern era. */
-  modern(method: string, params?: Loose, more?: ModernMore): Promise<Heard>;
+  modern(method: string, params?: Loose, more?: ModernMore): Promise<Received>;
   /** A session of the legacy era. */
   legacy(capabilities?: Loose, more?: { headers?: Record<string, string> }): Promise<LegacyClient>;
   events(): Promise<CoreEvent[]>;
@@ -32,9 +32,9 @@ export interface LegacyClient {
   readonly opened: Loose;
   readonly session: string;
   /** What the server asks on the way is answered with what `answer` says, if it says anything. */
-  request(method: string, params?: Loose, answer?: (frame: Loose) => Loose | undefined): Promise<Heard>;
-  post(frame: Loose): Promise<Heard>;
-  listen(frame: (frame: Loose) => boolean | undefined, signal?: AbortSignal): Promise<Heard>;
+  request(method: string, params?: Loose, answer?: (frame: Loose) => Loose | undefined): Promise<Received>;
+  post(frame: Loose): Promise<Received>;
+  listen(frame: (frame: Loose) => boolean | undefined, signal?: AbortSignal): Promise<Received>;
 }
 
 export interface SceneOptions extends UpstreamOptions {
@@ -62,7 +62,7 @@ export async function openScene(given: SceneOptions = {}): Promise<Scene> {
   const url = common ? `${gateway.url}/mcp` : gateway.at('u');
   let count = 0;
 
-  async function modern(method: string, params: Loose = {}, asking: ModernMore = {}): Promise<Heard> {
+  async function modern(method: string, params: Loose = {}, asking: ModernMore = {}): Promise<Received> {
     const named = params.name ?? params.uri ?? params.taskId;
     return await exchange(url, {
       headers: {
@@ -93,7 +93,7 @@ export async function openScene(given: SceneOptions = {}): Promise<Scene> {
 
   async function events(): Promise<CoreEvent[]> {
     const all: CoreEvent[] = [];
-    for await (const event of gateway.house.store.read({ stream: { of: 'all' } })) all.push(event);
+    for await (const event of gateway.runtime.store.read({ stream: { of: 'all' } })) all.push(event);
     return all;
   }
 
@@ -105,11 +105,11 @@ export async function openScene(given: SceneOptions = {}): Promise<Scene> {
     events,
     async asks() {
       const over = AbortSignal.timeout(10_000);
-      for await (const { event } of gateway.house.store.follow({ stream: { of: 'all' } }, over)) {
+      for await (const { event } of gateway.runtime.store.follow({ stream: { of: 'all' } }, over)) {
         if (event === 'vendor.tollbridge.ask_opened') break;
       }
       const open = { object: 'ask', where: { state: 'open' } };
-      return [...(await gateway.house.bridge.list<AskRecord & Row>(VISITOR, open)).data];
+      return [...(await gateway.runtime.bridge.list<AskRecord & Row>(VISITOR, open)).data];
     },
   };
 }
@@ -146,6 +146,6 @@ export async function openLegacyClient(
 }
 
 /** The last frame: what a request came to. */
-export function outcome({ frames }: Heard): Loose {
+export function outcome({ frames }: Received): Loose {
   return frames.at(-1);
 }

@@ -14,7 +14,7 @@ import type { Loose } from './fixture/asking.ts';
 export interface SdkClient {
   readonly server: Loose;
   tools(): Promise<readonly Loose[]>;
-  call(name: string, args: Loose, progress?: (heard: Loose) => void): Promise<Loose>;
+  call(name: string, args: Loose, progress?: (received: Loose) => void): Promise<Loose>;
   prompts(): Promise<readonly Loose[]>;
   prompt(name: string, args: Record<string, string>): Promise<Loose>;
   resources(): Promise<readonly Loose[]>;
@@ -69,7 +69,7 @@ async function secondLine(where: Where, mode: 'legacy' | 'auto'): Promise<SdkCli
   return shaped(client, (params, progress) => client.callTool(params as never, progress && { onprogress: progress }));
 }
 
-type Call = (params: Loose, progress?: (heard: Loose) => void) => Promise<Loose>;
+type Call = (params: Loose, progress?: (received: Loose) => void) => Promise<Loose>;
 
 function shaped(client: ClientV1 | ClientV2, call: Call): SdkClient {
   const any = client as Loose;

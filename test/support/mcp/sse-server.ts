@@ -81,8 +81,8 @@ function build(): Server {
     if (params.name === 'slowly') {
       const progressToken = params._meta?.progressToken;
       for (const progress of [1, 2]) {
-        const told = { progressToken: progressToken as string, progress, message: args.text };
-        await extra.sendNotification({ method: 'notifications/progress', params: told });
+        const reported = { progressToken: progressToken as string, progress, message: args.text };
+        await extra.sendNotification({ method: 'notifications/progress', params: reported });
       }
     }
     if (params.name === 'ask') {

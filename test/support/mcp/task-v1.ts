@@ -9,7 +9,7 @@ import type { Loose } from './fixture/asking.ts';
 export const FORMS = { elicitation: { form: {} } };
 export const YES = { action: 'accept', content: { confirm: true } };
 
-/** The kinds of what it heard, each once in a row, and the text of the result. */
+/** The kinds of what it received, each once in a row, and the text of the result. */
 export async function followedByV1(url: string, tool: string): Promise<{ kinds: readonly string[]; text: string }> {
   const client = new Client({ name: 'c', version: '1' }, { capabilities: FORMS });
   client.setRequestHandler(ElicitRequestSchema, () => YES as never);

@@ -40,12 +40,12 @@ export async function inARow(options: RowOptions = {}) {
   return { server, far, near, relay, client, receipts };
 }
 
-async function sealed({ house }: McpGateway): Promise<readonly Receipt[]> {
-  await house.idle();
-  for (const task of await house.store.list<Loose>({ object: 'task' })) {
+async function sealed({ runtime }: McpGateway): Promise<readonly Receipt[]> {
+  await runtime.idle();
+  for (const task of await runtime.store.list<Loose>({ object: 'task' })) {
     if (task.status !== 'WORKING') continue;
     const body = { task_id: task.id, end: { state: 'COMPLETED' as const } };
-    await house.bridge.submit({ kind: 'task.report', actor: VISITOR, body });
+    await runtime.bridge.submit({ kind: 'task.report', actor: VISITOR, body });
   }
-  return (await house.store.receipts({})).map(({ receipt }) => receipt);
+  return (await runtime.store.receipts({})).map(({ receipt }) => receipt);
 }

@@ -6,7 +6,7 @@ import { type IncomingMessage, request } from 'node:http';
 import { readSse } from '../../../src/transport/sse/read.ts';
 import type { Loose } from './fixture/asking.ts';
 
-export interface Heard {
+export interface Received {
   readonly status: number;
   readonly type: string;
   readonly frames: readonly Loose[];
@@ -26,7 +26,7 @@ export interface Exchange {
 export function exchange(
   url: string,
   { method = 'POST', headers = {}, body, frame, signal }: Exchange,
-): Promise<Heard> {
+): Promise<Received> {
   const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
   return new Promise((resolve, reject) => {
     const sent = request(url, {

@@ -71,12 +71,12 @@ export function violations(
       if (fits >= 0) covering.splice(fits, 1);
       return fits >= 0;
     });
-    if (!used) found.push(complaint(contact, permits.get(digest(contact.arguments)) ?? []));
+    if (!used) found.push(problem(contact, permits.get(digest(contact.arguments)) ?? []));
   }
   return found;
 }
 
-function complaint({ tool = 'an act', arguments: args, after }: Contact, covering: readonly Permit[]): string {
+function problem({ tool = 'an act', arguments: args, after }: Contact, covering: readonly Permit[]): string {
   const shown = JSON.stringify(args).slice(0, 300);
   const late = covering.some(({ at }) => at > after);
   return late

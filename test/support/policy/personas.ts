@@ -1,4 +1,4 @@
-/** A persona as somebody might declare it, apart from what a test is about. */
+/** A persona as a person might declare it, apart from what a test is about. */
 export const PERSONA = {
   name: 'p',
   version: '1',

@@ -149,16 +149,16 @@ export async function aLog(
   }: { approve?: boolean | 'leave open'; rules?: string; at?: string; apart?: boolean } = {},
 ): Promise<DemoLog> {
   const dir = at ?? (await aDirectory());
-  const house = await openCoreRuntime({
+  const runtime = await openCoreRuntime({
     dataDir: dir,
     policy: { load: async () => ({ rules, files: [] }) },
     backends: [createDemoAgent({ pause: async () => {} })],
     tools: [createDemoTools()],
   });
-  const { bridge } = house;
+  const { bridge } = runtime;
   const tasks: string[] = [];
   try {
-    await house.start();
+    await runtime.start();
     const workspace = {
       object: 'workspace' as const,
       id: 'workspace_1',
@@ -185,7 +185,7 @@ export async function aLog(
       }
     }
   } finally {
-    await house.close();
+    await runtime.close();
   }
   return { dir, tasks };
 }

@@ -11,7 +11,7 @@ import { PROGRAM } from './cli.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked into freely
 export type Body = any;
-export interface Heard {
+export interface Received {
   readonly status: number;
   readonly body: Body;
 }
@@ -32,14 +32,14 @@ export interface Served {
   readonly data: string;
   /** A key, as `keys create NAME ...` shows it. */
   key(name: string, ...options: string[]): Promise<string>;
-  rest(key: string, method: string, path: string, body?: object, more?: Record<string, string>): Promise<Heard>;
-  a2a(key: string, method: string, params: object, version?: string): Promise<Heard>;
-  mcp(key: string, method: string, params: object, name?: string): Promise<Heard>;
-  ahp(key: string, type: string, payload: object, session?: string): Promise<Heard>;
-  runs(key: string, method: string, path: string, body?: object): Promise<Heard>;
-  acp(key: string): Promise<Heard>;
+  rest(key: string, method: string, path: string, body?: object, more?: Record<string, string>): Promise<Received>;
+  a2a(key: string, method: string, params: object, version?: string): Promise<Received>;
+  mcp(key: string, method: string, params: object, name?: string): Promise<Received>;
+  ahp(key: string, type: string, payload: object, session?: string): Promise<Received>;
+  runs(key: string, method: string, path: string, body?: object): Promise<Received>;
+  acp(key: string): Promise<Received>;
   /** The first thing anyone would say at this door. */
-  greet(door: Door, key: string): Promise<Heard>;
+  greet(door: Door, key: string): Promise<Received>;
   alive(): boolean;
   close(): Promise<void>;
 }
@@ -165,7 +165,7 @@ interface Init {
  * From an address of its own each time, where the system has them: failed logins of one address are slowed down, and these tests
  * are about other things.
  */
-export async function exchange(url: string, { method, headers, body }: Init, from = freshAddress()): Promise<Heard> {
+export async function exchange(url: string, { method, headers, body }: Init, from = freshAddress()): Promise<Received> {
   return await new Promise((resolve, reject) => {
     const sent = request(url, { method, headers, agent: false, ...(from && { localAddress: from }) }, (answer) => {
       let text = '';

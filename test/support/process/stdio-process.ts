@@ -1,4 +1,4 @@
-/** A command that speaks a protocol on its standard output, as whoever needs it starts it; this end of it is played by the test. */
+/** A command that speaks a protocol on its standard output, as the client that needs it starts it; this end of it is played by the test. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -24,7 +24,7 @@ export interface Spoken {
   /** What it has said beside the protocol so far. */
   readonly stderr: () => string;
   readonly exited: Promise<Exit>;
-  /** Once everything is heard that it, or whatever it started, had to say. */
+  /** Once everything is received that it, or whatever it started, had to say. */
   readonly silent: Promise<Exit>;
 }
 
@@ -69,7 +69,7 @@ export function startSpeaking(
 }
 
 /** A place for a log, and a configuration beside it; both are gone afterwards. */
-export async function aHouse(yaml: string): Promise<{ readonly data: string; readonly config: string }> {
+export async function aGateway(yaml: string): Promise<{ readonly data: string; readonly config: string }> {
   const dir = await mkdtemp(join(tmpdir(), 'tb-speaking-'));
   onTestFinished(() => rm(dir, { recursive: true, force: true, maxRetries: 3 }));
   const data = join(dir, 'data');

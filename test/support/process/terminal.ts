@@ -1,5 +1,5 @@
 /**
- * A shell with somebody at its keys. With tmux it is a real terminal; without, a shell behind pipes, where keys and
+ * A shell with a person at its keys. With tmux it is a real terminal; without, a shell behind pipes, where keys and
  * screen are streams. Either way the test only types what a person would, and only after it has seen what they would.
  */
 import { type ChildProcessWithoutNullStreams, execFile, spawn, spawnSync } from 'node:child_process';
@@ -18,7 +18,7 @@ export interface Terminal {
 }
 
 const run = promisify(execFile);
-const PATIENCE = { timeout: 25_000, interval: 50 };
+const TIMEOUT = { timeout: 25_000, interval: 50 };
 
 export const hasTmux = spawnSync('tmux', ['-V']).status === 0;
 
@@ -50,11 +50,11 @@ export async function inTmux({ cwd, env }: Where): Promise<RealTerminal> {
   return {
     type,
     async command(line) {
-      // Whoever types ahead may have the program before it read what was meant for the shell.
+      // The client that types ahead may have the program before it read what was meant for the shell.
       await vi.waitFor(async () => {
         const last = (await screen()).trimEnd().split('\n').at(-1);
         if (!/^[#$]$/.test(last ?? '')) throw new Error(`no prompt, but: ${last}`);
-      }, PATIENCE);
+      }, TIMEOUT);
       await type(line);
     },
     interrupt: async () => void (await tmux('send-keys', '-t', 'test', 'C-c')),
@@ -95,5 +95,5 @@ async function seen(screen: () => Promise<string>, pattern: RegExp, times = 1): 
     const count = [...now.matchAll(all)].length;
     if (count < times) throw new Error(`${pattern} was seen ${count} of ${times} times in:\n${now}`);
     return now;
-  }, PATIENCE);
+  }, TIMEOUT);
 }

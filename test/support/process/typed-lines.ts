@@ -10,7 +10,7 @@ const ROOT = resolve(import.meta.dirname, '../../..');
 export interface Try {
   /** Written to it once it runs. */
   readonly says?: string;
-  /** What has to be heard; one that would go on for ever is then told to stop. */
+  /** What has to be received; one that would go on for ever is then asked to stop. */
   readonly until: RegExp;
   readonly stays?: boolean;
   readonly code?: number;
@@ -89,11 +89,11 @@ export async function run(
     stdio: 'pipe',
   });
   let said = '';
-  let heard = false;
+  let received = false;
   const hear = (chunk: Buffer) => {
     said += chunk;
-    if (heard || !until.test(said)) return;
-    heard = true;
+    if (received || !until.test(said)) return;
+    received = true;
     if (stays) child.kill('SIGTERM');
     child.stdin.end();
   };

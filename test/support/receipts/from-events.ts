@@ -1,4 +1,4 @@
-/** Receipts built from a few events, told one after the other. */
+/** Receipts built from a few events, applied one after the other. */
 import { storyInput } from '../../../fixtures/receipts/story.ts';
 import type { CoreEvent } from '../../../src/model/events.ts';
 import { Receipt } from '../../../src/model/receipt.ts';
@@ -35,14 +35,14 @@ function event(n: number, kind: string, payload: JsonObject, more: Partial<CoreE
   };
 }
 
-export function told(events: readonly [kind: string, payload: JsonObject, more?: Partial<CoreEvent>][]) {
+export function reported(events: readonly [kind: string, payload: JsonObject, more?: Partial<CoreEvent>][]) {
   const known = createEvidence();
   for (const [n, [kind, payload, more]] of events.entries()) learn(known, event(n + 1, kind, payload, more));
   return known;
 }
 
 export const receiptOf = (...events: [string, JsonObject, Partial<CoreEvent>?][]) =>
-  buildReceipt(storyInput(told(events)));
+  buildReceipt(storyInput(reported(events)));
 
 export const requested = (more: JsonObject = {}): [string, JsonObject] => [
   'tool.requested',

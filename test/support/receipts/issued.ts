@@ -1,4 +1,4 @@
-/** Receipts as a house issues them, with its own keys and a stranger's, and as a forger would leave them. */
+/** Receipts as a gateway issues them, with its own keys and a stranger's, and as a forger would leave them. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,12 +15,12 @@ import { sealReceipt } from '../../../src/receipt/seal/seal.ts';
 import { signTreeHead, type TreeHead } from '../../../src/receipt/seal/tree-head.ts';
 
 /** Its directory is gone when the tests of the file that opened it are over. */
-export async function receiptHouse() {
+export async function receiptIssuer() {
   const base = await mkdtemp(join(tmpdir(), 'verify-'));
   afterAll(() => rm(base, { recursive: true, force: true }));
   const clock = { now: '2026-11-16T09:30:00.000Z' };
   const keyring = await openKeyring({ dir: join(base, 'ours'), now: () => clock.now });
-  const stranger = await openKeyring({ dir: join(base, 'theirs'), now: () => clock.now });
+  const outsider = await openKeyring({ dir: join(base, 'theirs'), now: () => clock.now });
 
   /** A gateway as far as receipts go: chains, one tree, one key. */
   function gateway(by: Keyring = keyring) {
@@ -46,7 +46,7 @@ export async function receiptHouse() {
     };
   }
   const issued = (more: Partial<ReceiptInput> = {}): Receipt => gateway().issue('ws', more).receipt;
-  return { base, clock, keyring, stranger, gateway, issued };
+  return { base, clock, keyring, outsider, gateway, issued };
 }
 
 export const edited = (receipt: Receipt, change: (receipt: Receipt) => void): Receipt => {

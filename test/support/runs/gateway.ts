@@ -1,4 +1,4 @@
-/** A real house behind the runs door on a real port, and a service that speaks to it in as few words as possible. */
+/** A real gateway behind the runs door on a real port, and a service that speaks to it in as few words as possible. */
 import { onTestFinished } from 'vitest';
 import { type RunsConfig, settingsOf } from '../../../adapters/runs/config.ts';
 import { runsDoor } from '../../../adapters/runs/server/door.ts';
@@ -7,7 +7,7 @@ import { Fault } from '../../../src/model/faults.ts';
 import type { Deps } from '../../../src/ports/index.ts';
 import { createHttpHost } from '../../../src/transport/http/server.ts';
 import { ana } from '../gateway/actors.ts';
-import { openTestHouse, type TestHouse, type TestHouseOptions } from '../gateway/test-gateway.ts';
+import { openTestGateway, type TestGateway, type TestGatewayOptions } from '../gateway/test-gateway.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked into freely
 export type Body = any;
@@ -33,7 +33,7 @@ export const HOLDERS: Readonly<Record<string, Actor>> = {
 };
 
 export interface RunsDoor {
-  readonly at: TestHouse;
+  readonly at: TestGateway;
   readonly url: string;
   /** As Ana unless headers say otherwise; an empty header is left out. */
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
@@ -43,7 +43,7 @@ export interface RunsDoor {
   until(runId: string, ...statuses: string[]): Promise<Body>;
   /** All its events, page by page. */
   events(runId: string): Promise<Body[]>;
-  /** Until an event like this has been told; all of them up to then. */
+  /** Until an event like this has been reported; all of them up to then. */
   seen(runId: string, type: string, where?: (value: Body) => boolean): Promise<Body[]>;
   /** The frames of its stream until it ends. */
   stream(runId: string, query?: string, headers?: Record<string, string>): Promise<Body[]>;
@@ -52,7 +52,7 @@ export interface RunsDoor {
   close(): Promise<void>;
 }
 
-export interface RunsDoorOptions extends TestHouseOptions {
+export interface RunsDoorOptions extends TestGatewayOptions {
   readonly config?: RunsConfig;
   readonly trouble?: Deps['trouble'];
 }
@@ -60,7 +60,7 @@ export interface RunsDoorOptions extends TestHouseOptions {
 export const pair = (name: string) => `Bearer ${name}:${name}-secret`;
 
 export async function openRuns(options: RunsDoorOptions = {}): Promise<RunsDoor> {
-  const at = await openTestHouse(options);
+  const at = await openTestGateway(options);
   const revoked = new Set<string>();
   let count = 0;
   const quiet = { info() {}, warn() {}, error() {} };
@@ -76,9 +76,9 @@ export async function openRuns(options: RunsDoorOptions = {}): Promise<RunsDoor>
       if (!name) throw new Fault('unauthenticated', 'the token is not valid');
       return HOLDERS[name] as Actor;
     },
-    jwks: () => at.house.keyring.jwks(),
-    sign: (said) => at.house.keyring.signer().sign(said),
-    trouble: options.trouble ?? (() => at.house.store.trouble()),
+    jwks: () => at.runtime.keyring.jwks(),
+    sign: (said) => at.runtime.keyring.signer().sign(said),
+    trouble: options.trouble ?? (() => at.runtime.store.trouble()),
     secret: async (name) => {
       throw new Fault('not_found', `no secret ${name}`);
     },
@@ -126,10 +126,10 @@ export async function openRuns(options: RunsDoorOptions = {}): Promise<RunsDoor>
   /** Looks again whenever something was written. */
   async function whenever<T>(look: () => Promise<T | undefined>, what: string): Promise<T> {
     const stop = AbortSignal.timeout(10_000);
-    const after = await at.house.store.tip({ of: 'all' });
+    const after = await at.runtime.store.tip({ of: 'all' });
     const first = await look();
     if (first !== undefined) return first;
-    for await (const _ of at.house.store.follow({ stream: { of: 'all' }, ...(after && { after }) }, stop)) {
+    for await (const _ of at.runtime.store.follow({ stream: { of: 'all' }, ...(after && { after }) }, stop)) {
       const found = await look();
       if (found !== undefined) return found;
     }
@@ -155,15 +155,15 @@ export async function openRuns(options: RunsDoorOptions = {}): Promise<RunsDoor>
       ),
     seen: (runId, type, where = () => true) =>
       whenever(async () => {
-        const told = await events(runId);
-        return told.some((event) => event.type === type && where(event.payload.value)) ? told : undefined;
+        const reported = await events(runId);
+        return reported.some((event) => event.type === type && where(event.payload.value)) ? reported : undefined;
       }, `${type} of ${runId}`),
     async stream(runId, query = '', headers = {}) {
       const response = await fetch(`${url}/v1/runs/${runId}/events/stream${query}`, {
         headers: headersOf(headers, undefined),
       });
-      const told = await response.text();
-      return told
+      const reported = await response.text();
+      return reported
         .split('\n\n')
         .filter((frame) => frame.startsWith('id: '))
         .map((frame) => {

@@ -1,11 +1,11 @@
-/** Two houses: work given to the near one is done by the far one, over the runs API and a relay that can be cut. */
+/** Two gateways: work given to the near one is done by the far one, over the runs API and a relay that can be cut. */
 import { runsBackend } from '../../../adapters/runs/client/backend.ts';
 import type { RunsBackendConfig } from '../../../adapters/runs/client/config.ts';
 import { createDemoAgent } from '../../../src/demo/agent.ts';
 import { createDemoTools, type DemoTools } from '../../../src/demo/tools.ts';
 import type { Message } from '../../../src/model/resources.ts';
 import type { AgentBackend, Row } from '../../../src/ports/index.ts';
-import { openTestHouse, says, type TestHouse, type TestHouseOptions } from '../gateway/test-gateway.ts';
+import { openTestGateway, says, type TestGateway, type TestGatewayOptions } from '../gateway/test-gateway.ts';
 import { openRelay, type Relay } from '../wire/relay.ts';
 import { openRuns, type RunsDoor, type RunsDoorOptions } from './gateway.ts';
 
@@ -28,10 +28,10 @@ export function remoteAgent(url: string, more: Partial<RunsBackendConfig> = {}):
 
 export interface Pair {
   readonly far: RunsDoor;
-  readonly near: TestHouse;
+  readonly near: TestGateway;
   readonly tools: DemoTools;
   readonly relay: Relay;
-  /** Gives the remote work through the near house. */
+  /** Gives the remote work through the near gateway. */
   give(text: string): Promise<{ id: string; session: string }>;
   /** What was said here in a session. */
   said(session: string): Promise<string[]>;
@@ -41,7 +41,7 @@ export interface Pair {
 
 export interface PairOptions {
   readonly far?: RunsDoorOptions;
-  readonly near?: TestHouseOptions;
+  readonly near?: TestGatewayOptions;
   readonly client?: Partial<RunsBackendConfig>;
 }
 
@@ -50,7 +50,7 @@ export async function openPair({ far = {}, near = {}, client = {} }: PairOptions
   const agent = createDemoAgent({ pause: async () => {} });
   const door = await openRuns({ agents: [agent], tools: [tools], rules: THERE, clock: real as never, ...far });
   const relay = await openRelay(door.url);
-  const house = await openTestHouse({
+  const runtime = await openTestGateway({
     agents: [remoteAgent(relay.url, client)],
     rules: HERE,
     clock: real as never,
@@ -58,16 +58,16 @@ export async function openPair({ far = {}, near = {}, client = {} }: PairOptions
   });
   return {
     far: door,
-    near: house,
+    near: runtime,
     tools,
     relay,
     async give(text) {
-      const room = await house.room();
+      const room = await runtime.room();
       const { id } = await room.task({ input: says(text) });
       return { id, session: room.session };
     },
     async said(session) {
-      const messages = await house.house.store.list<Message & Row>({
+      const messages = await runtime.runtime.store.list<Message & Row>({
         object: 'message',
         where: { session_id: session },
       });
@@ -77,7 +77,7 @@ export async function openPair({ far = {}, near = {}, client = {} }: PairOptions
     },
     async there() {
       const stop = AbortSignal.timeout(10_000);
-      for await (const { event, task_id } of door.at.house.store.follow({ stream: { of: 'all' } }, stop)) {
+      for await (const { event, task_id } of door.at.runtime.store.follow({ stream: { of: 'all' } }, stop)) {
         if (event === 'task.submitted') return `run_${task_id?.slice(5)}`;
       }
       throw new Error('no run was made');

@@ -1,5 +1,5 @@
 /**
- * Secrets that can be told from every honest text, in all the shapes secrets have, and a look for what is left of
+ * Secrets that can be distinguished from every honest text, in all the shapes secrets have, and a look for what is left of
  * them.
  */
 import type { JsonObject } from '../../../src/model/schema.ts';

@@ -16,5 +16,5 @@ export async function append(life: Life, session: string, ...words: readonly str
 export const range = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => String(from + at));
 
 export async function sessionEvents(life: Life, session: string) {
-  return await all(life.house.store.read({ stream: { of: 'session', id: session } }));
+  return await all(life.runtime.store.read({ stream: { of: 'session', id: session } }));
 }

@@ -1,6 +1,6 @@
 /**
- * A house that can die. From the moment of its death nothing it asked for is ever answered, nothing more is written, and
- * its leases are free: what another house finds is what a killed process leaves behind.
+ * A gateway that can die. From the moment of its death nothing it asked for is ever answered, nothing more is written, and
+ * its leases are free: what another gateway finds is what a killed process leaves behind.
  */
 import { expect } from 'vitest';
 import type { Store } from '../../../src/ports/index.ts';
@@ -28,15 +28,15 @@ export async function openMortal(options: LifeOptions = {}): Promise<MortalLife>
   const { dir: given, rules = ALLOW_ALL, ...rest } = options;
   const dir = given ?? (await freshDir());
   const life = mortality();
-  const house = await openCoreRuntime({
+  const runtime = await openCoreRuntime({
     policy: { load: async () => ({ rules, files: [] }) },
     ...rest,
     dataDir: dir,
     replace: { ...rest.replace, store: life.wrap },
   });
-  expect((await house.policy.reload()).errors).toEqual([]);
-  await house.start();
-  return { ...lifeOf(house, dir), die: life.die, doom: life.doom, written: life.written };
+  expect((await runtime.policy.reload()).errors).toEqual([]);
+  await runtime.start();
+  return { ...lifeOf(runtime, dir), die: life.die, doom: life.doom, written: life.written };
 }
 
 function mortality() {
@@ -46,7 +46,7 @@ function mortality() {
   let fate: { at: number; when: Fate['when']; struck: () => void } | undefined;
   const never = new Promise<never>(() => {});
 
-  function heard<T>(answer: Promise<T>): Promise<T> {
+  function received<T>(answer: Promise<T>): Promise<T> {
     return answer.then(
       (value) => (dead ? never : value),
       (reason) => (dead ? never : Promise.reject(reason)),
@@ -63,7 +63,7 @@ function mortality() {
       [Symbol.asyncIterator]() {
         const source = items[Symbol.asyncIterator]();
         return {
-          next: () => (dead ? never : heard(source.next())),
+          next: () => (dead ? never : received(source.next())),
           return: async () => (await source.return?.()) ?? { value: undefined, done: true as const },
         };
       },
@@ -79,12 +79,12 @@ function mortality() {
           if (name === 'trouble' || name === 'room') return store[name]();
           if (name === 'read' || name === 'follow')
             return mortalIterable((member as (...a: never[]) => never)(...args));
-          return dead ? never : heard((member as (...a: never[]) => Promise<unknown>)(...args));
+          return dead ? never : received((member as (...a: never[]) => Promise<unknown>)(...args));
         };
       }
       const commit: Store['commit'] = (unit) => {
         if (dead) return never;
-        return heard(
+        return received(
           store.commit({
             ...unit,
             decide(at) {

@@ -1,5 +1,5 @@
 /**
- * A whole house in a temporary directory, with agents and tools that follow a script. Nothing in it is a stand-in: the
+ * A whole gateway in a temporary directory, with agents and tools that follow a script. Nothing in it is a stand-in: the
  * store, the keys, the rules and the core are the real ones.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -48,10 +48,10 @@ export type LifeOptions = Omit<CoreRuntimeOptions, 'dataDir'> & {
 };
 
 export interface Life {
-  readonly house: CoreRuntime;
+  readonly runtime: CoreRuntime;
   readonly dir: string;
   readonly recovered: Awaited<ReturnType<CoreRuntime['start']>>;
-  /** A command by ana, or by whoever is named. */
+  /** A command by ana, or by the client that is named. */
   do<K extends CommandKind>(
     kind: K,
     body: CommandBody<K>,
@@ -79,21 +79,25 @@ export interface Life {
 export async function openLife(options: LifeOptions = {}): Promise<Life> {
   const { dir: given, rules = ALLOW_ALL, ...rest } = options;
   const dir = given ?? (await freshDir());
-  const house = await openCoreRuntime({ policy: { load: async () => ({ rules, files: [] }) }, ...rest, dataDir: dir });
+  const runtime = await openCoreRuntime({
+    policy: { load: async () => ({ rules, files: [] }) },
+    ...rest,
+    dataDir: dir,
+  });
   let open = true;
   const close = async () => {
     if (!open) return;
     open = false;
-    await house.close();
+    await runtime.close();
   };
   afterwards(close);
-  expect((await house.policy.reload()).errors).toEqual([]);
-  const recovered = await house.start();
-  return { ...lifeOf(house, dir), recovered, close };
+  expect((await runtime.policy.reload()).errors).toEqual([]);
+  const recovered = await runtime.start();
+  return { ...lifeOf(runtime, dir), recovered, close };
 }
 
-export function lifeOf(house: CoreRuntime, dir: string): Omit<Life, 'recovered' | 'close'> {
-  const { bridge, store } = house;
+export function lifeOf(runtime: CoreRuntime, dir: string): Omit<Life, 'recovered' | 'close'> {
+  const { bridge, store } = runtime;
   const perform: Life['do'] = (kind, body, more = {}) => bridge.submit({ actor: ana, ...more, kind, body } as never);
 
   async function seen(taskId: string, wanted: string | ((event: CoreEvent) => boolean)): Promise<CoreEvent> {
@@ -113,7 +117,7 @@ export function lifeOf(house: CoreRuntime, dir: string): Omit<Life, 'recovered' 
   }
 
   return {
-    house,
+    runtime,
     dir,
     do: perform,
     async workspace(body = {}) {

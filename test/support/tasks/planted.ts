@@ -1,4 +1,4 @@
-/** A house with a secret planted everywhere one can be said: by agents, tools, rules, people and services. */
+/** A gateway with a secret planted everywhere one can be said: by agents, tools, rules, people and services. */
 import { join } from 'node:path';
 import pino from 'pino';
 import { expect } from 'vitest';
@@ -106,7 +106,7 @@ const gossip: PolicyEngine = {
 const service: Actor = { id: `service ${KNOWN}`, kind: 'service', scopes: ['*'] };
 
 export async function plant(life: Life): Promise<void> {
-  const { store } = life.house;
+  const { store } = life.runtime;
   let keys = 0;
   const submit = <K extends CommandKind>(kind: K, body: CommandBody<K>, more: Partial<Command> = {}) =>
     life.do(
@@ -237,7 +237,7 @@ export async function plant(life: Life): Promise<void> {
     mode: 'with_overrides',
     override: { 'llm:1': { kind: 'llm_provider_response', value: bag(), reason: sentence() } },
   });
-  await life.house.idle();
+  await life.runtime.idle();
   await submit('session.fork', { session_id });
   await submit('session.truncate', { session_id, keep_first: 1, reason: sentence() });
   // What is refused is not kept either.
@@ -286,6 +286,6 @@ export async function openPlanted(
       },
     ],
   });
-  life.house.redactor.learn(KNOWN);
+  life.runtime.redactor.learn(KNOWN);
   return { life, logFile, tools };
 }

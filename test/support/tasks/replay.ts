@@ -168,43 +168,43 @@ export async function replay(
   body: Partial<CommandBody<'task.replay'>> = {},
 ): Promise<Task> {
   const { resource } = await life.do('task.replay', { task_id: taskId, ...body });
-  await life.house.idle();
+  await life.runtime.idle();
   return await life.task(resource.id);
 }
 
-/** Brought about anew by the replay's own life, or following from what is told again; everything else is told again. */
+/** Brought about anew by the replay's own life, or following from what is reported again; everything else is reported again. */
 const OWN_LIFE =
   /^(task\.(submitted|started|completed|failed|canceled)|receipt\.issued|session\.message_appended|vendor\.tollbridge\.(quota_used|recovered))$/;
 
-/** Each recorded event is told again once, in the order of the record, marked, and saying the same. */
+/** Each recorded event is reported again once, in the order of the record, marked, and saying the same. */
 export async function expectFaithful(life: Life, source: Task, again: Task, from = 0): Promise<void> {
   const before = (await life.events(source.id)).slice(from);
   const after = await life.events(again.id);
   const own = new Set(['task.submitted', 'task.started', 'replay.started', 'replay.completed']);
-  const told = after.filter(
+  const reported = after.filter(
     ({ event }, at) => !own.has(event) && at < after.findLastIndex((e) => e.event === 'replay.completed'),
   );
-  for (const event of told) {
+  for (const event of reported) {
     expect(event, event.event).toMatchObject({
       replayed: true,
       replay: { source_task_id: source.id, replay_task_id: again.id, mode: again.metadata.replay_mode },
     });
   }
-  const originals = told.map(({ replay: mark }) => mark?.original_event_id).filter((id) => id);
+  const originals = reported.map(({ replay: mark }) => mark?.original_event_id).filter((id) => id);
   const wanted = before.filter(({ event }) => !OWN_LIFE.test(event));
   const settled = /^task\.(auth_required|input_required|status_changed)$/;
   expect(originals.filter((id) => wanted.some((event) => event.id === id)).toSorted()).toEqual(
     wanted.map(({ id }) => id).toSorted(),
   );
-  const unnamed = told.filter(({ replay: mark }) => !mark?.original_event_id);
+  const unnamed = reported.filter(({ replay: mark }) => !mark?.original_event_id);
   expect(kinds(unnamed)).toEqual([]);
   // In order, but for how a task waits: that follows from the rest.
-  const inOrder = told
+  const inOrder = reported
     .filter(({ event }) => !settled.test(event))
     .map(({ replay: mark }) => String(mark?.original_event_id));
   expect(inOrder).toEqual(inOrder.toSorted());
   const byId = new Map(before.map((event) => [event.id, event]));
-  for (const event of told) {
+  for (const event of reported) {
     const original = byId.get(String(event.replay?.original_event_id));
     if (!original || event.event === 'replay.event_replayed' || settled.test(event.event)) continue;
     expect(event.event).toBe(original.event);

@@ -10,7 +10,7 @@ export interface Stage {
   readonly sink: Sink;
   readonly signal: AbortSignal;
   /** What was said to the agent while it worked. */
-  readonly heard: JsonObject[];
+  readonly received: JsonObject[];
 }
 export type Script = (stage: Stage) => Promise<unknown>;
 
@@ -27,16 +27,16 @@ export function scripted(name: string, script: Script, abilities: Partial<Abilit
     starts,
     async start(work, sink, signal) {
       starts.push(work.task.id);
-      const heard: JsonObject[] = [];
+      const received: JsonObject[] = [];
       return {
-        done: (async () => ((await script({ work, sink, signal, heard })) ?? { state: 'COMPLETED' }) as End)(),
-        steer: (message) => heard.push(message),
+        done: (async () => ((await script({ work, sink, signal, received })) ?? { state: 'COMPLETED' }) as End)(),
+        steer: (message) => received.push(message),
       };
     },
   };
 }
 
-/** Works until it is told to stop. */
+/** Works until it is asked to stop. */
 export const patient: Script = ({ signal }) => stopped(signal);
 
 export async function stopped(signal: AbortSignal): Promise<undefined> {

@@ -37,5 +37,5 @@ export function expectLegal(events: readonly CoreEvent[]): void {
 }
 
 export async function outcomesOf(life: Life, taskId: string): Promise<readonly (Outcome & Row)[]> {
-  return await life.house.store.list<Outcome & Row>({ object: 'outcome', where: { task_id: taskId } });
+  return await life.runtime.store.list<Outcome & Row>({ object: 'outcome', where: { task_id: taskId } });
 }

@@ -1,4 +1,4 @@
-/** A house in a process of its own, made to be killed. Run with a directory; says what it waits for and stays. */
+/** A gateway in a process of its own, made to be killed. Run with a directory; says what it waits for and stays. */
 import { appendFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -29,15 +29,15 @@ export function createVictimTools(dir: string): Toolbox {
 
 async function main(dir: string): Promise<void> {
   const rules = '[{ id: ordinary, then: allow }, { id: people, when: { tool: ask* }, then: ask }]';
-  const house = await openCoreRuntime({
+  const runtime = await openCoreRuntime({
     dataDir: dir,
     policy: { load: async () => ({ rules, files: [] }) },
     backends: [createVictimAgent()],
     tools: [createVictimTools(dir)],
   });
-  await house.start();
-  setInterval(() => {}, 60_000); // a house alone keeps no process alive; this one waits to be killed
-  const { bridge, store } = house;
+  await runtime.start();
+  setInterval(() => {}, 60_000); // a gateway alone keeps no process alive; this one waits to be killed
+  const { bridge, store } = runtime;
   const actor = { id: 'ana', kind: 'person', scopes: ['*'], interactive: true } as const;
   const body = { object: 'workspace', body: { name: 'w', root: 'file:///w' } } as const;
   const workspace = await bridge.submit({ kind: 'resource.create', actor, body });

@@ -26,7 +26,7 @@ const say = (frame) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', 
 const saw = (tool, args) => recordContact(file, dataDir, { tool, arguments: args });
 
 /** Answers to what it asks while it is called. */
-const heard = new Map();
+const received = new Map();
 
 function callBack(id) {
   const asks = [
@@ -38,9 +38,9 @@ function callBack(id) {
   say({ id: 'nobody-asked', result: { content: [{ type: 'text', text: 'poison' }] } });
   for (const ask of asks) say(ask);
   const wait = setInterval(() => {
-    if (heard.size < asks.length) return;
+    if (received.size < asks.length) return;
     clearInterval(wait);
-    const codes = asks.map((ask) => heard.get(ask.id)?.error?.code ?? 'answered');
+    const codes = asks.map((ask) => received.get(ask.id)?.error?.code ?? 'answered');
     say({ id, result: { content: [{ type: 'text', text: codes.join(' ') }] } });
   }, 5);
 }
@@ -50,7 +50,7 @@ function take(frame) {
   const id = member(frame, 'id');
   const params = member(frame, 'params');
   if (method === undefined) {
-    heard.set(id, frame);
+    received.set(id, frame);
     return;
   }
   const name = String(method).trim().toLowerCase();

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline';
 
 const odd = { toString: 1, valueOf: 2, __proto__: null };
 const say = (frame) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...frame })}\n`);
-const update = (told) => say({ method: 'session/update', params: { sessionId: 's1', update: told } });
+const update = (reported) => say({ method: 'session/update', params: { sessionId: 's1', update: reported } });
 const ask = (id, method, params) => say({ id, method, params: { sessionId: 's1', ...params } });
 
 createInterface({ input: process.stdin }).on('line', (line) => {

@@ -1,6 +1,6 @@
 /**
  * An instrumented agent that speaks ACP on its standard input and output: all the work it is given is written down with what the log
- * held at that moment. `hold` in its words keeps it at work until it is told to stop, `chatty` makes it say a lot, and what follows
+ * held at that moment. `hold` in its words keeps it at work until it is asked to stop, `chatty` makes it say a lot, and what follows
  * `say: ` is what it answers.
  */
 import { createInterface } from 'node:readline';
@@ -11,7 +11,7 @@ const PIECE = 'x'.repeat(8 * 1024);
 const holding = new Map();
 let sessions = 0;
 const say = (frame) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...frame })}\n`);
-const told = (sessionId, text) =>
+const reported = (sessionId, text) =>
   say({
     method: 'session/update',
     params: { sessionId, update: { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } } },
@@ -33,8 +33,8 @@ createInterface({ input: process.stdin }).on('line', (line) => {
   }
   const text = params.prompt.map((part) => part.text ?? '').join('');
   recordContact(file, dataDir, { tool: 'recorder', arguments: { text } });
-  if (text.includes('chatty')) for (let n = 0; n < 2_000; n += 1) told(params.sessionId, `${n} ${PIECE}`);
-  told(params.sessionId, /say: (.*)/s.exec(text)?.[1] ?? 'done');
+  if (text.includes('chatty')) for (let n = 0; n < 2_000; n += 1) reported(params.sessionId, `${n} ${PIECE}`);
+  reported(params.sessionId, /say: (.*)/s.exec(text)?.[1] ?? 'done');
   if (text.includes('hold')) holding.set(params.sessionId, id);
   else say({ id, result: { stopReason: 'end_turn' } });
 });

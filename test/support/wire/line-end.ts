@@ -1,4 +1,4 @@
-/** One end of a wire that carries a JSON-RPC frame to a line, for a test to play: whatever is heard is kept, byte for byte. */
+/** One end of a wire that carries a JSON-RPC frame to a line, for a test to play: whatever is received is kept, byte for byte. */
 import type { Json, JsonObject } from '../../../src/model/schema.ts';
 
 export type Wire = Readonly<Record<string, Json | undefined>> & {
@@ -20,9 +20,9 @@ export interface End {
   ask(method: string, params: object, id?: Json): Promise<Wire>;
   /** Answers requests of this kind; `undefined` leaves them open. */
   on(method: string, handler: Handler): void;
-  /** The first frame like this, heard already or to come. */
-  heard(like: (frame: Wire) => boolean): Promise<Wire>;
-  /** The next one, heard from now on. */
+  /** The first frame like this, received already or to come. */
+  received(like: (frame: Wire) => boolean): Promise<Wire>;
+  /** The next one, received from now on. */
   next(like: (frame: Wire) => boolean): Promise<Wire>;
   close(): void;
 }
@@ -86,7 +86,7 @@ export function createEnd(input: NodeJS.ReadableStream, output: NodeJS.WritableS
     on: (method, handler) => {
       handlers.set(method, handler);
     },
-    heard(like) {
+    received(like) {
       const before = frames.find(like);
       return before ? Promise.resolve(before) : end.next(like);
     },

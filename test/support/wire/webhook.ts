@@ -1,4 +1,4 @@
-/** A webhook of somebody's: what it was told, and what it answers. */
+/** A webhook receiver: what it received, and what it answers. */
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';

@@ -5,7 +5,7 @@ import { category, each } from '../harness/suite.ts';
 import { type Target, unique } from '../harness/target.ts';
 import type { List } from '../harness/wire.ts';
 import { approval, respond } from '../tasks/asks.ts';
-import { stranger } from './tenants.ts';
+import { outsider } from './tenants.ts';
 
 interface Rule {
   readonly id: string;
@@ -33,7 +33,7 @@ const MAIL = { class: 'custom', action_pattern: 'send_mail', target_pattern: '*'
 const inSession = ({ id }: Session) => ({ scope: 'session', scope_value: id });
 const remember = (at: Target, rule: object) => at.ok<Rule>('POST', RULES, { body: rule });
 
-/** What becomes of a mail: sent, refused, or asked about (and then refused). Told by the mail that left the house. */
+/** What becomes of a mail: sent, refused, or asked about (and then refused). Reported by the mail that left the gateway. */
 async function mailTo(at: Target, to: string, session: Session): Promise<'sent' | 'refused' | 'asked'> {
   const before = (await at.mine().effects()).length;
   const { id } = await at.submit(`send the plan to ${to}`, session.id);
@@ -86,8 +86,11 @@ export const permissions = category('permissions', {
     await remember(at, { ...all, ...inSession(session) });
     const before = (await at.mine().effects()).length;
     const task = await at.done('delete plan', session.id);
-    const told = (await at.events(`/v1/tasks/${task.id}/events`)).map(({ event }) => event);
-    truth(told.includes('tool.denied') && !told.includes('tool.completed'), `the deletion went on: ${told.join()}`);
+    const reported = (await at.events(`/v1/tasks/${task.id}/events`)).map(({ event }) => event);
+    truth(
+      reported.includes('tool.denied') && !reported.includes('tool.completed'),
+      `the deletion went on: ${reported.join()}`,
+    );
     equal((await at.mine().effects()).length, before, 'effects');
   },
   async 'a remembered no blocks what is allowed, and beats a yes'(at) {
@@ -96,8 +99,8 @@ export const permissions = category('permissions', {
     await remember(at, { ...reads, allow: true, ...inSession(session) });
     await remember(at, { ...reads, allow: false, reason: 'not here', ...inSession(session) });
     const task = await at.done('read plan', session.id);
-    const told = (await at.events(`/v1/tasks/${task.id}/events`)).map(({ event }) => event);
-    truth(told.includes('tool.denied') && !told.includes('tool.completed'), `it was read: ${told.join()}`);
+    const reported = (await at.events(`/v1/tasks/${task.id}/events`)).map(({ event }) => event);
+    truth(reported.includes('tool.denied') && !reported.includes('tool.completed'), `it was read: ${reported.join()}`);
   },
   async 'an answer that is to be remembered decides the next time, too'(at) {
     for (const approved of [true, false]) {
@@ -179,7 +182,7 @@ export const permissions = category('permissions', {
     },
   ),
   async 'rules are no business of another tenant'(at) {
-    const as = stranger(at);
+    const as = outsider(at);
     const session = await at.session();
     const rule = await remember(at, { ...MAIL, ...inSession(session) });
     equal((await at.ok<List<Rule>>('GET', RULES, { as })).data, [], 'rules of the other tenant');
@@ -213,7 +216,7 @@ export const permissions = category('permissions', {
     equal([await mailTo(at, 'bo', session), await mailTo(at, 'eve', session)], ['sent', 'refused'], 'what came');
   },
   async 'a check of a hidden session is 404'(at) {
-    const as = stranger(at);
+    const as = outsider(at);
     const body = { session_id: (await at.session()).id, actor: 'x', class: 'custom', action: 'y', target: 'z' };
     await at.refused('resource_not_found', 'POST', '/v1/permissions/check', { as, body });
   },
@@ -240,7 +243,7 @@ export const permissions = category('permissions', {
     equal((await read('&limit=1')).length, 1, 'with a limit of one');
   },
   async 'history of another tenant is not read'(at) {
-    const as = stranger(at);
+    const as = outsider(at);
     const session = await at.session();
     await mailTo(at, 'bo', session);
     const { data } = await at.ok<List<Entry>>('GET', '/v1/permissions/history?limit=200', { as });

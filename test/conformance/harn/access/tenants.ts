@@ -46,9 +46,9 @@ async function makeThings(at: Target): Promise<Things> {
   };
 }
 
-export function stranger(at: Target): string {
-  if (!at.stranger) throw new Skip('no key of another tenant was given');
-  return at.stranger;
+export function outsider(at: Target): string {
+  if (!at.outsider) throw new Skip('no key of another tenant was given');
+  return at.outsider;
 }
 
 const KINDS = [
@@ -98,7 +98,7 @@ export const tenants = category('tenants', {
     KINDS,
     (kind) => `another tenant's ${kind} are absent, and look it`,
     async (kind, at) => {
-      const as = stranger(at);
+      const as = outsider(at);
       const id = (await things(at))[kind];
       const hidden = await at.refused('resource_not_found', 'GET', `/v1/${kind}/${id}`, { as });
       const nothing = await at.refused('resource_not_found', 'GET', `/v1/${kind}/${kind}_absent`, { as });
@@ -109,7 +109,7 @@ export const tenants = category('tenants', {
     LISTS,
     (kind) => `another tenant's ${kind} are in no list`,
     async (kind, at) => {
-      const as = stranger(at);
+      const as = outsider(at);
       const known = await things(at);
       const { text } = await at.ask('GET', `/v1/${kind}?limit=200`, { as });
       for (const [what, id] of Object.entries(known)) absent(text, id, `the list shows ${what} ${id}`);
@@ -119,14 +119,14 @@ export const tenants = category('tenants', {
     [...INSIDE, ...STREAMS],
     (path) => `GET ${path} of another tenant is 404`,
     async (path, at) => {
-      await at.refused('resource_not_found', 'GET', await filled(at, path), { as: stranger(at) });
+      await at.refused('resource_not_found', 'GET', await filled(at, path), { as: outsider(at) });
     },
   ),
   ...each(
     WRITES,
     ([method, path]) => `${method} ${path} of another tenant is 404 and changes nothing`,
     async ([method, path, body], at) => {
-      const as = stranger(at);
+      const as = outsider(at);
       const { sessions } = await things(at);
       const before = (await at.events(`/v1/sessions/${sessions}/events`)).length;
       await at.refused('resource_not_found', method, await filled(at, path), {
@@ -137,7 +137,7 @@ export const tenants = category('tenants', {
     },
   ),
   async 'a filter that names what is hidden finds nothing'(at) {
-    const as = stranger(at);
+    const as = outsider(at);
     const { sessions, workspaces, tasks } = await things(at);
     for (const query of [`session_id=${sessions}`, `workspace_id=${workspaces}`, `task_id=${tasks}`]) {
       const { data } = await at.ok<List<unknown>>('GET', `/v1/events?${query}`, { as });
@@ -146,7 +146,7 @@ export const tenants = category('tenants', {
   },
   async 'a session cannot be opened in a hidden workspace'(at) {
     const body = { workspace_id: (await things(at)).workspaces };
-    await at.refused('resource_not_found', 'POST', '/v1/sessions', { as: stranger(at), body });
+    await at.refused('resource_not_found', 'POST', '/v1/sessions', { as: outsider(at), body });
   },
   async 'a key bound to one workspace sees no other'(at) {
     const [one, other] = [await at.workspace(), await at.workspace()];
@@ -161,7 +161,7 @@ export const tenants = category('tenants', {
     );
   },
   async 'the stream of everything shows a tenant only its own'(at) {
-    const as = stranger(at);
+    const as = outsider(at);
     const stream = await openStream(at, '/v1/events/stream', { as });
     try {
       const mine = await at.done('hello');
@@ -177,7 +177,7 @@ export const tenants = category('tenants', {
     }
   },
   async 'the same idempotency key of two tenants is two keys'(at) {
-    const as = stranger(at);
+    const as = outsider(at);
     const once = unique('shared');
     const home = await at.ok<{ id: string }>('POST', '/v1/workspaces', { as, body: { name: 'theirs', root: 'x:y' } });
     const session = await at.ok<Session>('POST', '/v1/sessions', { as, body: { workspace_id: home.id } });
@@ -186,7 +186,7 @@ export const tenants = category('tenants', {
     truth(mine.id !== theirs.id, 'the other tenant was given our task');
   },
   async 'a task of ours is unknown as a parent elsewhere'(at) {
-    const as = stranger(at);
+    const as = outsider(at);
     const { tasks } = await things(at);
     const workspace = await at.ok<{ id: string }>('POST', '/v1/workspaces', {
       as,

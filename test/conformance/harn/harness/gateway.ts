@@ -134,14 +134,14 @@ export async function startOwn({ source = false }: OwnOptions = {}): Promise<Own
     },
     async forget() {
       await ended(running.child, 'SIGTERM');
-      const house = await openCoreRuntime({ dataDir: data });
+      const runtime = await openCoreRuntime({ dataDir: data });
       try {
         // As upkeep does: only events whose leaves are in the log's tree are dropped.
-        const { store, log, keyring } = house;
+        const { store, log, keyring } = runtime;
         await createCheckpoints({ store, log, signer: keyring.signer(), clock: systemClock }).take({});
         await store.retain('9999-01-01T00:00:00.000Z');
       } finally {
-        await house.close();
+        await runtime.close();
       }
       const before = running.output();
       running = await start(new URL(url).port);
@@ -160,7 +160,7 @@ export async function startOwn({ source = false }: OwnOptions = {}): Promise<Own
   };
 }
 
-/** Who is believed, and rules the checks count on: reading is fine, what leaves the house is asked about, and one tool is closed. */
+/** Who is believed, and rules the checks count on: reading is fine, what leaves the gateway is asked about, and one tool is closed. */
 function configText(issuer: string): string {
   return [
     `auth: { oauth: { issuer: '${issuer}', audience: tollbridge, jwks_uri: '${issuer}/jwks' } }`,
@@ -197,7 +197,7 @@ async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<void>
 /** An authorization server that publishes one key, for tokens of the second kind. */
 async function startIssuer() {
   const { publicKey, privateKey } = await generateKeyPair('ES256');
-  const stranger = await generateKeyPair('ES256');
+  const outsider = await generateKeyPair('ES256');
   const jwk = { ...(await exportJWK(publicKey)), kid: 'conformance', alg: 'ES256', use: 'sig' };
   const server: Server = createServer((_, response) => {
     response.setHeader('content-type', 'application/json').end(JSON.stringify({ keys: [jwk] }));
@@ -215,7 +215,7 @@ async function startIssuer() {
         .setProtectedHeader({ alg: 'ES256', kid })
         .setIssuedAt()
         .setExpirationTime(expires)
-        .sign(kid === 'conformance' ? privateKey : stranger.privateKey);
+        .sign(kid === 'conformance' ? privateKey : outsider.privateKey);
     },
     async close() {
       await new Promise((resolve) => server.close(resolve));

@@ -43,7 +43,7 @@ export type Listener = (category: string, test: TestReport) => void;
 
 export async function runCategories(
   categories: readonly { readonly category: Category; readonly at: Target }[],
-  told: Listener,
+  reported: Listener,
   /** Stops after the first check that failed. */
   bail = false,
 ): Promise<readonly CategoryReport[]> {
@@ -53,7 +53,7 @@ export async function runCategories(
     for (const check of category.checks) {
       const test = await runCheck(check, at);
       tests.push(test);
-      told(category.name, test);
+      reported(category.name, test);
       if (bail && test.status === 'failed') return [...reports, categoryReport(category.name, tests)];
     }
     reports.push(categoryReport(category.name, tests));

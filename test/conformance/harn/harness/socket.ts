@@ -41,7 +41,7 @@ export interface OpenSocket {
   close(): void;
 }
 
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 
 function connect(wire: Wire, path: string, asking: SocketAsking): WebSocket {
   const { as = wire.key, version = wire.revision.version, protocols = [], headers } = asking;
@@ -92,7 +92,7 @@ export async function openSocket(wire: Wire, path: string, asking: SocketAsking 
   }
 
   async function until(last: (frame: SocketFrame) => boolean): Promise<SocketFrame[]> {
-    const deadline = Date.now() + PATIENCE_MS;
+    const deadline = Date.now() + TIMEOUT_MS;
     const seen: SocketFrame[] = [];
     for (;;) {
       const frame = await take(deadline);
@@ -110,7 +110,7 @@ export async function openSocket(wire: Wire, path: string, asking: SocketAsking 
       return (await until(() => true))[0]!;
     },
     async rest() {
-      const deadline = Date.now() + PATIENCE_MS;
+      const deadline = Date.now() + TIMEOUT_MS;
       const seen: SocketFrame[] = [];
       for (let frame = await take(deadline); frame; frame = await take(deadline)) seen.push(frame);
       return seen;

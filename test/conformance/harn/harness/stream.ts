@@ -22,7 +22,7 @@ export interface OpenStream {
   close(): void;
 }
 
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 
 export async function openStream(wire: Wire, path: string, asking: Asking = {}): Promise<OpenStream> {
   const gone = new AbortController();
@@ -31,7 +31,7 @@ export async function openStream(wire: Wire, path: string, asking: Asking = {}):
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   let buffer = '';
 
-  async function next(withinMs = PATIENCE_MS): Promise<Frame | undefined> {
+  async function next(withinMs = TIMEOUT_MS): Promise<Frame | undefined> {
     const deadline = Date.now() + withinMs;
     for (;;) {
       const at = buffer.indexOf('\n\n');
@@ -60,7 +60,7 @@ export async function openStream(wire: Wire, path: string, asking: Asking = {}):
     status: response.status,
     headers: response.headers,
     next,
-    async until(last, withinMs = PATIENCE_MS) {
+    async until(last, withinMs = TIMEOUT_MS) {
       const seen: Frame[] = [];
       for await (const frame of all(withinMs)) {
         seen.push(frame);
@@ -68,7 +68,7 @@ export async function openStream(wire: Wire, path: string, asking: Asking = {}):
       }
       throw new Error(`the stream ended after ${seen.map(({ event }) => event).join(', ') || 'nothing'}`);
     },
-    async rest(withinMs = PATIENCE_MS) {
+    async rest(withinMs = TIMEOUT_MS) {
       const seen: Frame[] = [];
       for await (const frame of all(withinMs)) seen.push(frame);
       return seen;

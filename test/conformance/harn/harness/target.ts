@@ -16,13 +16,13 @@ export interface Target extends Wire {
   /** Present when we started the process ourselves. */
   readonly own: OwnGateway | undefined;
   /** A key of another tenant; undefined when nobody gave us one. */
-  readonly stranger: string | undefined;
+  readonly outsider: string | undefined;
 
   /** What only our own process can be asked for. Elsewhere the check is skipped. */
   mine(): OwnGateway;
   /** Not every agent does this: elsewhere a reason to skip, here a failure. */
   lacking(why: string): never;
-  /** The server was told to do something it may not have; on a 501 elsewhere the check is skipped. */
+  /** The server was asked to do something it may not have; on a 501 elsewhere the check is skipped. */
   made<T>(method: string, path: string, asking?: Asking): Promise<T>;
 
   workspace(): Promise<Workspace>;
@@ -51,7 +51,7 @@ export interface TargetOptions {
   readonly base: string;
   readonly revision: Revision;
   readonly key?: string | undefined;
-  readonly stranger?: string | undefined;
+  readonly outsider?: string | undefined;
   readonly own?: OwnGateway | undefined;
   readonly timeoutMs?: number;
   readonly workspaceId?: string | undefined;
@@ -123,7 +123,7 @@ export function createTarget(options: TargetOptions): Target {
     ...wire,
     run: randomUUID(),
     own,
-    stranger: options.stranger,
+    outsider: options.outsider,
     mine() {
       if (!own) throw new Skip('needs a process of our own');
       return own;

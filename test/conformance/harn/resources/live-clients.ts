@@ -1,6 +1,6 @@
 /** Attaching to a live session: who watches, who controls, whose name is whose, and what is written down of it. */
 import type { Session } from '../../../../src/model/resources.ts';
-import { stranger } from '../access/tenants.ts';
+import { outsider } from '../access/tenants.ts';
 import { equal, truth } from '../harness/expect.ts';
 import { category, each } from '../harness/suite.ts';
 import { type Target, unique } from '../harness/target.ts';
@@ -111,7 +111,7 @@ export const liveClients = category('live-clients', {
     },
   ),
   async 'a session of another tenant is not there to attach to'(at) {
-    const as = stranger(at);
+    const as = outsider(at);
     const to = paths((await at.session()).id);
     for (const what of ['attach', 'takeover', 'detach', 'heartbeat']) {
       await at.refused('resource_not_found', 'POST', to(what), { as, body: { client_id: 'x' } });

@@ -195,9 +195,9 @@ export const resources = category('resources', {
     await at.refused('resource_not_found', 'DELETE', `/v1/memories/${id}`);
     const { text: shown } = await at.ask('GET', `/v1/memories?session_id=${session.id}`);
     absent(shown, id, 'it is still listed');
-    const told = await at.events(`/v1/events?workspace_id=${session.workspace_id}`);
+    const reported = await at.events(`/v1/events?workspace_id=${session.workspace_id}`);
     truth(
-      told.some(({ resource }) => resource.id === id),
+      reported.some(({ resource }) => resource.id === id),
       'its history is gone',
     );
   },
@@ -300,9 +300,9 @@ export const resources = category('resources', {
     among(second.status, [200, 202], 'the second');
     equal(second.body.id, first.body.id, 'the task of the second');
     const { workspace_id } = await at.task(first.body.id);
-    const told = (await at.events(`/v1/events?workspace_id=${workspace_id}`)).map(({ event }) => event);
+    const reported = (await at.events(`/v1/events?workspace_id=${workspace_id}`)).map(({ event }) => event);
     for (const kind of ['connector.delivery_received', 'connector.delivery_deduped', 'connector.task_submitted']) {
-      truth(told.includes(kind), `there is no ${kind}`);
+      truth(reported.includes(kind), `there is no ${kind}`);
     }
   },
   ...each(

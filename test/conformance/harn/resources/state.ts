@@ -83,7 +83,7 @@ export const state = category('state', {
     await at.refused('conflict', 'POST', `${path}/merge`, { body: {} });
     await at.refused('conflict', 'PATCH', path, { body: { worktree_uri: null } });
     await at.refused('conflict', 'POST', `/v1/sessions/${forked.id}/tasks`, { body: { input: said('hello') } });
-    const told = await seen(
+    const reported = await seen(
       at,
       `/v1/sessions/${forked.id}/events`,
       'branch.created',
@@ -91,7 +91,7 @@ export const state = category('state', {
       'branch.abandoned',
     );
     equal(
-      told.map(({ event }) => event),
+      reported.map(({ event }) => event),
       ['branch.created', 'branch.updated', 'branch.abandoned'],
       'events of the branch',
     );
@@ -106,8 +106,8 @@ export const state = category('state', {
     const merged = await at.ok<Branch>('POST', `/v1/branches/${forked.branch_id}/merge`);
     equal(merged.merged_into, session.id, 'merged_into');
     equal(words(await at.messages(session.id)), ['one', 'two', 'three'], 'the transcript after the merge');
-    const [told] = await seen(at, `/v1/sessions/${session.id}/events`, 'session.thread_merged');
-    equal([told?.payload.session_id, told?.payload.messages], [forked.id, 2], 'session.thread_merged');
+    const [reported] = await seen(at, `/v1/sessions/${session.id}/events`, 'session.thread_merged');
+    equal([reported?.payload.session_id, reported?.payload.messages], [forked.id, 2], 'session.thread_merged');
     equal((await seen(at, `/v1/sessions/${forked.id}/events`, 'branch.merged')).length, 1, 'branch.merged');
     await at.refused('conflict', 'POST', `/v1/branches/${forked.branch_id}/merge`, { body: {} });
     equal(words(await at.messages(session.id)).length, 3, 'messages after a second merge was refused');
@@ -130,15 +130,15 @@ export const state = category('state', {
     const task = await at.done('read plan then delete plan');
     const path = `/v1/tasks/${task.id}/events`;
     const used = (await seen(at, path, 'agent.tool_use')).map(({ payload }) => payload.tool_call_id);
-    const heard = await seen(at, path, 'agent.tool_result');
+    const received = await seen(at, path, 'agent.tool_result');
     equal(used.length, 2, 'agent.tool_use');
     equal(
-      heard.map(({ payload }) => payload.tool_call_id),
+      received.map(({ payload }) => payload.tool_call_id),
       used,
       'the calls that were answered',
     );
     equal(
-      heard.map(({ payload }) => payload.status),
+      received.map(({ payload }) => payload.status),
       ['ok', 'error'],
       'their results',
     );
@@ -158,9 +158,9 @@ export const state = category('state', {
     });
     equal([redacted.sha256, redacted.metadata.redacted], [file!.sha256, true], 'the descriptor that stays');
     await at.refused('conflict', 'GET', `/v1/artifacts/${file!.id}/content`);
-    const told = await seen(at, `/v1/sessions/${task.session_id}/events`, 'artifact.linked', 'artifact.redacted');
+    const reported = await seen(at, `/v1/sessions/${task.session_id}/events`, 'artifact.linked', 'artifact.redacted');
     equal(
-      told.map(({ event }) => event),
+      reported.map(({ event }) => event),
       ['artifact.linked', 'artifact.redacted'],
       'events',
     );
@@ -174,8 +174,8 @@ export const state = category('state', {
     });
     const session = await at.session();
     await at.ok('POST', `/v1/sessions/${session.id}/messages`, { body: refers(file!.id) });
-    const [told] = await seen(at, `/v1/sessions/${session.id}/events`, 'artifact.linked');
-    equal(told?.payload.artifact_id, file!.id, 'artifact.linked');
+    const [reported] = await seen(at, `/v1/sessions/${session.id}/events`, 'artifact.linked');
+    equal(reported?.payload.artifact_id, file!.id, 'artifact.linked');
     const scopes = ['sessions:read', 'sessions:write', 'workspaces:read'];
     const { key: as } = await at.mine().issue({ id: unique('other'), scopes });
     const own = await at.ok<Session>('POST', '/v1/sessions', { as, body: { workspace_id: session.workspace_id } });

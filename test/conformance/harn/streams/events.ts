@@ -164,8 +164,8 @@ export const events = category('events', {
   async 'messages and tool calls are told with their content'(at) {
     const { tasks } = await life(at);
     const [, read] = tasks;
-    const told = await at.events(`/v1/tasks/${read}/events`);
-    const one = (kind: string) => told.find(({ event }) => event === kind)?.payload as Record<string, unknown>;
+    const reported = await at.events(`/v1/tasks/${read}/events`);
+    const one = (kind: string) => reported.find(({ event }) => event === kind)?.payload as Record<string, unknown>;
     truth((one('user.message')?.message as { parts?: unknown[] })?.parts, 'user.message has no message');
     truth((one('agent.message')?.message as { parts?: unknown[] })?.parts, 'agent.message has no message');
     equal(one('tool.requested')?.tool_call_id, one('tool.completed')?.tool_call_id, 'the call ids');

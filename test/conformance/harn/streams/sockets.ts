@@ -39,8 +39,8 @@ export const sockets = category('websocket', {
     const socket = await openSocket(at, `/v1/tasks/${id}/stream`);
     try {
       const frames = await socket.until(isEvent('task.completed'));
-      const told = frames.filter(({ type }) => type === 'event').map(({ event }) => event);
-      equal(told, await at.events(`/v1/tasks/${id}/events`), 'the events');
+      const reported = frames.filter(({ type }) => type === 'event').map(({ event }) => event);
+      equal(reported, await at.events(`/v1/tasks/${id}/events`), 'the events');
       truth(frames.some(caughtUp), 'there is no caught_up');
     } finally {
       socket.close();
@@ -81,14 +81,14 @@ export const sockets = category('websocket', {
       try {
         if (how === 'frame') socket.send({ type: 'resume', last_event_id: cursor });
         const frames = await socket.until(isEvent('task.completed'));
-        const told = frames.filter(({ type }) => type === 'event');
+        const reported = frames.filter(({ type }) => type === 'event');
         equal(
-          told.map(({ event }) => event?.id),
+          reported.map(({ event }) => event?.id),
           events.slice(4).map((event) => event.id),
           'the events',
         );
         truth(
-          told.every(({ replayed }) => replayed === true),
+          reported.every(({ replayed }) => replayed === true),
           'what was caught up on is not marked',
         );
       } finally {
@@ -140,9 +140,9 @@ export const sockets = category('websocket', {
     equal([answer.status, answer.body?.error?.code], [404, 'resource_not_found'], 'status and code');
   },
   async 'another tenant’s task is 404 before the upgrade'(at) {
-    if (!at.stranger) at.lacking('no key of another tenant was given');
+    if (!at.outsider) at.lacking('no key of another tenant was given');
     const { id } = await at.done('hello');
-    equal((await refusedUpgrade(at, `/v1/tasks/${id}/stream`, { as: at.stranger })).status, 404, 'status');
+    equal((await refusedUpgrade(at, `/v1/tasks/${id}/stream`, { as: at.outsider })).status, 404, 'status');
   },
   async 'a message can be appended'(at) {
     await onSession(at, async (socket, session) => {
@@ -291,10 +291,10 @@ export const sockets = category('websocket', {
   async 'socket, stream and list tell the same'(at) {
     const { id } = await at.done('hello then read plan');
     const socket = await openSocket(at, `/v1/tasks/${id}/stream`);
-    const told = (await socket.until(isEvent('task.completed'))).filter(({ type }) => type === 'event');
+    const reported = (await socket.until(isEvent('task.completed'))).filter(({ type }) => type === 'event');
     socket.close();
     equal(
-      told.map(({ event }) => event),
+      reported.map(({ event }) => event),
       await at.events(`/v1/tasks/${id}/events`),
       'the events',
     );

@@ -107,15 +107,15 @@ export const streams = category('streams', {
       await at.done('hello', session.id);
       await at.ok('POST', `/v1/sessions/${session.id}/close`);
       const frames = await stream.until(({ event }) => event === 'session.closed');
-      const told = frames.map(eventOf);
+      const reported = frames.map(eventOf);
       rising(
-        told.map(({ id }) => id),
+        reported.map(({ id }) => id),
         'ids',
       );
-      equal(told, (await at.events(`/v1/sessions/${session.id}/events`)).slice(0, told.length), 'the stream');
+      equal(reported, (await at.events(`/v1/sessions/${session.id}/events`)).slice(0, reported.length), 'the stream');
       for (const kind of ['session.created', 'user.message', 'task.completed']) {
         truth(
-          told.some(({ event }) => event === kind),
+          reported.some(({ event }) => event === kind),
           `there is no ${kind}`,
         );
       }

@@ -46,9 +46,9 @@ export const asking = category('asks', {
     const { task } = await input(at);
     await at.ok('POST', `/v1/tasks/${task.id}/messages`, { body: { kind: 'input', message: said('blue') } });
     await answersWith(at, task.id, 'blue');
-    const told = await kinds(at, task.id);
+    const reported = await kinds(at, task.id);
     for (const kind of ['task.input_required', 'user.input_submitted', 'task.completed']) {
-      truth(told.includes(kind), `there is no ${kind}`);
+      truth(reported.includes(kind), `there is no ${kind}`);
     }
   },
   async 'input: answered at the permission request'(at) {
@@ -67,11 +67,11 @@ export const asking = category('asks', {
     const { task, request } = await approval(at);
     await respond(at, request, { approved: true });
     equal((await at.ended(task.id)).status, 'COMPLETED', 'status');
-    const told = await kinds(at, task.id);
+    const reported = await kinds(at, task.id);
     for (const kind of ['tool.approval_required', 'task.auth_required', 'user.tool_confirmation', 'tool.approved']) {
-      truth(told.includes(kind), `there is no ${kind}`);
+      truth(reported.includes(kind), `there is no ${kind}`);
     }
-    truth(told.indexOf('tool.approved') < told.indexOf('tool.completed'), 'it ran before it was approved');
+    truth(reported.indexOf('tool.approved') < reported.indexOf('tool.completed'), 'it ran before it was approved');
   },
   ...each(
     [

@@ -25,7 +25,7 @@ const EVENT_OF: Readonly<Record<string, string>> = {
 };
 
 /** The states its events tell of, one after the other, each checked against the one before. */
-async function told(at: Target, task: string): Promise<string[]> {
+async function reported(at: Target, task: string): Promise<string[]> {
   const states: string[] = [];
   for (const { event, payload } of await at.events(`/v1/tasks/${task}/events`)) {
     if (
@@ -53,7 +53,7 @@ export const lifecycle = ({ taskMessages }: Revision) =>
     async 'completed: states, times, outcome and receipt'(at) {
       const task = await at.done('hello');
       equal(task.status, 'COMPLETED', 'status');
-      equal(await told(at, task.id), ['SUBMITTED', 'WORKING', 'COMPLETED'], 'states');
+      equal(await reported(at, task.id), ['SUBMITTED', 'WORKING', 'COMPLETED'], 'states');
       truth(task.started_at && task.completed_at, 'started_at and completed_at are set');
       equal([task.canceled_at ?? null, task.failure ?? null], [null, null], 'canceled_at, failure');
       truth(task.outcome_id && task.receipt_id, 'outcome_id and receipt_id are set');
@@ -61,7 +61,7 @@ export const lifecycle = ({ taskMessages }: Revision) =>
     async 'failed: the failure is there, and no completion time'(at) {
       const task = await at.done('fail out_of_paper');
       if (task.status !== 'FAILED') at.lacking(`the task ended as ${task.status}`);
-      equal(await told(at, task.id), ['SUBMITTED', 'WORKING', 'FAILED'], 'states');
+      equal(await reported(at, task.id), ['SUBMITTED', 'WORKING', 'FAILED'], 'states');
       truth(task.failure?.code && task.failure.message, 'failure has a code and a message');
       equal([task.completed_at ?? null, task.canceled_at ?? null], [null, null], 'completed_at, canceled_at');
     },
@@ -71,7 +71,7 @@ export const lifecycle = ({ taskMessages }: Revision) =>
       const answer = await at.ok<Task>('POST', `/v1/tasks/${id}/cancel`, { body: { reason: 'enough' } });
       equal(answer.status, 'CANCELED', 'the answer to the cancel');
       const task = await at.task(id);
-      equal(await told(at, id), ['SUBMITTED', 'WORKING', 'CANCELED'], 'states');
+      equal(await reported(at, id), ['SUBMITTED', 'WORKING', 'CANCELED'], 'states');
       truth(task.canceled_at, 'canceled_at is set');
       equal([task.completed_at ?? null, task.failure ?? null], [null, null], 'completed_at, failure');
     },
@@ -162,7 +162,7 @@ export const lifecycle = ({ taskMessages }: Revision) =>
         tasks.map(({ id }) => id),
         'the order of starts',
       );
-      for (const task of tasks) await told(at, task.id);
+      for (const task of tasks) await reported(at, task.id);
     },
     async 'a quick task behind another is never seen to skip WORKING'(at) {
       const session = await at.session();
@@ -183,7 +183,7 @@ export const lifecycle = ({ taskMessages }: Revision) =>
       const queued = await at.submit('hello', session.id);
       const answer = await at.ok<Task>('POST', `/v1/tasks/${queued.id}/cancel`, { body: {} });
       equal(answer.status, 'CANCELED', 'status');
-      among((await told(at, queued.id)).join(), ['SUBMITTED,CANCELED', 'SUBMITTED,WORKING,CANCELED'], 'states');
+      among((await reported(at, queued.id)).join(), ['SUBMITTED,CANCELED', 'SUBMITTED,WORKING,CANCELED'], 'states');
       truth((await at.task(queued.id)).receipt_id, 'it has a receipt all the same');
       await at.ok('POST', `/v1/tasks/${busy.id}/cancel`, { body: {} });
     },

@@ -22,7 +22,7 @@ async function work(at: Target, words: string, session: string): Promise<readonl
 export const modes = category('modes', {
   ...each(
     [
-      // What the rules of this house allow without a question: only a mode can stand in its way.
+      // What the rules of this gateway allow without a question: only a mode can stand in its way.
       ['code', 'read plan', 'COMPLETED', true],
       ['ask', 'read plan', 'COMPLETED', true],
       ['architect', 'read plan', 'AUTH_REQUIRED', false],
@@ -39,8 +39,8 @@ export const modes = category('modes', {
       const { id } = await inMode(at, mode);
       const task = await at.submit(words, id);
       equal((await at.reaches(task.id, 'AUTH_REQUIRED', 'COMPLETED', 'FAILED')).status, state, 'state');
-      const told = (await at.events(`/v1/tasks/${task.id}/events`)).map(({ event }) => event);
-      equal(told.includes('tool.completed'), runs, 'whether the tool ran');
+      const reported = (await at.events(`/v1/tasks/${task.id}/events`)).map(({ event }) => event);
+      equal(reported.includes('tool.completed'), runs, 'whether the tool ran');
       if (state === 'AUTH_REQUIRED') await at.ok('POST', `/v1/tasks/${task.id}/cancel`, { body: {} });
     },
   ),

@@ -220,9 +220,9 @@ export const receipts = category('receipts-beyond', {
   async 'a verification leaves a trace'(at) {
     const task = await at.done('hello');
     await verification(at, task.receipt_id!);
-    const told = await at.events(`/v1/events?workspace_id=${task.workspace_id}`);
+    const reported = await at.events(`/v1/events?workspace_id=${task.workspace_id}`);
     truth(
-      told.some((e) => e.event === 'receipt.verified' && e.receipt_id === task.receipt_id),
+      reported.some((e) => e.event === 'receipt.verified' && e.receipt_id === task.receipt_id),
       'no receipt.verified',
     );
   },
@@ -272,8 +272,8 @@ export const receipts = category('receipts-beyond', {
   },
   async 'tool calls are in it with hashes of what went in and came out'(at) {
     const task = await at.done('read plan');
-    const told = await at.events(`/v1/tasks/${task.id}/events`);
-    const payload = (kind: string) => told.find(({ event }) => event === kind)?.payload as Record<string, Json>;
+    const reported = await at.events(`/v1/tasks/${task.id}/events`);
+    const payload = (kind: string) => reported.find(({ event }) => event === kind)?.payload as Record<string, Json>;
     const [call] = (await document(at, task)).side_effects.tool_calls;
     equal([call?.tool, call?.status], [payload('tool.requested')?.name, 'succeeded'], 'tool and status');
     equal(call?.call_id, payload('tool.requested')?.tool_call_id, 'call_id');

@@ -318,7 +318,7 @@ export const replays = category('replay-beyond', {
     truth(from, 'there is no message to start from');
     const task = await replay(at, source.id, { mode: 'from_checkpoint', checkpoint_event_id: from.id });
     equal(task.status, 'COMPLETED', 'status');
-    // What is only restored is told in one event that names the checkpoint.
+    // What is only restored is reported in one event that names the checkpoint.
     const restored = (await eventsOf(at, task)).find((e) => e.event === 'replay.event_replayed');
     equal(restored?.replay?.original_event_id, from.id, 'original_event_id of what is restored');
     const marked = (await eventsOf(at, task)).filter((e) => e.replayed && e.event !== 'replay.event_replayed');

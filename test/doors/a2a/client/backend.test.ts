@@ -1,4 +1,4 @@
-/** A peer as an agent of this house: another gateway of ours behind the wire, asked, answered, stopped, found again. */
+/** A peer as an agent of this gateway: another gateway of ours behind the wire, asked, answered, stopped, found again. */
 import { describe, expect, test } from 'vitest';
 import { a2aBackend } from '../../../../adapters/a2a/client/backend.ts';
 import type { A2aBackendConfig } from '../../../../adapters/a2a/client/config.ts';
@@ -6,7 +6,7 @@ import { Fault } from '../../../../src/model/faults.ts';
 import type { AgentBackend } from '../../../../src/ports/index.ts';
 import { openPeer, type Peer, speech } from '../../../support/a2a/gateway.ts';
 import { latch, scriptedAgent, untilAborted } from '../../../support/gateway/agents.ts';
-import { kinds, of, openTestHouse, says } from '../../../support/gateway/test-gateway.ts';
+import { kinds, of, openTestGateway, says } from '../../../support/gateway/test-gateway.ts';
 import { countingTools } from '../../../support/gateway/tools.ts';
 import { openRelay } from '../../../support/wire/relay.ts';
 
@@ -32,9 +32,9 @@ function peerAgent(url: string, more: Partial<A2aBackendConfig> = {}, secrets = 
 }
 
 async function handed(peer: Peer, more: Partial<A2aBackendConfig> = {}) {
-  const house = await openTestHouse({ agents: [peerAgent(peer.base(), more)] });
-  const room = await house.room();
-  return { house, room };
+  const runtime = await openTestGateway({ agents: [peerAgent(peer.base(), more)] });
+  const room = await runtime.room();
+  return { runtime, room };
 }
 
 describe.each(['JSONRPC', 'HTTP+JSON'] as const)('over %s', (binding) => {
@@ -45,18 +45,18 @@ describe.each(['JSONRPC', 'HTTP+JSON'] as const)('over %s', (binding) => {
       return { state: 'COMPLETED', summary: 'greeted' };
     });
     const peer = await openPeer({ agents: [agent] });
-    const { house, room } = await handed(peer, { binding });
+    const { runtime, room } = await handed(peer, { binding });
     const task = await room.task({ input: says('hi') });
-    expect((await house.until(task.id)).status).toBe('COMPLETED');
-    const events = await house.events(task.id);
+    expect((await runtime.until(task.id)).status).toBe('COMPLETED');
+    const events = await runtime.events(task.id);
     expect(textsOf(events)).toEqual(['Hello.']);
     expect(of(events, 'vendor.tollbridge.message_delta').map(({ payload }) => payload.text)).toEqual(['Hel', 'lo.']);
     const [file] = of(events, 'artifact.created');
     expect(file?.payload.artifact).toMatchObject({ metadata: { name: 'a.txt', bytes: 4 } });
     const statuses = of(events, 'agent.handoff').map(({ payload }) => payload.status);
     expect(statuses).toEqual(['accepted', 'completed']);
-    const [receipt] = await house.receipts(task.id);
-    const [theirs] = await peer.at.house.store.receipts({});
+    const [receipt] = await runtime.receipts(task.id);
+    const [theirs] = await peer.at.runtime.store.receipts({});
     expect(receipt?.side_effects.a2a_handoffs).toEqual([
       {
         receipt_id: theirs?.receipt.receipt_id,
@@ -82,13 +82,13 @@ describe.each(['JSONRPC', 'HTTP+JSON'] as const)('over %s', (binding) => {
         await sink.emit(fact);
       return undefined;
     });
-    const { house, room } = await handed(await openPeer({ agents: [agent] }), { binding });
+    const { runtime, room } = await handed(await openPeer({ agents: [agent] }), { binding });
     const task = await room.task();
-    const [ask] = await house.asks(task.id);
+    const [ask] = await runtime.asks(task.id);
     expect([ask?.kind, ask?.question]).toEqual(['input', 'Which colour?']);
-    await house.answer(ask!.id, { value: 'blue' });
-    expect((await house.until(task.id)).status).toBe('COMPLETED');
-    expect(textsOf(await house.events(task.id))).toEqual(['got blue']);
+    await runtime.answer(ask!.id, { value: 'blue' });
+    expect((await runtime.until(task.id)).status).toBe('COMPLETED');
+    expect(textsOf(await runtime.events(task.id))).toEqual(['got blue']);
   });
 
   test('an approval is asked here as what it is, and is given or refused there', async () => {
@@ -99,12 +99,12 @@ describe.each(['JSONRPC', 'HTTP+JSON'] as const)('over %s', (binding) => {
         await sink.act({ kind: 'tool', tool: 'pay', tool_call_id: 'c1', arguments: { sum: 7 } });
         return undefined;
       });
-      const { house, room } = await handed(await openPeer({ agents: [agent], tools: [tools], rules }), { binding });
+      const { runtime, room } = await handed(await openPeer({ agents: [agent], tools: [tools], rules }), { binding });
       const task = await room.task();
-      const [ask] = await house.asks(task.id);
+      const [ask] = await runtime.asks(task.id);
       expect(ask?.action).toMatchObject({ tool: 'pay', server: 'peer', arguments: { sum: 7 }, effect: 'pay' });
-      await house.answer(ask!.id, { approved, reason: 'as said' });
-      expect((await house.until(task.id)).status).toBe('COMPLETED');
+      await runtime.answer(ask!.id, { approved, reason: 'as said' });
+      expect((await runtime.until(task.id)).status).toBe('COMPLETED');
       expect(tools.calls.length).toBe(approved ? 1 : 0);
     }
   });
@@ -116,12 +116,12 @@ describe.each(['JSONRPC', 'HTTP+JSON'] as const)('over %s', (binding) => {
       stopped.open();
       return undefined;
     });
-    const { house, room } = await handed(await openPeer({ agents: [agent] }), { binding });
+    const { runtime, room } = await handed(await openPeer({ agents: [agent] }), { binding });
     const task = await room.task();
-    await house.seen(task.id, 'agent.handoff');
-    await house.send('task.cancel', { task_id: task.id });
+    await runtime.seen(task.id, 'agent.handoff');
+    await runtime.send('task.cancel', { task_id: task.id });
     await stopped.promise;
-    expect((await house.until(task.id)).status).toBe('CANCELED');
+    expect((await runtime.until(task.id)).status).toBe('CANCELED');
   });
 
   test('a stream that is cut is taken up again, and nothing is said twice', async () => {
@@ -136,13 +136,13 @@ describe.each(['JSONRPC', 'HTTP+JSON'] as const)('over %s', (binding) => {
     const relay = await openRelay('http://127.0.0.1:9');
     const peer = await openPeer({ agents: [agent], config: { public_url: relay.url } });
     relay.to(peer.url);
-    const house = await openTestHouse({ agents: [peerAgent(`${relay.url}/a2a/agent`, { binding })] });
-    const task = await (await house.room()).task();
-    await house.seen(task.id, 'vendor.tollbridge.message_delta');
+    const runtime = await openTestGateway({ agents: [peerAgent(`${relay.url}/a2a/agent`, { binding })] });
+    const task = await (await runtime.room()).task();
+    await runtime.seen(task.id, 'vendor.tollbridge.message_delta');
     relay.cut();
     cut.open();
-    expect((await house.until(task.id)).status).toBe('COMPLETED');
-    const events = await house.events(task.id);
+    expect((await runtime.until(task.id)).status).toBe('COMPLETED');
+    const events = await runtime.events(task.id);
     expect(textsOf(events)).toEqual(['before after']);
     const pieces = of(events, 'vendor.tollbridge.message_delta').map(({ payload }) => payload.text);
     expect(pieces.join('')).toBe('before after');
@@ -155,16 +155,16 @@ describe('how it ends', () => {
     ['out_of_paper', 'out_of_paper', 'failed'],
   ])('a peer that ends with %s', async (code, ours, status) => {
     const agent = scriptedAgent(async () => ({ state: 'FAILED', failure: { code, message: 'sorry' } }));
-    const { house, room } = await handed(await openPeer({ agents: [agent] }));
-    const ended = await house.until((await room.task()).id);
+    const { runtime, room } = await handed(await openPeer({ agents: [agent] }));
+    const ended = await runtime.until((await room.task()).id);
     expect([ended.status, ended.failure?.code, ended.failure?.message]).toEqual(['FAILED', ours, 'sorry']);
-    const [receipt] = await house.receipts(ended.id);
+    const [receipt] = await runtime.receipts(ended.id);
     expect(receipt?.side_effects.a2a_handoffs[0]?.status).toBe(status);
   });
 
   test('a peer that cannot be reached', async () => {
-    const house = await openTestHouse({ agents: [peerAgent('http://127.0.0.1:9/agent')] });
-    const ended = await house.until((await (await house.room()).task()).id);
+    const runtime = await openTestGateway({ agents: [peerAgent('http://127.0.0.1:9/agent')] });
+    const ended = await runtime.until((await (await runtime.room()).task()).id);
     expect(ended.status).toBe('FAILED');
   });
 
@@ -175,11 +175,11 @@ describe('how it ends', () => {
       for (const fact of speech(`${work.task.id}.m`, [`${count}`])) await sink.emit(fact);
       return undefined;
     });
-    const { house, room } = await handed(await openPeer({ agents: [agent] }));
+    const { runtime, room } = await handed(await openPeer({ agents: [agent] }));
     for (const count of ['1', '2']) {
       const task = await room.task();
-      await house.until(task.id);
-      expect(textsOf(await house.events(task.id))).toEqual([count]);
+      await runtime.until(task.id);
+      expect(textsOf(await runtime.events(task.id))).toEqual([count]);
     }
   });
 
@@ -193,10 +193,10 @@ describe('how it ends', () => {
       return undefined;
     });
     const peer = await openPeer({ agents: [agent] });
-    const { house, room } = await handed(peer);
+    const { runtime, room } = await handed(peer);
     const task = await room.task();
-    await house.seen(task.id, 'agent.handoff');
-    const again = await house.reopen({ agents: [peerAgent(peer.base())] });
+    await runtime.seen(task.id, 'agent.handoff');
+    const again = await runtime.reopen({ agents: [peerAgent(peer.base())] });
     gate.open();
     expect((await again.until(task.id)).status).toBe('COMPLETED');
     expect(begun).toBe(1);

@@ -7,17 +7,17 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { a2aBackend } from '../../../../adapters/a2a/client/backend.ts';
 import type { A2aBackendConfig } from '../../../../adapters/a2a/client/config.ts';
 import { cardFor, openOldPeer, openRawPeer, openSdkPeer } from '../../../support/a2a/peers.ts';
-import { of, openTestHouse, says, states } from '../../../support/gateway/test-gateway.ts';
+import { of, openTestGateway, says, states } from '../../../support/gateway/test-gateway.ts';
 
 const FAST = { poll_ms: 5, silence_ms: 500, cancel_ms: 500 };
 
-async function house(url: string, more: Partial<A2aBackendConfig> = {}) {
+async function runtime(url: string, more: Partial<A2aBackendConfig> = {}) {
   const deps = {
     log: { info() {}, warn() {}, error() {} },
     clock: { now: () => new Date().toISOString() },
     secret: async () => 'the-peer-token',
   };
-  const at = await openTestHouse({ agents: [a2aBackend('peer', { url, timeouts: FAST, ...more }, deps)] });
+  const at = await openTestGateway({ agents: [a2aBackend('peer', { url, timeouts: FAST, ...more }, deps)] });
   const room = await at.room();
   return {
     at,
@@ -47,13 +47,13 @@ describe.each([
   ['SDK 0.3 over HTTP+JSON', openOldPeer, 'HTTP+JSON'],
 ] as const)('%s', (_, open, binding) => {
   test('does the work', async () => {
-    const { run } = await house(await open(), { binding });
+    const { run } = await runtime(await open(), { binding });
     const { ended, said } = await run('work');
     expect([ended.status, said]).toEqual(['COMPLETED', ['work: done']]);
   });
 
   test('asks, and is answered', async () => {
-    const { at, room } = await house(await open(), { binding });
+    const { at, room } = await runtime(await open(), { binding });
     const given = await room.task({ input: says('ask') });
     const [ask] = await at.asks(given.id);
     expect(ask?.question).toBe('How many?');
@@ -67,7 +67,7 @@ describe.each([
 describe('what they say', () => {
   test('a bare message is the whole answer', async () => {
     const peer = await openRawPeer({ SendStreamingMessage: [{ stream: [{ message: message('hi') }] }] });
-    const { at, run } = await house(peer.url);
+    const { at, run } = await runtime(peer.url);
     const { ended, said } = await run();
     expect([ended.status, said]).toEqual(['COMPLETED', ['hi']]);
     const [receipt] = await at.receipts(ended.id);
@@ -82,7 +82,7 @@ describe('what they say', () => {
       done,
     ];
     const peer = await openRawPeer({ SendStreamingMessage: [{ stream }] });
-    const { run } = await house(peer.url);
+    const { run } = await runtime(peer.url);
     const { events, said } = await run();
     expect(states(events)).toEqual(['SUBMITTED', 'WORKING', 'COMPLETED']);
     expect(said).toEqual(['x']);
@@ -92,11 +92,11 @@ describe('what they say', () => {
     const last = task('TASK_STATE_COMPLETED', {
       status: status('TASK_STATE_COMPLETED', { message: message('last words') }),
     });
-    const first = await house((await openRawPeer({ SendStreamingMessage: [{ stream: [{ task: last }] }] })).url);
+    const first = await runtime((await openRawPeer({ SendStreamingMessage: [{ stream: [{ task: last }] }] })).url);
     expect((await first.run()).said).toEqual(['last words']);
     const history = [{ ...message('q'), role: 'ROLE_USER' }, message('in the history', 'm2')];
     const past = task('TASK_STATE_COMPLETED', { history });
-    const second = await house((await openRawPeer({ SendStreamingMessage: [{ stream: [{ task: past }] }] })).url);
+    const second = await runtime((await openRawPeer({ SendStreamingMessage: [{ stream: [{ task: past }] }] })).url);
     expect((await second.run()).said).toEqual(['in the history']);
   });
 
@@ -108,7 +108,7 @@ describe('what they say', () => {
       SubscribeToTask: [{ error: { code: -32004, message: 'ended' } }],
       GetTask: [{ result: task('TASK_STATE_WORKING') }, { result: whole }],
     });
-    const { run } = await house(peer.url);
+    const { run } = await runtime(peer.url);
     const { said, events } = await run();
     expect(said).toEqual(['one two']);
     expect(of(events, 'vendor.tollbridge.message_delta').map(({ payload }) => payload.text)).toEqual(['one ', 'two']);
@@ -120,7 +120,7 @@ describe('what they say', () => {
       SubscribeToTask: [{ error: { code: -32004, message: 'no' } }],
       GetTask: [{ result: task('TASK_STATE_JUBILANT') }],
     });
-    const { run } = await house(peer.url);
+    const { run } = await runtime(peer.url);
     const { ended } = await run();
     expect([ended.status, ended.failure?.message]).toEqual([
       'FAILED',
@@ -132,13 +132,13 @@ describe('what they say', () => {
     const peer = await openRawPeer({
       SendStreamingMessage: [{ result: { task: task('TASK_STATE_COMPLETED') }, id: 'other' } as never],
     });
-    const { run } = await house(peer.url);
+    const { run } = await runtime(peer.url);
     expect((await run()).ended.status).toBe('FAILED');
   });
 
   test('a refusal is passed on as one', async () => {
     const peer = await openRawPeer({ SendStreamingMessage: [{ error: { code: -32005, message: 'no such type' } }] });
-    const { at, run } = await house(peer.url);
+    const { at, run } = await runtime(peer.url);
     const { ended } = await run();
     expect(ended.failure?.message).toContain('no such type');
     const [receipt] = await at.receipts(ended.id);
@@ -153,7 +153,7 @@ describe('what they say', () => {
       SendStreamingMessage: [{ stream: [{ task: asks }] }],
       GetTask: [...Array.from({ length: 40 }, () => ({ result: asks })), { result: task('TASK_STATE_COMPLETED') }],
     });
-    const { at, room } = await house(peer.url);
+    const { at, room } = await runtime(peer.url);
     const given = await room.task();
     const [ask] = await at.asks(given.id);
     // The peer's words are shown as the peer's, and never as the question.
@@ -169,7 +169,7 @@ describe('where they send us', () => {
   test('an address on another origin is not used, and the token stays here', async () => {
     const elsewhere = await openRawPeer({ SendStreamingMessage: [{ stream: [{ message: message('gotcha') }] }] });
     const peer = await openRawPeer({}, () => cardFor(elsewhere.url));
-    const { run } = await house(peer.url, { secret: 'token' });
+    const { run } = await runtime(peer.url, { secret: 'token' });
     const { ended } = await run();
     expect([ended.status, ended.failure?.message]).toEqual([
       'FAILED',
@@ -186,7 +186,7 @@ describe('where they send us', () => {
     });
     await new Promise<void>((resolve) => moved.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => void moved.close());
-    const { run } = await house(`http://127.0.0.1:${(moved.address() as AddressInfo).port}`, { secret: 'token' });
+    const { run } = await runtime(`http://127.0.0.1:${(moved.address() as AddressInfo).port}`, { secret: 'token' });
     expect((await run()).ended.status).toBe('FAILED');
     expect(elsewhere.calls).toEqual([]);
   });
@@ -194,7 +194,7 @@ describe('where they send us', () => {
   test('unless the configuration allows it by name', async () => {
     const elsewhere = await openRawPeer({ SendStreamingMessage: [{ stream: [{ message: message('welcome') }] }] });
     const peer = await openRawPeer({}, () => cardFor(elsewhere.url));
-    const { run } = await house(peer.url, { allow_origins: [elsewhere.url] });
+    const { run } = await runtime(peer.url, { allow_origins: [elsewhere.url] });
     expect((await run()).said).toEqual(['welcome']);
   });
 
@@ -220,7 +220,7 @@ describe('pinned keys', () => {
     const cards = new Map<string, object>();
     const peer = await openRawPeer(says, (url) => cards.get(url) ?? {});
     cards.set(peer.url, await sign(cardFor(peer.url) as never));
-    const { at, run } = await house(peer.url, { keys: [jwk] });
+    const { at, run } = await runtime(peer.url, { keys: [jwk] });
     const { ended, said } = await run();
     expect(said).toEqual(['signed']);
     const [receipt] = await at.receipts(ended.id);
@@ -238,7 +238,7 @@ describe('pinned keys', () => {
       const cards = new Map<string, object>();
       const peer = await openRawPeer(says, (url) => cards.get(url) ?? {});
       cards.set(peer.url, await make(peer.url));
-      const { run } = await house(peer.url, { keys: [jwk] });
+      const { run } = await runtime(peer.url, { keys: [jwk] });
       const { ended } = await run();
       expect(ended.failure?.message).toContain('is not signed with a key we pinned');
       expect(peer.calls.every(({ path }) => path.includes('agent-card'))).toBe(true);

@@ -5,7 +5,7 @@ import { json } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
 import { a2aBackend } from '../../../../adapters/a2a/client/backend.ts';
 import type { JsonObject } from '../../../../src/model/schema.ts';
-import { openTestHouse, says } from '../../../support/gateway/test-gateway.ts';
+import { openTestGateway, says } from '../../../support/gateway/test-gateway.ts';
 
 const SILENT = { info() {}, warn() {}, error() {} };
 const question = {
@@ -21,8 +21,8 @@ const asking = {
 };
 const done = { state: 'TASK_STATE_COMPLETED' };
 
-/** Polled, so that each answer of ours is one request. `told` is what it says, request after request; the last stays. */
-async function openPeer(told: readonly { id: string; status: JsonObject }[]) {
+/** Polled, so that each answer of ours is one request. `reported` is what it says, request after request; the last stays. */
+async function openPeer(reported: readonly { id: string; status: JsonObject }[]) {
   const sent: JsonObject[] = [];
   const looked: unknown[] = [];
   let at = 0;
@@ -32,7 +32,7 @@ async function openPeer(told: readonly { id: string; status: JsonObject }[]) {
     const { id, method, params } = (await json(request)) as { id: string; method: string; params: JsonObject };
     if (method === 'SendMessage') sent.push(params.message as JsonObject);
     else looked.push(params.id);
-    const task = { contextId: 'c', artifacts: [], history: [], ...told[Math.min(at++, told.length - 1)] };
+    const task = { contextId: 'c', artifacts: [], history: [], ...reported[Math.min(at++, reported.length - 1)] };
     say({ jsonrpc: '2.0', id, result: method === 'SendMessage' ? { task } : task });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -60,10 +60,10 @@ async function give(url: string, poll_ms: number) {
   const clock = { now: () => new Date().toISOString() };
   const config = { url, timeouts: { poll_ms, silence_ms: 2_000, cancel_ms: 200 } };
   const peer = a2aBackend('peer', config, { log: SILENT, clock, secret: async () => 'x' });
-  const house = await openTestHouse({ agents: [peer], rules: '[{ id: all, then: allow }]' });
-  const room = await house.room();
+  const runtime = await openTestGateway({ agents: [peer], rules: '[{ id: all, then: allow }]' });
+  const room = await runtime.room();
   const { id } = await room.task({ input: says('go') });
-  return await house.until(id);
+  return await runtime.until(id);
 }
 
 test('a question about a task without a name is not answered: that would be new work', async () => {

@@ -22,7 +22,7 @@ test('one that never asks is on record as observed, and no more is claimed', asy
   ]);
 });
 
-test('one that writes to the disk itself is on record with what it told', async () => {
+test('one that writes to the disk itself is on record with what it reported', async () => {
   const stage = await openStage({ rules: ALLOW_WRITES });
   await stage.greeted();
   agents.writesItself(stage.agent);
@@ -44,7 +44,7 @@ test('what is said after the end arrives, and stands beside the receipt', async 
   await stage.greeted();
   agents.talksLate(stage.agent);
   await stage.prompt();
-  await stage.editor.heard(({ params }) => JSON.stringify(params ?? {}).includes('and another'));
+  await stage.editor.received(({ params }) => JSON.stringify(params ?? {}).includes('and another'));
   await stage.relay.agentGone('done');
   const notes = of(await stage.home.all(), 'vendor.tollbridge.passthrough').filter(({ ext }) => ext);
   expect(notes.map(({ ext }) => ext)).toEqual([{ acp: { late: true, count: 2 } }]);
@@ -65,7 +65,7 @@ test('two calls under one name are two calls', async () => {
   ]);
 });
 
-test('history told again on loading arrives and is not written down again', async () => {
+test('history reported again on loading arrives and is not written down again', async () => {
   const stage = await openStage();
   await stage.greeted();
   agents.replays(stage.agent);

@@ -127,7 +127,7 @@ test('a question after the end has a turn of its own', async () => {
   agents.asksLate(stage.agent, answers);
   stage.editor.on('session/request_permission', picks('allow_once'));
   await stage.prompt();
-  await stage.agent.heard(({ result }) => JSON.stringify(result ?? {}).includes('once'));
+  await stage.agent.received(({ result }) => JSON.stringify(result ?? {}).includes('once'));
   const [late, first] = await stage.tasks();
   expect(first?.status).toBe('COMPLETED');
   expect((await stage.home.until(String(late?.id))).status).toBe('COMPLETED');
@@ -140,7 +140,7 @@ test('a question the agent takes back is closed everywhere', async () => {
   const answers: unknown[] = [];
   agents.takesBack(stage.agent, answers);
   const done = stage.prompt();
-  await stage.editor.heard(({ method }) => method === 'session/request_permission');
+  await stage.editor.received(({ method }) => method === 'session/request_permission');
   stage.editor.notify('_test/now', {});
   await done;
   expect(answers).toEqual(['cancelled']);
@@ -162,13 +162,13 @@ test('a file it no longer wants is not asked about any more, and not written', a
   stage.agent.on('session/prompt', async () => {
     const params = { sessionId: 's1', path: `${CWD}/a`, content: 'x' };
     const asked = stage.agent.ask('fs/write_text_file', params, 'file');
-    await stage.agent.heard(({ method }) => method === '_test/now');
+    await stage.agent.received(({ method }) => method === '_test/now');
     stage.agent.notify('$/cancel_request', { requestId: 'file' });
     expect((await asked).error).toMatchObject({ code: 1403 });
     return { stopReason: 'end_turn' };
   });
   const done = stage.prompt();
-  const dialog = await stage.editor.heard(({ method }) => method === 'session/request_permission');
+  const dialog = await stage.editor.received(({ method }) => method === 'session/request_permission');
   stage.editor.notify('_test/now', {});
   await done;
   const taken = stage.editor.frames.filter(({ method }) => method === '$/cancel_request');
@@ -188,10 +188,10 @@ test('a turn stopped elsewhere takes its question back from the editor before it
     return undefined;
   });
   const done = stage.prompt();
-  await stage.editor.heard(({ method }) => method === 'session/request_permission');
+  await stage.editor.received(({ method }) => method === 'session/request_permission');
   const { id } = await stage.task();
   const canceling = stage.home.send('task.cancel', { task_id: id });
-  await stage.editor.heard(({ method, params }) => method === '$/cancel_request' && params?.requestId === 'q');
+  await stage.editor.received(({ method, params }) => method === '$/cancel_request' && params?.requestId === 'q');
   expect((await stage.task()).status).not.toBe('CANCELED');
   expect(of(await stage.home.events(id), 'vendor.tollbridge.ask_closed')).toHaveLength(1);
   await expect.poll(() => answers).toEqual([{ outcome: { outcome: 'cancelled' } }]);

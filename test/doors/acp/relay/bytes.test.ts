@@ -30,7 +30,7 @@ test.each([1, 7, 4_096])('the corpus arrives as it left, in pieces of %i bytes',
   await greeted();
   const lines = corpus(size);
   const done = prompt();
-  await agent.heard(({ method }) => method === 'session/prompt');
+  await agent.received(({ method }) => method === 'session/prompt');
   const beforeAsked = agent.lines.length;
   inPieces(editor, lines.asked, size);
   const asked = (await arrived(agent, beforeAsked + lines.asked.length)).slice(beforeAsked);
@@ -39,11 +39,11 @@ test.each([1, 7, 4_096])('the corpus arrives as it left, in pieces of %i bytes',
   inPieces(editor, lines.editor, size);
   expect((await arrived(agent, before + lines.editor.length)).slice(before)).toEqual(lines.editor);
   inPieces(agent, lines.agent, size);
-  const heard = (await arrived(editor, beforeEditor + lines.agent.length)).slice(beforeEditor);
+  const received = (await arrived(editor, beforeEditor + lines.agent.length)).slice(beforeEditor);
   // Answers to acts come when they are on record; all else keeps its order.
   const isAnswer = (line: string) => line.startsWith('{"id":');
-  expect(heard.filter((line) => !isAnswer(line))).toEqual(lines.agent.filter((line) => !isAnswer(line)));
-  expect(heard.filter(isAnswer).sort()).toEqual(lines.agent.filter(isAnswer).sort());
+  expect(received.filter((line) => !isAnswer(line))).toEqual(lines.agent.filter((line) => !isAnswer(line)));
+  expect(received.filter(isAnswer).sort()).toEqual(lines.agent.filter(isAnswer).sort());
   agent.say({ id: 2, result: { stopReason: 'end_turn' } });
   await done;
 });
@@ -53,9 +53,9 @@ test('what is decided arrives as it left too: prompts, questions, files and term
   const { editor, agent, greeted } = await openStage({ rules });
   await greeted();
   const say = (from: End, to: End, line: string) => {
-    const heard = to.next((frame) => JSON.stringify(frame) === JSON.stringify(JSON.parse(line)));
+    const received = to.next((frame) => JSON.stringify(frame) === JSON.stringify(JSON.parse(line)));
     from.raw(`${line}\n`);
-    return heard;
+    return received;
   };
   const prompt =
     '{"params":{"prompt":[{"text":"caf\\u00e9","type":"text","x":1.0}],"sessionId":"s1","_meta":{"k":9007199254740993}},"id":9007199254740993,"method":"session/prompt","jsonrpc":"2.0"}';
@@ -116,12 +116,12 @@ test('twenty mebibytes in one line pass both ways', async () => {
   const image = `{"type":"image","mimeType":"image/png","data":"${data}"}`;
   const prompt = `{"jsonrpc":"2.0","id":"big","method":"session/prompt","params":{"sessionId":"s1","prompt":[${image}]}}`;
   editor.raw(`${prompt}\n`);
-  await agent.heard(({ id }) => id === 'big');
+  await agent.received(({ id }) => id === 'big');
   expect(agent.lines.at(-1) === prompt).toBe(true);
   const shown = `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"agent_message_chunk","content":${image}}}}`;
-  const heard = editor.next(({ method }) => method === 'session/update');
+  const received = editor.next(({ method }) => method === 'session/update');
   agent.raw(`${shown}\n`);
-  await heard;
+  await received;
   expect(editor.lines.at(-1) === shown).toBe(true);
 });
 
@@ -129,7 +129,7 @@ test('a second version of the wire is relayed as it is, and its turn ends with i
   const { editor, agent, greeted, task } = await openStage();
   await greeted({ init: { protocolVersion: 2 } });
   const asked = editor.ask('session/prompt', { sessionId: 's1', prompt: [{ type: 'text', text: 'go' }] });
-  const { id } = await agent.heard(({ method }) => method === 'session/prompt');
+  const { id } = await agent.received(({ method }) => method === 'session/prompt');
   agent.say({ id, result: { messageId: 'm1' } });
   expect((await asked).result).toEqual({ messageId: 'm1' });
   expect((await task()).status).toBe('WORKING');
@@ -167,7 +167,7 @@ test('what an agent says before there is a log goes on at once, and is written d
 test('one that says too much before that has the rest of it counted', async () => {
   const many = Array.from({ length: 300 }, (_, n) => `{"jsonrpc":"2.0","method":"_vendor/n${n}"}\n`);
   const stage = await openStage({ early: many.join('') });
-  await stage.editor.heard(({ method }) => method === '_vendor/n299');
+  await stage.editor.received(({ method }) => method === '_vendor/n299');
   await expect.poll(() => early(stage), { timeout: 10_000 }).toHaveLength(256);
   const last = (await stage.home.all()).findLast(({ ext }) => within(ext, 'acp', 'early') === true);
   expect(last?.ext).toEqual({ acp: { early: true, missed: 44 } });
@@ -184,7 +184,7 @@ test.each(['agent', 'editor'] as const)(
     const stage = await openStage({ rules: VENDORS });
     await stage.greeted();
     const [sender, receiver] = from === 'agent' ? [stage.agent, stage.editor] : [stage.editor, stage.agent];
-    const [before, heard] = [sender.frames.length, receiver.lines.length];
+    const [before, received] = [sender.frames.length, receiver.lines.length];
     for (const line of REFUSED) {
       const refusal = sender.next(({ error }) => error !== undefined);
       sender.raw(line);
@@ -193,8 +193,8 @@ test.each(['agent', 'editor'] as const)(
     }
     // What comes after it is read as before.
     sender.notify('_vendor/after', {});
-    await receiver.heard(({ method }) => method === '_vendor/after');
-    expect(receiver.lines.slice(heard)).toHaveLength(1);
+    await receiver.received(({ method }) => method === '_vendor/after');
+    expect(receiver.lines.slice(received)).toHaveLength(1);
     expect(sender.frames.length - before).toBe(REFUSED.length);
     await expect
       .poll(async () => (await stage.home.all()).filter(({ event }) => event === 'vendor.acp.frame_refused').length)
@@ -210,7 +210,7 @@ test('stray output of an agent, blank lines and answers to nothing are dropped w
     stage.agent.raw(`${line}\n`);
   }
   stage.agent.notify('_vendor/after', {});
-  await stage.editor.heard(({ method }) => method === '_vendor/after');
+  await stage.editor.received(({ method }) => method === '_vendor/after');
   expect(stage.editor.lines).toHaveLength(editor + 1);
   expect(stage.agent.lines).toHaveLength(agent);
 });
@@ -219,7 +219,7 @@ test('a character at which some programs end a line goes on as its escape', asyn
   const stage = await openStage();
   await stage.greeted();
   stage.agent.raw('{"jsonrpc":"2.0","method":"_vendor/told","params":{"t":"a\u2028b\u2029c\u0085d"}}\n');
-  await stage.editor.heard(({ method }) => method === '_vendor/told');
+  await stage.editor.received(({ method }) => method === '_vendor/told');
   expect(stage.editor.lines.at(-1)).toBe(
     '{"jsonrpc":"2.0","method":"_vendor/told","params":{"t":"a\\u2028b\\u2029c\\u0085d"}}',
   );

@@ -96,8 +96,8 @@ test('a rule that changes where to write is obeyed, and both paths are on record
   await stage.greeted();
   stage.editor.on('fs/write_text_file', () => null);
   await turn(stage, ['fs/write_text_file', { path: `${CWD}/a.txt`, content: 'x', _meta: { keep: 1 } }]);
-  const heard = stage.editor.frames.find(({ method }) => method === 'fs/write_text_file');
-  expect(heard?.params).toEqual({ sessionId: 's1', path: `${CWD}/safe.txt`, content: 'x', _meta: { keep: 1 } });
+  const received = stage.editor.frames.find(({ method }) => method === 'fs/write_text_file');
+  expect(received?.params).toEqual({ sessionId: 's1', path: `${CWD}/safe.txt`, content: 'x', _meta: { keep: 1 } });
 });
 
 test('a request in which a name stands twice is turned back, and its sender hears so under its id', async () => {
@@ -187,13 +187,13 @@ test('a switch to a mode that asks for nothing is decided, and undone in the edi
   stage.agent.on('session/set_mode', () => ({}));
   const refused = await stage.editor.ask('session/set_mode', { sessionId: 's1', modeId: 'yolo' });
   expect(refused.error).toMatchObject({ code: 1403, message: 'we look first' });
-  await stage.editor.heard(({ params }) => JSON.stringify(params ?? {}).includes('current_mode_update'));
+  await stage.editor.received(({ params }) => JSON.stringify(params ?? {}).includes('current_mode_update'));
   expect(stage.agent.frames.some(({ method }) => method === 'session/set_mode')).toBe(false);
   const allowed = await stage.editor.ask('session/set_mode', { sessionId: 's1', modeId: 'plan' });
   expect(allowed.result).toEqual({});
 });
 
-test('without a rule a person is asked before an agent is told not to ask', async () => {
+test('without a rule a person is asked before an agent is notified not to ask', async () => {
   const stage = await openStage();
   await stage.greeted({ session: modes('default') });
   stage.agent.on('session/set_mode', () => ({}));
@@ -244,9 +244,9 @@ test('a server of ours is offered in a new session, beside what the editor offer
   );
   await asked;
   expect(stage.agent.lines.at(-1)).toContain(offered.slice(0, -1));
-  const heard = stage.agent.frames.find(({ method }) => method === 'session/new');
-  const [session] = await stage.home.house.store.list({ object: 'session' });
-  expect(heard?.params?.mcpServers).toEqual([
+  const received = stage.agent.frames.find(({ method }) => method === 'session/new');
+  const [session] = await stage.home.runtime.store.list({ object: 'session' });
+  expect(received?.params?.mcpServers).toEqual([
     { ...mcpServers[0], n: 1 },
     { ...own, headers: [{ name: 'tollbridge-session', value: session?.id }] },
     { name: 'own', command: 'x', args: [], env: [] },
@@ -279,13 +279,13 @@ test('a prompt that waits to be allowed can be taken back by its id', async () =
   const stage = await openStage({ rules: '[{ id: ask-first, when: { kind: prompt }, then: ask, say: think again }]' });
   await stage.greeted();
   const asked = stage.editor.ask('session/prompt', { sessionId: 's1', prompt: [] }, 'mine');
-  await stage.editor.heard(({ method }) => method === 'session/request_permission');
+  await stage.editor.received(({ method }) => method === 'session/request_permission');
   stage.editor.notify('$/cancel_request', { requestId: 'mine' });
   expect((await asked).result).toEqual({ stopReason: 'cancelled' });
   expect(stage.agent.frames.some(({ method }) => method === 'session/prompt')).toBe(false);
 });
 
-test('a value is given by whoever is first, at the editor or elsewhere', async () => {
+test('a value is given by the client that is first, at the editor or elsewhere', async () => {
   const stage = await openStage();
   await stage.greeted();
   const form = {
@@ -299,7 +299,7 @@ test('a value is given by whoever is first, at the editor or elsewhere', async (
     return END;
   });
   const done = stage.prompt();
-  await stage.editor.heard(({ method }) => method === 'elicitation/create');
+  await stage.editor.received(({ method }) => method === 'elicitation/create');
   const [ask] = await stage.home.asks((await stage.task()).id);
   await stage.home.answer(String(ask?.id), { value: { a: 'x' } });
   expect((await done).result).toEqual(END);

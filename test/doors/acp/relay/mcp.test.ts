@@ -32,7 +32,7 @@ const RULES = [
   { id: 'writes', when: { tool: 'write_file' }, then: 'ask', say: 'a person decides' },
 ];
 
-async function house() {
+async function runtime() {
   const dir = await mkdtemp(join(tmpdir(), 'tb-acp-mcp-'));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   const data = join(dir, 'data');
@@ -102,7 +102,7 @@ const EXPECTED = [
 
 describe('through the door of a running gateway', () => {
   test.each(['legacy', 'modern'])('a client of the %s era', { timeout: 60_000 }, async (era) => {
-    const at = await house();
+    const at = await runtime();
     const gateway = await startGateway(
       await readConfig({ env: {}, cwd: at.dir, file: at.file, data: at.data, port: 0 }),
     );
@@ -124,7 +124,7 @@ describe('through the door of a running gateway', () => {
 });
 
 test('with no gateway at all: a server of the configuration, by its name', { timeout: 60_000 }, async () => {
-  const at = await house();
+  const at = await runtime();
   await morning(at, ['--mcp', 'files'], ['files', 'legacy']);
   expect(await receipts(at.data)).toMatchObject(EXPECTED);
 });
@@ -133,13 +133,13 @@ describe('a caller that names a session', () => {
   const ofTenant = (tenant_id: string): Actor => ({ id: 'caller', kind: 'agent', scopes: ['*'], tenant_id });
 
   async function calls(in_: 'own' | 'foreign' | 'idle') {
-    const { dir } = await house();
+    const { dir } = await runtime();
     const gateway = await openMcpGateway({
       upstreams: { files: { command: [process.execPath, SERVER, dir] } },
       authenticate: async () => ofTenant('one'),
     });
     onTestFinished(() => gateway.close());
-    const { bridge, store } = gateway.house;
+    const { bridge, store } = gateway.runtime;
     const owner = ofTenant(in_ === 'foreign' ? 'two' : 'one');
     for (const actor of [ofTenant('one'), ofTenant('two')]) {
       const body = { object: 'workspace' as const, body: { name: 'w', root: 'file:///w' } };

@@ -74,7 +74,7 @@ test('what is written down of a turn is every word of it, taken or looked at', a
   const { editor, agent, greeted, prompt, task, home } = await openStage();
   await greeted();
   const done = prompt();
-  await agent.heard(({ method }) => method === 'session/prompt');
+  await agent.received(({ method }) => method === 'session/prompt');
   const words = Array.from({ length: 400 }, (_, at) => (at % 7 === 0 ? `"${at}" é\n` : `word ${at} `));
   const said = words.map((some) => JSON.stringify({ method: 'session/update', params: text(some) }));
   const before = editor.lines.length;

@@ -35,7 +35,7 @@ relays:
     timeouts: { stall_ms: 60000, cancel_ms: 2000 }
 `;
 
-const HOUSE = {
+const GATEWAY = {
   type: 'http',
   name: 'house',
   url: 'http://127.0.0.1:4319/mcp',
@@ -62,7 +62,7 @@ test('as the configuration says', async () => {
     standingGrants: 'hide',
     blockedTerminal: 'error',
     thoughts: 'summary',
-    mcpServers: [HOUSE, { name: 'own', command: 'my-server', args: ['--here'], env: session }],
+    mcpServers: [GATEWAY, { name: 'own', command: 'my-server', args: ['--here'], env: session }],
     stallMs: 60_000,
     cancelMs: 2_000,
   });
@@ -92,19 +92,19 @@ test.each([
   ['relays:\n  acp: { timeouts: { stall: 5 } }\n', 'tollbridge.yaml:2:', /stall/],
   ['relays:\n  acp:\n    mcp:\n      - { name: x }\n', 'tollbridge.yaml:4:9', /a server has a url or a command/],
   ['relays:\n  gopher: {}\n', 'tollbridge.yaml:2:', /there is no relay gopher; there are: acp/],
-])('a mistake is told with its place: %j', async (yaml, place, why) => {
+])('a mistake is reported with its place: %j', async (yaml, place, why) => {
   const config = await written(yaml);
-  const told = await settingsFrom(config, {}, async () => '')
+  const reported = await settingsFrom(config, {}, async () => '')
     .then(() => mountsOf(config, adapters))
     .then(
       () => 'nothing',
       (fault: Error) => fault.message,
     );
-  expect(told).toContain(place);
-  expect(told).toMatch(why);
+  expect(reported).toContain(place);
+  expect(reported).toMatch(why);
 });
 
-test('whoever is started first tells a mistake: also a gateway, which has no relay', async () => {
+test('the client that is started first tells a mistake: also a gateway, which has no relay', async () => {
   const config = await written('relays:\n  acp: { thoughts: aloud }\n');
   expect(() => mountsOf(config, adapters)).toThrow(/tollbridge\.yaml:2:20: .*thoughts/);
 });

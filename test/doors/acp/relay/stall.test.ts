@@ -1,4 +1,4 @@
-/** An agent that falls silent in the middle of a turn is noticed; one that waits for somebody is not an agent that hangs. */
+/** An agent that falls silent in the middle of a turn is noticed; one that waits for a person is not an agent that hangs. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { ToolResult } from '../../../../src/model/actions.ts';
@@ -19,7 +19,7 @@ async function silent(options: Parameters<typeof openStage>[0] = {}): Promise<St
   return stage;
 }
 
-test('silence in a turn: the editor hears why, the agent is told to stop, and the task has failed with what was said', async () => {
+test('silence in a turn: the editor hears why, the agent is asked to stop, and the task has failed with what was said', async () => {
   const stage = await silent();
   stage.agent.on('session/prompt', () => {
     stage.agent.notify('session/update', text('so far'));
@@ -27,7 +27,7 @@ test('silence in a turn: the editor hears why, the agent is told to stop, and th
   });
   const answer = await stage.prompt();
   expect(answer.error).toEqual({ code: -32603, message: WHY, data: { code: 'upstream_unavailable' } });
-  await stage.agent.heard(({ method }) => method === 'session/cancel');
+  await stage.agent.received(({ method }) => method === 'session/cancel');
   const task = await stage.task();
   expect(task).toMatchObject({ status: 'FAILED', failure: { code: 'upstream_unavailable', message: WHY } });
   const [message] = of(await stage.home.events(task.id), 'agent.message');
@@ -99,11 +99,11 @@ test('a question about the turn that came another way is waited for, too', async
   const stage = await silent({ rules, relay: { stallMs: LONG_STALL_MS } });
   stage.agent.on('session/prompt', () => undefined);
   const turn = stage.prompt();
-  await stage.agent.heard(({ method }) => method === 'session/prompt');
+  await stage.agent.received(({ method }) => method === 'session/prompt');
   const { id } = await stage.task();
   const action = { kind: 'tool', tool: 'mail', tool_call_id: 'm1', effect: 'send' } as const;
   const proposed = stage.home.send('action.propose', { task_id: id, action });
-  const dialog = await stage.editor.heard(({ method }) => method === 'session/request_permission');
+  const dialog = await stage.editor.received(({ method }) => method === 'session/request_permission');
   await pause(LONG_STALL_MS * 1.6);
   expect((await stage.task()).status).toBe('AUTH_REQUIRED');
   stage.editor.say({ id: dialog.id, result: { outcome: { outcome: 'selected', optionId: 'approve' } } });
@@ -120,11 +120,11 @@ describe('a call of its that runs in another process', () => {
     const stage = await silent({ rules: ALLOW, relay: { stallMs: LONG_STALL_MS } });
     const done = latch<ToolResult>();
     const spec = { run: () => done.promise };
-    // Opened before the turn begins: a house takes a while to open, and the silence meanwhile would count.
+    // Opened before the turn begins: a gateway takes a while to open, and the silence meanwhile would count.
     const other = await stage.home.second({ agents: [], tools: [countingTools({ slow: spec, mail: spec })] });
     stage.agent.on('session/prompt', () => undefined);
     const turn = stage.prompt();
-    await stage.agent.heard(({ method }) => method === 'session/prompt');
+    await stage.agent.received(({ method }) => method === 'session/prompt');
     const { id } = await stage.task();
     const action = { kind: 'tool', tool, tool_call_id: 'c1' } as const;
     const called = other.send('tool.call', { task_id: id, action });
@@ -150,12 +150,12 @@ describe('a call of its that runs in another process', () => {
   });
 });
 
-test('in the second version of the wire the end is told as an update', async () => {
+test('in the second version of the wire the end is reported as an update', async () => {
   const stage = await openStage({ relay: { stallMs: STALL_MS } });
   await stage.greeted({ init: { protocolVersion: 2 } });
   stage.agent.on('session/prompt', () => ({ messageId: 'm1' }));
   expect((await stage.prompt()).result).toEqual({ messageId: 'm1' });
-  const { params } = await stage.editor.heard(({ params }) => JSON.stringify(params ?? {}).includes('state_update'));
+  const { params } = await stage.editor.received(({ params }) => JSON.stringify(params ?? {}).includes('state_update'));
   expect(params?.update).toMatchObject({ state: 'idle', stopReason: 'error', error: { message: WHY } });
   expect((await stage.task()).status).toBe('FAILED');
 });

@@ -122,11 +122,11 @@ test('the first answer counts: one from elsewhere takes the question back from t
     return { stopReason: 'end_turn' };
   });
   const done = prompt();
-  const question = await editor.heard(({ method }) => method === 'session/request_permission');
+  const question = await editor.received(({ method }) => method === 'session/request_permission');
   expect(question.id).toBe(7);
   const [ask] = await home.asks((await task()).id);
   await home.answer(String(ask?.id), { approved: true });
-  await editor.heard(({ method, params }) => method === '$/cancel_request' && params?.requestId === 7);
+  await editor.received(({ method, params }) => method === '$/cancel_request' && params?.requestId === 7);
   // The editor answers late; nobody waits for that any more.
   editor.say({ id: 7, result: { outcome: { outcome: 'selected', optionId: 'no' } } });
   expect((await done).result).toEqual({ stopReason: 'end_turn' });
@@ -146,7 +146,7 @@ test("the editor's own words reach the agent as they were written", async () => 
     return { stopReason: 'end_turn' };
   });
   const done = prompt();
-  await editor.heard(({ method }) => method === 'session/request_permission');
+  await editor.received(({ method }) => method === 'session/request_permission');
   const line =
     '{ "result":{"outcome":{"optionId":"once","outcome":"selected","x":1.0}},"_meta":{}, "id":9,"jsonrpc":"2.0"}';
   editor.raw(`${line}\n`);
@@ -167,7 +167,7 @@ test('cancel reaches the agent at once, and an error in answer to it is a cancel
   );
   agent.on('session/cancel', () => stop({ code: -32603, message: 'Request was aborted.' }));
   const done = prompt();
-  await agent.heard(({ method }) => method === 'session/prompt');
+  await agent.received(({ method }) => method === 'session/prompt');
   editor.notify('session/cancel', { sessionId: 's1' });
   expect((await done).error).toMatchObject({ code: -32603 });
   expect((await task()).status).toBe('CANCELED');
@@ -179,7 +179,7 @@ test('a cancel from elsewhere reaches the agent, and one that stays silent is an
   await greeted();
   agent.on('session/prompt', () => undefined);
   const done = prompt();
-  await agent.heard(({ method }) => method === 'session/prompt');
+  await agent.received(({ method }) => method === 'session/prompt');
   await home.send('task.cancel', { task_id: (await task()).id, reason: 'enough' });
   expect(agent.frames.filter(({ method }) => method === 'session/cancel')).toHaveLength(1);
   expect((await done).result).toEqual({ stopReason: 'cancelled' });
@@ -192,9 +192,9 @@ test('a second prompt during a turn is decided, joins it and reaches the agent a
   const answers: (() => void)[] = [];
   agent.on('session/prompt', () => new Promise((resolve) => answers.push(() => resolve({ stopReason: 'end_turn' }))));
   const first = prompt('one');
-  await agent.heard(({ method }) => method === 'session/prompt');
+  await agent.received(({ method }) => method === 'session/prompt');
   const second = editor.ask('session/prompt', { sessionId: 's1', prompt: [{ type: 'text', text: 'two' }] });
-  await agent.heard(({ params }) => JSON.stringify(params ?? {}).includes('two'));
+  await agent.received(({ params }) => JSON.stringify(params ?? {}).includes('two'));
   answers[0]?.();
   await first;
   answers[1]?.();
@@ -210,7 +210,7 @@ test('an agent that dies fails its turn and answers nobody by being silent', asy
   await greeted();
   const done = prompt();
   const other = editor.ask('session/list', {});
-  await agent.heard(({ method }) => method === 'session/list');
+  await agent.received(({ method }) => method === 'session/list');
   agent.close();
   expect((await done).error).toMatchObject({ code: -32603 });
   expect((await other).error).toMatchObject({ code: -32603, data: { code: 'upstream_unavailable' } });
@@ -221,7 +221,7 @@ test('an editor that goes cancels what runs', async () => {
   const { editor, agent, greeted, prompt, task, home } = await openStage();
   await greeted();
   void prompt();
-  await agent.heard(({ method }) => method === 'session/prompt');
+  await agent.received(({ method }) => method === 'session/prompt');
   const { id } = await task();
   editor.close();
   expect((await home.until(id)).status).toBe('CANCELED');
@@ -256,7 +256,7 @@ test('a question of the second version of the wire is decided by what it is abou
   expect(calls[0]).toMatchObject({ tool: 'command', metadata: { verdict: 'allow', rule_id: 'ls' } });
 });
 
-test('when the log cannot be written nothing is permitted, and what is told still arrives', async () => {
+test('when the log cannot be written nothing is permitted, and what is reported still arrives', async () => {
   let down = false;
   const { editor, agent, greeted, prompt } = await openStage({
     store: (store) => ({
@@ -281,7 +281,7 @@ test('when the log cannot be written nothing is permitted, and what is told stil
   expect(editor.frames.some(({ method }) => method === 'fs/write_text_file')).toBe(false);
 });
 
-test('another editor finds the session, is told its past, watches it live and answers its question', async () => {
+test('another editor finds the session, receives its past, watches it live and answers its question', async () => {
   const stage = await openStage();
   await stage.greeted();
   stage.agent.on('session/prompt', async (_, { id }) => {
@@ -309,7 +309,7 @@ test('another editor finds the session, is told its past, watches it live and an
   });
   const turn = stage.prompt('now');
   const question = await second.next(({ method }) => method === 'session/request_permission');
-  const here = await stage.editor.heard(({ method }) => method === 'session/request_permission');
+  const here = await stage.editor.received(({ method }) => method === 'session/request_permission');
   second.answer(question.id, { outcome: { outcome: 'selected', optionId: 'approve' } });
   await turn;
   expect(answers).toEqual([{ outcome: { outcome: 'selected', optionId: 'once' } }]);

@@ -7,7 +7,7 @@ import { createUpdateReader, toCoreEnd } from '../../../../adapters/harn/client/
 import type { Message } from '../../../../src/model/resources.ts';
 import type { AgentBackend, Row } from '../../../../src/ports/index.ts';
 import { readSse } from '../../../../src/transport/sse/read.ts';
-import { of, openTestHouse, says, states, type TestHouse } from '../../../support/gateway/test-gateway.ts';
+import { of, openTestGateway, says, states, type TestGateway } from '../../../support/gateway/test-gateway.ts';
 import { type Dialect, openDialect } from '../../../support/harn/dialect.ts';
 
 const OPEN = '[{ id: all, then: allow }]';
@@ -23,7 +23,7 @@ function remoteAgent(url: string, more: Partial<HarnBackendConfig> = {}): AgentB
 
 async function open({ rules = OPEN, client = {} }: { rules?: string; client?: Partial<HarnBackendConfig> } = {}) {
   const far = await openDialect();
-  const near = await openTestHouse({ agents: [remoteAgent(far.url, client)], rules, clock: real });
+  const near = await openTestGateway({ agents: [remoteAgent(far.url, client)], rules, clock: real });
   const room = await near.room();
   const give = async (text: string) => {
     const { id } = await room.task({ input: says(text) });
@@ -47,8 +47,8 @@ const ended = (toolCallId: string, status: string, more = {}) => ({
   ...more,
 });
 
-async function said(near: TestHouse, session: string): Promise<string[]> {
-  const messages = await near.house.store.list<Message & Row>({ object: 'message', where: { session_id: session } });
+async function said(near: TestGateway, session: string): Promise<string[]> {
+  const messages = await near.runtime.store.list<Message & Row>({ object: 'message', where: { session_id: session } });
   return messages.filter(({ role }) => role !== 'user').map(({ parts }) => (parts[0] as { text: string }).text);
 }
 
@@ -119,7 +119,7 @@ describe('work', () => {
     expect((await near.until(id)).failure?.code).toBe('not_found');
   });
 
-  test('history told again after a break is not told twice', async () => {
+  test('history reported again after a break is not reported twice', async () => {
     const { far, near, room, give } = await open();
     const id = await give('hello');
     far.update(chunk('one '));
@@ -342,7 +342,7 @@ describe('reading', () => {
     expect(end()).toEqual([]);
   });
 
-  test('what another vendor says is told as theirs', () => {
+  test('what another vendor says is reported as theirs', () => {
     const { read } = createUpdateReader({ id: 'task_1' });
     expect(read({ id: 'e1', event: 'vendor.acme.mood', payload: { is: 'good' } })).toEqual([
       { do: 'emit', fact: { event: 'vendor.acme.mood', payload: { is: 'good' }, ext: { harn: { event_id: 'e1' } } } },
@@ -358,8 +358,8 @@ test.each([
   [{ code: 7, message: false, details: 'all of it' }],
   [{ code: '', message: '', details: [] }],
   [{ code: ['x'], message: { text: 'x' }, details: null }],
-])('a failure told as %j is one with a reason of ours', (failure) => {
-  const told = { id: 't', status: 'FAILED', failure } as unknown as Parameters<typeof toCoreEnd>[0];
+])('a failure reported as %j is one with a reason of ours', (failure) => {
+  const reported = { id: 't', status: 'FAILED', failure } as unknown as Parameters<typeof toCoreEnd>[0];
   const reason = { code: 'remote_failed', message: 'the remote did not say why it failed' };
-  expect(toCoreEnd(told)).toEqual({ state: 'FAILED', failure: reason });
+  expect(toCoreEnd(reported)).toEqual({ state: 'FAILED', failure: reason });
 });

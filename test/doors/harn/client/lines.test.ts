@@ -103,7 +103,7 @@ describe('restarts', () => {
     expect(tasks).toHaveLength(1);
   });
 
-  test('of ours: the remote is left at work and found again, and nothing is told twice', async () => {
+  test('of ours: the remote is left at work and found again, and nothing is reported twice', async () => {
     const two = await openTwo({ stepMs: 30 });
     const { id, session } = await two.give('read plan then wait 30 then hello');
     await two.near.seen(id, 'vendor.tollbridge.message_delta');

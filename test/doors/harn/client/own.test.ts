@@ -147,11 +147,11 @@ describe('what the demo agent can do, done by a remote', () => {
     const two = await openTwo();
     const { id, session } = await two.give('artifact');
     expect((await two.near.until(id)).status).toBe('COMPLETED');
-    const files = await two.near.house.store.list<Artifact & Row>({ object: 'artifact', where: { task_id: id } });
+    const files = await two.near.runtime.store.list<Artifact & Row>({ object: 'artifact', where: { task_id: id } });
     const shown = await Promise.all(
       files.map(async ({ sha256, metadata }) => [
         metadata.name,
-        String(await two.near.house.store.blob(sha256!).then((b) => Buffer.from(b!))),
+        String(await two.near.runtime.store.blob(sha256!).then((b) => Buffer.from(b!))),
       ]),
     );
     expect(shown).toEqual([
@@ -159,7 +159,7 @@ describe('what the demo agent can do, done by a remote', () => {
       ['report.patch', '--- a/report.md\n+++ b/report.md\n@@ -1 +1,3 @@\n # Report\n+\n+Nothing went wrong.\n'],
     ]);
     const list = { object: 'message', where: { session_id: session } };
-    const last = (await two.near.house.store.list<Message & Row>(list)).at(-1);
+    const last = (await two.near.runtime.store.list<Message & Row>(list)).at(-1);
     expect(last?.parts.slice(1).map((part) => (part as { artifact_id?: string }).artifact_id)).toEqual(
       files.map((file) => file.id),
     );
@@ -176,14 +176,14 @@ describe('what the demo agent can do, done by a remote', () => {
     expect(of(await two.near.events(id), 'agent.handoff').at(-1)?.payload).toMatchObject({ status: 'failed' });
   });
 
-  test('long: every step is told, in order', async () => {
+  test('long: every step is reported, in order', async () => {
     const two = await openTwo({ stepMs: 1 });
     const { id, session } = await two.give('wait 60');
     expect((await two.near.until(id)).status).toBe('COMPLETED');
     expect(await said(two, session)).toEqual([Array.from({ length: 60 }, (_, n) => `step ${n + 1} of 60\n`).join('')]);
   });
 
-  test('steer: what is said while it works is heard there', async () => {
+  test('steer: what is said while it works is received there', async () => {
     const two = await openTwo({ stepMs: 20 });
     const { id } = await two.give('wait 10000');
     await two.near.seen(id, 'vendor.tollbridge.message_delta');
@@ -213,7 +213,7 @@ describe('what the demo agent can do, done by a remote', () => {
     ]);
   });
 
-  test('what is for receipts only does not leave the house', async () => {
+  test('what is for receipts only does not leave the gateway', async () => {
     const two = await openTwo();
     const room = await two.near.room();
     const parts = [

@@ -55,7 +55,7 @@ test.each([
   }
 });
 
-test('a remote with none of ours is told apart from one that is broken', async () => {
+test('a remote with none of ours is distinguished from one that is broken', async () => {
   const { remote } = await remoteSpeaking(['agents-protocol-2099-01-01']);
   await expect(remote.discover()).rejects.toThrow('speaks none of');
 });

@@ -97,7 +97,7 @@ describe('trust', () => {
     });
     const { id } = await two.give('artifact');
     expect((await two.near.until(id)).status).toBe('COMPLETED');
-    const files = await two.near.house.store.list<Artifact & Row>({ object: 'artifact', where: { task_id: id } });
+    const files = await two.near.runtime.store.list<Artifact & Row>({ object: 'artifact', where: { task_id: id } });
     expect(files).toHaveLength(2);
     for (const { uri, metadata } of files) {
       expect(uri).toContain('/v1/artifacts/');

@@ -47,7 +47,7 @@ async function deliver(
   return { status: answer.status, headers: answer.headers, body: said === '' ? undefined : JSON.parse(said) };
 }
 
-async function told(door: Door, connector: string): Promise<string[]> {
+async function reported(door: Door, connector: string): Promise<string[]> {
   const events = await door.at.all();
   return events.filter(({ resource }) => resource.id === connector).map(({ event }) => event);
 }
@@ -66,7 +66,7 @@ test('a signed delivery becomes one task, however often it comes', async () => {
   expect(again.map(({ body }) => body.id)).toEqual([first.body.id, first.body.id, first.body.id]);
   expect((await door.call('GET', '/v1/tasks')).body.data).toHaveLength(1);
   expect((await door.call('GET', '/v1/outcomes')).body.data[0].summary).toBe('please look');
-  expect((await told(door, connector)).filter((event) => event.startsWith('connector.'))).toEqual([
+  expect((await reported(door, connector)).filter((event) => event.startsWith('connector.'))).toEqual([
     'connector.delivery_received',
     'connector.normalized',
     'connector.task_submitted',
@@ -122,7 +122,7 @@ test('what is not signed for this connector is nobody, and a connector that is n
       'the delivery is not signed for this connector',
     ]);
   }
-  expect((await told(door, connector)).filter((event) => event.startsWith('connector.'))).toEqual([]);
+  expect((await reported(door, connector)).filter((event) => event.startsWith('connector.'))).toEqual([]);
 });
 
 test('kinds that are not wanted are acknowledged and come to nothing; paused connectors take nothing', async () => {

@@ -28,8 +28,8 @@ function countingIds() {
   return { next: (prefix: string) => `${prefix}_${++count}` };
 }
 
-async function openHosted(options: { wait?: Promise<void>; patienceMs?: number } = {}) {
-  const hosts = createHosts({ ids: countingIds(), patienceMs: options.patienceMs ?? 5_000 });
+async function openHosted(options: { wait?: Promise<void>; timeoutMs?: number } = {}) {
+  const hosts = createHosts({ ids: countingIds(), patienceMs: options.timeoutMs ?? 5_000 });
   const door = await openDoor({ agents: [user(options.wait)], tools: [hosts.backend], rules: RULES, hosts });
   const { session } = await door.room();
   return { door, session };
@@ -83,7 +83,7 @@ test('the host is asked, answers, and both are in the log with who it was', asyn
     ['tool.completed', 'ok'],
   ]);
   const log: unknown[] = [];
-  for await (const { event, payload, ext } of door.at.house.store.read({ stream: { of: 'task', id: task.id } })) {
+  for await (const { event, payload, ext } of door.at.runtime.store.read({ stream: { of: 'task', id: task.id } })) {
     if (event === 'tool.completed') log.push([payload.output, ext]);
   }
   expect(log).toEqual([[{ copied: 2 }, { harn: { host: 'ana', request_id: 'hostcall_1' } }]]);
@@ -136,7 +136,7 @@ test('a host that hangs up and comes back is asked again under the same id, mark
 });
 
 test('a host that does not come back in time has failed', async () => {
-  const { door, session } = await openHosted({ patienceMs: 50 });
+  const { door, session } = await openHosted({ timeoutMs: 50 });
   const host = await onSession(door, session);
   const other = await onSession(door, session);
   await offer(host, 'clipboard');

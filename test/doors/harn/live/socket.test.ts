@@ -157,7 +157,7 @@ test('a reader that comes back gets what it missed, marked as such, then what ha
   }
 });
 
-test('questions still open are put again to whoever comes back', async () => {
+test('questions still open are put again to a caller that comes back', async () => {
   const door = await openDoor({ agents: [asker()] });
   const { task } = await door.task();
   const [ask] = await door.at.asks(task);
@@ -304,7 +304,7 @@ test('a token that no longer holds, a frame too large and a closing door have th
   expect(await last.closed).toEqual([1012, 'the gateway is shutting down']);
 });
 
-test('many commands at once are answered in order, and too many are told so', async () => {
+test('many commands at once are answered in order, and too many are refused with that reason', async () => {
   const door = await openDoor({ agents: [patient()] });
   const { session } = await door.room();
   const socket = await onSession(door, session);

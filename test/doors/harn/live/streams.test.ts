@@ -131,7 +131,7 @@ test('everything is followed from now on, filtered, and only as far as one may s
   for (const stream of [all, theirs, one]) stream.stop();
 });
 
-test('a cursor that is no place in the log is told in the stream, and the stream ends', async () => {
+test('a cursor that is no place in the log is reported in the stream, and the stream ends', async () => {
   const door = await openDoor({ agents: [talk(1)] });
   const { task, session } = await door.task();
   await door.at.until(task);
@@ -160,19 +160,19 @@ test('events past their time: ranges say 410, streams say so and end', async () 
   const before = door.at.clock.now();
   door.at.clock.advance(1000);
   await door.room();
-  await door.at.house.store.retain(before);
+  await door.at.runtime.store.retain(before);
   const range = await door.call('GET', `/v1/tasks/${task}/events?after_event_id=${first}`);
   expect([range.status, range.body.error.code]).toEqual([410, 'cursor_expired']);
   const stream = await follow(door, `/v1/sessions/${session}/events/stream`, { 'last-event-id': first });
   expect((await stream.rest()).map(({ event, data }) => [event, data.error.code])).toEqual([
     ['error', 'cursor_expired'],
   ]);
-  // Whoever names no cursor gets what is kept.
+  // The client that names no cursor gets what is kept.
   const kept = await door.call('GET', '/v1/events?limit=1');
   expect([kept.status, kept.body.data.length]).toEqual([200, 1]);
   expect(kept.body.data[0].id > first).toBe(true);
   await door.call('POST', `/v1/sessions/${session}/messages`, { message: text('after') });
-  // A task or a session has a first event, and whoever names no cursor asks for it.
+  // A task or a session has a first event, and the client that names no cursor asks for it.
   let oldest = '';
   for (const path of [
     `/v1/tasks/${task}/events`,

@@ -1,4 +1,4 @@
-/** A server that cannot be spoken with is told of in words, whatever the connection calls it. */
+/** A server that cannot be spoken with is reported in words, whatever the connection calls it. */
 
 import type { AddressInfo } from 'node:net';
 import { createServer, type Server, type Socket } from 'node:net';
@@ -13,10 +13,13 @@ afterEach(() => {
   for (const server of open.splice(0)) server.close();
 });
 
-async function told(heard: (socket: Socket) => void, { gone = false, signal = new Stop() } = {}): Promise<string> {
+async function reported(
+  received: (socket: Socket) => void,
+  { gone = false, signal = new Stop() } = {},
+): Promise<string> {
   const server = createServer((socket) => {
     socket.on('error', () => {});
-    socket.once('data', () => heard(socket));
+    socket.once('data', () => received(socket));
   });
   open.push(server);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -36,32 +39,32 @@ async function told(heard: (socket: Socket) => void, { gone = false, signal = ne
 }
 
 test('one that is not there', async () => {
-  expect(await told(() => {}, { gone: true })).toBe(
+  expect(await reported(() => {}, { gone: true })).toBe(
     'upstream_unavailable: the server cannot be reached (ECONNREFUSED)',
   );
 });
 
 test('one that hangs up, before and in the middle of its answer', async () => {
   const broken = 'upstream_unavailable: the server broke off the connection';
-  expect(await told((socket) => socket.end())).toBe(broken);
+  expect(await reported((socket) => socket.end())).toBe(broken);
   const half = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{';
-  expect(await told((socket) => socket.end(half))).toBe(broken);
+  expect(await reported((socket) => socket.end(half))).toBe(broken);
 });
 
 test('one that speaks something else', async () => {
-  expect(await told((socket) => socket.end('SSH-2.0-OpenSSH\r\n'))).toBe(
+  expect(await reported((socket) => socket.end('SSH-2.0-OpenSSH\r\n'))).toBe(
     'upstream_unavailable: the server does not answer in HTTP',
   );
 });
 
 test('one that says more than anyone wants to hear', async () => {
   const head = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 5000\r\n\r\n';
-  expect(await told((socket) => socket.end(`${head}${'x'.repeat(5000)}`))).toBe(
+  expect(await reported((socket) => socket.end(`${head}${'x'.repeat(5000)}`))).toBe(
     'upstream_unavailable: the server answered with more than 1000 bytes',
   );
 });
 
 test('one whose caller gave up', async () => {
   const signal = new Stop();
-  expect(await told(() => signal.abort(), { signal })).toBe('client_closed: the request was given up');
+  expect(await reported(() => signal.abort(), { signal })).toBe('client_closed: the request was given up');
 });

@@ -55,7 +55,7 @@ async function lookAtEverything(client: SdkClient): Promise<Loose> {
     structured: await client.call('get-structured-content', { location: 'Chicago' }),
     links: await client.call('get-resource-links', { count: 3 }),
     wrong: await client.call('get-sum', { a: 'two' }).catch((cause) => ({ refused: cause.code })),
-    long: await client.call('trigger-long-running-operation', slow, (heard) => progress.push(heard)),
+    long: await client.call('trigger-long-running-operation', slow, (received) => progress.push(received)),
     progress,
     sampled: await client.call('trigger-sampling-request', { prompt: 'Capital of Peru?', maxTokens: 10 }),
     elicited: await client.call('trigger-elicitation-request', {}),
@@ -85,7 +85,7 @@ for (const [name, open] of Object.entries(SDK_CLIENTS)) {
     const direct = await visit(open, { command: everything }, lookAtEverything);
     expect(through.echo.content).toEqual([{ type: 'text', text: 'Echo: to and fro' }]);
     // A server that asks for something in the middle of it has the client tell progress of its own, which has no total.
-    expect(through.progress.filter((heard: Loose) => heard.total !== undefined)).toMatchObject([
+    expect(through.progress.filter((received: Loose) => received.total !== undefined)).toMatchObject([
       { progress: 1, total: 2 },
       { progress: 2, total: 2 },
     ]);

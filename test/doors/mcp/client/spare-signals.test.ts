@@ -14,17 +14,17 @@ test('one that nobody fired and nobody listens to is used again', () => {
   expect(spare.take()).not.toBe(second);
 });
 
-test('one that was fired, or that somebody listens to, is not', () => {
+test('one that was fired, or that a person listens to, is not', () => {
   const spare = createSpareSignals(2);
-  const [fired, heard] = [spare.take(), spare.take()];
+  const [fired, received] = [spare.take(), spare.take()];
   fired.abort();
-  heard.signal.addEventListener('abort', () => {});
+  received.signal.addEventListener('abort', () => {});
   spare.giveBack(fired);
-  spare.giveBack(heard);
-  expect([fired, heard]).not.toContain(spare.take());
+  spare.giveBack(received);
+  expect([fired, received]).not.toContain(spare.take());
 });
 
-/** A session, and whoever makes its calls: each is answered when it is told to be. */
+/** A session, and the client that makes its calls: each is answered when it is asked to be. */
 function session() {
   const calls: { caller: Caller; answer(outcome: FrameOutcome): void }[] = [];
   const handler = {

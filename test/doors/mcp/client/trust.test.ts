@@ -1,4 +1,4 @@
-/** What a server says of its tools, what the house knows better, and what is left on record of how calls ended. */
+/** What a server says of its tools, what the gateway knows better, and what is left on record of how calls ended. */
 import { expect, test } from 'vitest';
 import { openScene, outcome, type SceneOptions } from '../../../support/mcp/one-server.ts';
 import { echo, type Loose, text, untilStopped } from '../../../support/mcp/upstream.ts';
@@ -29,7 +29,7 @@ async function allowed(config: SceneOptions['config']): Promise<string[]> {
   return names;
 }
 
-test('a server’s word about its tools counts where it is trusted, and the house’s counts more', async () => {
+test('a server’s word about its tools counts where it is trusted, and the gateway’s counts more', async () => {
   expect(await allowed({})).toEqual([]);
   expect(await allowed({ trusted: true })).toEqual(['reads', 'closed']);
   expect(await allowed({ effects: { silent: 'read' } })).toEqual(['silent']);
@@ -58,10 +58,10 @@ test('results, failures and refusals are on the receipt, each as what it was', a
   }
   await exchange(gateway.at('u'), { method: 'DELETE', headers: { 'mcp-session-id': client.session } });
   const over = AbortSignal.timeout(10_000);
-  for await (const { event } of gateway.house.store.follow({ stream: { of: 'all' } }, over)) {
+  for await (const { event } of gateway.runtime.store.follow({ stream: { of: 'all' } }, over)) {
     if (event === 'receipt.issued') break;
   }
-  const [stored] = await gateway.house.store.receipts({});
+  const [stored] = await gateway.runtime.store.receipts({});
   const calls = stored?.receipt.side_effects.tool_calls ?? [];
   expect(calls.map(({ tool, status }) => [tool, status])).toEqual([
     ['echo', 'succeeded'],
@@ -112,8 +112,11 @@ test('a call waits for a person for longer than its server may be silent, and it
   await new Promise((resolve) => setTimeout(resolve, 1500));
   const body = { ask_id: ask!.id, approved: true };
   const actor = { id: 'approver', kind: 'person' as const, scopes: ['*'] };
-  await gateway.house.bridge.submit({ kind: 'ask.answer', actor, body });
-  const heard = await call;
-  expect([heard.type, outcome(heard).result.content]).toEqual(['text/event-stream', [{ type: 'text', text: 'hi' }]]);
+  await gateway.runtime.bridge.submit({ kind: 'ask.answer', actor, body });
+  const received = await call;
+  expect([received.type, outcome(received).result.content]).toEqual([
+    'text/event-stream',
+    [{ type: 'text', text: 'hi' }],
+  ]);
   expect(upstream.count('tools/call')).toBe(1);
 });

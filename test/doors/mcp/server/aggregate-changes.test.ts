@@ -1,6 +1,6 @@
 /**
- * Lists that change at the common address: whoever would now see another list than the one they saw is told, in both eras, whatever
- * era the server is of; whoever would see the same is not. Resources are told of by the names they have there.
+ * Lists that change at the common address: the client that would now see another list than the one they saw is notified, in both eras, whatever
+ * era the server is of; the client that would see the same is not. Resources are reported by the names they have there.
  */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Caller } from '../../../../adapters/mcp/server/caller.ts';
@@ -11,7 +11,7 @@ import { openScene, outcome, type Scene, type SceneOptions } from '../../../supp
 import { echo, type Loose, openUpstream, text, type Upstream } from '../../../support/mcp/upstream.ts';
 
 const SUBSCRIPTION = 'io.modelcontextprotocol/subscriptionId';
-const names = (heard: Loose): string[] => outcome(heard).result.tools.map(({ name }: Loose) => name);
+const names = (received: Loose): string[] => outcome(received).result.tools.map(({ name }: Loose) => name);
 const until = async (what: () => boolean) => {
   while (!what()) await new Promise((resolve) => setTimeout(resolve, 5));
 };
@@ -31,22 +31,22 @@ async function adds(upstream: Upstream, name: string): Promise<void> {
 }
 
 /** Everything said on the stream of a session that belongs to no request. */
-function overheard(client: Awaited<ReturnType<Scene['legacy']>>) {
-  const heard: Loose[] = [];
+function receivedByOthers(client: Awaited<ReturnType<Scene['legacy']>>) {
+  const received: Loose[] = [];
   const stop = new AbortController();
   client
     .listen((frame) => {
-      heard.push(frame);
+      received.push(frame);
       return undefined;
     }, stop.signal)
     .catch(() => {});
-  return { heard, stop: () => stop.abort() };
+  return { received, stop: () => stop.abort() };
 }
 
 describe.each([['legacy'], ['modern']] as const)('a server of the %s era', (era) => {
   const eras = [era];
 
-  test('a legacy client is told of what it may see, and of nothing else', async () => {
+  test('a legacy client is notified of what it may see, and of nothing else', async () => {
     const { legacy, upstream } = await openCommon({ eras, rules: NO_SECRETS });
     const client = await legacy();
     expect(client.opened.result.capabilities).toMatchObject({
@@ -54,21 +54,21 @@ describe.each([['legacy'], ['modern']] as const)('a server of the %s era', (era)
       prompts: { listChanged: true },
       resources: { listChanged: true, subscribe: true },
     });
-    const { heard, stop } = overheard(client);
+    const { received, stop } = receivedByOthers(client);
     expect(names(await client.request('tools/list'))).toEqual(['u__echo']);
-    // A server is heard once it is listened to.
+    // A server is received once it is listened to.
     await until(() => era === 'legacy' || upstream.count('subscriptions/listen') > 0 || upstream.listening() > 0);
     await adds(upstream, 'secret');
     await adds(upstream, 'plain');
-    await until(() => heard.length > 0);
-    expect(heard).toEqual([{ jsonrpc: '2.0', method: 'notifications/tools/list_changed' }]);
+    await until(() => received.length > 0);
+    expect(received).toEqual([{ jsonrpc: '2.0', method: 'notifications/tools/list_changed' }]);
     expect(names(await client.request('tools/list'))).toEqual(['u__echo', 'u__plain']);
     stop();
   });
 
-  test('a modern client that listens is told the same, under its own subscription', async () => {
+  test('a modern client that listens is notified the same, under its own subscription', async () => {
     const { modern, upstream } = await openCommon({ eras, rules: NO_SECRETS });
-    const heard: Loose[] = [];
+    const received: Loose[] = [];
     const hangUp = new AbortController();
     const wishes = { toolsListChanged: true, promptsListChanged: true };
     const listening = modern(
@@ -78,14 +78,14 @@ describe.each([['legacy'], ['modern']] as const)('a server of the %s era', (era)
         id: 'mine',
         signal: hangUp.signal,
         frame: (frame) => {
-          heard.push(frame);
+          received.push(frame);
           return undefined;
         },
       },
     ).catch(() => {});
-    await until(() => heard.length > 0);
+    await until(() => received.length > 0);
     const mark = { _meta: { [SUBSCRIPTION]: 'mine' } };
-    expect(heard[0]).toEqual({
+    expect(received[0]).toEqual({
       jsonrpc: '2.0',
       method: 'notifications/subscriptions/acknowledged',
       params: { notifications: wishes, ...mark },
@@ -93,13 +93,13 @@ describe.each([['legacy'], ['modern']] as const)('a server of the %s era', (era)
     await until(() => era === 'legacy' || upstream.listening() > 0);
     await adds(upstream, 'secret');
     await adds(upstream, 'plain');
-    await until(() => heard.length > 1);
-    expect(heard.slice(1)).toEqual([{ jsonrpc: '2.0', method: 'notifications/tools/list_changed', params: mark }]);
+    await until(() => received.length > 1);
+    expect(received.slice(1)).toEqual([{ jsonrpc: '2.0', method: 'notifications/tools/list_changed', params: mark }]);
     hangUp.abort();
     await listening;
   });
 
-  test('a resource somebody subscribed to is told of by its name here', async () => {
+  test('a resource a person subscribed to is reported by its name here', async () => {
     const { legacy, modern, upstream } = await openCommon({
       eras,
       answers: {
@@ -108,7 +108,7 @@ describe.each([['legacy'], ['modern']] as const)('a server of the %s era', (era)
       },
     });
     const client = await legacy();
-    const { heard, stop } = overheard(client);
+    const { received, stop } = receivedByOthers(client);
     const uri = 'mcp+u:note://1';
     expect(outcome(await client.request('resources/read', { uri })).result.contents).toEqual([{ uri, text: 'x' }]);
     await client.request('resources/subscribe', { uri });
@@ -124,8 +124,8 @@ describe.each([['legacy'], ['modern']] as const)('a server of the %s era', (era)
     expect(later[0].params.notifications).toEqual({ resourceSubscriptions: [uri] });
     await until(() => (era === 'legacy' ? upstream.count('resources/subscribe') : upstream.listening()) > 1);
     upstream.updated('note://1');
-    await until(() => heard.length > 0 && later.length > 1);
-    expect(heard).toEqual([{ jsonrpc: '2.0', method: 'notifications/resources/updated', params: { uri } }]);
+    await until(() => received.length > 0 && later.length > 1);
+    expect(received).toEqual([{ jsonrpc: '2.0', method: 'notifications/resources/updated', params: { uri } }]);
     expect(later[1]).toEqual({
       jsonrpc: '2.0',
       method: 'notifications/resources/updated',
@@ -144,14 +144,14 @@ test('two callers hear what concerns each of them', async () => {
   const authenticate = async (token: string | undefined) => people[token ?? 'visitor']!;
   const { legacy, upstream } = await openCommon({ eras: ['legacy'], rules: NO_SECRETS, gateway: { authenticate } });
   const [ana, visitor] = [await legacy({}, { headers: { authorization: 'Bearer ana' } }), await legacy()];
-  const [anas, visitors] = [overheard(ana), overheard(visitor)];
+  const [anas, visitors] = [receivedByOthers(ana), receivedByOthers(visitor)];
   await ana.request('tools/list');
   await visitor.request('tools/list');
   await adds(upstream, 'secret');
-  await until(() => anas.heard.length > 0);
+  await until(() => anas.received.length > 0);
   expect(names(await ana.request('tools/list'))).toEqual(['u__echo', 'u__secret']);
   expect(names(await visitor.request('tools/list'))).toEqual(['u__echo']);
-  expect(visitors.heard).toEqual([]);
+  expect(visitors.received).toEqual([]);
   anas.stop();
   visitors.stop();
 });
@@ -164,17 +164,17 @@ test('other rules are a change as well, and so is a definition that is no longer
     tools: { echo, secret: echo },
   });
   const client = await legacy();
-  const { heard, stop } = overheard(client);
+  const { received, stop } = receivedByOthers(client);
   expect(names(await client.request('tools/list'))).toEqual(['u__echo']);
   rules = '- { id: all, when: {}, then: allow }';
-  await gateway.house.policy.reload();
-  await until(() => heard.length === 1);
+  await gateway.runtime.policy.reload();
+  await until(() => received.length === 1);
   expect(names(await client.request('tools/list'))).toEqual(['u__echo', 'u__secret']);
   upstream.tools.secret = { ...echo, definition: { description: 'does secret, and more' } };
   upstream.changed();
-  await until(() => heard.length === 2);
+  await until(() => received.length === 2);
   expect(names(await client.request('tools/list'))).toEqual(['u__echo']);
-  expect(new Set(heard.map(({ method }) => method))).toEqual(new Set(['notifications/tools/list_changed']));
+  expect(new Set(received.map(({ method }) => method))).toEqual(new Set(['notifications/tools/list_changed']));
   stop();
 });
 
@@ -233,7 +233,7 @@ test('a task of a server is followed here under a name that says whose it is', a
   expect(outcome(await modern('tasks/update', { ...update, taskId: 'mcp+nobody:t1' }, able)).error).toBeDefined();
 });
 
-test('whoever could not be shown what they want to hear of is not listened for', async () => {
+test('the client that could not be shown what they want to hear of is not listened for', async () => {
   let watching = 0;
   const watch = () => {
     watching += 1;

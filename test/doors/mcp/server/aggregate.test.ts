@@ -16,7 +16,7 @@ async function openCommon(options: SceneOptions = {}): Promise<Scene> {
   });
 }
 
-test('tools of two servers are told apart, in the same order every time; a call reaches the one it names', async () => {
+test('tools of two servers are distinguished, in the same order every time; a call reaches the one it names', async () => {
   const other = await openUpstream({ tools: { echo: { call: () => text('from the other') } } });
   onTestFinished(() => other.close());
   const scene = await openCommon({ others: { v: { url: other.url } } });
@@ -35,7 +35,7 @@ test('tools of two servers are told apart, in the same order every time; a call 
   expect((await call('echo')).error).toEqual({ code: -32602, message: 'Unknown tool: "echo"' });
 });
 
-test('what the rules would refuse somebody is not there for them', async () => {
+test('what the rules would refuse a person is not there for them', async () => {
   const rules =
     '- { id: no, when: { tool: echo, principal: "person:visitor" }, then: block, say: no }\n- { id: all, when: {}, then: allow }';
   const { modern } = await openCommon({ rules });
@@ -80,12 +80,12 @@ test('an agent’s question is a form at the client, in both eras', async () => 
   const client = await legacy(FORMS);
   const give = { name: 'agent__demo', arguments: { message: 'ask which colour?' } };
   const asked: Loose[] = [];
-  const heard = await client.request('tools/call', give, (frame) => {
+  const received = await client.request('tools/call', give, (frame) => {
     asked.push(frame.params);
     return { result: { action: 'accept', content: { value: 'blue' } } };
   });
   expect(asked.map(({ message }) => message)).toEqual(['which colour?']);
-  expect(outcome(heard).result.content[0].text).toContain('blue');
+  expect(outcome(received).result.content[0].text).toContain('blue');
 
   const first = outcome(await modern('tools/call', give, { capabilities: FORMS })).result;
   expect(first.resultType).toBe('input_required');
@@ -108,12 +108,12 @@ test('long work is a task of 2025-11-25 for a client that asks for one', async (
   const { taskId } = result.task;
   expect(result.task).toMatchObject({ status: 'working', ttl: null });
   const asked: Loose[] = [];
-  const heard = await client.request('tasks/result', { taskId }, (frame) => {
+  const received = await client.request('tasks/result', { taskId }, (frame) => {
     asked.push(frame.params);
     return { result: { action: 'accept', content: { value: '7' } } };
   });
   expect(asked[0]._meta).toEqual({ 'io.modelcontextprotocol/related-task': { taskId } });
-  expect(outcome(heard).result).toMatchObject({
+  expect(outcome(received).result).toMatchObject({
     structuredContent: { task_id: taskId, status: 'COMPLETED' },
     _meta: { 'io.modelcontextprotocol/related-task': { taskId } },
   });
@@ -142,7 +142,7 @@ test('and a task of the extension for a client that has it', async () => {
   expect(outcome(await modern('tasks/cancel', { taskId }, able)).result).toEqual({ resultType: 'complete' });
 });
 
-test('a task is there for whoever gave it and for nobody else, and so is one that never was', async () => {
+test('a task is there for the client that gave it and for nobody else, and so is one that never was', async () => {
   const people: Record<string, Loose> = {
     ana: { id: 'ana', kind: 'person', scopes: ['*'] },
     bo: { id: 'bo', kind: 'person', scopes: ['*'] },

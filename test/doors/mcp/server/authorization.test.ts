@@ -76,7 +76,7 @@ async function openGuarded(required = '') {
   return { issuer, upstream, gateway, call };
 }
 
-test('a token for somebody else is none, however well it is signed, and whoever brings it is told where to get one', async () => {
+test('a token for another caller is none, however well it is signed, and the refusal says where to get one', async () => {
   const { issuer, upstream, gateway, call } = await openGuarded();
   for (const audience of ['https://other.example/mcp', 'https://gateway.example', upstream.url]) {
     const { status, challenge, said } = await call(await issuer.token(audience, SCOPES));
@@ -97,7 +97,7 @@ test('a token for somebody else is none, however well it is signed, and whoever 
   expect(upstream.asked).toEqual([]);
 });
 
-test('one that may too little is told everything that is needed, and with that it may', async () => {
+test('one that may too little is reported everything that is needed, and with that it may', async () => {
   const { issuer, upstream, call } = await openGuarded();
   const { status, challenge, said } = await call(await issuer.token(HERE, 'tasks:read skills:read'));
   expect([status, challenge]).toEqual([

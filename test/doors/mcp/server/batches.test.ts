@@ -22,8 +22,8 @@ async function openBatching(revision = BATCHING) {
       echo,
       asks: {
         async call(ask) {
-          const { told } = await ask.input({ told: { method: 'roots/list' } });
-          return text(JSON.stringify(told.roots));
+          const { reported } = await ask.input({ reported: { method: 'roots/list' } });
+          return text(JSON.stringify(reported.roots));
         },
       },
     },
@@ -92,7 +92,7 @@ test('one that is empty, or longer than anyone needs, is refused whole', async (
   expect(upstream.count('tools/call')).toBe(0);
 });
 
-test('other revisions are told that they have none, and nothing in it happens', async () => {
+test('in other revisions a batch is refused, and nothing in it happens', async () => {
   const { post, url, upstream } = await openBatching('2025-06-18');
   const older = await post([call(1, 'one')]);
   expect([older.status, older.frames[0]]).toEqual([
@@ -148,7 +148,7 @@ test('a server that says several things in one is understood', async () => {
     server.close();
   });
   const client = await openLegacyClient(gateway.at('u'), {}, { revision: BATCHING });
-  const heard = await client.request('tools/call', { name: 'echo', _meta: { progressToken: 'p' } });
-  expect(heard.frames[0]).toMatchObject({ method: 'notifications/progress', params: { progressToken: 'p' } });
-  expect(outcome(heard).result.content).toEqual([{ type: 'text', text: 'heard' }]);
+  const received = await client.request('tools/call', { name: 'echo', _meta: { progressToken: 'p' } });
+  expect(received.frames[0]).toMatchObject({ method: 'notifications/progress', params: { progressToken: 'p' } });
+  expect(outcome(received).result.content).toEqual([{ type: 'text', text: 'heard' }]);
 });

@@ -29,8 +29,8 @@ describe('headers that do not say what the body says', () => {
     ['a name that cannot be read', { 'mcp-name': '=?base64?!!!?=' }],
   ])('%s', async (_, headers) => {
     const { modern, upstream } = await openScene({ gateway: PATIENT });
-    const heard = await modern('tools/call', { name: 'echo', arguments: {} }, { headers });
-    expect([heard.status, outcome(heard).error.code]).toEqual([400, -32020]);
+    const received = await modern('tools/call', { name: 'echo', arguments: {} }, { headers });
+    expect([received.status, outcome(received).error.code]).toEqual([400, -32020]);
     expect(upstream.asked).toEqual([]);
   });
 
@@ -40,9 +40,9 @@ describe('headers that do not say what the body says', () => {
     const { modern, upstream } = await openScene({ tools, gateway: PATIENT });
     const call = (headers: Record<string, string>) =>
       modern('tools/call', { name: 'echo', arguments: { region: 'eu', text: 'hi' } }, { headers });
-    const heard = await call({ 'mcp-param-region': 'us' });
-    expect(heard.status).toBe(400);
-    expect(outcome(heard).error).toEqual({
+    const received = await call({ 'mcp-param-region': 'us' });
+    expect(received.status).toBe(400);
+    expect(outcome(received).error).toEqual({
       code: -32020,
       message: 'Header mismatch: Mcp-Param-Region does not say what the body says',
     });
@@ -65,7 +65,7 @@ describe('names that could be mistaken', () => {
     expect(upstream.asked).toHaveLength(before);
   });
 
-  test('a server whose tools cannot be told apart has none of them', async () => {
+  test('a server whose tools cannot be distinguished has none of them', async () => {
     const tools = { ok: echo, Pay: echo, pay: echo, 'p\u0430y': echo };
     const { modern, upstream } = await openScene({ tools });
     const names = outcome(await modern('tools/list')).result.tools.map(({ name }: Loose) => name);
@@ -86,7 +86,7 @@ describe('names that could be mistaken', () => {
   });
 });
 
-test('a tool that comes with other words is gone until somebody accepts them', async () => {
+test('a tool that comes with other words is gone until a person accepts them', async () => {
   const { legacy, upstream, events } = await openScene();
   const client = await legacy();
   expect(
@@ -110,7 +110,7 @@ test('a tool that comes with other words is gone until somebody accepts them', a
 });
 
 describe('who is there', () => {
-  test('nobody without a token; whoever lacks something is told what', async () => {
+  test('no caller without a token; a refusal names the scope that is missing', async () => {
     const { gateway, upstream, modern } = await openScene({ gateway: { authenticate } });
     const at = gateway.at('u');
     const metadata = `${gateway.url.replace('localhost', '127.0.0.1')}/.well-known/oauth-protected-resource/mcp/u`;
@@ -135,7 +135,7 @@ describe('who is there', () => {
     expect(described).toMatchObject({ resource: `${gateway.url.replace('localhost', '127.0.0.1')}/mcp/u` });
   });
 
-  test('what a caller is told to bring is enough, and each of it is needed', async () => {
+  test('what a caller is asked to bring is enough, and each of it is needed', async () => {
     let scopes: readonly string[] = [];
     const ana = async () => ({ id: `ana:${scopes.length}`, kind: 'person' as const, scopes });
     const { gateway, modern } = await openScene({ gateway: { authenticate: ana } });
@@ -177,7 +177,7 @@ describe('who is there', () => {
     expect(upstream.asked).toHaveLength(before);
   });
 
-  test('a task of a server is for whoever made it, also when the server would tell anyone', async () => {
+  test('a task of a server is for the client that made it, also when the server would tell anyone', async () => {
     const task = { taskId: 'guessable', status: 'working', createdAt: 't', lastUpdatedAt: 't', ttlMs: null };
     const { modern, upstream } = await openScene({
       tools: { long: { call: () => ({ resultType: 'task', ...task }) } },
@@ -199,7 +199,7 @@ describe('who is there', () => {
     expect(upstream.asked.at(-1)?.params.taskId).toBe('guessable');
   });
 
-  test('a parked call is for whoever made it', async () => {
+  test('a parked call is for the client that made it', async () => {
     const rules = '- { id: ask, when: { kind: tool }, then: ask, say: a person decides }';
     const { modern, upstream } = await openScene({ rules, gateway: { authenticate } });
     const more = { capabilities: { elicitation: {} }, headers: bearer('ana') };
@@ -208,8 +208,8 @@ describe('who is there', () => {
     const [key] = Object.keys(inputRequests) as [string];
     const inputResponses = { [key]: { action: 'accept', content: { decision: 'approve' } } };
     const stolen = { ...params, requestState, inputResponses };
-    const heard = await modern('tools/call', stolen, { ...more, headers: bearer('bo') });
-    expect(outcome(heard).error).toEqual({ code: -32602, message: 'Invalid or expired requestState' });
+    const received = await modern('tools/call', stolen, { ...more, headers: bearer('bo') });
+    expect(outcome(received).error).toEqual({ code: -32602, message: 'Invalid or expired requestState' });
     expect(upstream.count('tools/call')).toBe(0);
   });
 });
@@ -223,8 +223,8 @@ describe('frames nobody should send', () => {
     ['an id that is none', '{"jsonrpc":"2.0","id":{},"method":"ping"}', 400, -32600],
   ])('%s', async (_, body, status, code) => {
     const { gateway, upstream } = await openScene();
-    const heard = await exchange(gateway.at('u'), { body });
-    expect([heard.status, outcome(heard).error.code]).toEqual([status, code]);
+    const received = await exchange(gateway.at('u'), { body });
+    expect([received.status, outcome(received).error.code]).toEqual([status, code]);
     expect(upstream.asked).toEqual([]);
   });
 

@@ -9,7 +9,7 @@ import { text } from '../../../support/mcp/upstream.ts';
 
 async function limitedScene(limits: Record<string, number>, call: () => unknown = () => text('done')) {
   const scene = await openScene({ tools: { work: { call } as never } });
-  const { bridge, store } = scene.gateway.house;
+  const { bridge, store } = scene.gateway.runtime;
   const body = { object: 'quota' as const, body: { scope: 'workspace', limits } };
   const { resource } = await bridge.submit({ kind: 'resource.create', actor: VISITOR, body });
   const [workspace] = (await bridge.list<Workspace & Row>(VISITOR, { object: 'workspace', limit: 1 })).data;
@@ -20,7 +20,7 @@ async function limitedScene(limits: Record<string, number>, call: () => unknown 
 }
 
 const WORK = { name: 'work', arguments: {} };
-const tasksOf = ({ gateway }: Scene) => gateway.house.store.list<Task & Row>({ object: 'task', limit: 50 });
+const tasksOf = ({ gateway }: Scene) => gateway.runtime.store.list<Task & Row>({ object: 'task', limit: 50 });
 
 test('an idle client holds no room: a second one is served, and a call under way is refused its company', async () => {
   const began = latch<void>();

@@ -6,11 +6,11 @@ import { fixtureCommand } from '../../../support/mcp/fixture/server.ts';
 import { type McpGateway, openMcpGateway } from '../../../support/mcp/gateway.ts';
 import { exchange } from '../../../support/mcp/wire-client.ts';
 
-const CROWD = 500;
-/** Sessions cost a server more than requests do; `CROWD=500` has as many of them. */
-const SESSIONS = Number(process.env.CROWD ?? 100);
-/** A crowd takes its time where there is not much of a machine. */
-const PATIENCE_MS = 180_000;
+const CLIENTS = 500;
+/** Sessions cost a server more than requests do; `Many clients=500` has as many of them. */
+const SESSIONS = Number(process.env.CLIENTS ?? 100);
+/** Many clients takes its time where there is not much of a machine. */
+const TIMEOUT_MS = 180_000;
 const SAME_ID = 1;
 const SAME_TOKEN = 'p';
 let fixture: FixtureProcess;
@@ -35,7 +35,7 @@ const call = (word: string, meta: Loose = {}) => ({
 });
 
 /** What a client should hear, and nothing else. */
-const heardBy = (word: string) => ({
+const receivedBy = (word: string) => ({
   progress: [1, 2].map((progress) => ({ progressToken: SAME_TOKEN, progress, message: word })),
   answer: { id: SAME_ID, text: word },
 });
@@ -48,15 +48,15 @@ function summaryOf(frames: readonly Loose[]) {
   };
 }
 
-async function crowd(size: number, one: (word: string) => Promise<readonly Loose[]>): Promise<void> {
+async function manyClients(size: number, one: (word: string) => Promise<readonly Loose[]>): Promise<void> {
   const words = Array.from({ length: size }, (_, count) => `client ${count}`);
-  const heard = await Promise.all(words.map(async (word) => summaryOf(await one(word))));
-  expect(heard).toEqual(words.map(heardBy));
+  const received = await Promise.all(words.map(async (word) => summaryOf(await one(word))));
+  expect(received).toEqual(words.map(receivedBy));
 }
 
 for (const upstream of ['http', 'stdio']) {
   test(
-    `${CROWD} modern clients with one id and one progress token, on one server over ${upstream}`,
+    `${CLIENTS} modern clients with one id and one progress token, on one server over ${upstream}`,
     async () => {
       const meta = {
         'io.modelcontextprotocol/protocolVersion': '2026-07-28',
@@ -67,19 +67,19 @@ for (const upstream of ['http', 'stdio']) {
         'mcp-method': 'tools/call',
         'mcp-name': 'say_on_the_way',
       };
-      await crowd(CROWD, async (word) => {
+      await manyClients(CLIENTS, async (word) => {
         const { frames } = await exchange(gateway.at(upstream), { headers, body: call(word, meta) });
         return frames;
       });
     },
-    PATIENCE_MS,
+    TIMEOUT_MS,
   );
 }
 
 test(
   `${SESSIONS} sessions of legacy clients with one id and one progress token, on one server over http`,
   async () => {
-    await crowd(SESSIONS, async (word) => {
+    await manyClients(SESSIONS, async (word) => {
       const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: word, version: '1' } };
       const body = { jsonrpc: '2.0', id: SAME_ID, method: 'initialize', params };
       const begun = await exchange(gateway.at('http'), { body });
@@ -91,5 +91,5 @@ test(
       return frames;
     });
   },
-  PATIENCE_MS,
+  TIMEOUT_MS,
 );

@@ -43,8 +43,8 @@ const until = async (what: () => boolean) => {
 describe('at the door', () => {
   test('it is not there unless it is switched on', async () => {
     const { gateway } = await openScene();
-    const heard = await exchange(`${gateway.at('u')}/sse`, { method: 'GET' });
-    expect(heard.status).toBe(404);
+    const received = await exchange(`${gateway.at('u')}/sse`, { method: 'GET' });
+    expect(received.status).toBe(404);
   });
 
   test('a client of the first line uses a server, is asked by it, and hears its progress', async () => {
@@ -80,7 +80,7 @@ describe('at the door', () => {
     const asked = await client.call('ask', {});
     expect(JSON.parse(asked.content[0].text)).toMatchObject({ action: 'accept', content: { name: 'Ana' } });
     const progress: Loose[] = [];
-    await client.call('slowly', {}, (heard) => progress.push(heard));
+    await client.call('slowly', {}, (received) => progress.push(received));
     expect(progress).toMatchObject([{ progress: 1, total: 2 }]);
     await client.close();
     await until(() => upstream.sessions() === 0);
@@ -94,11 +94,11 @@ describe('at the door', () => {
     // This client fills every form the same way, and not with the word for yes.
     const { isError, content } = await client.call('u__echo', { text: 'hi' });
     expect([isError, content[0].text]).toEqual([true, 'denied by the person at the client']);
-    const told = (await events()).map(({ event }) => event).filter((event) => /^tool\./.test(event));
-    expect(told).toEqual(['tool.requested', 'tool.approval_required', 'tool.denied']);
+    const reported = (await events()).map(({ event }) => event).filter((event) => /^tool\./.test(event));
+    expect(reported).toEqual(['tool.requested', 'tool.approval_required', 'tool.denied']);
   });
 
-  test('a session is its opener’s: anyone else, and anyone after its end, is told there is none', async () => {
+  test('a session is its opener’s: anyone else, and anyone after its end, is reported there is none', async () => {
     const { gateway, upstream } = await openOlder({ gateway: { authenticate } });
     const at = `${gateway.at('u')}/sse`;
     expect((await exchange(at, { method: 'GET' })).status).toBe(401);
@@ -112,8 +112,8 @@ describe('at the door', () => {
     const [, address = ''] = /^event: endpoint\ndata: (\/mcp\/u\/message\?sessionId=\S{24})\n\n/.exec(place) ?? [];
     const post = async (who: string, to = address) => {
       const body = { jsonrpc: '2.0', id: 1, method: 'ping' };
-      const heard = await exchange(`${gateway.url}${to}`, { headers: bearer(who), body });
-      return [heard.status, outcome(heard)?.error?.message];
+      const received = await exchange(`${gateway.url}${to}`, { headers: bearer(who), body });
+      return [received.status, outcome(received)?.error?.message];
     };
     expect(await post('bo')).toEqual([404, 'Session not found']);
     expect(await post('bo', '/mcp/u/message?sessionId=never')).toEqual([404, 'Session not found']);
@@ -166,7 +166,7 @@ describe('towards servers', () => {
       expect(JSON.parse(asked.content[0].text)).toMatchObject({ action: 'accept', content: { name: 'Ana' } });
       expect(JSON.parse((await client.call('sample', {})).content[0].text)).toMatchObject({ model: 'm' });
       const progress: Loose[] = [];
-      await client.call('slowly', { text: 'x' }, (heard) => progress.push(heard));
+      await client.call('slowly', { text: 'x' }, (received) => progress.push(received));
       expect(progress).toMatchObject([
         { progress: 1, message: 'x' },
         { progress: 2, message: 'x' },

@@ -29,7 +29,7 @@ async function openServed(options: UpstreamOptions & { rules?: string; person?: 
     upstreams: { u: { url: upstream.url } },
     ...(options.rules && { rules: options.rules }),
   });
-  const { bridge } = gateway.house;
+  const { bridge } = gateway.runtime;
   const deps = { log: QUIET, clock: systemClock, ids: { next: (prefix: string) => `${prefix}_s` } };
   const settings = settingsOf({});
   const callTasks = createCallTasks(bridge, settings, deps);
@@ -101,9 +101,9 @@ test('several messages on one line are answered on one, in the revision that has
   const newer = await openServed();
   const refusal = ({ error }: Loose) => error?.code === -32600;
   const refused = async (): Promise<Loose> => {
-    const heard = newer.next(refusal);
+    const received = newer.next(refusal);
     newer.raw(batch);
-    return await heard;
+    return await received;
   };
   expect((await refused()).error.message).toContain('no session is open: send each message by itself');
   await initialized(newer);
@@ -124,7 +124,7 @@ test('an approval is put to the person at the client, who is not the agent that 
   expect(result.content).toEqual([{ type: 'text', text: 'hi' }]);
   expect(questions).toEqual([expect.stringContaining('May agent:local use echo?')]);
   const said: Loose[] = [];
-  for await (const event of talk.gateway.house.store.read({ stream: { of: 'all' } })) {
+  for await (const event of talk.gateway.runtime.store.read({ stream: { of: 'all' } })) {
     if (event.event === 'user.tool_confirmation') said.push(event.actor);
   }
   expect(said).toEqual(['visitor']);

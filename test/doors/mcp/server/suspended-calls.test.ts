@@ -1,4 +1,4 @@
-/** Calls kept between two requests of the modern era: what is told meanwhile is heard by whoever comes back for it. */
+/** Calls kept between two requests of the modern era: what is reported meanwhile is received by the request that resumes the call. */
 import { expect, test } from 'vitest';
 import type { FrameOutcome, Notice } from '../../../../adapters/mcp/frames.ts';
 import { type Asking, createSuspendedCalls, type Running } from '../../../../adapters/mcp/server/suspended-calls.ts';
@@ -10,19 +10,19 @@ const progress = (progressToken: string, done: number): Notice => ({
   params: { progressToken, progress: done },
 });
 
-test('progress goes by the name of the request that is there now, and what was told in between is not lost', async () => {
-  const parking = createSuspendedCalls(1000);
-  const heard: [string, Notice][] = [];
+test('progress goes by the name of the request that is there now, and what was reported in between is not lost', async () => {
+  const suspended = createSuspendedCalls(1000);
+  const received: [string, Notice][] = [];
   const asking = (name: string, more: object = {}): Asking => ({
     who: 'ana',
     method: 'tools/call',
     params: { name: 'slow', arguments: {}, _meta: { progressToken: name }, ...more },
     signal: NEVER,
-    notify: (notice) => heard.push([name, notice]),
+    notify: (notice) => received.push([name, notice]),
   });
   let running: Running | undefined;
   let finish: (outcome: FrameOutcome) => void = () => {};
-  const first = parking.start(asking('first'), async (given) => {
+  const first = suspended.start(asking('first'), async (given) => {
     running = given;
     given.notify(progress('first', 1));
     await given.input({ colour: { method: 'elicitation/create', params: { message: 'Which?' } } });
@@ -34,35 +34,37 @@ test('progress goes by the name of the request that is there now, and what was t
   const { result } = (await first) as { result: { requestState: string } };
   running?.notify(progress('first', 2));
   const back = { requestState: result.requestState, inputResponses: { colour: { action: 'accept' } } };
-  const second = parking.resume(asking('second', back));
+  const second = suspended.resume(asking('second', back));
   await new Promise((resolve) => setImmediate(resolve));
   finish({ result: { content: [] } });
   expect(await second).toEqual({ result: { content: [] } });
-  expect(heard).toEqual([
+  expect(received).toEqual([
     ['first', progress('first', 1)],
     ['second', progress('second', 2)],
     ['second', progress('second', 3)],
   ]);
-  parking.close();
+  suspended.close();
 });
 
-test('whoever came back without a name for its progress hears none', async () => {
-  const parking = createSuspendedCalls(1000);
-  const heard: Notice[] = [];
+test('a resuming request without a progress token receives no progress', async () => {
+  const suspended = createSuspendedCalls(1000);
+  const received: Notice[] = [];
   const asking = (params: Asking['params']): Asking => ({
     who: 'ana',
     method: 'tools/call',
     params: { name: 'slow', ...params },
     signal: NEVER,
-    notify: (notice) => heard.push(notice),
+    notify: (notice) => received.push(notice),
   });
-  const first = parking.start(asking({ _meta: { progressToken: 1 } }), async (given) => {
+  const first = suspended.start(asking({ _meta: { progressToken: 1 } }), async (given) => {
     await given.input({ colour: { method: 'elicitation/create', params: { message: 'Which?' } } });
     given.notify(progress('1', 1));
     return { result: {} };
   });
   const { result } = (await first) as { result: { requestState: string } };
-  await parking.resume(asking({ requestState: result.requestState, inputResponses: { colour: { action: 'accept' } } }));
-  expect(heard).toEqual([]);
-  parking.close();
+  await suspended.resume(
+    asking({ requestState: result.requestState, inputResponses: { colour: { action: 'accept' } } }),
+  );
+  expect(received).toEqual([]);
+  suspended.close();
 });

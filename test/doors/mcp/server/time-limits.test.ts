@@ -64,18 +64,18 @@ test('silence ends a call, progress moves that, and the bound moves for nobody',
 
 test('the time of people is not counted, and one that has ended leaves nothing behind', async () => {
   const asking = new AbortController();
-  const patience = createResponseTimeout(asking.signal, 100, 10_000);
+  const timeout = createResponseTimeout(asking.signal, 100, 10_000);
   let answer = (_: string) => {};
-  const asked = patience.during(new Promise<string>((resolve) => (answer = resolve)));
+  const asked = timeout.during(new Promise<string>((resolve) => (answer = resolve)));
   vi.advanceTimersByTime(5_000);
-  expect(patience.signal.aborted).toBe(false);
+  expect(timeout.signal.aborted).toBe(false);
   answer('yes');
   expect(await asked).toBe('yes');
   vi.advanceTimersByTime(90);
-  expect(patience.signal.aborted).toBe(false);
+  expect(timeout.signal.aborted).toBe(false);
   vi.advanceTimersByTime(11 + 100);
-  expect(patience.signal.aborted).toBe(true);
-  patience.end();
+  expect(timeout.signal.aborted).toBe(true);
+  timeout.end();
   expect(vi.getTimerCount()).toBe(0);
 
   const other = createResponseTimeout(asking.signal, 100, 1_000);

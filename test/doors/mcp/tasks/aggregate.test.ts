@@ -49,7 +49,7 @@ async function openAll(more: Partial<McpGatewayOptions> = {}) {
   return { open, url };
 }
 
-test('who knows tasks is told which tools can be called as one; nobody else is, and asks for none', async () => {
+test('a client that knows tasks learns which tools can be called as one; other clients do not', async () => {
   const { open } = await openAll();
   const { opened, ask } = await open();
   expect(opened.result.capabilities.tasks).toEqual({ list: {}, cancel: {}, requests: { tools: { call: {} } } });

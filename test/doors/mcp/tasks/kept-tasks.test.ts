@@ -1,4 +1,4 @@
-/** Tasks that are kept here for clients of 2025-11-25: across a restart, when the rules say no, and as they are told of unasked. */
+/** Tasks that are kept here for clients of 2025-11-25: across a restart, when the rules say no, and as they are notified of unasked. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -33,7 +33,7 @@ test('a task of another gateway is kept like any other, and is answered with the
   expect((await after.ask('tasks/result', { taskId: result.task.taskId })).result.content).toEqual([
     { type: 'text', text: 'Hello, Ada!' },
   ]);
-  const [stored] = await gateway.house.store.receipts({});
+  const [stored] = await gateway.runtime.store.receipts({});
   expect(result._meta['dev.tollbridge/act']).toMatchObject({
     receipt_id: stored?.receipt.receipt_id,
     receipt_hash: stored?.receipt.chain.receipt_hash,

@@ -113,7 +113,7 @@ test('a tool that failed is a task that failed; one that broke has an error; one
   expect((await ask('tasks/result', { taskId: slow })).error.code).toBe(-32602);
 });
 
-test('a question is taken back when its task is told to stop', async () => {
+test('a question is taken back when its task is asked to stop', async () => {
   const { open } = await openNewer();
   const { ask, begin, request } = await open();
   const { taskId } = await begin('confirm_delete', { filename: 'a' });
@@ -128,7 +128,7 @@ test('a question is taken back when its task is told to stop', async () => {
   expect(last.error.message).toBe('the task was cancelled and has no result');
 });
 
-test('whoever began tasks finds them in a list, and nobody else does', async () => {
+test('the client that began tasks finds them in a list, and nobody else does', async () => {
   const people = async (token: string | undefined) => ({ ...VISITOR, id: token ?? 'nobody' });
   const { open } = await openNewer(people);
   const ada = await open(FORMS, { headers: { authorization: 'Bearer ada' } });

@@ -1,4 +1,4 @@
-/** Listening for how a task is: to whoever began it the server tells, under the name it has at that address; to nobody else. */
+/** Listening for how a task is: to the client that began it the server tells, under the name it has at that address; to nobody else. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
@@ -27,13 +27,13 @@ async function openServer() {
     'subscriptions/listen': ({ id, params: { notifications } }) => {
       wishes.push(notifications);
       const _meta = { [`${META}subscriptionId`]: id };
-      const told = (notifications.taskIds ?? []).map((taskId: string) => ({
+      const reported = (notifications.taskIds ?? []).map((taskId: string) => ({
         method: 'notifications/tasks',
         params: { ...TASK, taskId, _meta },
       }));
       return [
         { method: 'notifications/subscriptions/acknowledged', params: { notifications, _meta } },
-        ...told,
+        ...reported,
         { result: { resultType: 'complete', _meta } },
       ];
     },
@@ -70,7 +70,7 @@ async function openBoth() {
   return { server, gateway };
 }
 
-test('a task is listened for by whoever began it, and by nobody else', async () => {
+test('a task is listened for by the client that began it, and by nobody else', async () => {
   const { server, gateway } = await openBoth();
   const ask = (url: string, who: string, method: string, params: Loose, frame?: (frame: Loose) => boolean) =>
     exchange(url, {
@@ -96,12 +96,12 @@ test('a task is listened for by whoever began it, and by nobody else', async () 
     });
   const listen = (url: string, who: string, taskId: string, frame?: (frame: Loose) => boolean) =>
     ask(url, who, 'subscriptions/listen', { notifications: { taskIds: [taskId] } }, frame);
-  const toldOf = (frames: readonly Loose[]) =>
+  const reportedOf = (frames: readonly Loose[]) =>
     frames.filter(({ method }) => method === 'notifications/tasks').map(({ params }) => params.taskId);
 
   await ask(gateway.at('u'), 'ada', 'tools/call', { name: 'job' });
-  expect(toldOf((await listen(gateway.at('u'), 'ada', 't1')).frames)).toEqual(['t1']);
-  expect(toldOf((await listen(gateway.at('u'), 'bob', 't1')).frames)).toEqual([]);
+  expect(reportedOf((await listen(gateway.at('u'), 'ada', 't1')).frames)).toEqual(['t1']);
+  expect(reportedOf((await listen(gateway.at('u'), 'bob', 't1')).frames)).toEqual([]);
   expect(server.wishes).toEqual([{ taskIds: ['t1'] }, { taskIds: [] }]);
 
   const common = await listen(
@@ -111,10 +111,10 @@ test('a task is listened for by whoever began it, and by nobody else', async () 
     ({ method }) => method === 'notifications/tasks',
   );
   expect(common.frames[0]?.params.notifications).toEqual({ taskIds: ['mcp+u:t1'] });
-  expect(toldOf(common.frames)).toEqual(['mcp+u:t1']);
+  expect(reportedOf(common.frames)).toEqual(['mcp+u:t1']);
 });
 
-test('a client of 2025-11-25 is told of its tasks without asking, at both addresses, and of nobody else’s', async () => {
+test('a client of 2025-11-25 is notified of its own tasks without asking, at both addresses', async () => {
   const { gateway } = await openBoth();
   for (const [url, tool, taskId] of [
     [gateway.at('u'), 'job', 't1'],
@@ -122,18 +122,18 @@ test('a client of 2025-11-25 is told of its tasks without asking, at both addres
   ] as const) {
     const open = (who: string) => openLegacyClient(url, {}, { headers: { authorization: `Bearer ${who}` } });
     const [ada, bob] = await Promise.all([open('ada'), open('bob')]);
-    const heard: Loose[] = [];
+    const received: Loose[] = [];
     const over = new AbortController();
-    const listening = bob.listen((frame) => void heard.push(frame), over.signal).catch(() => {});
-    const told = ada.listen(({ method }) => method === 'notifications/tasks/status');
+    const listening = bob.listen((frame) => void received.push(frame), over.signal).catch(() => {});
+    const reported = ada.listen(({ method }) => method === 'notifications/tasks/status');
     await ada.request('tools/call', { name: tool, arguments: {}, task: {} });
-    expect((await told).frames.at(-1)).toEqual({
+    expect((await reported).frames.at(-1)).toEqual({
       jsonrpc: '2.0',
       method: 'notifications/tasks/status',
       params: { taskId, status: 'working', createdAt: 'c', lastUpdatedAt: 'c', ttl: null },
     });
     over.abort();
     await listening;
-    expect(heard).toEqual([]);
+    expect(received).toEqual([]);
   }
 });

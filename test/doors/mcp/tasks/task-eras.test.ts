@@ -54,7 +54,7 @@ function asking(gateway: McpGateway) {
   return { ask, task };
 }
 
-test('the server is said to have tasks, in this era’s words; a call becomes one for whoever knows them', async () => {
+test('the server is said to have tasks, in this era’s words; a call becomes one for the client that knows them', async () => {
   const { ask, task } = await openOlder();
   const { capabilities } = (await ask('server/discover')).result;
   expect([capabilities.extensions, capabilities.tasks]).toEqual([{ [`${PREFIX}tasks`]: {} }, undefined]);
@@ -132,7 +132,7 @@ test('a task whose server is gone with us has failed, and says so', async () => 
   expect((await ask('tasks/get', { taskId: 'never' })).error.code).toBe(-32602);
 });
 
-test('two callers whose servers named a task alike are asked and heard apart', async () => {
+test('two callers whose servers named a task alike are asked and received apart', async () => {
   const answered = new Map<string, Loose>();
   const peers = {
     async call(method: string, _: Loose, line: McpRequestContext) {
@@ -148,9 +148,9 @@ test('two callers whose servers named a task alike are asked and heard apart', a
   const ask = async (principal: string, method: string, params: Loose): Promise<Loose> => {
     const line = { era: 'modern', id: 1, params, principal, capabilities: TASKS, client: {}, notify() {} } as const;
     const input = () => Promise.reject(new Error('nobody is asked on this line'));
-    const patience = createResponseTimeout(new AbortController().signal, 10_000, 10_000);
-    const outcome = await eras.answer(method, params, { ...line, input }, patience, about);
-    patience.end();
+    const timeout = createResponseTimeout(new AbortController().signal, 10_000, 10_000);
+    const outcome = await eras.answer(method, params, { ...line, input }, timeout, about);
+    timeout.end();
     return (outcome as Loose).result;
   };
   const shown = async (who: string) => (await ask(who, 'tasks/get', { taskId: '1' })).inputRequests;

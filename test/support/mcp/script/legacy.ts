@@ -1,6 +1,6 @@
 /** The scripted client of the legacy era: a session from its first word to its end, with everything that can happen in one. */
 import type { Loose } from '../fixture/asking.ts';
-import { type Exchange, exchange, type Heard } from '../wire-client.ts';
+import { type Exchange, exchange, type Received } from '../wire-client.ts';
 import { ASKING, answerTo, CAPABILITIES, CLIENT, REQUESTS, record, type Said, until } from './script.ts';
 
 const REVISION = '2025-11-25';
@@ -16,16 +16,16 @@ export async function playLegacy(
   let session: Readonly<Record<string, string>> = {};
   const post = (body: Loose, frame?: Exchange['frame']) =>
     exchange(url, { headers: { ...headers, ...session }, body: { jsonrpc: '2.0', ...body }, ...(frame && { frame }) });
-  const ask = async (method: string, params?: Loose, step = method): Promise<Heard> => {
-    const heard = await post({ id: ++ids, method, ...(params && { params }) }, async (frame) => {
+  const ask = async (method: string, params?: Loose, step = method): Promise<Received> => {
+    const received = await post({ id: ++ids, method, ...(params && { params }) }, async (frame) => {
       if (frame.method && 'id' in frame) {
         const answered = await post({ id: frame.id, result: answerTo(frame.method) });
         said.push(record(`${step}: the answer to ${frame.method}`, answered));
       }
       return undefined;
     });
-    said.push(record(step, heard));
-    return heard;
+    said.push(record(step, received));
+    return received;
   };
 
   const initialize = { protocolVersion: REVISION, capabilities: CAPABILITIES, clientInfo: CLIENT };
@@ -37,14 +37,14 @@ export async function playLegacy(
 
   // What the server says by itself comes on a stream of its own.
   const unasked: Loose[] = [];
-  const isHeard = (method: string) => unasked.some((frame) => frame.method === method);
+  const isReceived = (method: string) => unasked.some((frame) => frame.method === method);
   const BOTH = ['notifications/tools/list_changed', 'notifications/prompts/list_changed'];
   const stream = exchange(url, {
     method: 'GET',
     headers: { ...headers, ...session, accept: 'text/event-stream' },
     frame(frame) {
-      if (!isHeard(frame.method)) unasked.push(frame);
-      return BOTH.every(isHeard);
+      if (!isReceived(frame.method)) unasked.push(frame);
+      return BOTH.every(isReceived);
     },
   });
 
@@ -63,7 +63,7 @@ export async function playLegacy(
     [BOTH[1], 'test_trigger_prompt_change'],
   ] as const) {
     await until(
-      () => isHeard(method as string),
+      () => isReceived(method as string),
       () => post({ id: ++ids, method: 'tools/call', params: { name } }),
     );
   }
@@ -80,7 +80,7 @@ export async function playLegacy(
 }
 
 /** Long work: one that ends, one that asks, one that is stopped, and one that cannot be a task. */
-async function tasks(ask: (method: string, params?: Loose, step?: string) => Promise<Heard>): Promise<void> {
+async function tasks(ask: (method: string, params?: Loose, step?: string) => Promise<Received>): Promise<void> {
   const begin = async (name: string, args: Loose = {}): Promise<Loose> => {
     const params = { name, arguments: args, task: { ttl: 60_000 } };
     const { frames } = await ask('tools/call', params, `${name} as a task of 2025-11-25, begun`);
@@ -101,7 +101,7 @@ async function tasks(ask: (method: string, params?: Loose, step?: string) => Pro
 /** Takes back a call and sees the server stop working on it. */
 async function givenUp(
   url: string,
-  post: (body: Loose) => Promise<Heard>,
+  post: (body: Loose) => Promise<Received>,
   nextId: () => number,
   headers: Readonly<Record<string, string>>,
 ): Promise<Said> {

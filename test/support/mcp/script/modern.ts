@@ -1,6 +1,6 @@
 /** The scripted client of the modern era: every request says all there is to know, and nothing is remembered between them. */
 import { type Loose, TASKS } from '../fixture/asking.ts';
-import { type Exchange, exchange, type Heard } from '../wire-client.ts';
+import { type Exchange, exchange, type Received } from '../wire-client.ts';
 import { ASKING, answerTo, CAPABILITIES, CLIENT, REQUESTS, record, type Said, until } from './script.ts';
 
 const REVISION = '2026-07-28';
@@ -23,7 +23,11 @@ interface More {
 export async function playModern(url: string, own: Readonly<Record<string, string>> = {}): Promise<readonly Said[]> {
   const said: Said[] = [];
   let ids = 0;
-  const send = (method: string, params: Loose = {}, { headers = {}, meta = {}, frame }: More = {}): Promise<Heard> => {
+  const send = (
+    method: string,
+    params: Loose = {},
+    { headers = {}, meta = {}, frame }: More = {},
+  ): Promise<Received> => {
     const { _meta, ...rest } = params;
     const envelope = {
       [`${PREFIX}protocolVersion`]: REVISION,
@@ -44,9 +48,9 @@ export async function playModern(url: string, own: Readonly<Record<string, strin
     });
   };
   const ask = async (method: string, params?: Loose, step = method, more?: More): Promise<Loose> => {
-    const heard = await send(method, params, more);
-    said.push(record(step, heard));
-    return heard.frames.at(-1) ?? {};
+    const received = await send(method, params, more);
+    said.push(record(step, received));
+    return received.frames.at(-1) ?? {};
   };
 
   await ask('server/discover');
@@ -93,7 +97,7 @@ export async function playModern(url: string, own: Readonly<Record<string, strin
 }
 
 type Ask = (method: string, params?: Loose, step?: string, more?: More) => Promise<Loose>;
-type Send = (method: string, params?: Loose, more?: More) => Promise<Heard>;
+type Send = (method: string, params?: Loose, more?: More) => Promise<Received>;
 
 /** A task that asks, is answered and ends; one that is stopped; one that never was. */
 async function tasks(ask: Ask): Promise<void> {
@@ -113,7 +117,7 @@ async function tasks(ask: Ask): Promise<void> {
 async function listened(send: Send): Promise<readonly Said[]> {
   const changes = ['notifications/tools/list_changed', 'notifications/prompts/list_changed'];
   const frames: Loose[] = [];
-  const isHeard = (method: string) => frames.some((frame) => frame.method === method);
+  const isReceived = (method: string) => frames.some((frame) => frame.method === method);
   let acknowledged = () => {};
   const ready = new Promise<void>((resolve) => {
     acknowledged = resolve;
@@ -124,9 +128,9 @@ async function listened(send: Send): Promise<readonly Said[]> {
     { notifications },
     {
       frame(frame) {
-        if (!isHeard(frame.method)) frames.push(frame);
+        if (!isReceived(frame.method)) frames.push(frame);
         acknowledged();
-        return changes.every(isHeard);
+        return changes.every(isReceived);
       },
     },
   );
@@ -136,7 +140,7 @@ async function listened(send: Send): Promise<readonly Said[]> {
     [changes[1], 'test_trigger_prompt_change'],
   ] as const) {
     await until(
-      () => isHeard(method as string),
+      () => isReceived(method as string),
       () => send('tools/call', { name }),
     );
   }

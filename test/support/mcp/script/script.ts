@@ -4,7 +4,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Loose } from '../fixture/asking.ts';
-import type { Heard } from '../wire-client.ts';
+import type { Received } from '../wire-client.ts';
 
 /** One thing that was said, and everything that came back for it. */
 export interface Said {
@@ -56,7 +56,7 @@ export const REQUESTS: readonly (readonly [string, Loose?])[] = [
   ['example/unknown', { any: 'thing' }],
 ];
 
-/** Tools that ask whoever calls them. */
+/** Tools that ask the caller them. */
 export const ASKING: readonly Loose[] = [
   { name: 'test_sampling', arguments: { prompt: 'Capital of Peru?' } },
   { name: 'test_elicitation', arguments: { message: 'Who are you?' } },
@@ -90,7 +90,7 @@ export function answerTo(method: string): Loose {
   return { action: 'accept', content, 'x-own': 1 };
 }
 
-export function record(step: string, { status, type, frames }: Heard): Said {
+export function record(step: string, { status, type, frames }: Received): Said {
   return { step, status, type, frames };
 }
 

@@ -4,7 +4,7 @@ import type { Actor } from '../../../../src/model/actions.ts';
 import type { CommandKind } from '../../../../src/model/commands.ts';
 import type { CoreEvent } from '../../../../src/model/events.ts';
 import type { JsonObject } from '../../../../src/model/schema.ts';
-import { openTestHouse } from '../../../support/gateway/test-gateway.ts';
+import { openTestGateway } from '../../../support/gateway/test-gateway.ts';
 import {
   type Belongings,
   everything,
@@ -142,12 +142,12 @@ describe("another principal's work", () => {
   });
 
   test('of a session from before owners were kept, its first event says whose it is', async () => {
-    const t = await openTestHouse({});
+    const t = await openTestGateway({});
     const room = await t.room({ actor: { ...peer, scopes: ['*'] } });
     // As an older version left it: no row says whose it is.
     const store = {
-      ...t.house.store,
-      get: async (object: string, id: string) => (object === 'owner' ? undefined : t.house.store.get(object, id)),
+      ...t.runtime.store,
+      get: async (object: string, id: string) => (object === 'owner' ? undefined : t.runtime.store.get(object, id)),
     };
     const { createAccess } = await import('../../../../src/core/access.ts');
     const access = createAccess(store as never);

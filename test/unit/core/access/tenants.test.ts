@@ -1,5 +1,5 @@
 /**
- * Tenants in one house: each sees its own, shares what the house declares, and takes nothing along that is not theirs.
+ * Tenants in one gateway: each sees its own, shares what the gateway declares, and takes nothing along that is not theirs.
  */
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Actor } from '../../../../src/model/actions.ts';
@@ -40,7 +40,7 @@ describe('between tenants', () => {
     expect(new Set(seen)).toEqual(new Set([room.workspace]));
   });
 
-  test('what the house declares is there for everyone to use and for nobody else to change', async () => {
+  test('what the gateway declares is there for everyone to use and for nobody else to change', async () => {
     const { t } = own;
     const body = { scope: 'tenant', limits: { tasks: 5 } };
     const { resource: quota } = await t.send('resource.create', { object: 'quota', body });
@@ -117,7 +117,7 @@ describe('between tenants', () => {
   });
 });
 
-describe('moving house', () => {
+describe('moving gateway', () => {
   test('a resource stays where it was made', async () => {
     const { t, ids } = own;
     const other = await t.room({ actor: red });

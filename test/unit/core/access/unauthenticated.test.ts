@@ -25,13 +25,13 @@ beforeEach(async () => {
 });
 
 /** Someone of another tenant, and someone of the same one who was given another workspace only. */
-const STRANGERS: readonly [string, Actor][] = [
+const UNAUTHENTICATED: readonly [string, Actor][] = [
   ['another tenant', blue],
   ['a house without tenants', { id: 'ada', kind: 'person', scopes: ['*'] }],
   ['another workspace', { ...red, id: 'rob', workspaces: ['workspace_elsewhere'] }],
 ];
 
-describe.each(STRANGERS)('to %s', (what, stranger) => {
+describe.each(UNAUTHENTICATED)('to %s', (what, outsider) => {
   const inWorkspace = [
     'workspace',
     'session',
@@ -55,13 +55,13 @@ describe.each(STRANGERS)('to %s', (what, stranger) => {
       const id = ids[object]!;
       const none = object === 'event' ? 'evt_9999999999999999' : `${object}_none`;
       sameWords(
-        await faultOf(t.bridge.view(stranger, object, id)),
-        await faultOf(t.bridge.view(stranger, object, none)),
+        await faultOf(t.bridge.view(outsider, object, id)),
+        await faultOf(t.bridge.view(outsider, object, none)),
         id,
         none,
       );
       if (object === 'event') continue;
-      const listed = await t.bridge.list(stranger, { object });
+      const listed = await t.bridge.list(outsider, { object });
       expect(
         listed.data.map((row) => row.id),
         object,
@@ -69,8 +69,8 @@ describe.each(STRANGERS)('to %s', (what, stranger) => {
     }
     const artifact = ids.artifact!;
     sameWords(
-      await faultOf(t.bridge.bytes(stranger, artifact)),
-      await faultOf(t.bridge.bytes(stranger, 'artifact_none')),
+      await faultOf(t.bridge.bytes(outsider, artifact)),
+      await faultOf(t.bridge.bytes(outsider, 'artifact_none')),
       artifact,
       'artifact_none',
     );
@@ -78,8 +78,8 @@ describe.each(STRANGERS)('to %s', (what, stranger) => {
 
   test('every command about them finds nothing and writes nothing', async () => {
     const { t, ids } = own;
-    const other = await t.room({ actor: { ...stranger, workspaces: undefined } as unknown as Actor });
-    const mine = what === 'another workspace' ? { ...stranger, workspaces: [other.workspace] } : stranger;
+    const other = await t.room({ actor: { ...outsider, workspaces: undefined } as unknown as Actor });
+    const mine = what === 'another workspace' ? { ...outsider, workspaces: [other.workspace] } : outsider;
     const action = { kind: 'tool', tool: 'send' } as const;
     /** Each names one hidden thing; the second argument is what stands in its place. */
     const attempts: readonly [CommandKind, string, (id: string) => JsonObject][] = [
@@ -195,17 +195,17 @@ describe.each(STRANGERS)('to %s', (what, stranger) => {
     for (const stream of ['workspace', 'session', 'task'] as const) {
       const none = `${stream}_none`;
       const read = async (id: string) => {
-        for await (const event of t.bridge.events(stranger, { stream: { of: stream, id } }))
+        for await (const event of t.bridge.events(outsider, { stream: { of: stream, id } }))
           expect(event).toBe(undefined);
       };
       sameWords(await faultOf(read(ids[stream]!)), await faultOf(read(none)), ids[stream]!, none);
     }
-    for await (const event of t.bridge.events(stranger, {
+    for await (const event of t.bridge.events(outsider, {
       stream: { of: 'resource', object: 'task', id: ids.task! },
     })) {
       expect(event).toBe(undefined);
     }
-    for await (const event of t.bridge.events(stranger, { stream: { of: 'all' } })) expect(event).toBe(undefined);
+    for await (const event of t.bridge.events(outsider, { stream: { of: 'all' } })) expect(event).toBe(undefined);
   });
 });
 
@@ -214,7 +214,7 @@ describe("what core keeps for itself is nobody's to read", () => {
 
   test.each(PRIVATE)('%s', async (object) => {
     const { t, ids } = own;
-    const rows = await t.house.store.list({ object });
+    const rows = await t.runtime.store.list({ object });
     const id = rows[0]?.id ?? ids.session!;
     expect(await faultOf(t.bridge.view(red, object, id))).toMatchObject({
       kind: 'not_found',

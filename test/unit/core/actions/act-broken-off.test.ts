@@ -1,5 +1,5 @@
 /**
- * Acts that are cut short: calls that broke off are not tried again, and nothing new begins once work is told to stop.
+ * Acts that are cut short: calls that broke off are not tried again, and nothing new begins once work is asked to stop.
  */
 import { describe, expect, test } from 'vitest';
 import type { ToolResult } from '../../../../src/model/actions.ts';
@@ -9,7 +9,7 @@ import type { ActResult, PolicyEngine, Sink } from '../../../../src/ports/index.
 import { latch, scriptedAgent, untilAborted } from '../../../support/gateway/agents.ts';
 import { pulledDisk } from '../../../support/gateway/failing-store.ts';
 import { ALLOW, play, sha256 } from '../../../support/gateway/scripted-run.ts';
-import { kinds, of, openTestHouse, states } from '../../../support/gateway/test-gateway.ts';
+import { kinds, of, openTestGateway, states } from '../../../support/gateway/test-gateway.ts';
 import { countingTools, SEND } from '../../../support/gateway/tools.ts';
 
 describe('a call that broke off', () => {
@@ -48,25 +48,25 @@ describe('a call that broke off', () => {
   });
 
   test('is not taken for another one after a restart', async () => {
-    const heard: Fault[] = [];
+    const received: Fault[] = [];
     let to = 'bo';
     const agent = scriptedAgent(
       async (sink, { resumed }, signal) => {
         const call = { ...SEND, arguments: { to } };
-        await sink.act(call).catch((cause) => heard.push(cause));
+        await sink.act(call).catch((cause) => received.push(cause));
         if (!resumed) await untilAborted(signal);
         return undefined;
       },
       { resume: true },
     );
     const tools = countingTools({ send: { effect: 'send' } });
-    const t = await openTestHouse({ rules: ALLOW, agents: [agent], tools: [tools] });
+    const t = await openTestGateway({ rules: ALLOW, agents: [agent], tools: [tools] });
     const task = await (await t.room()).task();
     await t.seen(task.id, 'tool.completed');
     to = 'eve';
     const later = await t.reopen();
     await later.until(task.id);
-    expect(heard).toMatchObject([{ kind: 'conflict', message: 'call id c1 was already used for a different call' }]);
+    expect(received).toMatchObject([{ kind: 'conflict', message: 'call id c1 was already used for a different call' }]);
     expect(tools.calls).toEqual([{ tool: 'send', id: 'c1', arguments: { to: 'bo' } }]);
   });
 });
@@ -81,7 +81,7 @@ test('a call that was only asked about may be asked about otherwise after a rest
     { resume: true },
   );
   const tools = countingTools({ send: { effect: 'send' } });
-  const t = await openTestHouse({ agents: [agent], tools: [tools] });
+  const t = await openTestGateway({ agents: [agent], tools: [tools] });
   const task = await (await t.room()).task();
   const [first] = await t.asks(task.id);
   to = 'cy';
@@ -96,7 +96,7 @@ test('a call that was only asked about may be asked about otherwise after a rest
   expect(call).toMatchObject({ call_id: 'c1', status: 'succeeded', input_hash: sha256('{"to":"cy"}') });
 });
 
-describe('work that is told to stop', () => {
+describe('work that is asked to stop', () => {
   test('a tool that is allowed after the stop is not called', async () => {
     const deciding = latch();
     const asked = latch();
@@ -129,14 +129,14 @@ describe('work that is told to stop', () => {
   });
 
   test('nothing new is begun after it', async () => {
-    const heard: Fault[] = [];
+    const received: Fault[] = [];
     const { t, tools, task } = await play(async (sink, signal) => {
       await untilAborted(signal);
-      await sink.act(SEND).catch((cause) => heard.push(cause));
+      await sink.act(SEND).catch((cause) => received.push(cause));
     });
     await t.send('task.cancel', { task_id: task.id });
     await t.until(task.id);
-    expect(heard).toMatchObject([{ kind: 'client_closed' }]);
+    expect(received).toMatchObject([{ kind: 'client_closed' }]);
     expect(tools.calls).toEqual([]);
     expect(of(await t.events(task.id), 'tool.requested')).toEqual([]);
   });

@@ -5,7 +5,7 @@ import type { JsonObject } from '../../../../src/model/schema.ts';
 import type { ActResult } from '../../../../src/ports/index.ts';
 import { latch } from '../../../support/gateway/agents.ts';
 import { ALLOW, play } from '../../../support/gateway/scripted-run.ts';
-import { of, openTestHouse } from '../../../support/gateway/test-gateway.ts';
+import { of, openTestGateway } from '../../../support/gateway/test-gateway.ts';
 import { countingTools, SEND } from '../../../support/gateway/tools.ts';
 
 describe('one call id, one act', () => {
@@ -22,13 +22,13 @@ describe('one call id, one act', () => {
   });
 
   test('another call under the same id is refused', async () => {
-    const heard: Fault[] = [];
+    const received: Fault[] = [];
     const { t, tools, task } = await play(async (sink) => {
       await sink.act(SEND);
-      await sink.act({ ...SEND, arguments: { to: 'eve' } }).catch((cause) => heard.push(cause));
+      await sink.act({ ...SEND, arguments: { to: 'eve' } }).catch((cause) => received.push(cause));
     });
     await t.until(task.id);
-    expect(heard).toMatchObject([{ kind: 'conflict', message: 'call id c1 was already used for a different call' }]);
+    expect(received).toMatchObject([{ kind: 'conflict', message: 'call id c1 was already used for a different call' }]);
     expect(tools.calls).toEqual([{ tool: 'send', id: 'c1', arguments: { to: 'bo' } }]);
   });
 
@@ -51,7 +51,7 @@ describe('one call id, one act', () => {
 
   test('a call id means nothing in another task', async () => {
     const tools = countingTools({ send: { effect: 'send' } });
-    const t = await openTestHouse({ rules: ALLOW, tools: [tools] });
+    const t = await openTestGateway({ rules: ALLOW, tools: [tools] });
     const room = await t.room();
     for (const to of ['bo', 'cy']) {
       const task = await room.task({ agent: 'none' });
@@ -72,7 +72,7 @@ describe('one call id, one act', () => {
         },
       },
     });
-    const t = await openTestHouse({ rules: ALLOW, tools: [tools] });
+    const t = await openTestGateway({ rules: ALLOW, tools: [tools] });
     const task = await (await t.room()).task({ agent: 'none' });
     const { tool_call_id: _, ...action } = SEND;
     const retries = Array.from({ length: 100 }, () =>
@@ -80,12 +80,12 @@ describe('one call id, one act', () => {
     );
     await t.seen(task.id, 'tool.requested');
     running.open();
-    const heard = await Promise.all(retries);
+    const received = await Promise.all(retries);
     expect(tools.calls).toHaveLength(1);
-    expect(new Set(heard.map(({ act }) => JSON.stringify(act)))).toEqual(
+    expect(new Set(received.map(({ act }) => JSON.stringify(act)))).toEqual(
       new Set(['{"kind":"done","result":{"status":"ok","output":{"receipt":42}}}']),
     );
-    expect(heard.filter(({ repeated }) => !repeated)).toHaveLength(1);
+    expect(received.filter(({ repeated }) => !repeated)).toHaveLength(1);
     expect(
       await t.refused(
         'tool.call',
@@ -103,7 +103,7 @@ describe('one call id, one act', () => {
 
   test('a keyed call that could not even begin can be tried again', async () => {
     const tools = countingTools({ send: { effect: 'send' } });
-    const t = await openTestHouse({ rules: ALLOW, tools: [tools] });
+    const t = await openTestGateway({ rules: ALLOW, tools: [tools] });
     const task = await (await t.room()).task({ agent: 'none' });
     tools.redefine('send', undefined);
     const call = { task_id: task.id, action: { kind: 'tool' as const, tool: 'send', arguments: {} } };
@@ -114,14 +114,14 @@ describe('one call id, one act', () => {
   });
 
   test('a call that was refused is refused to its retries in the same words', async () => {
-    const t = await openTestHouse({
+    const t = await openTestGateway({
       rules: '- { id: no, when: { kind: tool }, then: block, say: not today }',
       tools: [countingTools({ send: { effect: 'send' } })],
     });
     const task = await (await t.room()).task({ agent: 'none' });
     for (const repeated of [false, true]) {
-      const heard = await t.send('tool.call', { task_id: task.id, action: SEND }, { idempotency: { key: 'k' } });
-      expect(heard).toMatchObject({
+      const received = await t.send('tool.call', { task_id: task.id, action: SEND }, { idempotency: { key: 'k' } });
+      expect(received).toMatchObject({
         repeated,
         act: { kind: 'refused', reason: 'not today', decision: { rule_id: 'no' } },
       });

@@ -6,7 +6,7 @@ import type { JsonObject } from '../../../../src/model/schema.ts';
 import type { ActResult, ToolBackend } from '../../../../src/ports/index.ts';
 import { ana } from '../../../support/gateway/actors.ts';
 import { play } from '../../../support/gateway/scripted-run.ts';
-import { kinds, of, openTestHouse } from '../../../support/gateway/test-gateway.ts';
+import { kinds, of, openTestGateway } from '../../../support/gateway/test-gateway.ts';
 import { countingTools, SEND } from '../../../support/gateway/tools.ts';
 
 describe('how a call ends', () => {
@@ -145,12 +145,12 @@ describe('how a call ends', () => {
   });
 
   test('a tool nobody serves is not found, and nothing is written about it', async () => {
-    const heard: Fault[] = [];
+    const received: Fault[] = [];
     const { t, task } = await play(async (sink) => {
-      await sink.act({ ...SEND, tool: 'fly' }).catch((cause) => heard.push(cause));
+      await sink.act({ ...SEND, tool: 'fly' }).catch((cause) => received.push(cause));
     });
     await t.until(task.id);
-    expect(heard).toMatchObject([{ kind: 'not_found', message: 'no tool fly is mounted' }]);
+    expect(received).toMatchObject([{ kind: 'not_found', message: 'no tool fly is mounted' }]);
     expect(of(await t.events(task.id), 'tool.requested')).toEqual([]);
   });
 });
@@ -198,7 +198,7 @@ describe('who serves a tool', () => {
 
   test('a caller cannot make a call something else by calling it something else', async () => {
     const tools = countingTools({ send: { effect: 'send' } });
-    const t = await openTestHouse({ rules: '- { id: all, then: allow }', tools: [tools] });
+    const t = await openTestGateway({ rules: '- { id: all, then: allow }', tools: [tools] });
     const room = await t.room({ persona: { autonomy_tier: 'shadow' } });
     const task = await room.task({ agent: 'none' });
     const { act } = await t.send('tool.call', {

@@ -1,10 +1,10 @@
-/** Arguments a rule rewrites: what runs is what was decided about, and whoever asked hears of it. */
+/** Arguments a rule rewrites: what runs is what was decided about, and the caller hears of it. */
 import { describe, expect, test } from 'vitest';
 import type { Decision } from '../../../../src/model/actions.ts';
 import type { Answer } from '../../../../src/model/asks.ts';
 import type { PolicyEngine } from '../../../../src/ports/index.ts';
 import { ALLOW, play, sha256 } from '../../../support/gateway/scripted-run.ts';
-import { of, openTestHouse } from '../../../support/gateway/test-gateway.ts';
+import { of, openTestGateway } from '../../../support/gateway/test-gateway.ts';
 import { SEND } from '../../../support/gateway/tools.ts';
 
 /** Says the same about every act, and nothing about anything else. */
@@ -81,7 +81,7 @@ describe('rewritten arguments', () => {
     expect(call).toMatchObject({ input_hash: sha256('{"to":"dee"}'), metadata: { verdict: 'escalate' } });
   });
 
-  test('come with the yes to whoever runs the act itself', async () => {
+  test('come with the yes to the client that runs the act itself', async () => {
     const engines = [saying({ verdict: 'escalate', reason: 'look at this', arguments: { to: 'dee' } })];
     const answers: Answer[] = [];
     const { t, task } = await play(
@@ -98,7 +98,7 @@ describe('rewritten arguments', () => {
 
   test('a proposer hears them as a rewriting, never as a plain yes', async () => {
     const engines = [saying({ verdict: 'escalate', reason: 'look at this', arguments: { to: 'dee' } })];
-    const t = await openTestHouse({ rules: ALLOW, engines });
+    const t = await openTestGateway({ rules: ALLOW, engines });
     const task = await (await t.room()).task({ agent: 'none' });
     const waiting = t.send('action.propose', { task_id: task.id, action: SEND });
     const [ask] = await t.asks(task.id);
@@ -106,8 +106,8 @@ describe('rewritten arguments', () => {
     expect((await waiting).decision).toMatchObject({ verdict: 'modify', arguments: { to: 'dee' } });
   });
 
-  test('a proposer is never told that we held what it runs itself', async () => {
-    const t = await openTestHouse({ rules: ALLOW });
+  test('a proposer is never answered that we held what it runs itself', async () => {
+    const t = await openTestGateway({ rules: ALLOW });
     const task = await (await t.room()).task({ agent: 'none' });
     await t.send('action.propose', { task_id: task.id, action: { ...SEND, evidence: 'held' } });
     expect(of(await t.events(task.id), 'tool.requested')[0]?.payload.evidence).toBe('asked');

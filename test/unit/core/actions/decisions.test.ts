@@ -57,7 +57,7 @@ async function worked(): Promise<{ life: Life; id: string; workspace: string }> 
   return { life, id, workspace };
 }
 
-/** The house's own way of deciding, with other rules in it. */
+/** The gateway's own way of deciding, with other rules in it. */
 async function policy(rules: string) {
   const policies = await loadPolicies({ rules, files: [] });
   return createPolicyChain({ engines: [createPersonaEngine(), createCedarEngine({ policies, read: readAct })] });
@@ -66,7 +66,7 @@ async function policy(rules: string) {
 const nameOf = ({ tool_call_id, kind }: Action) => tool_call_id ?? kind;
 
 async function compare(life: Life, workspace: string, rules: string) {
-  const recorded = recordedDecisions(life.house.store, { stream: { of: 'workspace', id: workspace } });
+  const recorded = recordedDecisions(life.runtime.store, { stream: { of: 'workspace', id: workspace } });
   const found = await all(compareDecisions(recorded, await policy(rules)));
   const of = (kind: string) => found.filter((one) => one.kind === kind).map(({ action, why }) => [nameOf(action), why]);
   return { found, changed: of('changed'), unknown: of('unknown') };
@@ -76,7 +76,7 @@ describe('recorded decisions', () => {
   test('are what the policy was asked, with the arguments of the request, and what it said', async () => {
     const { life, id, workspace } = await worked();
     const stream = { of: 'workspace', id: workspace } as const;
-    const recorded = await all(recordedDecisions(life.house.store, { stream }));
+    const recorded = await all(recordedDecisions(life.runtime.store, { stream }));
     expect(recorded.map(({ action, decision }) => [nameOf(action), decision.verdict])).toEqual([
       ['prompt', 'allow'],
       ['plain', 'allow'],
@@ -112,7 +112,7 @@ describe('recorded decisions', () => {
     expect(by('prompt').action.arguments).toEqual({ input: '[redacted: not on record]' });
     expect(by('mended').decision.arguments).toEqual({ n: 1, safe: true });
     expect(by('fs.read').action).toMatchObject({ target: '/etc/hosts', arguments: {} });
-    const event = await life.house.store.event(by('prod').event_id);
+    const event = await life.runtime.store.event(by('prod').event_id);
     expect(event!.event).toBe('vendor.tollbridge.decided');
   });
 
@@ -123,29 +123,29 @@ describe('recorded decisions', () => {
     const rulings = events.filter(({ event }) => event.endsWith('.decided'));
     // Right after the request for `deferred`, before its rulings.
     const request = events.find(({ payload, event }) => event === 'tool.requested' && payload.tool_call_id === 'long')!;
-    const [first] = await all(recordedDecisions(life.house.store, { stream, after: request.id, limit: 1 }));
+    const [first] = await all(recordedDecisions(life.runtime.store, { stream, after: request.id, limit: 1 }));
     expect(first!.action).toMatchObject({ tool_call_id: 'long', arguments: { path: '/prod/long' } });
     const last = rulings.at(-1)!;
-    const upTo = await all(recordedDecisions(life.house.store, { stream, upTo: last.id }));
+    const upTo = await all(recordedDecisions(life.runtime.store, { stream, upTo: last.id }));
     expect(upTo.at(-1)!.event_id).toBe(last.id);
     expect(
-      await all(recordedDecisions(life.house.store, { stream: { of: 'workspace', id: workspace }, limit: 3 })),
+      await all(recordedDecisions(life.runtime.store, { stream: { of: 'workspace', id: workspace }, limit: 3 })),
     ).toHaveLength(3);
     // A call whose arguments are gone is not taken for one without any.
     const db = new Database(join(life.dir, 'log.db'));
     db.prepare('DELETE FROM blobs').run();
     db.close();
-    const [gone] = await all(recordedDecisions(life.house.store, { stream, after: request.id, limit: 1 }));
+    const [gone] = await all(recordedDecisions(life.runtime.store, { stream, after: request.id, limit: 1 }));
     expect(gone!.action.arguments).toBe('[redacted: not on record]');
   });
 
   test('what a replay repeats is not asked twice', async () => {
     const { life, id, workspace } = await worked();
     const stream = { of: 'workspace', id: workspace } as const;
-    const before = await all(recordedDecisions(life.house.store, { stream }));
+    const before = await all(recordedDecisions(life.runtime.store, { stream }));
     await life.do('task.replay', { task_id: id });
-    await life.house.idle();
-    expect(await all(recordedDecisions(life.house.store, { stream }))).toEqual(before);
+    await life.runtime.idle();
+    expect(await all(recordedDecisions(life.runtime.store, { stream }))).toEqual(before);
   });
 
   test('personas are those of the time', async () => {
@@ -176,7 +176,9 @@ describe('recorded decisions', () => {
     const asked = await work();
     await life.answer((await life.ask(asked)).id, { approved: true });
     await life.ended(asked);
-    const recorded = await all(recordedDecisions(life.house.store, { stream: { of: 'workspace', id: workspace_id } }));
+    const recorded = await all(
+      recordedDecisions(life.runtime.store, { stream: { of: 'workspace', id: workspace_id } }),
+    );
     const calls = recorded.filter(({ action }) => action.tool_call_id === 'c');
     expect(calls.map(({ action, decision }) => [action.persona?.name, action.tier, decision.verdict])).toEqual([
       ['trusted', 'act_auto', 'allow'],

@@ -4,7 +4,7 @@ import { effectOf } from '../../../../src/core/actions/effect-floor.ts';
 import type { Action } from '../../../../src/model/actions.ts';
 import type { Effect } from '../../../../src/model/words.ts';
 import { readAct } from '../../../../src/runtime/read-act.ts';
-import { of, openTestHouse } from '../../../support/gateway/test-gateway.ts';
+import { of, openTestGateway } from '../../../support/gateway/test-gateway.ts';
 import { countingTools } from '../../../support/gateway/tools.ts';
 
 type Said = Parameters<typeof readAct>[0];
@@ -75,7 +75,7 @@ describe('in the bridge', () => {
     '- { id: reads, when: { effect: read }, then: allow }\n- { id: no-shell, when: { effect: execute }, then: block }';
 
   async function proposed(action: Partial<Action>) {
-    const t = await openTestHouse({ rules: RULES });
+    const t = await openTestGateway({ rules: RULES });
     const task = await (await t.room()).task({ agent: 'none' });
     const said = { kind: 'tool', tool: 'x', ...action };
     const { decision } = await t.send('action.propose', { task_id: task.id, action: said as never, wait_ms: 0 });
@@ -105,7 +105,7 @@ describe('in the bridge', () => {
 
   test('a mounted tool keeps the effect its server has', async () => {
     const tools = countingTools({ send: { effect: 'send' } });
-    const t = await openTestHouse({ rules: '- { id: send, when: { effect: send }, then: allow }', tools: [tools] });
+    const t = await openTestGateway({ rules: '- { id: send, when: { effect: send }, then: allow }', tools: [tools] });
     const task = await (await t.room()).task({ agent: 'none' });
     const action = { kind: 'tool', tool: 'send', effect: 'read', arguments: { to: 'bo', command: 'ls' } } as const;
     await t.send('tool.call', { task_id: task.id, action });

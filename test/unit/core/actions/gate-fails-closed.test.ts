@@ -7,7 +7,7 @@ import type { PolicyEngine } from '../../../../src/ports/index.ts';
 import { ana } from '../../../support/gateway/actors.ts';
 import { latch, scriptedAgent } from '../../../support/gateway/agents.ts';
 import { ALLOW_SEND, act, lastDecision } from '../../../support/gateway/one-decision.ts';
-import { of, openTestHouse, states } from '../../../support/gateway/test-gateway.ts';
+import { of, openTestGateway, states } from '../../../support/gateway/test-gateway.ts';
 import { countingTools } from '../../../support/gateway/tools.ts';
 
 describe('a policy engine that does not decide has not said yes', () => {
@@ -119,7 +119,7 @@ describe('a policy that cannot be read', () => {
     ['has a syntax error', async () => ({ files: [{ name: 'p.cedar', text: 'permit (' }] })],
     ['cannot be opened', async () => Promise.reject(new Error('gone'))],
   ])('at the start one that %s: nothing is let through', async (_how, load) => {
-    const t = await openTestHouse({ load, tools: [countingTools({ send: { effect: 'send' } })] });
+    const t = await openTestGateway({ load, tools: [countingTools({ send: { effect: 'send' } })] });
     const { resource: workspace } = await t.send('resource.create', {
       object: 'workspace',
       body: { name: 'w', root: 'file:///w' },
@@ -137,13 +137,13 @@ describe('a policy that cannot be read', () => {
       await sink.act({ kind: 'tool', tool: 'send', arguments: {} });
       return undefined;
     });
-    const t = await openTestHouse({ load: async () => sources, agents: [agent], tools: [tools] });
+    const t = await openTestGateway({ load: async () => sources, agents: [agent], tools: [tools] });
     const room = await t.room();
     await t.until((await room.task()).id);
     expect(tools.calls).toHaveLength(1);
 
     sources = BAD;
-    expect(await t.house.policy.reload()).toMatchObject({ outcome: 'refused', rules: 1 });
+    expect(await t.runtime.policy.reload()).toMatchObject({ outcome: 'refused', rules: 1 });
     const task = await room.task();
     await t.until(task.id);
     expect(tools.calls).toHaveLength(2);
@@ -165,11 +165,11 @@ describe('a policy that cannot be read', () => {
       await sink.act({ kind: 'tool', tool: 'send', arguments: {} });
       return undefined;
     });
-    const t = await openTestHouse({ load: async () => ({ rules, files: [] }), agents: [agent], tools: [tools] });
+    const t = await openTestGateway({ load: async () => ({ rules, files: [] }), agents: [agent], tools: [tools] });
     const task = await (await t.room()).task();
     await t.seen(task.id, 'tool.completed');
     rules = '- { id: stop, when: { kind: tool }, then: block, say: closed }';
-    expect(await t.house.policy.reload()).toMatchObject({ outcome: 'loaded' });
+    expect(await t.runtime.policy.reload()).toMatchObject({ outcome: 'loaded' });
     between.open();
     await t.until(task.id);
     expect(tools.calls).toHaveLength(1);

@@ -1,7 +1,7 @@
 /** New work and new sessions pass the gate too. */
 import { describe, expect, test } from 'vitest';
 import { scriptedAgent } from '../../../support/gateway/agents.ts';
-import { of, openTestHouse } from '../../../support/gateway/test-gateway.ts';
+import { of, openTestGateway } from '../../../support/gateway/test-gateway.ts';
 
 describe('new work and new sessions pass the gate too', () => {
   test('a prompt a rule blocks starts nothing, and the refusal stands in the log', async () => {
@@ -11,7 +11,7 @@ describe('new work and new sessions pass the gate too', () => {
       started += 1;
       return undefined;
     });
-    const t = await openTestHouse({ rules, agents: [agent] });
+    const t = await openTestGateway({ rules, agents: [agent] });
     const room = await t.room();
     const fault = await t.refused('task.submit', { session_id: room.session, input: { a: 1 } });
     expect(fault).toMatchObject({ kind: 'policy_violation', message: 'closed today', details: { rule_id: 'no-work' } });
@@ -26,7 +26,7 @@ describe('new work and new sessions pass the gate too', () => {
 
   test('a prompt a rule defers is a rate limit that says when to come back', async () => {
     const rules = '- { id: slow, when: { kind: prompt }, then: defer, retry_after: 30s, say: one at a time }';
-    const t = await openTestHouse({ rules, agents: [scriptedAgent(async () => undefined)] });
+    const t = await openTestGateway({ rules, agents: [scriptedAgent(async () => undefined)] });
     const room = await t.room();
     expect(await t.refused('task.submit', { session_id: room.session, input: {} })).toMatchObject({
       kind: 'rate_limited',
@@ -44,7 +44,7 @@ describe('new work and new sessions pass the gate too', () => {
       started += 1;
       return undefined;
     });
-    const t = await openTestHouse({ rules, agents: [agent] });
+    const t = await openTestGateway({ rules, agents: [agent] });
     const task = await (await t.room()).task();
     const [ask] = await t.asks(task.id);
     expect(started).toBe(0);
@@ -55,7 +55,7 @@ describe('new work and new sessions pass the gate too', () => {
 
   test('a session a rule forbids is not opened', async () => {
     const rules = '- { id: no-rooms, when: { kind: session.open }, then: block, say: no more rooms }';
-    const t = await openTestHouse({ rules });
+    const t = await openTestGateway({ rules });
     const { resource } = await t.send('resource.create', {
       object: 'workspace',
       body: { name: 'w', root: 'file:///w' },

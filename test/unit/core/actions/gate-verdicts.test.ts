@@ -7,7 +7,7 @@ import type { PolicyEngine } from '../../../../src/ports/index.ts';
 import { ana } from '../../../support/gateway/actors.ts';
 import { latch, scriptedAgent } from '../../../support/gateway/agents.ts';
 import { ALLOW_SEND, act, lastDecision } from '../../../support/gateway/one-decision.ts';
-import { of, openTestHouse, states } from '../../../support/gateway/test-gateway.ts';
+import { of, openTestGateway, states } from '../../../support/gateway/test-gateway.ts';
 import { countingTools } from '../../../support/gateway/tools.ts';
 
 describe('an answer at once', () => {
@@ -162,7 +162,7 @@ describe('what a policy speaks of is withdrawn while the work goes on', () => {
       await sink.act({ kind: 'tool', tool: 'look', arguments: {} });
       return undefined;
     });
-    const t = await openTestHouse({ agents: [agent], tools: [tools] });
+    const t = await openTestGateway({ agents: [agent], tools: [tools] });
     const room = await t.room({ persona: { autonomy_tier: 'act_with_approval' } });
     const task = await room.task();
     await t.seen(task.id, 'tool.completed');

@@ -6,13 +6,13 @@ import { ana } from '../../../support/gateway/actors.ts';
 import { latch, scriptedAgent } from '../../../support/gateway/agents.ts';
 import { pulledDisk } from '../../../support/gateway/failing-store.ts';
 import { ALLOW_SEND, act, lastDecision } from '../../../support/gateway/one-decision.ts';
-import { kinds, of, openTestHouse, placeOf, type TestHouse } from '../../../support/gateway/test-gateway.ts';
+import { kinds, of, openTestGateway, placeOf, type TestGateway } from '../../../support/gateway/test-gateway.ts';
 import { countingTools } from '../../../support/gateway/tools.ts';
 
 describe('decide, write down, then act', () => {
   test('a tool that reads the log finds its own decision there', async () => {
     const found: (CoreEvent | undefined)[] = [];
-    let t: TestHouse | undefined;
+    let t: TestGateway | undefined;
     const tools = countingTools({
       send: {
         effect: 'send',
@@ -29,7 +29,7 @@ describe('decide, write down, then act', () => {
       await sink.act({ kind: 'tool', tool: 'send', tool_call_id: 'c1', arguments: {} });
       return undefined;
     });
-    t = await openTestHouse({ agents: [agent], tools: [tools], rules: ALLOW_SEND });
+    t = await openTestGateway({ agents: [agent], tools: [tools], rules: ALLOW_SEND });
     const task = await (await t.room()).task();
     await t.until(task.id);
     expect(found[0]?.payload).toMatchObject({
@@ -40,7 +40,7 @@ describe('decide, write down, then act', () => {
 
   test('an approval is spent in the log before the tool it was given for is called', async () => {
     const atCall: string[][] = [];
-    let t: TestHouse | undefined;
+    let t: TestGateway | undefined;
     const tools = countingTools({
       send: {
         effect: 'send',
@@ -54,7 +54,7 @@ describe('decide, write down, then act', () => {
       await sink.act({ kind: 'tool', tool: 'send', tool_call_id: 'c1', arguments: {} });
       return undefined;
     });
-    t = await openTestHouse({ agents: [agent], tools: [tools] });
+    t = await openTestGateway({ agents: [agent], tools: [tools] });
     const task = await (await t.room()).task();
     const [ask] = await t.asks(task.id);
     await t.answer(ask!.id);
@@ -78,7 +78,7 @@ describe('a log that cannot be written', () => {
   test('nothing acts, everyone hears why, and work goes on when it can be written again', async () => {
     const disk = pulledDisk();
     const tools = countingTools({ send: { effect: 'send' } });
-    const heard: unknown[] = [];
+    const received: unknown[] = [];
     const begun = latch();
     const pulled = latch();
     const back = latch();
@@ -87,15 +87,15 @@ describe('a log that cannot be written', () => {
       await pulled.promise;
       await sink
         .act({ kind: 'tool', tool: 'send', tool_call_id: 'c1', arguments: {} })
-        .catch((cause) => heard.push(cause));
+        .catch((cause) => received.push(cause));
       await sink
         .emit({ event: 'agent.message', payload: { message: { role: 'assistant', parts: [] } } })
-        .catch((cause) => heard.push(cause));
+        .catch((cause) => received.push(cause));
       await back.promise;
       await sink.act({ kind: 'tool', tool: 'send', tool_call_id: 'c1', arguments: {} });
       return undefined;
     });
-    const t = await openTestHouse({ agents: [agent], tools: [tools], rules: ALLOW_SEND, store: disk.wrap });
+    const t = await openTestGateway({ agents: [agent], tools: [tools], rules: ALLOW_SEND, store: disk.wrap });
     const room = await t.room();
     const task = await room.task();
     await begun.promise;
@@ -105,8 +105,8 @@ describe('a log that cannot be written', () => {
     const fault = await t.refused('task.submit', { session_id: room.session, input: {} });
     expect(fault).toMatchObject({ kind: 'unavailable' });
     expect(fault.message).toContain('free some disk space');
-    await expect.poll(() => heard.length).toBe(2);
-    expect(heard).toMatchObject([{ kind: 'unavailable' }, { kind: 'unavailable' }]);
+    await expect.poll(() => received.length).toBe(2);
+    expect(received).toMatchObject([{ kind: 'unavailable' }, { kind: 'unavailable' }]);
     expect(tools.calls).toEqual([]);
     // Reading is not writing.
     expect(await t.bridge.view(ana, 'task', task.id)).toMatchObject({
@@ -139,7 +139,7 @@ describe('a log that cannot be written', () => {
       results.push(await sink.act({ kind: 'tool', tool: 'send', tool_call_id: 'c1', arguments: {} }));
       return undefined;
     });
-    const t = await openTestHouse({ agents: [agent], tools: [tools], rules: ALLOW_SEND, store: disk.wrap });
+    const t = await openTestGateway({ agents: [agent], tools: [tools], rules: ALLOW_SEND, store: disk.wrap });
     const task = await (await t.room()).task();
     await t.until(task.id);
     expect(disk.refused).toBeGreaterThan(0);

@@ -4,7 +4,7 @@ import type { ProposedAction } from '../../../../src/model/commands.ts';
 import { asFault } from '../../../../src/model/faults.ts';
 import type { JsonObject } from '../../../../src/model/schema.ts';
 import type { ActResult } from '../../../../src/ports/index.ts';
-import { of, openTestHouse } from '../../../support/gateway/test-gateway.ts';
+import { of, openTestGateway } from '../../../support/gateway/test-gateway.ts';
 import { countingTools } from '../../../support/gateway/tools.ts';
 import { ALLOW, limited, newQuota, SEND, used } from '../../../support/policy/quotas.ts';
 
@@ -27,7 +27,7 @@ describe('counted before the work', () => {
         message: `limit tasks (3) of quota ${quota}: 3 used, this needs 1`,
       });
     }
-    await t.house.idle();
+    await t.runtime.idle();
     expect(await used(t, quota)).toEqual({ tasks: 3 });
     expect(of(await t.all(), 'task.submitted')).toHaveLength(3);
   });
@@ -60,7 +60,7 @@ describe('counted before the work', () => {
 
   test('persona and workspace are both charged, and the tighter one decides', async () => {
     const tools = countingTools({ send: { effect: 'send' } });
-    const t = await openTestHouse({ rules: ALLOW, tools: [tools] });
+    const t = await openTestGateway({ rules: ALLOW, tools: [tools] });
     const wide = await newQuota(t, { tool_calls: 10, tasks: 10 });
     const tight = await newQuota(t, { tool_calls: 2 });
     const room = await t.room({ workspace: { quota_id: wide }, persona: { quota_id: tight } });
@@ -100,7 +100,7 @@ describe('counted before the work', () => {
     expect(await used(t, quota)).toEqual({ tool_calls: 0, tasks: 1 });
   });
 
-  test('a soft limit is told and not enforced', async () => {
+  test('a soft limit is reported and not enforced', async () => {
     const { t, tools, room, quota } = await limited({ tool_calls: 1 }, undefined, {
       quota: { hard_limit: false, soft_limit: true },
     });

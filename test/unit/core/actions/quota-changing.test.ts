@@ -100,7 +100,7 @@ describe('on the receipt', () => {
     const tight = await newQuota(t, { tool_calls: 3, output_tokens: 70 });
     const room = await t.room({ workspace: { quota_id: wide }, persona: { quota_id: tight } });
     const task = await room.task();
-    await t.house.idle();
+    await t.runtime.idle();
     const [receipt] = await t.receipts(task.id);
     expect(receipt?.autonomy_budget.limit).toEqual({ usd: 2.5, tool_calls: 3, output_tokens: 70 });
   });
@@ -110,7 +110,7 @@ describe('on the receipt', () => {
       quota: { hard_limit: false, soft_limit: true },
     });
     const task = await room.task();
-    await t.house.idle();
+    await t.runtime.idle();
     const [receipt] = await t.receipts(task.id);
     expect(receipt?.autonomy_budget).not.toHaveProperty('limit');
   });

@@ -5,13 +5,13 @@ import type { Quota, Task } from '../../../../src/model/resources.ts';
 import { QUOTA_LIMITS } from '../../../../src/model/words.ts';
 import type { Row, Sink } from '../../../../src/ports/index.ts';
 import { scriptedAgent } from '../../../support/gateway/agents.ts';
-import { of, openTestHouse } from '../../../support/gateway/test-gateway.ts';
+import { of, openTestGateway } from '../../../support/gateway/test-gateway.ts';
 import { countingTools } from '../../../support/gateway/tools.ts';
 import { ALLOW, limited, newQuota, SEND, usage, used } from '../../../support/policy/quotas.ts';
 
 const settled = (work: Promise<Task>) => work.then(({ id }) => id, asFault);
 
-/** Work that goes on until it is told to stop, or let go. */
+/** Work that goes on until it is asked to stop, or let go. */
 function held() {
   let release: () => void = () => {};
   const until = new Promise<void>((resolve) => {
@@ -27,7 +27,7 @@ async function working(limits: Record<string, number>, options: Parameters<typeo
     await Promise.race([until, new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))]);
     return undefined;
   });
-  const t = await openTestHouse({ rules: ALLOW, ...options, agents: [agent] });
+  const t = await openTestGateway({ rules: ALLOW, ...options, agents: [agent] });
   const quota = await newQuota(t, limits, options.quota);
   const room = await t.room({ workspace: { quota_id: quota } });
   const elsewhere = async () => {
@@ -39,7 +39,7 @@ async function working(limits: Record<string, number>, options: Parameters<typeo
 
 describe('what is accepted', () => {
   test('a limit nobody counts is refused when it is made, and when it is changed', async () => {
-    const t = await openTestHouse();
+    const t = await openTestGateway();
     for (const limits of [{ letters: 3 }, { max_concurrency: 1 }, { tasks: -1 }, { __proto__x: 1 }]) {
       const fault = await t.refused('resource.create', { object: 'quota', body: { scope: 'workspace', limits } });
       expect(fault).toMatchObject({ kind: 'invalid_request', param: `/limits/${Object.keys(limits)[0]}` });
@@ -50,7 +50,7 @@ describe('what is accepted', () => {
   });
 
   test.each(['session', 'user', 'principal', 'global'])('a quota of scope %s is refused', async (scope) => {
-    const t = await openTestHouse();
+    const t = await openTestGateway();
     const fault = await t.refused('resource.create', { object: 'quota', body: { scope, limits: { tasks: 1 } } });
     expect(fault).toMatchObject({ kind: 'invalid_request', param: '/scope' });
   });
@@ -104,7 +104,7 @@ describe('concurrency', () => {
     await room.task();
     const next = await t.reopen();
     await expect.poll(async () => (await used(next, quota)).concurrency).toBe(0);
-    await next.house.store.rebuild();
+    await next.runtime.store.rebuild();
     expect((await used(next, quota)).concurrency).toBe(0);
   });
 
@@ -193,9 +193,9 @@ describe('wall_time_ms of work outside, after a restart', () => {
     t.clock.advance(bought + 60_000);
     const next = await t.reopen();
     await expect.poll(async () => (await used(next, quota)).wall_time_ms).toBeGreaterThan(bought + 60_000);
-    expect((await next.house.store.get<Task & Row>('task', task.id))?.status).toBe('WORKING');
+    expect((await next.runtime.store.get<Task & Row>('task', task.id))?.status).toBe('WORKING');
     const counted = (await used(next, quota)).wall_time_ms!;
-    await next.house.store.rebuild();
+    await next.runtime.store.rebuild();
     expect((await used(next, quota)).wall_time_ms).toBe(counted);
   });
 
@@ -217,7 +217,7 @@ describe('wall_time_ms of work outside, after a restart', () => {
 });
 
 describe('requests_per_minute', () => {
-  test('a request too many is told when to come again, leaves nothing in the log, and a minute later there is room', async () => {
+  test('a request too many is refused with a retry time, leaves nothing in the log, and a minute later there is room', async () => {
     const { t, room, quota } = await limited({ requests_per_minute: 2 });
     const ids = [(await room.task()).id, (await room.task()).id];
     for (const id of ids) await t.until(id);
@@ -327,7 +327,7 @@ describe('scopes that nobody names', () => {
 
   test('a tenant\u2019s limit holds for that tenant alone; the installation\u2019s for all', async () => {
     const tools = countingTools({ send: { effect: 'send' } });
-    const t = await openTestHouse({ rules: ALLOW, tools: [tools] });
+    const t = await openTestGateway({ rules: ALLOW, tools: [tools] });
     const red = { id: 'red', kind: 'person', scopes: ['*'], tenant_id: 'red', interactive: true } as const;
     const blue = { ...red, id: 'blue', tenant_id: 'blue' } as const;
     const rooms = { red: await t.room({ actor: red }), blue: await t.room({ actor: blue }) };
@@ -350,7 +350,7 @@ describe('scopes that nobody names', () => {
     expect(await settled(room.task())).toMatchObject({ kind: 'policy_violation' });
     await t.send('resource.update', { object: 'quota', id, body: { scope: 'persona' } });
     await t.until((await room.task()).id);
-    await t.house.store.rebuild();
+    await t.runtime.store.rebuild();
     await t.until((await room.task()).id);
   });
 });
@@ -407,11 +407,11 @@ describe('what receipts and events say', () => {
       wall_time_ms: 60_000,
     });
     for (let at = 0; at < 3; at += 1) await t.until((await room.task()).id);
-    await t.house.idle();
+    await t.runtime.idle();
     await expect.poll(async () => (await used(t, quota)).wall_time_ms).toBeLessThan(3000);
-    const before = await t.house.store.get<Quota & Row>('quota', quota);
-    await t.house.store.rebuild();
-    expect(await t.house.store.get('quota', quota)).toEqual(before);
+    const before = await t.runtime.store.get<Quota & Row>('quota', quota);
+    await t.runtime.store.rebuild();
+    expect(await t.runtime.store.get('quota', quota)).toEqual(before);
     expect(before?.usage).toMatchObject({ tasks: 3, concurrency: 0, requests_per_minute: 3 });
   });
 });

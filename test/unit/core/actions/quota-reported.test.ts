@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ActResult } from '../../../../src/ports/index.ts';
 import { latch, scriptedAgent } from '../../../support/gateway/agents.ts';
-import { of, openTestHouse, placeOf } from '../../../support/gateway/test-gateway.ts';
+import { of, openTestGateway, placeOf } from '../../../support/gateway/test-gateway.ts';
 import { countingTools } from '../../../support/gateway/tools.ts';
 import { ALLOW, limited, newQuota, SEND, usage, used } from '../../../support/policy/quotas.ts';
 
@@ -18,7 +18,7 @@ describe('what agents report is charged', () => {
       results.push(await sink.act(SEND));
       return undefined;
     });
-    const t = await openTestHouse({ rules: ALLOW, agents: [agent], tools: [tools] });
+    const t = await openTestGateway({ rules: ALLOW, agents: [agent], tools: [tools] });
     const money = await newQuota(t, { usd_micros: 1_000_000 });
     const tokens = await newQuota(t, { tokens: 5000, input_tokens: 5000 });
     const room = await t.room({ workspace: { quota_id: tokens }, persona: { quota_id: money } });
@@ -77,7 +77,7 @@ describe('what agents report is charged', () => {
     const tools = countingTools({
       send: { effect: 'send', run: () => ({ status: 'ok', output: null, usage: { usd_micros: 300 } }) },
     });
-    const t = await openTestHouse({ rules: ALLOW, tools: [tools] });
+    const t = await openTestGateway({ rules: ALLOW, tools: [tools] });
     const quota = await newQuota(t, { usd_micros: 500 });
     const task = await (await t.room({ workspace: { quota_id: quota } })).task({ agent: 'none' });
     const kinds: (string | undefined)[] = [];

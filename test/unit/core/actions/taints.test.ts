@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import type { Skill } from '../../../../src/model/resources.ts';
 import type { ToolBackend } from '../../../../src/ports/index.ts';
-import { openTestHouse } from '../../../support/gateway/test-gateway.ts';
+import { openTestGateway } from '../../../support/gateway/test-gateway.ts';
 
 const RULES =
   '- { id: tainted, when: { tool: send, attributes: { tainted: true } }, then: block, say: it has read what others wrote }\n- { id: all, when: {}, then: allow, say: fine }';
@@ -40,7 +40,7 @@ const use = (tool: string) => ({ kind: 'tool' as const, tool });
 const REFUSED = { kind: 'refused', reason: 'it has read what others wrote' };
 
 test('what came from elsewhere marks the session once, with where it came from; a caller’s word does not unmark it', async () => {
-  const t = await openTestHouse({ tools: servers(), rules: RULES });
+  const t = await openTestGateway({ tools: servers(), rules: RULES });
   const room = await t.room();
   const task = await room.task({ agent: 'none' });
   const call = async (tool: string, attributes = {}) =>
@@ -50,8 +50,8 @@ test('what came from elsewhere marks the session once, with where it came from; 
   await call('read');
   expect(await call('send')).toMatchObject(REFUSED);
   expect(await call('send', { tainted: false })).toMatchObject(REFUSED);
-  const told = (await t.events(task.id)).map(({ event, payload }) => [event, payload.name ?? payload.what]);
-  const marks = told.filter(([event]) => event === 'vendor.tollbridge.tainted' || event === 'tool.completed');
+  const reported = (await t.events(task.id)).map(({ event, payload }) => [event, payload.name ?? payload.what]);
+  const marks = reported.filter(([event]) => event === 'vendor.tollbridge.tainted' || event === 'tool.completed');
   expect(marks).toEqual([
     ['tool.completed', 'send'],
     ['tool.completed', 'read'],
@@ -69,12 +69,12 @@ test('what came from elsewhere marks the session once, with where it came from; 
 });
 
 test('the mark outlives the process, is seen by others on the same log, and goes along into a fork', async () => {
-  const t = await openTestHouse({ tools: servers(), rules: RULES });
+  const t = await openTestGateway({ tools: servers(), rules: RULES });
   const room = await t.room();
   const task = await room.task({ agent: 'none' });
   const second = await t.second({ tools: servers(), rules: RULES });
-  const send = async (house: typeof t, task_id: string) =>
-    (await house.send('tool.call', { task_id, action: use('send') })).act;
+  const send = async (runtime: typeof t, task_id: string) =>
+    (await runtime.send('tool.call', { task_id, action: use('send') })).act;
   expect(await send(second, task.id)).toMatchObject({ kind: 'done' });
   await t.send('tool.call', { task_id: task.id, action: use('read') });
   expect(await send(second, task.id)).toMatchObject(REFUSED);
@@ -87,14 +87,14 @@ test('the mark outlives the process, is seen by others on the same log, and goes
   const forked = await again.send('task.submit', { session_id: fork.resource.id, agent: 'none', input: { text: 'x' } });
   expect(await send(again, forked.resource.id)).toMatchObject(REFUSED);
   // The same again when everything is added up from the log alone.
-  await again.house.store.rebuild();
-  expect(await again.house.store.get('taint', fork.resource.id)).toMatchObject({
+  await again.runtime.store.rebuild();
+  expect(await again.runtime.store.get('taint', fork.resource.id)).toMatchObject({
     from: { server: 'web', what: 'read' },
   });
 });
 
 test('a request that brings content marks the session before the content is handed out; others do not', async () => {
-  const t = await openTestHouse({ tools: servers(), rules: RULES });
+  const t = await openTestGateway({ tools: servers(), rules: RULES });
   const { workspace, session } = await t.room();
   const ask = (method: string) =>
     t.send('passthrough', {

@@ -7,7 +7,7 @@ import { hashOf } from '../../../../src/receipt/seal/canonical-json.ts';
 import { bo } from '../../../support/gateway/actors.ts';
 import { scriptedAgent } from '../../../support/gateway/agents.ts';
 import { asking, outside } from '../../../support/gateway/asking-work.ts';
-import { of, openTestHouse } from '../../../support/gateway/test-gateway.ts';
+import { of, openTestGateway } from '../../../support/gateway/test-gateway.ts';
 import { countingTools, SEND } from '../../../support/gateway/tools.ts';
 import { violations } from '../../../support/oracle/oracle.ts';
 
@@ -19,11 +19,11 @@ const RULES = `
 `;
 
 async function waiting(options: Parameters<typeof asking>[0] = {}) {
-  const house = await asking({ rules: RULES, ...options });
-  const [ask] = (await house.t.asks(house.task.id)) as [AskRecord];
+  const runtime = await asking({ rules: RULES, ...options });
+  const [ask] = (await runtime.t.asks(runtime.task.id)) as [AskRecord];
   const yes = (args: unknown, more: object = {}) =>
     ({ ask_id: ask.id, approved: true, arguments: args, ...more }) as CommandBody<'ask.answer'>;
-  return { ...house, ask, yes };
+  return { ...runtime, ask, yes };
 }
 
 test('what the approver gave runs, and nothing else; log and receipt have both hashes and the approver', async () => {
@@ -86,7 +86,7 @@ test.each([
   const { t, task, tools, ask, yes } = await waiting();
   const fault = await t.refused('ask.answer', yes(args), { actor: bo });
   expect(fault).toMatchObject({ kind, message: expect.stringMatching(message) });
-  expect(await t.house.store.get('ask', ask.id)).toMatchObject({ state: 'open' });
+  expect(await t.runtime.store.get('ask', ask.id)).toMatchObject({ state: 'open' });
   expect(of(await t.events(task.id), 'vendor.tollbridge.answer_refused')[0]?.payload).toMatchObject({ by: 'bo' });
   expect(tools.calls).toEqual([]);
   await t.send('ask.answer', yes({ to: 'cy' }), { actor: bo });
@@ -111,7 +111,7 @@ test.each([
 ])('%s is refused', async (_what, args) => {
   const { t, ask, tools, yes } = await waiting();
   expect(await t.refused('ask.answer', yes(args), { actor: bo })).toMatchObject({ kind: 'invalid_request' });
-  expect(await t.house.store.get('ask', ask.id)).toMatchObject({ state: 'open' });
+  expect(await t.runtime.store.get('ask', ask.id)).toMatchObject({ state: 'open' });
   expect(tools.calls).toEqual([]);
 });
 
@@ -128,7 +128,7 @@ test('arguments that do not fit the tool are refused', async () => {
     return undefined;
   });
   const list = async () => (await tools.list()).map((skill) => ({ ...skill, input_schema: strict }));
-  const t = await openTestHouse({ rules: RULES, agents: [agent], tools: [{ ...tools, list }] });
+  const t = await openTestGateway({ rules: RULES, agents: [agent], tools: [{ ...tools, list }] });
   const task = await (await t.room()).task();
   const [ask] = await t.asks(task.id);
   for (const args of [{ to: 3 }, {}, { to: 'cy', cc: 'eve' }, { To: 'cy', to: 'cy' }]) {
@@ -213,7 +213,7 @@ test('a command and a file path stay what was asked about; a file\u2019s content
     { kind: 'terminal', tool: 'terminal', target: 'ls -l', arguments: { command: 'ls', args: ['-l'] } },
     { kind: 'fs.write', tool: 'fs.write', target: '/w/a', arguments: { path: '/w/a', content: 'one' } },
   ] as const;
-  const t = await openTestHouse({
+  const t = await openTestGateway({
     agents: [
       scriptedAgent(async (sink) => {
         for (const [at, act] of acts.entries())
@@ -255,7 +255,7 @@ test('answered, and then the process died before the act: the changed arguments 
   const { t, task, ask } = await waiting({ resume: true });
   await t.close();
   const tools = countingTools({ send: { effect: 'send' } });
-  const between = await openTestHouse({ dir: t.dir, rules: RULES, started: false });
+  const between = await openTestGateway({ dir: t.dir, rules: RULES, started: false });
   await between.send('ask.answer', { ask_id: ask.id, approved: true, arguments: { to: 'cy' } }, { actor: bo });
   await between.close();
   const agent = scriptedAgent(
@@ -265,7 +265,7 @@ test('answered, and then the process died before the act: the changed arguments 
     },
     { resume: true },
   );
-  const next = await openTestHouse({ dir: t.dir, rules: RULES, agents: [agent], tools: [tools] });
+  const next = await openTestGateway({ dir: t.dir, rules: RULES, agents: [agent], tools: [tools] });
   await next.until(task.id);
   expect(tools.calls.map((call) => call.arguments)).toEqual([{ to: 'cy' }]);
 });

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { ActResult } from '../../../../src/ports/index.ts';
 import { scriptedAgent } from '../../../support/gateway/agents.ts';
 import { asking } from '../../../support/gateway/asking-work.ts';
-import { of, openTestHouse } from '../../../support/gateway/test-gateway.ts';
+import { of, openTestGateway } from '../../../support/gateway/test-gateway.ts';
 import { countingTools, SEND } from '../../../support/gateway/tools.ts';
 
 const ASK = '- { id: mail-asks, when: { tool: send }, then: ask }';
@@ -11,16 +11,16 @@ const ASK = '- { id: mail-asks, when: { tool: send }, then: ask }';
 /** An agent that wants to send and waits for an answer; then other rules come into force, then the answer. */
 async function approvedAfter(change: { rules?: string; before?: string }) {
   const sources = { rules: change.before ?? ASK };
-  const house = await asking({ load: async () => ({ rules: sources.rules, files: [] }) });
-  const { t, task } = house;
+  const runtime = await asking({ load: async () => ({ rules: sources.rules, files: [] }) });
+  const { t, task } = runtime;
   const [ask] = await t.asks(task.id);
   sources.rules = change.rules ?? sources.rules;
-  await t.house.policy.reload();
+  await t.runtime.policy.reload();
   await t.answer(ask!.id);
   await t.until(task.id);
   const log = await t.events(task.id);
   const decided = of(log, 'vendor.tollbridge.decided').map(({ payload }) => payload.decision as { verdict: string });
-  return { ...house, log, decided: decided.filter(({ verdict }) => verdict !== 'allow') };
+  return { ...runtime, log, decided: decided.filter(({ verdict }) => verdict !== 'allow') };
 }
 
 test('what the new rules block does not run, and the refusal names the new rule', async () => {
@@ -70,7 +70,7 @@ test('a persona whose tier was lowered while people were asked no longer acts', 
     results.push(await sink.act(SEND));
     return undefined;
   });
-  const t = await openTestHouse({ agents: [agent], tools: [tools], rules: ASK });
+  const t = await openTestGateway({ agents: [agent], tools: [tools], rules: ASK });
   const room = await t.room({ persona: { autonomy_tier: 'act_auto' } });
   const task = await room.task();
   const [ask] = await t.asks(task.id);
@@ -84,17 +84,17 @@ test('a persona whose tier was lowered while people were asked no longer acts', 
 
 test('an agent that acts by itself and only asks hears the refusal, and not the approval', async () => {
   const sources = { rules: ASK };
-  const heard: unknown[] = [];
+  const received: unknown[] = [];
   const { t, task } = await asking({
     load: async () => ({ rules: sources.rules, files: [] }),
     script: async (sink) => {
-      heard.push(await sink.ask({ kind: 'approval', action: { ...SEND, effect: 'send' } }));
+      received.push(await sink.ask({ kind: 'approval', action: { ...SEND, effect: 'send' } }));
     },
   });
   const [ask] = await t.asks(task.id);
   sources.rules = '- { id: no-mail, when: { tool: send, kind: tool }, then: block, say: no mail today }';
-  await t.house.policy.reload();
+  await t.runtime.policy.reload();
   await t.answer(ask!.id);
   await t.until(task.id);
-  expect(heard).toMatchObject([{ kind: 'denied', reason: 'no mail today' }]);
+  expect(received).toMatchObject([{ kind: 'denied', reason: 'no mail today' }]);
 });

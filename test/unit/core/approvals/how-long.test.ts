@@ -53,13 +53,13 @@ describe('time', () => {
     expect(await propose()).toMatchObject({ decision: { verdict: 'block', code: 'approval_timed_out' } });
   });
 
-  test('what expired while the house was closed is denied when it opens', async () => {
+  test('what expired while the gateway was closed is denied when it opens', async () => {
     const { t, task, propose } = await outside();
     await propose();
     await t.close();
     t.clock.advance(2 * HOUR);
     const later = await t.reopen();
-    expect(await later.house.store.list({ object: 'ask', where: { task_id: task.id } })).toMatchObject([
+    expect(await later.runtime.store.list({ object: 'ask', where: { task_id: task.id } })).toMatchObject([
       { state: 'expired' },
     ]);
     expect(states(await later.events(task.id))).toEqual(['SUBMITTED', 'WORKING', 'AUTH_REQUIRED', 'WORKING']);
@@ -120,7 +120,7 @@ describe('questions outlive the process that asked', () => {
     expect(tools.calls).toHaveLength(1);
   });
 
-  test('another house on the same log answers, and the first one goes on', async () => {
+  test('another gateway on the same log answers, and the first one goes on', async () => {
     const { t, tools, task } = await asking();
     const [ask] = await t.asks(task.id);
     const elsewhere = await t.second({ agents: [] });

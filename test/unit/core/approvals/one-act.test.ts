@@ -101,17 +101,17 @@ describe('a person says no', () => {
   test.each([
     ['with a reason', 'too many already', 'too many already'],
     ['without one', undefined, 'bo said no'],
-  ])('%s: the agent hears it whenever it asks', async (_how, reason, heard) => {
+  ])('%s: the agent hears it whenever it asks', async (_how, reason, received) => {
     const { t, task, propose } = await outside();
     const { details } = await propose();
     await t.answer(String(details?.ask_id), { approved: false, ...(reason && { reason }) }, bo);
     expect(await propose()).toMatchObject({
-      decision: { verdict: 'block', code: 'approval_denied', reason: heard },
-      answer: { kind: 'denied', by: 'bo', reason: heard },
+      decision: { verdict: 'block', code: 'approval_denied', reason: received },
+      answer: { kind: 'denied', by: 'bo', reason: received },
     });
     expect(of(await t.events(task.id), 'tool.denied')[0]?.payload).toMatchObject({
       by: 'bo',
-      reason: heard,
+      reason: received,
       ask_id: details?.ask_id,
     });
   });

@@ -1,5 +1,5 @@
 /**
- * A question nobody waits for any more is closed for everyone: taken back by whoever asked, or because the work was
+ * A question nobody waits for any more is closed for everyone: taken back by the caller, or because the work was
  * stopped.
  */
 import { describe, expect, test } from 'vitest';
@@ -11,7 +11,7 @@ import { asking } from '../../../support/gateway/asking-work.ts';
 import { of } from '../../../support/gateway/test-gateway.ts';
 import { SEND } from '../../../support/gateway/tools.ts';
 
-describe('whoever asked takes the question back', () => {
+describe('the caller takes the question back', () => {
   const BACK = 'whoever asked took the question back';
   type Put = (sink: Sink, withdrawn: AbortSignal) => Promise<Answer | ActResult>;
   const ways: readonly (readonly [string, Put, object])[] = [
@@ -35,10 +35,10 @@ describe('whoever asked takes the question back', () => {
   test.each(ways)('%s: closed at once, on record, and the work goes on', async (_, put, answer) => {
     const back = new AbortController();
     const goOn = latch();
-    const heard: (Answer | ActResult)[] = [];
+    const received: (Answer | ActResult)[] = [];
     const { t, task, tools } = await asking({
       script: async (sink) => {
-        heard.push(await put(sink, back.signal));
+        received.push(await put(sink, back.signal));
         await goOn.promise;
       },
     });
@@ -50,7 +50,7 @@ describe('whoever asked takes the question back', () => {
     expect(await t.refused('ask.answer', { ask_id: ask!.id, approved: false })).toMatchObject({ kind: 'conflict' });
     goOn.open();
     await t.until(task.id);
-    expect(heard).toMatchObject([answer]);
+    expect(received).toMatchObject([answer]);
     expect(tools.calls).toEqual([]);
   });
 
@@ -67,7 +67,7 @@ describe('whoever asked takes the question back', () => {
   });
 });
 
-test('a question is nobody’s as soon as the work is told to stop, however long it takes to', async () => {
+test('a question is nobody’s as soon as the work is asked to stop, however long it takes to', async () => {
   const mayStop = latch();
   const { t, task } = await asking({
     settings: { graceMs: 60_000 },
@@ -89,17 +89,17 @@ test('a question is nobody’s as soon as the work is told to stop, however long
   await canceling;
 });
 
-test('an agent told to stop while it waits hears that nobody waits any more', async () => {
-  const heard: ActResult[] = [];
+test('an agent asked to stop while it waits hears that nobody waits any more', async () => {
+  const received: ActResult[] = [];
   const { t, task, tools } = await asking({
     script: async (sink, signal) => {
-      heard.push(await sink.act(SEND));
+      received.push(await sink.act(SEND));
       await untilAborted(signal);
     },
   });
   await t.asks(task.id);
   await t.send('task.cancel', { task_id: task.id });
   await t.until(task.id);
-  expect(heard).toMatchObject([{ kind: 'refused', decision: { verdict: 'block', code: 'approval_withdrawn' } }]);
+  expect(received).toMatchObject([{ kind: 'refused', decision: { verdict: 'block', code: 'approval_withdrawn' } }]);
   expect(tools.calls).toEqual([]);
 });

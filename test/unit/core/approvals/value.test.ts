@@ -105,8 +105,8 @@ describe('asking for a value', () => {
         ['first', 'second'].map((note) => t.answer(ask.id, { value: { key: `${TYPED}${note}`, note } })),
       );
       await t.until(task.id);
-      const heard = said.findIndex(({ status }) => status === 'fulfilled');
-      const note = ['first', 'second'][heard];
+      const received = said.findIndex(({ status }) => status === 'fulfilled');
+      const note = ['first', 'second'][received];
       expect(said.filter(({ status }) => status === 'rejected')).toHaveLength(1);
       expect(answers).toMatchObject([{ kind: 'value', value: { key: `${TYPED}${note}`, note } }]);
     });
@@ -209,7 +209,7 @@ describe('several questions at once', () => {
       const ask = asks.find(({ metadata }) => metadata.key === key)!;
       await t.answer(ask.id, ask.kind === 'input' ? { value: key } : { approved: true });
       const { status } = await t.bridge.view<Row & { status: string }>(ana, 'task', task.id);
-      const left = await t.house.store.list<AskRecord & Row>({
+      const left = await t.runtime.store.list<AskRecord & Row>({
         object: 'ask',
         where: { task_id: task.id, state: 'open' },
       });

@@ -22,8 +22,8 @@ test('those who may answer see what will run; the log, lists and everyone else d
   expect(ask).toMatchObject({ metadata: { shown: 'in_part' }, action: { claims: { title: 'Read the README' } } });
   expect(ask?.question).toMatch(/^May /);
   expect(await t.bridge.pendingAct(ana, id)).toMatchObject({ arguments: SECRET, claims: { title: 'Read the README' } });
-  const stranger: Actor = { ...ana, id: 'stranger', scopes: ['tasks:read', 'approvals:write'] };
-  expect(await faultOf(t.bridge.pendingAct(stranger, id))).toBe('not_found');
+  const outsider: Actor = { ...ana, id: 'stranger', scopes: ['tasks:read', 'approvals:write'] };
+  expect(await faultOf(t.bridge.pendingAct(outsider, id))).toBe('not_found');
   const looks: Actor = { ...ana, id: 'looks', scopes: ['tasks:read', 'others:read'] };
   const agent: Actor = { ...ana, id: 'agent:x', kind: 'agent' };
   // The same principal without a person in front of it: it gave the work, and approves nothing in it.

@@ -132,7 +132,7 @@ describe('bad input', () => {
           ),
         async ([kind, body, key]) => {
           if (Date.now() > over) return;
-          const before = (await t.house.store.tip({ of: 'all' })) ?? '';
+          const before = (await t.runtime.store.tip({ of: 'all' })) ?? '';
           const sure = kind === 'tool.call' && isObject(body) && isObject(body.action) && body.action.tool === 'send';
           if (sure) return; // it would be let through only by a person, and would wait for one
           const waits = kind === 'action.propose' && isObject(body) ? { ...body, wait_ms: 0 } : body;
@@ -146,7 +146,7 @@ describe('bad input', () => {
           // A refusal by policy is on record; a mistake is not.
           if (fault.kind === 'policy_violation' || fault.kind === 'rate_limited') return;
           const after: string[] = [];
-          for await (const event of t.house.store.read({ stream: { of: 'all' }, after: before })) {
+          for await (const event of t.runtime.store.read({ stream: { of: 'all' }, after: before })) {
             // A replay let in before goes on meanwhile.
             // So is an answer that was not its to give.
             const refused = event.event === 'vendor.tollbridge.answer_refused';

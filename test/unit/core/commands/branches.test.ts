@@ -54,7 +54,7 @@ describe('a fork', () => {
     expect((await life.submit(session)).branch_id).toBe(null);
     const replay = (await life.do('task.replay', { task_id: id })).resource as Task & Row;
     expect(replay.branch_id).toBe(fork.branch_id);
-    await life.house.idle();
+    await life.runtime.idle();
   });
 });
 
@@ -72,8 +72,10 @@ describe('a merge', () => {
     await merge(life, one);
     expect(wordsOf(await life.messages(one.id))).toEqual(['a', 'b', 'c']);
     expect(wordsOf(await life.messages(session))).toEqual(['a', 'meanwhile', 'b', 'c']);
-    const told = (await sessionEvents(life, session)).filter(({ event }) => event === 'session.thread_merged');
-    expect(told.map(({ payload }) => payload)).toEqual([{ session_id: one.id, branch_id: one.branch_id, messages: 2 }]);
+    const reported = (await sessionEvents(life, session)).filter(({ event }) => event === 'session.thread_merged');
+    expect(reported.map(({ payload }) => payload)).toEqual([
+      { session_id: one.id, branch_id: one.branch_id, messages: 2 },
+    ]);
     expect(await life.view('branch', one.branch_id as string)).toMatchObject({ merged_into: session });
   });
 
@@ -121,9 +123,9 @@ describe('a merge', () => {
       merge(life, fork),
       ...['x', 'y', 'z'].map((word) => append(life, fork.id, word).catch(() => {})),
     ]);
-    const [told] = (await sessionEvents(life, session)).filter(({ event }) => event === 'session.thread_merged');
+    const [reported] = (await sessionEvents(life, session)).filter(({ event }) => event === 'session.thread_merged');
     const merged = wordsOf(await life.messages(session));
-    expect(told?.payload.messages).toBe(merged.length);
+    expect(reported?.payload.messages).toBe(merged.length);
     expect(wordsOf(await life.messages(fork.id)).slice(0, merged.length)).toEqual(merged);
   });
 

@@ -5,7 +5,7 @@ import type { Message } from '../../../../src/model/resources.ts';
 import type { Row } from '../../../../src/ports/index.ts';
 import { ana, bo } from '../../../support/gateway/actors.ts';
 import { latch, scriptedAgent } from '../../../support/gateway/agents.ts';
-import { of, openTestHouse, type Room, says, type TestHouse } from '../../../support/gateway/test-gateway.ts';
+import { of, openTestGateway, type Room, says, type TestGateway } from '../../../support/gateway/test-gateway.ts';
 import { PERSONA } from '../../../support/policy/personas.ts';
 
 interface Case<K extends CommandKind = CommandKind> {
@@ -19,7 +19,7 @@ interface Case<K extends CommandKind = CommandKind> {
 }
 
 interface Scene {
-  readonly t: TestHouse;
+  readonly t: TestGateway;
   readonly room: Room;
   readonly next: Room;
   readonly ended: string;
@@ -136,7 +136,7 @@ const CREATING: readonly [string, (scene: Scene) => Case][] = [
 
 async function scene(): Promise<Scene> {
   const agent = scriptedAgent(async () => undefined);
-  const t = await openTestHouse({ agents: [agent] });
+  const t = await openTestGateway({ agents: [agent] });
   const room = await t.room();
   const ended = await room.task();
   await t.until(ended.id);
@@ -156,7 +156,7 @@ describe.each(CREATING)('%s', (_what, make) => {
     const made = new Set(all.map(({ resource }) => (resource as Row).id));
     expect(made.size).toBe(1);
     expect(all.filter(({ repeated }) => !repeated)).toHaveLength(1);
-    await t.house.idle();
+    await t.runtime.idle();
 
     const before = (await t.all()).length;
     expect(await t.refused(kind, other, { ...envelope, ...key('k') })).toMatchObject({
@@ -183,12 +183,12 @@ describe.each(CREATING)('%s', (_what, make) => {
     ];
     expect(answers.every(({ repeated }) => !repeated)).toBe(true);
     expect(new Set(answers.map(({ resource }) => (resource as Row).id)).size).toBe(answers.length);
-    await t.house.idle();
+    await t.runtime.idle();
   });
 });
 
 test('two tenants may use the same key', async () => {
-  const t = await openTestHouse();
+  const t = await openTestGateway();
   const body = { object: 'workspace' as const, body: { name: 'n', root: 'file:///n' } };
   const made = await Promise.all(
     ['red', 'blue'].map((tenant_id) => t.send('resource.create', body, { ...key('k'), actor: { ...ana, tenant_id } })),
@@ -202,11 +202,11 @@ test('a task submitted a hundred times starts its agent once', async () => {
     started += 1;
     return undefined;
   });
-  const t = await openTestHouse({ agents: [agent] });
+  const t = await openTestGateway({ agents: [agent] });
   const room = await t.room();
   const tasks = await Promise.all(Array.from({ length: 100 }, () => room.task({}, key('k'))));
   await t.until(tasks[0]!.id);
-  await t.house.idle();
+  await t.runtime.idle();
   expect(started).toBe(1);
   expect(of(await t.all(), 'task.submitted')).toHaveLength(1);
 });
@@ -222,7 +222,7 @@ test('other bytes under the same words are another request', async () => {
 
 describe('a repeat is answered even when the first could no longer be made', () => {
   test('the limit was used up by the first itself', async () => {
-    const t = await openTestHouse({ agents: [scriptedAgent(async () => undefined)] });
+    const t = await openTestGateway({ agents: [scriptedAgent(async () => undefined)] });
     const { resource: quota } = await t.send('resource.create', {
       object: 'quota',
       body: { scope: 'workspace', limits: { tasks: 1 } },
@@ -240,7 +240,7 @@ describe('a repeat is answered even when the first could no longer be made', () 
 
   test('the rules have changed since', async () => {
     let rules = '';
-    const t = await openTestHouse({
+    const t = await openTestGateway({
       load: async () => ({ rules, files: [] }),
       agents: [scriptedAgent(async () => undefined)],
     });
@@ -249,7 +249,7 @@ describe('a repeat is answered even when the first could no longer be made', () 
     const task = await room.task({}, key('k'));
     await t.until(task.id);
     rules = '- { id: closed, then: block, say: closed }';
-    await t.house.policy.reload();
+    await t.runtime.policy.reload();
     expect((await room.task({}, key('k'))).id).toBe(task.id);
     expect(await t.send('session.create', { workspace_id: room.workspace }, key('k'))).toMatchObject({
       repeated: true,
@@ -262,7 +262,7 @@ describe('a repeat is answered even when the first could no longer be made', () 
 
   test('the task has ended since', async () => {
     const over = latch();
-    const t = await openTestHouse({
+    const t = await openTestGateway({
       agents: [
         scriptedAgent(async () => {
           await over.promise;

@@ -97,15 +97,15 @@ describe('memories that are given', () => {
     await memory('workspace', here, 'old', { expires_at: '2001-01-01T00:00:00Z' });
     const recalled = async (id: string, actor = ana) => {
       const found: unknown[] = [];
-      for await (const { content } of life.house.bridge.recall(actor, id)) found.push(content);
+      for await (const { content } of life.runtime.bridge.recall(actor, id)) found.push(content);
       return found;
     };
     expect(await recalled(session)).toEqual(['mine', 'of here', 'inside']);
     expect(await recalled(next)).toEqual(['of the next', 'of here', 'inside']);
     const fork = (await life.do('session.fork', { session_id: session })).resource.id;
     expect(await recalled(fork)).toEqual(['mine', 'of here', 'inside']);
-    const stranger = { id: 'x', kind: 'service' as const, scopes: ['memories:read', 'sessions:read'] };
-    await expect(recalled(session, stranger)).rejects.toMatchObject({ kind: 'not_found' });
+    const outsider = { id: 'x', kind: 'service' as const, scopes: ['memories:read', 'sessions:read'] };
+    await expect(recalled(session, outsider)).rejects.toMatchObject({ kind: 'not_found' });
     await expect(recalled(session, { ...ana, scopes: ['sessions:read', 'others:read'] })).rejects.toMatchObject({
       kind: 'permission_denied',
     });
@@ -150,7 +150,7 @@ describe('memories that work writes', () => {
     const { task } = await run(await life.session(), { input: { write } });
     expect(results).toMatchObject([{ kind: 'done', result: { status: 'error', error: expect.stringMatching(why) } }]);
     expect(await read(life, task.id, 'agent.memory_write')).toEqual([]);
-    expect((await life.house.bridge.list(ana, { object: 'memory' })).data).toEqual([]);
+    expect((await life.runtime.bridge.list(ana, { object: 'memory' })).data).toEqual([]);
   });
 
   test('a rule that forbids remembering is obeyed before anything is kept', async () => {
@@ -167,7 +167,7 @@ describe('memories that work writes', () => {
     const { id } = await life.submit(await life.session());
     await life.ended(id);
     expect(results).toMatchObject([{ kind: 'refused', reason: 'forget it' }]);
-    expect((await life.house.bridge.list(ana, { object: 'memory' })).data).toEqual([]);
+    expect((await life.runtime.bridge.list(ana, { object: 'memory' })).data).toEqual([]);
   });
 
   test('an outside run that writes one says so; a person who names the run does not', async () => {

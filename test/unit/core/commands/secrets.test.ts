@@ -33,7 +33,7 @@ describe('planted secrets', () => {
     expect(hatched - before).toBeGreaterThan(2000);
 
     // Every answer anyone can get.
-    const { bridge } = life.house;
+    const { bridge } = life.runtime;
     const objects =
       'workspace persona session task message artifact memory vault connector skill quota branch outcome ask receipt';
     let answers = 0;

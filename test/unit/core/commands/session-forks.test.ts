@@ -39,8 +39,8 @@ describe('fork', () => {
     expect(copies.slice(0, 3).map(({ created_at }) => created_at)).toEqual(
       originals.slice(0, 3).map(({ created_at }) => created_at),
     );
-    const told = (await sessionEvents(life, session)).filter(({ event }) => event === 'session.thread_forked');
-    expect(told.map(({ payload }) => payload)).toEqual([
+    const reported = (await sessionEvents(life, session)).filter(({ event }) => event === 'session.thread_forked');
+    expect(reported.map(({ payload }) => payload)).toEqual([
       { session_id: tip.id, branch_id: tip.branch_id, at_event_id: null, messages: 3 },
       {
         session_id: early.resource.id,
@@ -60,7 +60,7 @@ describe('fork', () => {
     const whole = (await sessionEvents(life, session)).at(-1)!;
     await life.do('session.truncate', { session_id: session, keep_first: 1 });
     await life.do('task.replay', { task_id: id });
-    await life.house.idle();
+    await life.runtime.idle();
     const mark = (await sessionEvents(life, session)).at(-1)!;
     const now = await life.do('session.fork', { session_id: session });
     const marked = await life.do('session.fork', { session_id: session, at_event_id: mark.id });
@@ -89,9 +89,9 @@ describe('fork', () => {
     const session = await life.session();
     await append(life, session, 'a', 'b');
     const [, , mark] = await sessionEvents(life, session);
-    await life.house.store.retain('9999-01-01T00:00:00.000Z');
+    await life.runtime.store.retain('9999-01-01T00:00:00.000Z');
     await append(life, session, 'c');
-    const kept = (await all(life.house.store.read({ stream: { of: 'all' } }))).at(-1)!;
+    const kept = (await all(life.runtime.store.read({ stream: { of: 'all' } }))).at(-1)!;
     for (const at_event_id of [mark!.id, kept.id]) {
       const fault = await faultOf(life.do('session.fork', { session_id: session, at_event_id }));
       expect(['not_found', 'cursor_expired']).toContain(fault.kind);
@@ -198,8 +198,8 @@ describe('compaction', () => {
       event: 'session.compacted',
       payload: { summary: 'they said a and b', through_message_id: ids[1] },
     });
-    const [stranger] = await append(life, await life.session(), 'x');
-    const elsewhere = { session_id: session, summary: '', through_message_id: stranger! };
+    const [outsider] = await append(life, await life.session(), 'x');
+    const elsewhere = { session_id: session, summary: '', through_message_id: outsider! };
     expect(await faultOf(life.do('session.compact', elsewhere))).toMatchObject({ kind: 'not_found' });
   });
 });
@@ -222,8 +222,8 @@ describe('branches', () => {
       parent_branch_id: resource.id,
     });
     await life.do('branch.end', { branch_id: side.resource.id, as: 'abandoned' });
-    const told = (await sessionEvents(life, session)).filter(({ event }) => event.startsWith('branch.'));
-    expect(told.map(({ event }) => event)).toEqual([
+    const reported = (await sessionEvents(life, session)).filter(({ event }) => event.startsWith('branch.'));
+    expect(reported.map(({ event }) => event)).toEqual([
       'branch.created',
       'branch.merged',
       'branch.created',

@@ -83,7 +83,7 @@ describe('what does not stand in a message', () => {
     expect(reference).toMatchObject({ type: 'artifact_ref', visibility: 'internal' });
     const artifact = await life.view<Artifact & Row>('artifact', reference.artifact_id);
     expect(artifact).toMatchObject({ session_id: session, mime_type: 'application/json', visibility: 'internal' });
-    const bytes = await life.house.bridge.bytes(ana, artifact.id);
+    const bytes = await life.runtime.bridge.bytes(ana, artifact.id);
     expect(JSON.parse(Buffer.from(bytes).toString())).toEqual(part);
     expect(JSON.stringify(await sessionEvents(life, session))).not.toContain('long long');
   });
@@ -109,7 +109,7 @@ describe('what does not stand in a message', () => {
     expect(spilled).toHaveLength(5);
     // They hold what was said; they are not what the work produced.
     expect((await life.receipt(id)).final_artifacts).toEqual([]);
-    const [outcome] = await life.house.store.list<Row & { artifacts: object[] }>({
+    const [outcome] = await life.runtime.store.list<Row & { artifacts: object[] }>({
       object: 'outcome',
       where: { task_id: id },
     });
@@ -119,10 +119,10 @@ describe('what does not stand in a message', () => {
   test('receipt-only content is referred to and never shown', async () => {
     const hidden = 'for the receipt alone';
     const part = { type: 'text', text: hidden, visibility: 'receipt_only' };
-    const told = latch();
+    const reported = latch();
     const agent = scripted('one', async ({ sink }) => {
       await sink.emit({ event: 'agent.message', payload: { message: { role: 'assistant', parts: [part] } } });
-      told.open();
+      reported.open();
       await sink.ask({ kind: 'input', key: 'k', question: '?' });
     });
     const life = await openLife({ backends: [agent] });
@@ -130,7 +130,7 @@ describe('what does not stand in a message', () => {
     const message = { role: 'user' as const, parts: [part] };
     await life.do('message.append', { session_id: session, message });
     const { id } = await life.submit(session, { input: message });
-    await told.opened;
+    await reported.opened;
     await until(async () => (await life.openAsks()).length === 1);
     await life.do('task.message', { task_id: id, kind: 'interrupt', message });
     await life.do('task.cancel', { task_id: id });
@@ -138,12 +138,12 @@ describe('what does not stand in a message', () => {
 
     const listed = [...(await life.messages(session)), ...(await life.messages(fork.resource.id))];
     expect(listed).toHaveLength(10);
-    const events = await all(life.house.store.read({ stream: { of: 'all' } }));
+    const events = await all(life.runtime.store.read({ stream: { of: 'all' } }));
     for (const shown of [listed, events, await life.task(id)]) expect(JSON.stringify(shown)).not.toContain(hidden);
 
     const [reference] = listed[0]!.parts as { artifact_id: string; visibility: string }[];
     expect(reference).toMatchObject({ type: 'artifact_ref', visibility: 'receipt_only' });
-    const { bridge } = life.house;
+    const { bridge } = life.runtime;
     const reader = { ...ana, scopes: ['artifacts:read'] };
     expect(await faultOf(bridge.bytes(reader, reference!.artifact_id))).toMatchObject({ kind: 'permission_denied' });
     const auditor = { ...ana, scopes: ['artifacts:read', 'receipts:read'] };

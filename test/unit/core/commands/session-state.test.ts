@@ -15,7 +15,7 @@ describe('state', () => {
     const running = await life.submit(session);
     const outside = await life.submit(session, { agent: 'none' });
     expect(await state()).toBe('ACTIVE');
-    const listed = await life.house.bridge.list<Session & Row>(ana, { object: 'session' });
+    const listed = await life.runtime.bridge.list<Session & Row>(ana, { object: 'session' });
     expect(listed.data.map((row) => row.state)).toEqual(['ACTIVE']);
     const touched = await life.do('session.update', { session_id: session, summary: 'busy' });
     expect(touched.resource).toMatchObject({ state: 'ACTIVE', summary: 'busy' });

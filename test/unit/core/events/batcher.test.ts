@@ -14,7 +14,7 @@ function scene(refuse?: Error) {
   return { units, together };
 }
 
-test('what is told in one turn is one unit, in the order it was told', async () => {
+test('what is reported in one turn is one unit, in the order it was reported', async () => {
   const { units, together } = scene();
   await Promise.all([fact(1), fact(2), fact(3)].map((one) => together.write([one])));
   await together.write([fact(4)]);
@@ -40,6 +40,6 @@ test('a unit does not grow without end', async () => {
 
 test('everyone in a unit that is refused hears why', async () => {
   const { together } = scene(new Error('ended'));
-  const told = [fact(1), fact(2)].map((one) => together.write([one]));
-  for (const each of told) await expect(each).rejects.toThrow('ended');
+  const reported = [fact(1), fact(2)].map((one) => together.write([one]));
+  for (const each of reported) await expect(each).rejects.toThrow('ended');
 });

@@ -40,7 +40,7 @@ test('nothing is opened before the first look, and leaving the loop leaves it', 
   expect(await events.next()).toEqual({ value: undefined, done: true });
 });
 
-test('whoever leaves while it is being opened leaves nothing open', async () => {
+test('the client that leaves while it is being opened leaves nothing open', async () => {
   const { events, steps } = scene([event('1')]);
   const first = events.next();
   await events.return?.();

@@ -17,13 +17,13 @@ async function everything(life: Life): Promise<Record<string, readonly Row[]>> {
   db.close();
   const rows: Record<string, readonly Row[]> = {};
   for (const { object } of objects) {
-    rows[object] = await pages((after) => life.house.store.list<Row>({ object, limit: 200, ...after }));
+    rows[object] = await pages((after) => life.runtime.store.list<Row>({ object, limit: 200, ...after }));
   }
   return rows;
 }
 
 async function expectRebuilt(life: Life): Promise<Record<string, readonly Row[]>> {
-  const { store } = life.house;
+  const { store } = life.runtime;
   for (;;) {
     const tip = await store.tip({ of: 'all' });
     const before = await everything(life);
@@ -57,7 +57,7 @@ const agents = () => [
 
 /** One random wish after the other. Some make sense, some are refused; all of them are real. */
 async function live(life: Life, wishes: readonly number[]): Promise<void> {
-  const { store } = life.house;
+  const { store } = life.runtime;
   const made: Record<string, string[]> = {};
   const pick = (object: string, wish: number) => made[object]?.[wish % made[object].length];
   const keep = (object: string, id: string) => {
@@ -176,7 +176,7 @@ describe('rebuilding', () => {
         await live(life, [0, 2, 2, ...wishes]);
         await expectRebuilt(life);
         // Also from what is left when the oldest part has been forgotten.
-        await life.house.store.retain('9999-01-01T00:00:00.000Z');
+        await life.runtime.store.retain('9999-01-01T00:00:00.000Z');
         await expectRebuilt(life);
         const rows = await everything(life);
         for (const object of [...Object.keys(rows), ...Object.keys(half)]) met.add(object);
@@ -190,13 +190,13 @@ describe('rebuilding', () => {
     for (const object of ['quota', 'run', 'session', 'tally', 'task', 'workspace']) expect(met).toContain(object);
   });
 
-  test('two houses write, either rebuilds, and both go on from there', async () => {
+  test('two gateways write, either rebuilds, and both go on from there', async () => {
     const dir = await freshDir();
     const open = () => openLife({ dir, rules: MIXED, backends: agents(), tools: [box()], settings });
     const [one, two] = [await open(), await open()];
     const session = await one.session();
     await Promise.all([one, two].map((life) => life.submit(session, { agent: 'says' })));
-    await Promise.all([one.house.idle(), two.house.idle()]);
+    await Promise.all([one.runtime.idle(), two.runtime.idle()]);
     await expectRebuilt(one);
     await two.do('message.append', { session_id: session, message: said('more') });
     await expectRebuilt(two);

@@ -76,7 +76,7 @@ describe('one receipt', () => {
       receipt_id: task.receipt_id,
       subject: { object: 'task', id },
       identifiers: { workspace_ref: workspace_id, session_id: session, task_id: id },
-      issuer: { id: 'tollbridge', kind: 'harness', public_key_id: life.house.keyring.signer().keyId },
+      issuer: { id: 'tollbridge', kind: 'harness', public_key_id: life.runtime.keyring.signer().keyId },
       lifecycle: {
         created_at: task.created_at,
         started_at: task.started_at,
@@ -93,7 +93,7 @@ describe('one receipt', () => {
           quorum_proof: { required: 1, satisfied: 1 },
         },
       ],
-      trust: { start_tier: 'act_auto', end_tier: 'act_auto', policy_ref: life.house.policy.version },
+      trust: { start_tier: 'act_auto', end_tier: 'act_auto', policy_ref: life.runtime.policy.version },
       cost: { currency: 'USD', total: 1.25, provider_breakdown: [{ provider: 'acme', model: 'large', amount: 1.25 }] },
       side_effects: {
         fs_writes: [{ path: '/tmp/a', operation: 'modify' }],
@@ -134,7 +134,7 @@ describe('one receipt', () => {
 });
 
 describe('the chain', () => {
-  test('has no gap after two hundred ends at once, in several workspaces, in two houses', {
+  test('has no gap after two hundred ends at once, in several workspaces, in two gateways', {
     timeout: 120_000,
   }, async () => {
     const dir = await freshDir();
@@ -148,14 +148,14 @@ describe('the chain', () => {
           const session = await life.session({ workspace_id: workspaces[n % 3]! });
           const agent = n % 10 === 0 ? 'fails' : n % 10 === 1 ? 'waits' : 'quick';
           const task = await life.submit(session, { agent });
-          // Some are ended from the other house.
+          // Some are ended from the other gateway.
           if (agent === 'waits') await (n % 4 === 1 ? two : one).do('task.cancel', { task_id: task.id });
           return await life.ended(task.id);
         })(),
       );
     }
     const tasks = await Promise.all(wanted);
-    const stored = await everyReceipt(one.house.store);
+    const stored = await everyReceipt(one.runtime.store);
     expect(stored).toHaveLength(200);
     expect(stored.map(({ position }) => position)).toEqual(Array.from({ length: 200 }, (_, at) => at));
     expect(new Set(stored.map(({ receipt }) => receipt.identifiers.task_id))).toEqual(
@@ -170,10 +170,10 @@ describe('the chain', () => {
         expect(receipt.chain.previous_receipt_hash).toBe(at === 0 ? null : chain[at - 1]!.hash);
       }
     }
-    const tree = await two.house.store.tree();
+    const tree = await two.runtime.store.tree();
     expect(tree.size).toBe(200);
-    const treeHead = signTreeHead(tree, new Date().toISOString(), one.house.keyring.signer());
-    const keys = one.house.keyring.jwks();
+    const treeHead = signTreeHead(tree, new Date().toISOString(), one.runtime.keyring.signer());
+    const keys = one.runtime.keyring.jwks();
     const report = await verifyChain(
       stored.map(({ receipt }) => JSON.stringify(receipt)),
       { keys, treeHead },
@@ -185,7 +185,7 @@ describe('the chain', () => {
     const root = rootOf(tree);
     for (let n = 0; n < 40; n += 1) {
       const { position, hash } = stored[(n * 37) % 200]!;
-      const proof = await inclusionProof(position, tree.size, one.house.store.nodes);
+      const proof = await inclusionProof(position, tree.size, one.runtime.store.nodes);
       expect(verifyInclusion(hash, proof, root)).toBe(true);
       expect(verifyInclusion(stored[(position + 1) % 200]!.hash, proof, root)).toBe(false);
     }
@@ -201,14 +201,14 @@ describe('the chain', () => {
     const { id } = await life.submit(session, { agent: 'quick' });
     await life.ended(id);
     const again = await life.do('task.replay', { task_id: id });
-    await life.house.idle();
+    await life.runtime.idle();
     await life.ended((await life.submit(session, { agent: 'quick' })).id);
-    const stored = await everyReceipt(life.house.store);
+    const stored = await everyReceipt(life.runtime.store);
     expect(stored.map(({ receipt }) => receipt.subject.object)).toEqual(['task', 'replay_segment', 'task']);
     expect(stored[1]!.receipt.identifiers.task_id).toBe(again.resource.id);
     const report = await verifyChain(
       stored.map(({ receipt }) => receipt),
-      { keys: life.house.keyring.jwks() },
+      { keys: life.runtime.keyring.jwks() },
     );
     expect(report).toMatchObject({ valid: true, records: 3 });
   });
@@ -219,7 +219,7 @@ describe('tampering with the file', () => {
     const life = await open();
     const session = await life.session();
     for (let n = 0; n < 3; n += 1) await life.ended((await life.submit(session, { agent: 'quick' })).id);
-    return { life, stored: await everyReceipt(life.house.store) };
+    return { life, stored: await everyReceipt(life.runtime.store) };
   }
   function edit(life: Life, sql: string, ...params: unknown[]): void {
     const db = new Database(join(life.dir, 'log.db'));
@@ -229,8 +229,8 @@ describe('tampering with the file', () => {
   const verdictOn = async (life: Life, { receipt }: StoredReceipt) =>
     (await life.do('receipt.verify', { receipt_id: receipt.receipt_id })).details;
   async function archiveOf(life: Life) {
-    const lines = (await everyReceipt(life.house.store)).map(({ receipt }) => receipt);
-    return await verifyChain(lines, { keys: life.house.keyring.jwks() });
+    const lines = (await everyReceipt(life.runtime.store)).map(({ receipt }) => receipt);
+    return await verifyChain(lines, { keys: life.runtime.keyring.jwks() });
   }
 
   test('a changed word is found, and the record is named', async () => {
@@ -245,7 +245,7 @@ describe('tampering with the file', () => {
       receipt_id: second.receipt.receipt_id,
     });
     // A check is an answer, and the answer is on record.
-    const { bridge } = life.house;
+    const { bridge } = life.runtime;
     const events = [];
     const actor = { id: 'auditor', kind: 'person' as const, scopes: ['*'] };
     for await (const event of bridge.events(actor, { stream: { of: 'workspace', id: second.chain } }))
@@ -287,7 +287,7 @@ describe('tampering with the file', () => {
     });
   });
 
-  test('records that changed places are told apart', async () => {
+  test('records that changed places are distinguished', async () => {
     const { life, stored } = await threeReceipts();
     const [, second, third] = stored as [StoredReceipt, StoredReceipt, StoredReceipt];
     const swap = (position: number, id: string, { receipt, hash }: StoredReceipt) =>

@@ -4,7 +4,7 @@ import { createStreamed, type Piece } from '../../../../src/core/events/stream-r
 import { createRedactor } from '../../../../src/core/redaction/redact.ts';
 import type { Fact } from '../../../../src/model/commands.ts';
 import { scriptedAgent } from '../../../support/gateway/agents.ts';
-import { of, openTestHouse } from '../../../support/gateway/test-gateway.ts';
+import { of, openTestGateway } from '../../../support/gateway/test-gateway.ts';
 
 const SECRET = 'vault-value-of-no-particular-shape';
 const REPEATING = 'abcdabcd';
@@ -61,7 +61,7 @@ describe('a known secret', () => {
     }
   });
 
-  test('that was only begun is told as it was, when something else follows or nothing does', () => {
+  test('that was only begun is reported as it was, when something else follows or nothing does', () => {
     expect(written(['a vault-val', 'ue is a value']).join('')).toBe('a vault-value is a value');
     expect(written(['a vault-val'])).toEqual(['a ', 'vault-val']);
     const streamed = createStreamed(redactor().beginnings);
@@ -88,7 +88,7 @@ test('in the log: no half of it, a mark that it was there, and the end of the te
     await sink.emit(delta(' and vault-'));
     return undefined;
   });
-  const t = await openTestHouse({ agents: [agent], redactor: by });
+  const t = await openTestGateway({ agents: [agent], redactor: by });
   const task = await (await t.room()).task();
   await t.until(task.id);
   const deltas = of(await t.events(task.id), 'vendor.tollbridge.message_delta');

@@ -1,7 +1,7 @@
 /** Everything that happens in a task is part of the trace its command came with, and of none when it came with none. */
 import { expect, test } from 'vitest';
 import { scriptedAgent } from '../../../support/gateway/agents.ts';
-import { openTestHouse, says } from '../../../support/gateway/test-gateway.ts';
+import { openTestGateway, says } from '../../../support/gateway/test-gateway.ts';
 
 const busy = () =>
   scriptedAgent(async (sink) => {
@@ -15,7 +15,7 @@ const busy = () =>
 const RULES = '- { id: ask, when: { effect: send }, then: ask }\n- { id: read, when: { effect: read }, then: allow }';
 
 test('every event of a task names the trace of the command that gave it', async () => {
-  const at = await openTestHouse({ agents: [busy()], rules: RULES });
+  const at = await openTestGateway({ agents: [busy()], rules: RULES });
   const { session } = await at.room();
   const given = { session_id: session, input: says('go') };
   const { resource } = await at.send('task.submit', given, { trace_id: 'trace-7' });
@@ -41,7 +41,7 @@ test('every event of a task names the trace of the command that gave it', async 
 });
 
 test('a command without a trace leaves none', async () => {
-  const at = await openTestHouse({ agents: [scriptedAgent(async () => undefined)] });
+  const at = await openTestGateway({ agents: [scriptedAgent(async () => undefined)] });
   const { session } = await at.room();
   const { resource } = await at.send('task.submit', {
     session_id: session,

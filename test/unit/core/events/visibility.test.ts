@@ -26,7 +26,7 @@ const SCOPES = [
 const asking: Actor = { ...ana, id: 'key', kind: 'service', scopes: SCOPES, sees: 'internal' };
 
 async function everything(life: Life, actor: Actor, session: string, task: string): Promise<string> {
-  const { bridge } = life.house;
+  const { bridge } = life.runtime;
   const found: unknown[] = [await bridge.view(actor, 'task', task)];
   for (const object of ['message', 'task', 'artifact', 'outcome']) {
     found.push(
@@ -73,7 +73,7 @@ async function story() {
 }
 
 describe('what is shown', () => {
-  test('public to whoever does not ask, whatever their scopes; internal to those who ask and may', async () => {
+  test('public to the client that does not ask, whatever their scopes; internal to those who ask and may', async () => {
     const { life, session, task } = await story();
     for (const actor of [ana, asking, { ...ana, kind: 'system' as const }]) {
       const shown = await everything(life, actor, session, task);
@@ -87,7 +87,7 @@ describe('what is shown', () => {
     expect(shown).toContain('thought Oslo');
     expect(shown).not.toContain('sealed Riga');
     const events: CoreEvent[] = [];
-    for await (const event of life.house.bridge.events(inside, { stream: { of: 'session', id: session } }))
+    for await (const event of life.runtime.bridge.events(inside, { stream: { of: 'session', id: session } }))
       events.push(event);
     expect(JSON.stringify(events)).not.toContain('Riga');
   });
@@ -96,20 +96,20 @@ describe('what is shown', () => {
     const { life, session, task } = await story();
     const replay = async (actor: Actor) => JSON.stringify(await life.do('task.replay', { task_id: task }, { actor }));
     expect(await replay(asking)).not.toContain('Oslo');
-    await life.house.idle();
+    await life.runtime.idle();
     const { resource } = await life.do('message.append', { session_id: session, message: message as never });
     expect((resource as Message & Row).parts.map(({ type }) => type)).toEqual(['text', 'redacted', 'redacted']);
   });
 
   test('bytes: internal ones take internal:read, those for receipts receipts:read', async () => {
     const { life, task } = await story();
-    const { data } = await life.house.bridge.list<Artifact & Row>(inside, {
+    const { data } = await life.runtime.bridge.list<Artifact & Row>(inside, {
       object: 'artifact',
       where: { task_id: task },
     });
     const read = (actor: Actor, visibility: string) => {
       const { id } = data.find((file) => file.visibility === visibility && file.metadata.spilled !== true)!;
-      return life.house.bridge.bytes(actor, id).then(
+      return life.runtime.bridge.bytes(actor, id).then(
         (bytes) => Buffer.from(bytes).toString(),
         (cause) => cause.kind,
       );
@@ -134,14 +134,14 @@ describe('what is shown', () => {
     }
     const contents = async (actor: Actor) =>
       await Promise.all(
-        ids.map(async (id) => (await life.house.bridge.view<Memory & Row>(actor, 'memory', id)).content),
+        ids.map(async (id) => (await life.runtime.bridge.view<Memory & Row>(actor, 'memory', id)).content),
       );
     const withheld = { redacted: true };
     expect(await contents(ana)).toEqual(['open Lyon', withheld, withheld]);
     expect(await contents(asking)).toEqual(['open Lyon', withheld, withheld]);
     expect(await contents(inside)).toEqual(['open Lyon', 'inside Oslo', 'sealed Riga']);
     const events: CoreEvent[] = [];
-    for await (const event of life.house.bridge.events(inside, { stream: { of: 'workspace', id: workspace } }))
+    for await (const event of life.runtime.bridge.events(inside, { stream: { of: 'workspace', id: workspace } }))
       events.push(event);
     expect(JSON.stringify(events)).toContain('inside Oslo');
     expect(JSON.stringify(events)).not.toContain('sealed Riga');

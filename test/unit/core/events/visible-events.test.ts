@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { Actor } from '../../../../src/model/actions.ts';
 import type { CoreEvent } from '../../../../src/model/events.ts';
 import type { EventRange, Store } from '../../../../src/ports/index.ts';
-import { openTestHouse } from '../../../support/gateway/test-gateway.ts';
+import { openTestGateway } from '../../../support/gateway/test-gateway.ts';
 
 const acme: Actor = { id: 'wile', kind: 'person', tenant_id: 'acme', scopes: ['*'] };
 const other: Actor = { id: 'bugs', kind: 'person', tenant_id: 'other', scopes: ['*'] };
@@ -26,7 +26,7 @@ function counted() {
 
 async function scene() {
   const { taken, watch } = counted();
-  const at = await openTestHouse({ store: watch });
+  const at = await openTestGateway({ store: watch });
   const workspace = async (actor: Actor, name: string) =>
     (await at.send('resource.create', { object: 'workspace', body: { name, root: 'harn://w' } }, { actor })).resource
       .id;
@@ -72,7 +72,7 @@ test('pages go on from a cursor, and a page reads a page', async () => {
   expect(paged).toEqual(whole);
 });
 
-test('whoever sees most of it reads it straight through', async () => {
+test('the client that sees most of it reads it straight through', async () => {
   const { at, mine, events } = await scene();
   const rest = (await at.all()).filter(({ workspace_id }) => workspace_id && !mine.includes(workspace_id));
   expect((await events(other)).map(({ id }) => id)).toEqual(rest.map(({ id }) => id));

@@ -1,8 +1,8 @@
-/** Values the redactor was told about are found however they are spelled. */
+/** Values the redactor knows are found however they are spelled. */
 import { describe, expect, test } from 'vitest';
 import { createRedactor } from '../../../../src/core/redaction/redact.ts';
 
-describe('values it was told about', () => {
+describe('values it knows', () => {
   const canary = 'c4nary/väl ue+9';
   const encoded = [
     canary,
@@ -51,7 +51,7 @@ describe('values it was told about', () => {
     expect(redactor.redact(said).value).toEqual({ text: 'open [redacted: known secret]' });
   });
 
-  test('a value too short to be told from ordinary text is not learned', () => {
+  test('a value too short to be distinguished from ordinary text is not learned', () => {
     const redactor = createRedactor();
     redactor.learn('hello');
     redactor.learn('   ');
@@ -64,7 +64,7 @@ describe('values it was told about', () => {
     expect(redactor.text('<abc?token=xyz;end>')).toBe('<[redacted: known secret]>');
   });
 
-  test('a thousand are told apart', () => {
+  test('a thousand are distinguished', () => {
     const redactor = createRedactor();
     for (let n = 0; n < 1_000; n += 1) redactor.learn(`sec-ret-${n}-value`);
     expect(redactor.text('a sec-ret-999-value, a sec-ret-1000-value')).toBe(

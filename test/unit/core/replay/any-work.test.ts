@@ -116,7 +116,7 @@ describe('any work at all', () => {
             else if (end === 'is canceled' && open.length === 0) answers += 1;
             return ['COMPLETED', 'FAILED', 'CANCELED'].includes(status);
           });
-          await life.house.idle();
+          await life.runtime.idle();
           const task = await life.task(id);
           const [ran, starts] = [box.ran.length, agent.starts.length];
           const [one, two] = [await replay(life, id), await replay(life, id)];

@@ -42,7 +42,7 @@ async function played(life: Life, words: string, answers: readonly boolean[]): P
     }
     return ['COMPLETED', 'FAILED', 'CANCELED'].includes((await life.task(id)).status);
   });
-  await life.house.idle();
+  await life.runtime.idle();
   return id;
 }
 
@@ -126,9 +126,9 @@ async function checkCopies(words: string, answers: readonly boolean[], plans: re
     const shown = JSON.stringify([await again.events(here.id), here, await again.receipt(here.id)]);
     expect(shown, what).not.toContain(canary);
   }
-  const asks = await again.house.store.list<Row>({ object: 'ask', limit: 200 });
+  const asks = await again.runtime.store.list<Row>({ object: 'ask', limit: 200 });
   expect(new Set(asks.map((ask) => ask.id)).size).toBe(asks.length);
-  const ids = (await all(again.house.store.read({ stream: { of: 'all' } }))).map((event) => event.id);
+  const ids = (await all(again.runtime.store.read({ stream: { of: 'all' } }))).map((event) => event.id);
   expect(new Set(ids).size).toBe(ids.length);
   await Promise.all([again.close(), second.close()]);
 }
@@ -203,18 +203,18 @@ test('what an approver changed is what every copy replays: the same bytes twice,
   const [ask] = await life.openAsks();
   await life.answer(ask!.id, { approved: true, arguments: { to: 'cy', text: 'the other plan' } });
   await until(async () => (await life.task(id)).status === 'COMPLETED');
-  await life.house.idle();
+  await life.runtime.idle();
   const twin = await copyOf(life);
   const again = await openLife({ ...parts(), dir: life.dir });
-  const told: string[] = [];
+  const reported: string[] = [];
   for (const one of [again, twin]) {
     for (let count = 0; count < 2; count += 1) {
       const task = await replay(one, id);
       expect(task.status, JSON.stringify(task.failure)).toBe('COMPLETED');
       const approved = (await one.events(task.id)).filter(({ event }) => event === 'tool.approved').at(-1);
       expect(approved?.payload).toMatchObject({ input: { to: 'cy', text: 'the other plan' } });
-      told.push(bytesOf(await one.receipt(task.id)));
+      reported.push(bytesOf(await one.receipt(task.id)));
     }
   }
-  expect(told.slice(2)).toEqual(told.slice(0, 2));
+  expect(reported.slice(2)).toEqual(reported.slice(0, 2));
 });

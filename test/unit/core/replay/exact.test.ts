@@ -17,7 +17,7 @@ describe('an exact replay', () => {
     expect(task.status).toBe('COMPLETED');
     const [ran, starts] = [box.ran.length, agent.starts.length];
     const messages = await life.messages(session);
-    const artifacts = await life.house.store.list({ object: 'artifact', limit: 200 });
+    const artifacts = await life.runtime.store.list({ object: 'artifact', limit: 200 });
     const again = await replay(life, task.id, { reason: 'to see' });
     expect(again).toMatchObject({
       status: 'COMPLETED',
@@ -27,7 +27,7 @@ describe('an exact replay', () => {
     });
     expect([box.ran.length, agent.starts.length]).toEqual([ran, starts]);
     expect(await life.messages(session)).toEqual(messages);
-    expect(await life.house.store.list({ object: 'artifact', limit: 200 })).toEqual(artifacts);
+    expect(await life.runtime.store.list({ object: 'artifact', limit: 200 })).toEqual(artifacts);
     expect(await life.openAsks()).toEqual([]);
     await expectFaithful(life, task, again);
     const events = await life.events(again.id);
@@ -42,7 +42,7 @@ describe('an exact replay', () => {
     expect(kinds(events.slice(-3))).toEqual(['replay.completed', 'receipt.issued', 'task.completed']);
     expect(kinds(events)).not.toContain('vendor.tollbridge.quota_used');
     // Readers go on from the new ids.
-    for (const event of await all(life.house.bridge.events(ana, { stream: { of: 'task', id: again.id } }))) {
+    for (const event of await all(life.runtime.bridge.events(ana, { stream: { of: 'task', id: again.id } }))) {
       if (event.replay) expect(event.replay.replay_cursor).toBe(event.id);
     }
   });
@@ -142,13 +142,13 @@ describe('an exact replay', () => {
     expect(await usage()).toEqual(before);
   });
 
-  test('is refused while the source still runs, and by whoever may not see it', async () => {
+  test('is refused while the source still runs, and by the client that may not see it', async () => {
     const life = await openLife({ backends: [scripted('one', ({ signal }) => stopped(signal))] });
     const { id } = await life.submit(await life.session());
     expect(await faultOf(replay(life, id))).toMatchObject({ kind: 'conflict' });
     await life.do('task.cancel', { task_id: id });
-    const stranger = { ...bo, tenant_id: 'elsewhere' };
-    const asked = life.do('task.replay', { task_id: id }, { actor: stranger });
+    const outsider = { ...bo, tenant_id: 'elsewhere' };
+    const asked = life.do('task.replay', { task_id: id }, { actor: outsider });
     expect(await faultOf(asked)).toMatchObject({ kind: 'not_found' });
     expect((await replay(life, id)).status).toBe('CANCELED');
   });
@@ -158,8 +158,8 @@ describe('an exact replay', () => {
     const ask = () => life.do('task.replay', { task_id: task.id }, { idempotency: { key: 'k' } });
     const [one, two] = [await ask(), await ask()];
     expect(two).toMatchObject({ repeated: true, resource: { id: one.resource.id } });
-    await life.house.idle();
-    expect(await life.house.store.receipts({ task: one.resource.id })).toHaveLength(1);
+    await life.runtime.idle();
+    expect(await life.runtime.store.receipts({ task: one.resource.id })).toHaveLength(1);
   });
 });
 

@@ -24,15 +24,19 @@ describe('from a checkpoint', () => {
     const pointed = await replay(life, task.id, { mode: 'from_checkpoint', checkpoint_event_id: half.id });
     for (const again of [named, pointed]) {
       expect(again.status).toBe('COMPLETED');
-      const told = await life.events(again.id);
-      const restored = told.filter(({ event, payload }) => event === 'replay.event_replayed' && 'restored' in payload);
+      const reported = await life.events(again.id);
+      const restored = reported.filter(
+        ({ event, payload }) => event === 'replay.event_replayed' && 'restored' in payload,
+      );
       expect(restored).toMatchObject([
         { replayed: true, payload: { restored: at + 1, through: half.id }, replay: { original_event_id: half.id } },
       ]);
       // Whatever stands for a recorded event says for which.
-      const unnamed = told.filter((event) => event.replayed && !event.replay?.original_event_id);
+      const unnamed = reported.filter((event) => event.replayed && !event.replay?.original_event_id);
       expect(kinds(unnamed)).toEqual([]);
-      const lived = told.flatMap(({ replay: mark }) => mark?.original_event_id ?? []).filter((id) => id !== half.id);
+      const lived = reported
+        .flatMap(({ replay: mark }) => mark?.original_event_id ?? [])
+        .filter((id) => id !== half.id);
       expect(Math.min(...lived.map((id) => events.findIndex((event) => event.id === id)))).toBeGreaterThan(at);
     }
     expect(sameText(await life.receipt(named.id))).toBe(sameText(await life.receipt(pointed.id)));
@@ -60,8 +64,8 @@ describe('what a replay depends on', () => {
       status: 'FAILED',
       failure: { code: 'replay_dependency_unavailable', details: { dependency, at, mode: 'exact' } },
     });
-    const told = await life.events(again.id);
-    expect(kinds(told)).toEqual([
+    const reported = await life.events(again.id);
+    expect(kinds(reported)).toEqual([
       'task.submitted',
       'task.started',
       'replay.started',
@@ -69,7 +73,7 @@ describe('what a replay depends on', () => {
       'receipt.issued',
       'task.failed',
     ]);
-    expect(told[3]!.payload).toEqual(again.failure);
+    expect(reported[3]!.payload).toEqual(again.failure);
     const { replay_input } = await life.receipt(again.id);
     expect(replay_input.determinism).toBe('unavailable');
     expect(replay_input.unavailable_reason).toContain(String(dependency.id));
@@ -155,7 +159,7 @@ describe('what a replay depends on', () => {
   test('events that are no longer kept', async () => {
     const { life, task } = await play(async ({ sink }) => sink.emit(text('x')));
     const [first] = await life.events(task.id);
-    await life.house.store.retain('9999-01-01T00:00:00.000Z');
+    await life.runtime.store.retain('9999-01-01T00:00:00.000Z');
     expect(await faultOf(replay(life, task.id))).toMatchObject({ kind: 'cursor_expired' });
     await expect(replay(life, task.id)).rejects.toMatchObject({
       details: {
@@ -164,7 +168,7 @@ describe('what a replay depends on', () => {
         first_unavailable: first?.id,
       },
     });
-    expect(await life.house.store.firstMissing({ of: 'task', id: task.id })).toMatchObject({ first: first?.id });
+    expect(await life.runtime.store.firstMissing({ of: 'task', id: task.id })).toMatchObject({ first: first?.id });
   });
 
   test('the end of the record', async () => {

@@ -19,7 +19,7 @@ describe('whatever became of the work', () => {
     expect((await life.receipt(again.id)).lifecycle).toEqual((await life.receipt(task.id)).lifecycle);
   });
 
-  test('with questions whoever asked took back', async () => {
+  test('with questions the caller took back', async () => {
     const { life, task } = await play(async ({ sink }) => {
       const action = { kind: 'tool', tool: 'ask', tool_call_id: 'c' } as const;
       const withdrawn = AbortSignal.abort();
@@ -76,7 +76,7 @@ describe('whatever became of the work', () => {
     const again = await life.do('task.replay', { task_id: id });
     await life.seen(again.resource.id, 'agent.message');
     await life.do('task.cancel', { task_id: again.resource.id });
-    await life.house.idle();
+    await life.runtime.idle();
     const events = await life.events(again.resource.id);
     expect((await life.task(again.resource.id)).status).toBe('CANCELED');
     expect(path(events).filter((state) => state === 'CANCELED')).toHaveLength(1);
@@ -136,8 +136,8 @@ describe('whatever became of the work', () => {
     expect(open.decision).toMatchObject({ verdict: 'escalate' });
     const [ask] = await life.openAsks();
     await life.answer(ask!.id, { approved: true });
-    const told = await life.do('action.propose', { task_id: id, action, wait_ms: 0 });
-    expect(told.decision).toMatchObject({ verdict: 'allow' });
+    const reported = await life.do('action.propose', { task_id: id, action, wait_ms: 0 });
+    expect(reported.decision).toMatchObject({ verdict: 'allow' });
     // Asked, answered, and never taken up.
     const other = { ...action, tool_call_id: 'y' };
     await life.do('action.propose', { task_id: id, action: other, wait_ms: 0 });
@@ -156,7 +156,7 @@ describe('whatever became of the work', () => {
     expect(await faultOf(life.do('task.report', { task_id: resource.id, end: { state: 'FAILED' } }))).toMatchObject({
       kind: 'conflict',
     });
-    await life.house.idle();
+    await life.runtime.idle();
   });
 
   test('interrupted by a crash and gone on with', async () => {

@@ -107,22 +107,22 @@ describe('overrides', () => {
     ]);
 
     const events = await life.events(again.id);
-    const told = (kind: string, call?: string) =>
+    const reported = (kind: string, call?: string) =>
       events.find(({ event, payload }) => event === kind && (!call || payload.tool_call_id === call)) as CoreEvent;
-    expect(told('span.completed').payload.response).toEqual(value);
-    expect(told('tool.completed', 'w1').payload.output).toBeNull();
-    expect(told('tool.failed', 'f1').payload).toMatchObject({ output: value, status: 'error' });
-    expect(told('tool.completed', 'h1').payload.output).toBe('not written');
-    expect(told('com.example.mood').payload).toEqual({ mood: 'bad' });
-    expect(told('agent.handoff')).toBeUndefined();
-    expect(told('vendor.tollbridge.checkpoint').payload.value).toEqual({ at: 2 });
+    expect(reported('span.completed').payload.response).toEqual(value);
+    expect(reported('tool.completed', 'w1').payload.output).toBeNull();
+    expect(reported('tool.failed', 'f1').payload).toMatchObject({ output: value, status: 'error' });
+    expect(reported('tool.completed', 'h1').payload.output).toBe('not written');
+    expect(reported('com.example.mood').payload).toEqual({ mood: 'bad' });
+    expect(reported('agent.handoff')).toBeUndefined();
+    expect(reported('vendor.tollbridge.checkpoint').payload.value).toEqual({ at: 2 });
     // Only what an override changed carries its key.
-    expect(told('tool.completed', 'w1').replay).toMatchObject({
+    expect(reported('tool.completed', 'w1').replay).toMatchObject({
       original_event_id: of('tool.completed', 'w1').id,
       override_key: 'mcp:box:w1',
       receipt_delta_id: 'delta_mcp_box_w1',
     });
-    expect(told('tool.completed', 'p2').replay).not.toHaveProperty('override_key');
+    expect(reported('tool.completed', 'p2').replay).not.toHaveProperty('override_key');
     const keys = events.flatMap(({ replay: mark }) => mark?.override_key ?? []);
     expect(keys).toHaveLength(new Set(keys).size);
   });
@@ -151,10 +151,10 @@ describe('overrides', () => {
       },
     });
     expect([again.status, again.failure]).toEqual(['COMPLETED', null]);
-    const told = (await life.events(again.id)).filter(
+    const reported = (await life.events(again.id)).filter(
       ({ event, payload }) => event.startsWith('tool.') && payload.tool_call_id === 'w1',
     );
-    expect(told.map(({ event }) => event)).toEqual(['tool.requested', 'tool.denied']);
+    expect(reported.map(({ event }) => event)).toEqual(['tool.requested', 'tool.denied']);
     // Nobody said that the rule may be known.
     expect(JSON.stringify(await life.events(again.id))).not.toContain('a stricter rule');
   });
@@ -258,6 +258,6 @@ describe('overrides', () => {
       details: { known: expect.arrayContaining(['llm:main:1', 'mcp:box:w1', 'time:started_at', 'secret:ACME_LOGIN']) },
     });
     // Nothing of all this was written down.
-    expect(await life.house.store.list({ object: 'task', where: { parent_task_id: task.id } })).toEqual([]);
+    expect(await life.runtime.store.list({ object: 'task', where: { parent_task_id: task.id } })).toEqual([]);
   });
 });

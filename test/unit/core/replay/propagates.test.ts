@@ -125,8 +125,8 @@ describe('an agent that can be run again', () => {
     const run = async () => {
       const override = { 'mcp:box:c2': { kind: 'mcp_tool_return' as const, value: 'other', visibility } as const };
       const again = await replay(life, task.id, over(override));
-      const told = await life.events(again.id);
-      return told.map(({ event, payload }) => [event, payload.tool_call_id ?? null, payload.output ?? null]);
+      const reported = await life.events(again.id);
+      return reported.map(({ event, payload }) => [event, payload.tool_call_id ?? null, payload.output ?? null]);
     };
     const once = await run();
     expect(once).toEqual(await run());
@@ -189,8 +189,8 @@ describe('an agent that can be run again', () => {
       over({ [key]: { kind: 'mcp_tool_return', value: { text: 'x' }, visibility } }),
     );
     expect(again.status).toBe('COMPLETED');
-    const told = await life.events(again.id);
-    const handoffs = told.filter(({ event }) => event === 'agent.handoff').map(({ payload }) => payload.status);
+    const reported = await life.events(again.id);
+    const handoffs = reported.filter(({ event }) => event === 'agent.handoff').map(({ payload }) => payload.status);
     expect(handoffs).toEqual(['accepted', 'completed']);
     expect((await life.receipt(again.id)).final_artifacts).toEqual((await life.receipt(id)).final_artifacts);
     expect(source.status).toBe('COMPLETED');
@@ -273,11 +273,11 @@ describe('an agent that cannot be run again', () => {
         },
       },
     });
-    const told = await life.events(again.id);
-    const originals = told.flatMap(({ replay: mark }) => mark?.original_event_id ?? []);
+    const reported = await life.events(again.id);
+    const originals = reported.flatMap(({ replay: mark }) => mark?.original_event_id ?? []);
     expect(originals).toContain(events[at('tool.completed', 'w1')]!.id);
     expect(originals.every((id) => id < events[index]!.id)).toBe(true);
-    expect(told.find(({ event }) => event === 'replay.failed')!.payload).toEqual(again.failure);
+    expect(reported.find(({ event }) => event === 'replay.failed')!.payload).toEqual(again.failure);
     // Only what was reached was replaced.
     const receipt = await life.receipt(again.id);
     expect(receipt.deltas!.map(({ override_key }) => override_key)).toEqual(['mcp:box:w1', 'time:started_at']);
@@ -331,8 +331,8 @@ describe('an agent that cannot be run again', () => {
       task.id,
       over({ [`event:${ruling.id}`]: { kind: 'event_payload', value, visibility } }),
     );
-    const told = (await life.events(again.id)).filter(({ payload }) => payload.tool_call_id === 'w1');
-    expect(kinds(told)).toEqual(['tool.requested', 'tool.denied']);
+    const reported = (await life.events(again.id)).filter(({ payload }) => payload.tool_call_id === 'w1');
+    expect(kinds(reported)).toEqual(['tool.requested', 'tool.denied']);
     expect(again.failure?.details).toMatchObject({ at: { event: 'agent.tool_use' } });
   });
 });
@@ -366,9 +366,9 @@ describe('values that are not public', () => {
       });
       expect(receipt.deltas).toMatchObject([{ override_key: key, after_sha256: hashOf(value) }]);
       expect((await messages(life, again))[0]).toMatch(/^\[withheld/);
-      // What the record says as well is told.
+      // What the record says as well is reported.
       expect((await messages(life, again))[1]).toBe('You said: red');
-      const stored = await life.house.store.list({ object: 'task', where: { parent_task_id: id } });
+      const stored = await life.runtime.store.list({ object: 'task', where: { parent_task_id: id } });
       expect(JSON.stringify(stored)).not.toContain('4711');
     },
   );
@@ -397,7 +397,7 @@ describe('values that are not public', () => {
     expect(await run(open, 'receipt_only')).not.toContain(canary);
     expect(await run(closed, 'public')).not.toContain(canary);
     expect(await run(closed, 'receipt_only')).toContain(`"artifact_id":"${closed}"`);
-    // Whoever may not read it cannot have it read to them.
+    // The client that may not read it cannot have it read to them.
     const restricted = { ...ana, scopes: ['tasks:write', 'tasks:read', 'artifacts:read'] };
     const override = { [key]: { kind: 'mcp_tool_return' as const, artifact_id: closed } };
     const refused = life.do('task.replay', { task_id: id, mode: 'with_overrides', override }, { actor: restricted });

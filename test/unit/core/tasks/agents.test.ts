@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { AgentBackend } from '../../../../src/ports/index.ts';
 import { ana } from '../../../support/gateway/actors.ts';
 import { scriptedAgent } from '../../../support/gateway/agents.ts';
-import { openTestHouse } from '../../../support/gateway/test-gateway.ts';
+import { openTestGateway } from '../../../support/gateway/test-gateway.ts';
 
 test('a door sees who is mounted, in order, what they say of themselves, and who is the default', async () => {
   const writer: AgentBackend = {
@@ -11,7 +11,7 @@ test('a door sees who is mounted, in order, what they say of themselves, and who
     about: { description: 'writes', skills: [{ id: 'w', name: 'write', description: 'writes a page' }] },
   };
   const reader = scriptedAgent(async () => undefined, { name: 'reader', resume: true });
-  const { bridge } = await openTestHouse({ agents: [writer, reader], settings: { defaultAgent: 'reader' } });
+  const { bridge } = await openTestGateway({ agents: [writer, reader], settings: { defaultAgent: 'reader' } });
   expect(await bridge.agents(ana)).toEqual([
     {
       name: 'writer',
@@ -24,7 +24,7 @@ test('a door sees who is mounted, in order, what they say of themselves, and who
   await expect(bridge.agents({ ...ana, scopes: ['tasks:write'] })).rejects.toThrow('skills:read');
 });
 
-test('an agent is told once when a session is over, and one that stumbles over it changes nothing', async () => {
+test('an agent is notified once when a session is over, and one that stumbles over it changes nothing', async () => {
   const released: string[] = [];
   const tidy: AgentBackend = {
     ...scriptedAgent(async () => undefined, { name: 'tidy' }),
@@ -36,7 +36,7 @@ test('an agent is told once when a session is over, and one that stumbles over i
       throw new Error('dropped it');
     },
   };
-  const { send, room } = await openTestHouse({ agents: [clumsy, tidy] });
+  const { send, room } = await openTestGateway({ agents: [clumsy, tidy] });
   const first = await room();
   const second = await room();
   const close = { session_id: first.session };

@@ -16,7 +16,7 @@ type Look = {
   fail(cause: unknown): void;
 };
 
-/** A log that says what it is told to say to whoever looks. */
+/** A log that says what it is asked to say to the client that looks. */
 function fakeLog() {
   const looks: Look[] = [];
   const follow: Store['follow'] = ({ stream, after }, signal) => {
@@ -55,9 +55,9 @@ function fakeLog() {
 test('many tasks share one look, each hears its own, and the last one to stop ends it', async () => {
   const log = fakeLog();
   const listening = createListening(log, QUIET, ['user.cancel_requested']);
-  const heard: string[] = [];
-  const a = listening.to('task_a', 'evt_5', ({ id }) => heard.push(`a ${id}`));
-  const b = listening.to('task_b', 'evt_9', ({ id }) => heard.push(`b ${id}`));
+  const received: string[] = [];
+  const a = listening.to('task_a', 'evt_5', ({ id }) => received.push(`a ${id}`));
+  const b = listening.to('task_b', 'evt_9', ({ id }) => received.push(`b ${id}`));
   expect(log.looks.map(({ of, after }) => [of, after])).toEqual([['all', 'evt_5']]);
   for (const one of [
     event('evt_6', 'task_b'),
@@ -67,7 +67,7 @@ test('many tasks share one look, each hears its own, and the last one to stop en
   ]) {
     log.looks[0]?.say(one);
   }
-  await vi.waitFor(() => expect(heard).toEqual(['b evt_6', 'a evt_10']));
+  await vi.waitFor(() => expect(received).toEqual(['b evt_6', 'a evt_10']));
   log.looks[0]?.say({ ...event('evt_11', 'task_a'), event: 'vendor.tollbridge.note' });
   a.close();
   expect(log.looks[0]?.signal.aborted).toBe(false);
@@ -77,17 +77,17 @@ test('many tasks share one look, each hears its own, and the last one to stop en
   expect(log.looks.map(({ after }) => after)).toEqual(['evt_5', 'evt_20']);
 });
 
-test('what was said before a task began to listen is heard all the same', async () => {
+test('what was said before a task began to listen is received all the same', async () => {
   const log = fakeLog();
   const listening = createListening(log, QUIET, ['user.cancel_requested']);
-  const heard: string[] = [];
-  const first = listening.to('task_a', 'evt_005', ({ id }) => heard.push(`a ${id}`));
+  const received: string[] = [];
+  const first = listening.to('task_a', 'evt_005', ({ id }) => received.push(`a ${id}`));
   for (const one of [event('evt_006', 'task_b'), event('evt_007', 'task_b'), event('evt_008', 'task_a')]) {
     log.looks[0]?.say(one);
   }
-  await vi.waitFor(() => expect(heard).toEqual(['a evt_008']));
-  const second = listening.to('task_b', 'evt_006', ({ id }) => heard.push(`b ${id}`));
-  expect(heard).toEqual(['a evt_008', 'b evt_007']);
+  await vi.waitFor(() => expect(received).toEqual(['a evt_008']));
+  const second = listening.to('task_b', 'evt_006', ({ id }) => received.push(`b ${id}`));
+  expect(received).toEqual(['a evt_008', 'b evt_007']);
   expect(log.looks.length).toBe(1);
   first.close();
   second.close();
@@ -104,11 +104,11 @@ test('a task that may have missed something looks for itself', async () => {
     ['task', undefined],
   ]);
   // So much was said meanwhile that not all of it is kept.
-  const told: string[] = [];
+  const reported: string[] = [];
   for (let n = 6; n < 2060; n += 1) log.looks[0]?.say(event(`evt_${String(n).padStart(5, '0')}`, 'task_c'));
   log.looks[0]?.say(event('evt_99999', 'task_a'));
-  const ear = listening.to('task_a', 'evt_00005', ({ id }) => told.push(id));
-  await vi.waitFor(() => expect(told).toEqual(['evt_99999']));
+  const ear = listening.to('task_a', 'evt_00005', ({ id }) => reported.push(id));
+  await vi.waitFor(() => expect(reported).toEqual(['evt_99999']));
   const late = listening.to('task_c', 'evt_00010', () => {});
   expect(log.looks.length).toBe(3);
   const recent: string[] = [];
@@ -118,13 +118,13 @@ test('a task that may have missed something looks for itself', async () => {
   for (const one of [first, old, ear, late, timely]) one.close();
 });
 
-test('a look that fails goes on after what was heard last', async () => {
+test('a look that fails goes on after what was received last', async () => {
   const log = fakeLog();
   const listening = createListening(log, QUIET, ['user.cancel_requested']);
-  const heard: string[] = [];
-  const ear = listening.to('task_a', 'evt_1', ({ id }) => heard.push(id));
+  const received: string[] = [];
+  const ear = listening.to('task_a', 'evt_1', ({ id }) => received.push(id));
   log.looks[0]?.say(event('evt_2', 'task_a'));
-  await vi.waitFor(() => expect(heard).toEqual(['evt_2']));
+  await vi.waitFor(() => expect(received).toEqual(['evt_2']));
   log.looks[0]?.fail(new Fault('unavailable', 'gone'));
   await vi.waitFor(() => expect(log.looks.length).toBe(2), { timeout: 5_000 });
   expect(log.looks[1]?.after).toBe('evt_2');
@@ -132,19 +132,19 @@ test('a look that fails goes on after what was heard last', async () => {
   await vi.waitFor(() => expect(log.looks.length).toBe(3), { timeout: 5_000 });
   expect(log.looks[2]?.after).toBe('now');
   log.looks[2]?.say(event('evt_9', 'task_a'));
-  await vi.waitFor(() => expect(heard).toEqual(['evt_2', 'evt_9']));
+  await vi.waitFor(() => expect(received).toEqual(['evt_2', 'evt_9']));
   ear.close();
 });
 
 test('a task that was running before is read from its beginning, with a look of its own', async () => {
   const log = fakeLog();
-  const heard: string[] = [];
+  const received: string[] = [];
   const ear = createListening(log, QUIET, ['user.cancel_requested']).to('task_a', undefined, ({ id }) =>
-    heard.push(id),
+    received.push(id),
   );
   expect(log.looks.map(({ of, after }) => [of, after])).toEqual([['task', undefined]]);
   log.looks[0]?.say(event('evt_1', 'task_a'));
-  await vi.waitFor(() => expect(heard).toEqual(['evt_1']));
+  await vi.waitFor(() => expect(received).toEqual(['evt_1']));
   ear.close();
   expect(log.looks[0]?.signal.aborted).toBe(true);
 });

@@ -1,6 +1,6 @@
 /**
  * Random lives of tasks against the real stack: agents act and ask, people answer, refuse, let time run out, cancel and
- * race each other, houses close, crash and open again. Whatever happens, the same few things hold afterwards.
+ * race each other, gateways close, crash and open again. Whatever happens, the same few things hold afterwards.
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -17,11 +17,11 @@ import { type Disk, pulledDisk } from '../../../support/gateway/failing-store.ts
 import { type Puppet, puppet, type Step } from '../../../support/gateway/stepped-agent.ts';
 import {
   of,
-  openTestHouse,
+  openTestGateway,
   placeOf,
   type Room,
   states,
-  type TestHouse,
+  type TestGateway,
 } from '../../../support/gateway/test-gateway.ts';
 import { type CountingTools, countingTools } from '../../../support/gateway/tools.ts';
 
@@ -50,7 +50,7 @@ type Op =
   | { readonly op: 'reopen'; readonly crash: boolean };
 
 class World {
-  t!: TestHouse;
+  t!: TestGateway;
   disk!: Disk;
   readonly rooms: Room[] = [];
   readonly tasks: string[] = [];
@@ -74,7 +74,7 @@ class World {
 
   async open(): Promise<void> {
     this.disk = pulledDisk();
-    this.t = await openTestHouse({ ...this.options(), store: this.disk.wrap });
+    this.t = await openTestGateway({ ...this.options(), store: this.disk.wrap });
     for (let i = 0; i < 2; i += 1) this.rooms.push(await this.t.room());
   }
 
@@ -133,7 +133,7 @@ class World {
   }
 
   async openAsks(): Promise<readonly AskRecord[]> {
-    return await this.t.house.store.list<AskRecord & Row>({ object: 'ask', where: { state: 'open' }, limit: 200 });
+    return await this.t.runtime.store.list<AskRecord & Row>({ object: 'ask', where: { state: 'open' }, limit: 200 });
   }
 
   pick(index: number): string | undefined {
@@ -141,34 +141,34 @@ class World {
   }
 
   async open_tasks(): Promise<readonly Task[]> {
-    const all = await Promise.all(this.tasks.map((id) => this.t.house.store.get<Task & Row>('task', id)));
+    const all = await Promise.all(this.tasks.map((id) => this.t.runtime.store.get<Task & Row>('task', id)));
     return all.filter((task) => task !== undefined && !isTerminal(task.status)) as Task[];
   }
 
-  /** Everyone is told to finish and every question is answered, until nothing is left. */
+  /** Everyone is asked to finish and every question is answered, until nothing is left. */
   async wind_down(): Promise<void> {
-    const told = new Set<string>();
-    const patience = Date.now() + 10_000;
+    const reported = new Set<string>();
+    const timeout = Date.now() + 10_000;
     for (;;) {
       const open = await this.open_tasks();
       if (open.length === 0) break;
       for (const { id } of open) {
-        if (!told.has(id)) this.agent.tell(id, { do: 'finish', patient: true });
-        told.add(id);
+        if (!reported.has(id)) this.agent.tell(id, { do: 'finish', patient: true });
+        reported.add(id);
       }
       for (const ask of await this.openAsks()) {
         const body = ask.kind === 'approval' ? { approved: true } : { value: 'v' };
         await ignoring(this.t.answer(ask.id, body));
       }
-      if (Date.now() > patience)
+      if (Date.now() > timeout)
         throw new Error(`still open: ${open.map(({ id, status }) => `${id} ${status}`).join(', ')}`);
       await new Promise((resolve) => setTimeout(resolve, 2));
     }
-    await this.t.house.idle();
+    await this.t.runtime.idle();
   }
 }
 
-/** Someone else was quicker, or the house was just closing: both are answers. */
+/** Someone else was quicker, or the gateway was just closing: both are answers. */
 async function ignoring(work: Promise<unknown>): Promise<void> {
   await work.catch((cause) => {
     if (!['conflict', 'unavailable'].includes(asFault(cause).kind)) throw cause;
@@ -253,7 +253,7 @@ function checkWaiting(log: readonly CoreEvent[]): void {
   for (const { id, event, payload } of log) {
     // Taken up after a crash it works until it asks again; from there on the two need not agree.
     if (event === 'vendor.tollbridge.recovered' || TERMINAL.includes(event)) return;
-    // Told to stop, its questions are withdrawn and it ends; what it says on its way out it says in whatever state it was.
+    // Asked to stop, its questions are withdrawn and it ends; what it says on its way out it says in whatever state it was.
     if (event === 'user.cancel_requested') return;
     // The first event of a commit of its own: everything before it is settled.
     if (event === 'tool.requested' || event === 'agent.message' || event === 'vendor.tollbridge.usage') {
@@ -277,7 +277,7 @@ async function checkWorld(world: World): Promise<void> {
   for (const call of tools.calls) {
     if (call.tool === 'tidy') expect(call.arguments).toEqual({ id: call.id, gently: true });
   }
-  for (const { id, result } of agent.heard) {
+  for (const { id, result } of agent.received) {
     const ran = tools.calls.some((call) => call.id === id);
     if (result.kind === 'refused') expect(ran, `${id} was refused: ${result.reason}`).toBe(false);
     else if (result.result.status === 'ok') expect(ran, id).toBe(true);
@@ -285,15 +285,15 @@ async function checkWorld(world: World): Promise<void> {
   for (const room of world.rooms) {
     const session = await t.bridge.view<Session & Row>(ana, 'session', room.session);
     expect(session.state).toBe('IDLE');
-    const stored = await t.house.store.receipts({ chain: room.workspace, limit: 200 });
+    const stored = await t.runtime.store.receipts({ chain: room.workspace, limit: 200 });
     const lines = stored.map(({ receipt }) => JSON.stringify(receipt));
-    const report = await verifyChain(lines, { keys: t.house.keyring.jwks() });
+    const report = await verifyChain(lines, { keys: t.runtime.keyring.jwks() });
     expect(report).toMatchObject({ valid: true, records: stored.length });
-    const here = await t.house.store.list({ object: 'task', where: { workspace_id: room.workspace }, limit: 200 });
+    const here = await t.runtime.store.list({ object: 'task', where: { workspace_id: room.workspace }, limit: 200 });
     expect(stored).toHaveLength(here.length);
   }
-  expect(await t.house.store.list({ object: 'run' })).toEqual([]);
-  for (const tally of await t.house.store.list({ object: 'tally', limit: 200 }))
+  expect(await t.runtime.store.list({ object: 'run' })).toEqual([]);
+  for (const tally of await t.runtime.store.list({ object: 'tally', limit: 200 }))
     expect(tally).toMatchObject({ lane: null });
 }
 
@@ -302,7 +302,7 @@ async function checkSessions({ t, rooms }: World): Promise<void> {
   for (const { session: id } of rooms) {
     const session = await t.bridge.view<Session & Row>(ana, 'session', id);
     const busy = (tasks: readonly Task[]) => tasks.some(({ status }) => !isTerminal(status));
-    const tasks = await t.house.store.list<Task & Row>({ object: 'task', where: { session_id: id }, limit: 200 });
+    const tasks = await t.runtime.store.list<Task & Row>({ object: 'task', where: { session_id: id }, limit: 200 });
     const again = await t.bridge.view<Session & Row>(ana, 'session', id);
     if (session.state === again.state) expect(session.state).toBe(busy(tasks) ? 'ACTIVE' : 'IDLE');
   }
@@ -311,7 +311,7 @@ async function checkSessions({ t, rooms }: World): Promise<void> {
 // ---- Lives ----
 
 const small = fc.nat({ max: 7 });
-function told(step: fc.Arbitrary<(name: string) => Step>): fc.Arbitrary<Op> {
+function reported(step: fc.Arbitrary<(name: string) => Step>): fc.Arbitrary<Op> {
   return fc.tuple(small, step).map(([task, make]) => ({
     op: 'tell' as const,
     task,
@@ -334,7 +334,7 @@ const step: fc.Arbitrary<(name: string) => Step> = fc.oneof(
 );
 const alone: fc.Arbitrary<Op> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ op: fc.constant('submit' as const), session: small }) },
-  { weight: 9, arbitrary: told(step) },
+  { weight: 9, arbitrary: reported(step) },
   {
     weight: 6,
     arbitrary: fc.record({
@@ -359,12 +359,12 @@ const life = fc.array(
     { weight: 8, arbitrary: alone.map((op): readonly Op[] => [op]) },
     { weight: 3, arbitrary: together },
     { weight: 1, arbitrary: rarely.map((op): readonly Op[] => [op]) },
-    { weight: 1, arbitrary: fc.tuple(fc.array(told(step), { minLength: 1, maxLength: 3 }), reopen).map(storm) },
+    { weight: 1, arbitrary: fc.tuple(fc.array(reported(step), { minLength: 1, maxLength: 3 }), reopen).map(storm) },
   ),
   { minLength: 6, maxLength: 40, size: 'max' },
 );
 
-/** Told something, given a moment to begin, and then the house goes. */
+/** Reported something, given a moment to begin, and then the gateway goes. */
 function storm([orders, end]: [Op[], Op]): readonly Op[] {
   return [...orders, { op: 'breathe', ms: 4 }, end];
 }

@@ -2,19 +2,19 @@
 import { expect, test } from 'vitest';
 import { ana } from '../../../support/gateway/actors.ts';
 import { scriptedAgent } from '../../../support/gateway/agents.ts';
-import { kinds, openTestHouse, type TestHouse } from '../../../support/gateway/test-gateway.ts';
+import { kinds, openTestGateway, type TestGateway } from '../../../support/gateway/test-gateway.ts';
 
 const input = { role: 'user', parts: [{ type: 'text', text: 'begin', visibility: 'public' }] };
 
-async function house(rules?: string): Promise<{ t: TestHouse; workspace: string }> {
-  const t = await openTestHouse({ agents: [scriptedAgent(async () => undefined)], ...(rules && { rules }) });
+async function runtime(rules?: string): Promise<{ t: TestGateway; workspace: string }> {
+  const t = await openTestGateway({ agents: [scriptedAgent(async () => undefined)], ...(rules && { rules }) });
   const { workspace } = await t.room();
   return { t, workspace };
 }
-const sessions = async (t: TestHouse) => (await t.bridge.list(ana, { object: 'session' })).data.length;
+const sessions = async (t: TestGateway) => (await t.bridge.list(ana, { object: 'session' })).data.length;
 
 test('the session is opened in the commit that accepts the work', async () => {
-  const { t, workspace } = await house();
+  const { t, workspace } = await runtime();
   const before = (await t.all()).length;
   const session = { workspace_id: workspace, metadata: { a: 1 } };
   const { resource } = await t.send('task.submit', { session, input });
@@ -43,11 +43,11 @@ test.each([
 ])('%s that says no leaves no session behind', async (_, rules) => {
   let inForce = '- { id: any, when: { kind: prompt }, then: allow }';
   const agents = [scriptedAgent(async () => undefined)];
-  const t = await openTestHouse({ agents, load: async () => ({ rules: inForce, files: [] }) });
+  const t = await openTestGateway({ agents, load: async () => ({ rules: inForce, files: [] }) });
   const { workspace } = await t.room();
   const before = await sessions(t);
   inForce = rules;
-  await t.house.policy.reload();
+  await t.runtime.policy.reload();
   const fault = await t.refused('task.submit', { session: { workspace_id: workspace }, input });
   expect(fault).toMatchObject({ kind: 'policy_violation', message: 'closed for today' });
   expect(await sessions(t)).toBe(before);
@@ -57,7 +57,7 @@ test.each([
 });
 
 test('a repeat is the same work in the same session', async () => {
-  const { t, workspace } = await house();
+  const { t, workspace } = await runtime();
   const before = await sessions(t);
   const body = { session: { workspace_id: workspace }, input };
   const all = await Promise.all([1, 2, 3].map(() => t.send('task.submit', body, { idempotency: { key: 'k' } })));
@@ -67,7 +67,7 @@ test('a repeat is the same work in the same session', async () => {
 });
 
 test('one of the two is wanted, and what may be used must be seen', async () => {
-  const { t, workspace } = await house();
+  const { t, workspace } = await runtime();
   const session = { workspace_id: workspace };
   const neither = 'task.submit: a session_id or a session to open, one of them';
   expect(await t.refused('task.submit', { input })).toMatchObject({ kind: 'invalid_request', message: neither });

@@ -46,7 +46,7 @@ const thorough: Script = async ({ sink }) => {
 const boxOf = (): Toolbox => toolbox('box', { write: undefined, no: undefined, mend: undefined, ask: undefined });
 
 /** Says yes to whatever is asked until the task is over. */
-async function seeThrough(life: Pick<Life, 'openAsks' | 'answer' | 'task' | 'house'>, id: string): Promise<void> {
+async function seeThrough(life: Pick<Life, 'openAsks' | 'answer' | 'task' | 'runtime'>, id: string): Promise<void> {
   await until(async () => {
     for (const ask of await life.openAsks()) {
       await life.answer(ask.id, ask.kind === 'input' ? { value: 'red' } : { approved: true }).catch(() => {});
@@ -56,7 +56,7 @@ async function seeThrough(life: Pick<Life, 'openAsks' | 'answer' | 'task' | 'hou
 }
 
 /** What an agent said and did, without the names the bridge gives. */
-function told(events: readonly CoreEvent[]): string[] {
+function reported(events: readonly CoreEvent[]): string[] {
   const core = /^(task|receipt|session|user)\.|recovered|decided|ask_|tool\.(approv|denied)/;
   const unnamed = (name: string, value: unknown) => (name === 'artifact_id' ? null : value);
   return events
@@ -100,7 +100,7 @@ describe('work a rule wants a person to allow', () => {
     const second = await openLife({ dir: first.dir, rules: careful, backends: agents(), settings });
     const ask = await second.ask(id);
     expect(begun).toBe(0);
-    // In the name of whoever gave the work: the rule is about ana, and was asked about ana again.
+    // In the name of the client that gave the work: the rule is about ana, and was asked about ana again.
     expect(ask.action.actor).toBe('ana');
     expect(await second.openAsks()).toHaveLength(1);
     await second.answer(ask.id, { approved });
@@ -122,9 +122,9 @@ describe('an agent that can go on', () => {
     const from = control.written();
     await seeThrough(control, id);
     const undisturbed = await control.events(id);
-    const expected = told(undisturbed);
-    // Acts the agent asked about and never told the end of: nobody knows how they ended, crash or not.
-    const untold = undisturbed.filter(({ payload }) => payload.code === 'outcome_unknown').length;
+    const expected = reported(undisturbed);
+    // Acts the agent asked about and never reported the end of: nobody knows how they ended, crash or not.
+    const unreported = undisturbed.filter(({ payload }) => payload.code === 'outcome_unknown').length;
     const commits = control.written() - from;
     expect(commits).toBeGreaterThan(24);
     await control.die();
@@ -158,10 +158,10 @@ describe('an agent that can go on', () => {
         expect(box.ran.some(({ tool }) => tool === 'no')).toBe(false);
 
         const lost = events.filter(({ payload }) => payload.code === 'outcome_unknown');
-        expect(lost.length, where).toBeLessThan(untold + 2);
+        expect(lost.length, where).toBeLessThan(unreported + 2);
         const known = (line: string) => !lost.some(({ payload }) => line.includes(`"${payload.tool_call_id}"`));
         const last = (line: string) => !line.includes('done approved approved value');
-        const here = told(events).filter(known);
+        const here = reported(events).filter(known);
         expect(here.filter(last), where).toEqual(expected.filter(known).filter(last));
         const asked = events.filter(({ event }) => event === 'vendor.tollbridge.ask_opened').length;
         expect(asked, where).toBe(3);
@@ -171,11 +171,11 @@ describe('an agent that can go on', () => {
   });
 
   test('finds its question still open, answers given while it was away, and the words said to it', async () => {
-    const heardBy: string[][] = [];
-    const script: Script = async ({ sink, heard }) => {
+    const receivedBy: string[][] = [];
+    const script: Script = async ({ sink, received }) => {
       const answer = await sink.ask({ kind: 'input', key: 'k', question: 'Which?' });
-      await until(() => heard.length === 1);
-      heardBy.push(heard.map((message) => String((message.parts as { text: string }[])[0]!.text)));
+      await until(() => received.length === 1);
+      receivedBy.push(received.map((message) => String((message.parts as { text: string }[])[0]!.text)));
       await sink.emit(text(`got ${(answer as { value: string }).value}`));
     };
     const agents = () => [scripted('one', script, { resume: true })];
@@ -186,14 +186,14 @@ describe('an agent that can go on', () => {
     await first.do('task.message', { task_id: id, kind: 'interrupt', message: said('hurry') });
     await first.die();
 
-    // A house without the agent can still take the answer.
+    // A gateway without the agent can still take the answer.
     const other = await openLife({ dir: first.dir, settings: { ...settings, sweepMs: 60_000 }, backends: agents() });
     expect(other.recovered).toEqual({ resumed: 1, started: 0, failed: 0 });
     await until(async () => (await other.task(id)).status === 'INPUT_REQUIRED');
     expect((await other.openAsks()).map((open) => open.id)).toEqual([ask.id]);
     await other.answer(ask.id, { value: 'blue' });
     expect((await other.ended(id)).status).toBe('COMPLETED');
-    expect(heardBy).toEqual([['hurry']]);
+    expect(receivedBy).toEqual([['hurry']]);
     const events = await other.events(id);
     expectLegal(events);
     expect(path(events)).toEqual([
@@ -231,7 +231,7 @@ describe('an agent that can go on', () => {
     }
   });
 
-  test('is left for the house it belongs to by one that only visits, and ended by a keeper without the agent', async () => {
+  test('is left for the gateway it belongs to by one that only visits, and ended by a system actor without the agent', async () => {
     const agents = () => [scripted('one', async ({ sink }) => void (await sink.emit(text('done'))), { resume: true })];
     const stuck = [scripted('one', async ({ signal }) => await stopped(signal), { resume: true })];
     const first = await openMortal({ backends: stuck, settings });
@@ -243,7 +243,7 @@ describe('an agent that can go on', () => {
     const visitor = await openLife({ dir: first.dir, backends: [], settings: visiting });
     expect(visitor.recovered).toEqual({ resumed: 0, started: 0, failed: 0 });
     expect((await visitor.task(id)).status).toBe('WORKING');
-    await visitor.house.close();
+    await visitor.runtime.close();
     const home = await openLife({ dir: first.dir, backends: agents(), settings: visiting });
     expect(home.recovered).toEqual({ resumed: 2, started: 0, failed: 0 });
     expect((await home.ended(id)).status).toBe('COMPLETED');
@@ -252,8 +252,8 @@ describe('an agent that can go on', () => {
     const again = await openMortal({ backends: stuck, settings });
     const lost = await again.submit(await again.session());
     await again.die();
-    const keeper = await openLife({ dir: again.dir, backends: [], settings });
-    expect((await keeper.ended(lost.id)).status).toBe('FAILED');
+    const owner = await openLife({ dir: again.dir, backends: [], settings });
+    expect((await owner.ended(lost.id)).status).toBe('FAILED');
   });
 
   test('an approval given for one act does not serve another that asks in its place', async () => {

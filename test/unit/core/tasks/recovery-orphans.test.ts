@@ -1,4 +1,4 @@
-/** What a dead process left behind, whatever state it was in, is taken by one house and brought to an end. */
+/** What a dead process left behind, whatever state it was in, is taken by one gateway and brought to an end. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -107,22 +107,22 @@ describe('whatever state it was in', () => {
     expect((await next.receipt(ids.outside!)).metadata).not.toHaveProperty('interrupted');
   });
 
-  test('two houses look at once, and each orphan is taken by one of them', async () => {
+  test('two gateways look at once, and each orphan is taken by one of them', async () => {
     const { life, ids } = await leaveBehind();
     const open = () => openLife({ dir: life.dir, rules: MIXED, backends: frail(), tools: [box()], settings });
-    const houses = await Promise.all([open(), open(), open()]);
-    const [one] = houses as [Life, Life, Life];
+    const gateways = await Promise.all([open(), open(), open()]);
+    const [one] = gateways as [Life, Life, Life];
     for (const name of ['working', 'auth', 'input', 'canceling']) await one.ended(ids[name]!);
     await until(async () => (await one.openAsks()).length === 1);
     await one.answer((await one.openAsks())[0]!.id, { value: 1 });
     await one.ended(ids.queued!);
-    for (const house of houses) await house.house.idle();
+    for (const runtime of gateways) await runtime.runtime.idle();
     for (const [name, id] of Object.entries(ids)) {
       const events = await one.events(id);
       expectLegal(events);
       const ends = path(events).filter((state) => ['COMPLETED', 'FAILED', 'CANCELED'].includes(state));
       expect(ends, name).toHaveLength(name === 'outside' ? 0 : 1);
-      expect((await one.house.store.receipts({ task: id })).length, name).toBe(name === 'outside' ? 0 : 1);
+      expect((await one.runtime.store.receipts({ task: id })).length, name).toBe(name === 'outside' ? 0 : 1);
       expect(
         kinds(events).filter((kind) => kind === 'task.started'),
         name,
@@ -130,7 +130,7 @@ describe('whatever state it was in', () => {
     }
   });
 
-  test('two houses that can go on: one does', async () => {
+  test('two gateways that can go on: one does', async () => {
     const starts: string[] = [];
     const script: Script = async ({ work, sink }) => {
       starts.push(work.task.id);
@@ -172,7 +172,7 @@ describe('whatever state it was in', () => {
     }
   });
 
-  test('a house that closes properly leaves resumable work to the next, and ends the rest', async () => {
+  test('a gateway that closes properly leaves resumable work to the next, and ends the rest', async () => {
     const dir = await freshDir();
     const agents = () => [scripted('steady', patient, { resume: true }), scripted('frail', patient)];
     const first = await openLife({ dir, backends: agents(), settings });

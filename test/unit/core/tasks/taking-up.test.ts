@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { ana } from '../../../support/gateway/actors.ts';
 import { latch, scriptedAgent, untilAborted } from '../../../support/gateway/agents.ts';
-import { kinds, of, openTestHouse, says, states } from '../../../support/gateway/test-gateway.ts';
+import { kinds, of, openTestGateway, says, states } from '../../../support/gateway/test-gateway.ts';
 import { countingTools } from '../../../support/gateway/tools.ts';
 
 test('an agent that has fallen silent is let go, and the work goes on from what the log holds', async () => {
@@ -25,7 +25,7 @@ test('an agent that has fallen silent is let go, and the work goes on from what 
     },
     { resume: true },
   );
-  const t = await openTestHouse({ agents: [agent] });
+  const t = await openTestGateway({ agents: [agent] });
   const task = await (await t.room()).task();
   await silent.promise;
   const { resource } = await t.send('task.resume', { task_id: task.id });
@@ -43,12 +43,12 @@ test('an agent that cannot go on is left alone, and so is work that has ended or
     await untilAborted(signal);
     return { state: 'CANCELED' };
   });
-  const t = await openTestHouse({ agents: [agent] });
+  const t = await openTestGateway({ agents: [agent] });
   const task = await (await t.room()).task();
   expect(await t.refused('task.resume', { task_id: task.id })).toMatchObject({ kind: 'not_implemented' });
   expect(await t.refused('task.resume', { task_id: 'task_zz' })).toMatchObject({ kind: 'not_found' });
-  const stranger = { ...ana, id: 'wile', tenant_id: 'acme' };
-  expect(await t.refused('task.resume', { task_id: task.id }, { actor: stranger })).toMatchObject({
+  const outsider = { ...ana, id: 'wile', tenant_id: 'acme' };
+  expect(await t.refused('task.resume', { task_id: task.id }, { actor: outsider })).toMatchObject({
     kind: 'not_found',
   });
   await t.send('task.cancel', { task_id: task.id });
@@ -63,7 +63,7 @@ test('a no can fail the whole task: it is on record as a no, and the agent gets 
     await sink.emit({ event: 'vendor.tollbridge.note', payload: { note: act.kind } });
     return undefined;
   });
-  const t = await openTestHouse({ agents: [agent], tools: [countingTools({ send: { effect: 'send' } })] });
+  const t = await openTestGateway({ agents: [agent], tools: [countingTools({ send: { effect: 'send' } })] });
   const task = await (await t.room()).task();
   const [ask] = await t.asks(task.id);
   expect(await t.refused('ask.answer', { ask_id: ask!.id, approved: true, failure: FAILURE })).toMatchObject({
@@ -86,7 +86,7 @@ test.each(['running', 'queued'])('work that is %s can be stopped as failed', asy
     await untilAborted(signal);
     return { state: 'CANCELED' };
   });
-  const t = await openTestHouse({ agents: [agent] });
+  const t = await openTestGateway({ agents: [agent] });
   const room = await t.room();
   const running = await room.task();
   const wanted = how === 'running' ? running : await room.task();
@@ -94,8 +94,8 @@ test.each(['running', 'queued'])('work that is %s can be stopped as failed', asy
   expect(await t.until(wanted.id)).toMatchObject({ status: 'FAILED', failure: FAILURE });
 });
 
-test('what a door took out is told in the receipt, beside what the house took out', async () => {
-  const t = await openTestHouse({ agents: [scriptedAgent(async () => undefined)] });
+test('what a door took out is reported in the receipt, beside what the gateway took out', async () => {
+  const t = await openTestGateway({ agents: [scriptedAgent(async () => undefined)] });
   const redactions = [{ field: 'input.pin', reason: 'pii:drop' }];
   const token = 'ghp_0123456789abcdefghijABCDEFGHIJ012345';
   const input = says(`use ${token}`);

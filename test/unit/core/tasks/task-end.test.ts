@@ -1,4 +1,4 @@
-/** An end is one commit and stays: outcome, receipt and last event together, whoever else wants to end it. */
+/** An end is one commit and stays: outcome, receipt and last event together, the client that else wants to end it. */
 import { describe, expect, test } from 'vitest';
 import type { CoreEvent } from '../../../../src/model/events.ts';
 import type { Outcome, Task } from '../../../../src/model/resources.ts';
@@ -11,9 +11,9 @@ const TERMINAL = ['COMPLETED', 'FAILED', 'CANCELED'];
 const placeOf = ({ id }: CoreEvent) => Number(id.slice(4));
 
 describe('the end', () => {
-  test('outcome, receipt and terminal event are one commit, and whoever sees the event can read the rest', async () => {
+  test('outcome, receipt and terminal event are one commit, and the client that sees the event can read the rest', async () => {
     const life = await openLife({ backends: [scripted('one', async ({ sink }) => sink.emit(text('hm')))] });
-    const { store, bridge } = life.house;
+    const { store, bridge } = life.runtime;
     const sessions = await Promise.all(Array.from({ length: 10 }, () => life.session()));
     const stop = new AbortController();
     let met = 0;
@@ -79,11 +79,11 @@ describe('the end', () => {
             expectLegal(events);
             expect(path(events).filter((state) => TERMINAL.includes(state))).toEqual([end.status]);
             expect(await outcomesOf(life, id)).toHaveLength(1);
-            expect(await life.house.store.receipts({ task: id })).toHaveLength(1);
+            expect(await life.runtime.store.receipts({ task: id })).toHaveLength(1);
           }
         }),
       );
-      await life.house.idle();
+      await life.runtime.idle();
       expect([...ends.values()].reduce((sum, count) => sum + count, 0)).toBe(72);
     },
   );
@@ -128,7 +128,7 @@ describe('the end', () => {
 
     release.open();
     await over.opened;
-    await life.house.idle();
+    await life.runtime.idle();
     expect(late).toEqual(['done', 'conflict', expect.stringMatching(/^(conflict|client_closed)$/)]);
     expect(box.ran).toHaveLength(1);
     const after = await life.events(id);
@@ -152,7 +152,7 @@ describe('the end', () => {
     await life.seen(id, 'agent.message');
     const { resource } = await life.do('task.cancel', { task_id: id });
     expect(resource).toMatchObject({ status: 'CANCELED' });
-    await life.house.idle();
+    await life.runtime.idle();
     expect((await life.events(id)).at(-1)).toMatchObject({ event: 'task.canceled', payload: { still_running: true } });
     await until(() => refused.length > 0);
     expect(refused).toEqual(['conflict']);
@@ -220,7 +220,7 @@ describe('receipt policy', () => {
     const { id } = await life.submit(await life.session(), { persona_id: resource.id });
     const end = await life.ended(id);
     expect(end.status).toBe(state);
-    expect(await life.house.store.receipts({ task: id })).toHaveLength(receipts);
+    expect(await life.runtime.store.receipts({ task: id })).toHaveLength(receipts);
     expect(end.receipt_id === null).toBe(receipts === 0);
     const [outcome] = await outcomesOf(life, id);
     const events = await life.events(id);
@@ -229,10 +229,10 @@ describe('receipt policy', () => {
       expect(end.failure).toMatchObject({ code: 'receipt_unavailable' });
       expect(outcome).toMatchObject({ status: 'FAILED', failure: { code: 'receipt_unavailable' } });
     }
-    const told = events.filter(
+    const reported = events.filter(
       ({ event, payload }) => event.endsWith('.note') && payload.code === 'receipt_unavailable',
     );
-    expect(told).toHaveLength(policy === 'optional' && signer === 'fails' ? 1 : 0);
+    expect(reported).toHaveLength(policy === 'optional' && signer === 'fails' ? 1 : 0);
     expect(outcome!.metadata.receipt === 'unavailable').toBe(policy !== 'disabled' && signer === 'fails');
   });
 });

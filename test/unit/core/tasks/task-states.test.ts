@@ -129,7 +129,7 @@ describe('words for work in progress', () => {
   test('reach the agent in order, also those said before it was ready', async () => {
     const ready = latch();
     const spoken = latch();
-    const heard: string[] = [];
+    const received: string[] = [];
     const agent = {
       ...scripted('one', async () => undefined, { steer: true }),
       async start() {
@@ -138,8 +138,8 @@ describe('words for work in progress', () => {
           done: spoken.opened.then(() => ({ state: 'COMPLETED' as const })),
           steer(message: { [key: string]: unknown }) {
             const [part] = message.parts as { text: string }[];
-            heard.push(part!.text);
-            if (heard.length === 4) spoken.open();
+            received.push(part!.text);
+            if (received.length === 4) spoken.open();
           },
         };
       },
@@ -154,7 +154,7 @@ describe('words for work in progress', () => {
     await say('three');
     await say('four');
     await life.ended(id);
-    expect(heard).toEqual(['one', 'two', 'three', 'four']);
+    expect(received).toEqual(['one', 'two', 'three', 'four']);
     expect((await life.messages(session)).map(({ parts }) => (parts[0] as { text: string }).text)).toEqual([
       'please',
       'one',

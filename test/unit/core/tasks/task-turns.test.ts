@@ -1,4 +1,4 @@
-/** A session runs one task at a time, in the order of the log, whichever house accepted them. */
+/** A session runs one task at a time, in the order of the log, whichever gateway accepted them. */
 import { describe, expect, test } from 'vitest';
 import { bo, freshDir, openLife, path, said, until } from '../../../support/tasks/life.ts';
 import { latch, patient, scripted, stopped, text } from '../../../support/tasks/script.ts';
@@ -28,7 +28,7 @@ describe('one at a time in a session', () => {
         return ids;
       }),
     );
-    await life.house.idle();
+    await life.runtime.idle();
     for (const ids of submitted) {
       const starts = agent.starts.filter((id) => ids.includes(id));
       expect(starts).toEqual(ids);
@@ -36,7 +36,7 @@ describe('one at a time in a session', () => {
     }
   });
 
-  test('order holds while tasks end, whoever accepted them', async () => {
+  test('order holds while tasks end, the client that accepted them', async () => {
     const dir = await freshDir();
     const quick = () => scripted('one', async () => new Promise((resolve) => setTimeout(resolve, Math.random() * 3)));
     const [one, two] = [await openLife({ dir, backends: [quick()] }), await openLife({ dir, backends: [quick()] })];
@@ -51,7 +51,7 @@ describe('one at a time in a session', () => {
       order.submitted = [];
       order.started = [];
       let over = 0;
-      for await (const { event, task_id } of one.house.store.read({ stream: { of: 'session', id: session } })) {
+      for await (const { event, task_id } of one.runtime.store.read({ stream: { of: 'session', id: session } })) {
         if (event === 'task.submitted') order.submitted.push(String(task_id));
         if (event === 'task.started') order.started.push(String(task_id));
         if (event === 'task.completed') over += 1;
@@ -76,7 +76,7 @@ describe('one at a time in a session', () => {
   });
 });
 
-describe('two houses on one log', () => {
+describe('two gateways on one log', () => {
   test('a cancel given in the second stops work in the first', async () => {
     const dir = await freshDir();
     const stops: string[] = [];
@@ -95,7 +95,7 @@ describe('two houses on one log', () => {
     expect(last.payload).not.toHaveProperty('still_running');
   });
 
-  test('a second house ends what the first cannot stop, and says so', async () => {
+  test('a second gateway ends what the first cannot stop, and says so', async () => {
     const dir = await freshDir();
     const release = latch();
     const one = await openLife({
@@ -109,17 +109,17 @@ describe('two houses on one log', () => {
     expect((await two.events(id)).at(-1)).toMatchObject({ event: 'task.canceled', payload: { still_running: true } });
     const receipt = await two.receipt(id);
     release.open();
-    await one.house.idle();
+    await one.runtime.idle();
     expect(await one.receipt(id)).toEqual(receipt);
     expect(path(await one.events(id))).toEqual(['SUBMITTED', 'WORKING', 'CANCELED']);
   });
 
   test('interrupts and answers given in the second reach the first', async () => {
     const dir = await freshDir();
-    const agent = scripted('one', async ({ sink, heard }) => {
+    const agent = scripted('one', async ({ sink, received }) => {
       const answer = await sink.ask({ kind: 'input', key: 'k', question: 'What now?' });
-      await until(() => heard.length > 0);
-      await sink.emit(text(`${answer.kind} ${heard.length}`));
+      await until(() => received.length > 0);
+      await sink.emit(text(`${answer.kind} ${received.length}`));
     });
     const one = await openLife({ dir, backends: [agent] });
     const two = await openLife({ dir });

@@ -1,4 +1,4 @@
-/** Work done outside is told, not run: what may be reported, by whom, and what a report cannot bring about. */
+/** Work done outside is reported, not run: what may be reported, by whom, and what a report cannot bring about. */
 import { describe, expect, test } from 'vitest';
 import type { Row } from '../../../../src/ports/index.ts';
 import { PERSONA } from '../../../support/policy/personas.ts';
@@ -7,7 +7,7 @@ import { patient, scripted, text } from '../../../support/tasks/script.ts';
 import { expectLegal } from '../../../support/tasks/states.ts';
 
 describe('work done outside', () => {
-  test('is told, not run: facts and an end, and a receipt that claims no more', async () => {
+  test('is reported, not run: facts and an end, and a receipt that claims no more', async () => {
     const life = await openLife({ backends: [scripted('one', patient)] });
     const session = await life.session();
     const busy = await life.submit(session); // it does not take the session's one lane
@@ -137,6 +137,6 @@ describe('work done outside', () => {
 });
 
 async function rowsOf(life: Life, objects: readonly string[]): Promise<Row[]> {
-  const found = await Promise.all(objects.map((object) => life.house.store.list<Row>({ object, limit: 200 })));
+  const found = await Promise.all(objects.map((object) => life.runtime.store.list<Row>({ object, limit: 200 })));
   return found.flat();
 }

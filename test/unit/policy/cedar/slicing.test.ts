@@ -186,7 +186,7 @@ function plainly(set: CompiledPolicies, asked: Action) {
   return { verdict: isSideEffect(asked.effect) ? 'escalate' : 'allow', rule_id: undefined, code: 'no_rule' };
 }
 
-/** The only rewrite adds a member that a rule can see solely through the whole record, so those sets are told apart. */
+/** The only rewrite adds a member that a rule can see solely through the whole record, so those sets are distinguished. */
 function seesAdded(set: CompiledPolicies): boolean {
   return set.rules.some(({ names }) => names.whole || names.members.get('arguments')?.whole === true);
 }

@@ -8,9 +8,9 @@ import { canonicalJson } from '../../../../src/receipt/seal/canonical-json.ts';
 import { sealReceipt } from '../../../../src/receipt/seal/seal.ts';
 import type { TreeHead } from '../../../../src/receipt/seal/tree-head.ts';
 import { type ChainOptions, verifyChain } from '../../../../src/receipt/verify/chain.ts';
-import { edited, receiptHouse, rehashed } from '../../../support/receipts/issued.ts';
+import { edited, receiptIssuer, rehashed } from '../../../support/receipts/issued.ts';
 
-const { keyring, stranger, gateway } = await receiptHouse();
+const { keyring, outsider, gateway } = await receiptIssuer();
 
 describe('an archive', () => {
   let archive: string[];
@@ -20,14 +20,14 @@ describe('an archive', () => {
   const noHead = { treeHead: undefined } as unknown as Partial<ChainOptions>;
 
   beforeAll(() => {
-    const house = gateway();
+    const runtime = gateway();
     // Two workspaces in turns; the fourth record of `a` is a replay's, which does not say its place.
     const replay = { source: 'tollbridge', source_task_id: 'task_a_0', mode: 'exact' } as const;
     const receipts = ['a', 'b', 'a', 'a', 'b', 'a', 'a', 'b'].map(
-      (ws, n) => house.issue(ws, n === 5 ? { replay } : {}).receipt,
+      (ws, n) => runtime.issue(ws, n === 5 ? { replay } : {}).receipt,
     );
     archive = receipts.map(canonicalJson);
-    treeHead = house.treeHead();
+    treeHead = runtime.treeHead();
   });
 
   test('whole, it verifies, and its end is known only with a tree head', async () => {
@@ -157,10 +157,10 @@ describe('an archive', () => {
   });
 
   test('records after the tree head are checked, but their end is unknown', async () => {
-    const house = gateway();
-    const first = house.issue('a').receipt;
-    const early = house.treeHead();
-    const second = house.issue('a').receipt;
+    const runtime = gateway();
+    const first = runtime.issue('a').receipt;
+    const early = runtime.treeHead();
+    const second = runtime.issue('a').receipt;
     expect(await check([first, second], { treeHead: early })).toMatchObject({
       valid: true,
       records: 2,
@@ -169,21 +169,21 @@ describe('an archive', () => {
   });
 
   test('a swapped key is named at the first record it should have signed', async () => {
-    const swapped = { keys: [{ ...stranger.jwks().keys[0]!, kid: keyring.signer().keyId }] };
+    const swapped = { keys: [{ ...outsider.jwks().keys[0]!, kid: keyring.signer().keyId }] };
     expect(await check(archive, { ...noHead, keys: swapped })).toMatchObject({
       valid: false,
       firstBad: { line: 1, receipt_id: 'receipt_a_0', code: 'key_swapped' },
     });
     expect(await check(archive, { keys: swapped })).toMatchObject({ firstBad: { line: 0, code: 'tree_head_invalid' } });
-    expect(await check(archive, { ...noHead, keys: stranger.jwks() })).toMatchObject({
+    expect(await check(archive, { ...noHead, keys: outsider.jwks() })).toMatchObject({
       firstBad: { line: 1, code: 'key_unknown' },
     });
   });
 
   test('an archive made anew under another key is found out by the trusted key', async () => {
-    const house = gateway(stranger);
-    const lines = ['a', 'a'].map((ws) => canonicalJson(house.issue(ws).receipt));
-    const both = { keys: [...keyring.jwks().keys, ...stranger.jwks().keys] };
+    const runtime = gateway(outsider);
+    const lines = ['a', 'a'].map((ws) => canonicalJson(runtime.issue(ws).receipt));
+    const both = { keys: [...keyring.jwks().keys, ...outsider.jwks().keys] };
     expect(await check(lines, { ...noHead, keys: both })).toMatchObject({ valid: true });
     expect(await check(lines, { ...noHead, keys: both, trustAnchor: keyring.signer().keyId })).toMatchObject({
       valid: false,
@@ -222,9 +222,9 @@ describe('an archive', () => {
   });
 
   test('a second branch of the same chain is a splice', async () => {
-    const house = gateway();
-    const root = house.issue('a');
-    const next = house.issue('a');
+    const runtime = gateway();
+    const root = runtime.issue('a');
+    const next = runtime.issue('a');
     const twin = sealReceipt(
       buildReceipt(storyInput(createEvidence(), { receipt_id: 'twin', chain_id: 'a' })),
       { previous: root.hash, index: 1, tree: root.tree },

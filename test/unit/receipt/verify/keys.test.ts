@@ -7,9 +7,9 @@ import { openKeyring } from '../../../../src/receipt/seal/keys.ts';
 import type { Jwks } from '../../../../src/receipt/seal/public-keys.ts';
 import { receiptHash } from '../../../../src/receipt/seal/receipt-hash.ts';
 import { verifyReceipt } from '../../../../src/receipt/verify/verify.ts';
-import { edited, receiptHouse } from '../../../support/receipts/issued.ts';
+import { edited, receiptIssuer } from '../../../support/receipts/issued.ts';
 
-const { base, clock, keyring, stranger, gateway, issued } = await receiptHouse();
+const { base, clock, keyring, outsider, gateway, issued } = await receiptIssuer();
 
 describe('signatures and keys', () => {
   test('none at all proves nothing about the issuer', () => {
@@ -26,7 +26,7 @@ describe('signatures and keys', () => {
   test('an unknown key, an unknown algorithm, a garbled signature', () => {
     const receipt = issued();
     const keys = keyring.jwks();
-    expect(verifyReceipt(receipt, { keys: stranger.jwks() })).toMatchObject({ valid: false, reason: 'key_unknown' });
+    expect(verifyReceipt(receipt, { keys: outsider.jwks() })).toMatchObject({ valid: false, reason: 'key_unknown' });
     const other = edited(receipt, (r) => (r.signatures![0]!.algorithm = 'rsa'));
     expect(verifyReceipt(other, { keys })).toMatchObject({ valid: false, reason: 'signature_unsupported' });
     for (const text of ['base64:AAAA', 'none', `base64:${'A'.repeat(86)}==`]) {
@@ -41,12 +41,12 @@ describe('signatures and keys', () => {
   });
 
   test('a key put under the name of another is found out', () => {
-    const theirs = stranger.jwks().keys[0]!;
+    const theirs = outsider.jwks().keys[0]!;
     const keys: Jwks = { keys: [{ ...theirs, kid: keyring.signer().keyId }] };
     const forged = edited(issued(), (r) => {
       r.cost.total = 5;
       r.chain.receipt_hash = receiptHash(r);
-      r.signatures = [{ ...stranger.signer().sign(r.chain.receipt_hash), key_id: keyring.signer().keyId }];
+      r.signatures = [{ ...outsider.signer().sign(r.chain.receipt_hash), key_id: keyring.signer().keyId }];
     });
     expect(verifyReceipt(forged, { keys })).toMatchObject({ valid: false, reason: 'key_swapped' });
     // Nor does the real key beside it make the name good again, in either order.
@@ -59,25 +59,25 @@ describe('signatures and keys', () => {
   });
 
   test('a witness we do not know takes nothing away; a false one does', () => {
-    const witnessed = edited(issued(), (r) => r.signatures!.push(stranger.signer().sign(r.chain.receipt_hash)));
+    const witnessed = edited(issued(), (r) => r.signatures!.push(outsider.signer().sign(r.chain.receipt_hash)));
     const keys = keyring.jwks();
     expect(verifyReceipt(witnessed, { keys })).toMatchObject({
       valid: true,
       details: { signatures: [{ status: 'ok' }, { status: 'key_unknown' }] },
     });
-    const both = { keys: [...keys.keys, ...stranger.jwks().keys] };
+    const both = { keys: [...keys.keys, ...outsider.jwks().keys] };
     expect(verifyReceipt(witnessed, { keys: both }).valid).toBe(true);
-    const lying = edited(issued(), (r) => r.signatures!.push(stranger.signer().sign(hashOf('other'))));
+    const lying = edited(issued(), (r) => r.signatures!.push(outsider.signer().sign(hashOf('other'))));
     expect(verifyReceipt(lying, { keys: both })).toMatchObject({ valid: false, reason: 'signature_invalid' });
   });
 
   test('an anchor trusts one key, or a receipt the chain must reach', () => {
-    const house = gateway();
-    const [one, two, three] = [house.issue('ws').receipt, house.issue('ws').receipt, house.issue('ws').receipt];
+    const runtime = gateway();
+    const [one, two, three] = [runtime.issue('ws').receipt, runtime.issue('ws').receipt, runtime.issue('ws').receipt];
     const keys = keyring.jwks();
     const anchored = (trustAnchor: string, more = {}) => verifyReceipt(three, { keys, trustAnchor, ...more });
     expect(anchored(keyring.signer().keyId).valid).toBe(true);
-    expect(anchored(stranger.signer().keyId)).toMatchObject({ valid: false, reason: 'key_untrusted' });
+    expect(anchored(outsider.signer().keyId)).toMatchObject({ valid: false, reason: 'key_untrusted' });
     expect(anchored(three.chain.receipt_hash).details.trust_anchor).toBe('reached');
     expect(anchored(two.chain.receipt_hash).valid).toBe(true);
     expect(anchored(one.chain.receipt_hash, { earlier: [one, two] }).valid).toBe(true);
@@ -93,11 +93,11 @@ describe('signatures and keys', () => {
   test('a change of key keeps old receipts good, and dates count', async () => {
     clock.now = '2026-11-16T09:30:00.000Z';
     const rotating = await openKeyring({ dir: join(base, 'rotating'), now: () => clock.now });
-    const house = gateway(rotating);
-    const before = house.issue('ws').receipt;
+    const runtime = gateway(rotating);
+    const before = runtime.issue('ws').receipt;
     clock.now = '2026-11-16T10:30:00.000Z';
     await rotating.rotate();
-    const after = house.issue('ws').receipt;
+    const after = runtime.issue('ws').receipt;
     const keys = rotating.jwks();
     const check = (receipt: Receipt, atTime?: string) => verifyReceipt(receipt, { keys, ...(atTime && { atTime }) });
     expect(check(before).valid).toBe(true);

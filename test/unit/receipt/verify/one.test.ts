@@ -10,9 +10,9 @@ import { hashOf } from '../../../../src/receipt/seal/canonical-json.ts';
 import { receiptHash } from '../../../../src/receipt/seal/receipt-hash.ts';
 import { type TreeHead, verifyTreeHead } from '../../../../src/receipt/seal/tree-head.ts';
 import { verifyReceipt } from '../../../../src/receipt/verify/verify.ts';
-import { edited, receiptHouse, rehashed } from '../../../support/receipts/issued.ts';
+import { edited, receiptIssuer, rehashed } from '../../../support/receipts/issued.ts';
 
-const { keyring, stranger, gateway, issued } = await receiptHouse();
+const { keyring, outsider, gateway, issued } = await receiptIssuer();
 
 describe('one receipt', () => {
   test('sealed, it verifies', () => {
@@ -66,8 +66,8 @@ describe('one receipt', () => {
 
   test('the chain: first, followed, unknown, broken', () => {
     const keys = keyring.jwks();
-    const house = gateway();
-    const [one, two] = [house.issue('ws').receipt, house.issue('ws').receipt];
+    const runtime = gateway();
+    const [one, two] = [runtime.issue('ws').receipt, runtime.issue('ws').receipt];
     const chain = (receipt: Receipt, previous?: unknown) =>
       verifyReceipt(receipt, { keys, ...(previous !== undefined && { previous }) });
     expect(chain(one).details.chain).toBe('first');
@@ -119,16 +119,16 @@ describe('one receipt', () => {
 
 describe('tree heads', () => {
   test('a head is bound to its size, root, time and key', () => {
-    const house = gateway();
-    house.issue('a');
-    const head = house.treeHead();
+    const runtime = gateway();
+    runtime.issue('a');
+    const head = runtime.treeHead();
     const keys = keyring.jwks();
     expect(verifyTreeHead(head, keys)).toBe('ok');
     expect(verifyTreeHead({ ...head, size: 2 }, keys)).toBe('invalid');
     expect(verifyTreeHead({ ...head, root: hashOf(1) }, keys)).toBe('invalid');
     expect(verifyTreeHead({ ...head, at: '2026-11-16T09:30:01.000Z' }, keys)).toBe('invalid');
-    expect(verifyTreeHead(head, stranger.jwks())).toBe('key_unknown');
-    expect(verifyTreeHead(head, keys, stranger.signer().keyId)).toBe('untrusted');
+    expect(verifyTreeHead(head, outsider.jwks())).toBe('key_unknown');
+    expect(verifyTreeHead(head, keys, outsider.signer().keyId)).toBe('untrusted');
     expect(verifyTreeHead({ ...head, size: NaN }, keys)).toBe('invalid');
     expect(verifyTreeHead({} as TreeHead, keys)).toBe('invalid');
   });

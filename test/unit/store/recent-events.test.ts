@@ -1,4 +1,4 @@
-/** What was just written is followed without asking the file, and exactly as the file would have told it. */
+/** What was just written is followed without asking the file, and exactly as the file would have reported it. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ async function opened(): Promise<SqliteStore> {
   const store = await createSqliteStore({ path: join(dir, 'log.db'), clock: systemClock, projector, pollMs: 5 });
   open.push(store);
   // Nothing is kept for nobody.
-  await expect(heard(store, { of: 'task', id: 'nobody' }, 0)).resolves.toEqual([]);
+  await expect(received(store, { of: 'task', id: 'nobody' }, 0)).resolves.toEqual([]);
   return store;
 }
 
@@ -37,7 +37,7 @@ async function write(store: SqliteStore, ...events: EventDraft[]): Promise<void>
 }
 
 /** The first so many events of a stream, as they come. */
-async function heard(store: SqliteStore, stream: Stream, count: number, after?: string): Promise<CoreEvent[]> {
+async function received(store: SqliteStore, stream: Stream, count: number, after?: string): Promise<CoreEvent[]> {
   const stop = new AbortController();
   const events: CoreEvent[] = [];
   if (count === 0) stop.abort();
@@ -63,13 +63,13 @@ const STREAMS: readonly Stream[] = [
   { of: 'resource', object: 'task', id: 'b' },
 ];
 
-test.each(STREAMS)('a stream of $of is told from memory as the file tells it', async (stream) => {
+test.each(STREAMS)('a stream of $of is distinguished from memory as the file tells it', async (stream) => {
   const store = await opened();
   for (let n = 0; n < 8; n += 1) await write(store, said('a', n), said('b', n));
   const expected = await written(store, stream);
-  expect(await heard(store, stream, expected.length)).toEqual(expected);
+  expect(await received(store, stream, expected.length)).toEqual(expected);
   const middle = expected[3]!.id;
-  expect(await heard(store, stream, expected.length - 4, middle)).toEqual(expected.slice(4));
+  expect(await received(store, stream, expected.length - 4, middle)).toEqual(expected.slice(4));
 });
 
 test('a task that began before what is remembered is read from its beginning', async () => {
@@ -78,7 +78,7 @@ test('a task that began before what is remembered is read from its beginning', a
   for (let n = 0; n < 300; n += 1)
     await write(store, said('noise', n), said('noise', n), said('noise', n), said('noise', n));
   await write(store, said('old', 1));
-  const events = await heard(store, { of: 'task', id: 'old' }, 2);
+  const events = await received(store, { of: 'task', id: 'old' }, 2);
   expect(events.map(({ payload }) => payload.n)).toEqual([0, 1]);
 });
 
@@ -87,7 +87,7 @@ test('what was said in a task before it was said about the task is not missed', 
   await write(store, said('t', 0, { resource: { object: 'message', id: 'm' } }));
   for (let n = 0; n < 1_100; n += 1) await write(store, said('noise', n));
   await write(store, said('t', 1));
-  const events = await heard(store, { of: 'task', id: 't' }, 2);
+  const events = await received(store, { of: 'task', id: 't' }, 2);
   expect(events.map(({ payload }) => payload.n)).toEqual([0, 1]);
 });
 
@@ -95,7 +95,7 @@ test('long events are not all remembered, and none is missed', async () => {
   const store = await opened();
   const text = 'x'.repeat(60_000);
   for (let n = 0; n < 60; n += 1) await write(store, said('long', n, { payload: { n, text } }));
-  const events = await heard(store, { of: 'task', id: 'long' }, 60);
+  const events = await received(store, { of: 'task', id: 'long' }, 60);
   expect(events.map(({ payload }) => payload.n)).toEqual(Array.from({ length: 60 }, (_, n) => n));
 });
 
@@ -105,7 +105,7 @@ test('what another process wrote in between comes at its place', async () => {
   await write(theirs, said('t', 1));
   await write(ours, said('t', 2));
   await write(theirs, said('t', 3));
-  const events = await heard(ours, { of: 'task', id: 't' }, 4);
+  const events = await received(ours, { of: 'task', id: 't' }, 4);
   expect(events.map(({ payload }) => payload.n)).toEqual([0, 1, 2, 3]);
 });
 
@@ -119,7 +119,7 @@ test('a second follower that begins in memory misses nothing of what others wrot
   await write(ours, said('t', 0));
   await write(theirs, said('t', 1));
   while (seen.length < 2) await new Promise((resolve) => setTimeout(resolve, 2));
-  const events = await heard(ours, { of: 'task', id: 't' }, 2);
+  const events = await received(ours, { of: 'task', id: 't' }, 2);
   expect(events.map(({ payload }) => payload.n)).toEqual([0, 1]);
   stop.abort();
   await first;
@@ -131,5 +131,5 @@ test('what was pruned is gone from memory, too', async () => {
   await new Promise((resolve) => setTimeout(resolve, 5));
   await store.retain(new Date(Date.now() + 1_000).toISOString());
   await write(store, said('u', 0));
-  await expect(heard(store, { of: 'task', id: 't' }, 1)).rejects.toMatchObject({ kind: 'cursor_expired' });
+  await expect(received(store, { of: 'task', id: 't' }, 1)).rejects.toMatchObject({ kind: 'cursor_expired' });
 });

@@ -21,14 +21,14 @@ storeContract('SQLite with a scribe', contractOpener(open, { crowd: ALWAYS_ELSEW
 
 const home = sqliteHome(open);
 const { start, other, run } = home;
-const crowd = (store: SqliteStore, size: number) =>
+const writers = (store: SqliteStore, size: number) =>
   Promise.all(Array.from({ length: size }, (_, n) => append(store, event(`task_${n % 9}`, { n }))));
 
 describe('a thread of its own', () => {
-  test('writes for crowds, once there have been some', async () => {
+  test('writes for many clients at once, once there have been some', async () => {
     const store = await start({ crowd: { units: 8, times: 3 } });
-    await crowd(store, 7);
-    for (let tries = 0; store.commitsElsewhere() === 0 && tries < 500; tries++) await crowd(store, 16);
+    await writers(store, 7);
+    for (let tries = 0; store.commitsElsewhere() === 0 && tries < 500; tries++) await writers(store, 16);
     expect(store.commitsElsewhere()).toBeGreaterThan(0);
     const elsewhere = store.commitsElsewhere();
     await append(store, event('task_1'));
@@ -37,7 +37,7 @@ describe('a thread of its own', () => {
     expect(events.map(({ id }) => id)).toEqual(events.map((_, n) => eventId(n + 1)));
   });
 
-  test('is decided for again when somebody else wrote in between', async () => {
+  test('is decided for again when another caller wrote in between', async () => {
     const store = await start({ crowd: ALWAYS_ELSEWHERE, projector: contractProjector });
     const another = await start({ projector: contractProjector });
     const count = (of: SqliteStore) =>
@@ -98,7 +98,7 @@ describe('a thread of its own', () => {
     expect(statSync(home.path).size).toBeGreaterThan(40_000_000);
   });
 
-  test('waits for a lock that somebody else holds', async () => {
+  test('waits for a lock that another caller holds', async () => {
     const store = await start({ crowd: ALWAYS_ELSEWHERE });
     const db = other();
     db.exec('BEGIN IMMEDIATE');
@@ -111,10 +111,10 @@ describe('a thread of its own', () => {
   test('killed with its process, it loses nothing that was promised', async () => {
     const { child, lines } = run('write elsewhere', home.path);
     let promised = 0;
-    let heard = 0;
+    let received = 0;
     for await (const line of lines) {
       promised = Math.max(promised, Number(line.slice(-16)));
-      if (++heard === 150) child.kill('SIGKILL');
+      if (++received === 150) child.kill('SIGKILL');
     }
     const store = await start({ projector: contractProjector });
     const events = await all(store);
@@ -135,8 +135,8 @@ describe('a thread of its own', () => {
       ...{ path: home.path, clock, projector: contractProjector, log },
       crowd: ALWAYS_ELSEWHERE,
     });
-    await crowd(store, 20);
-    await crowd(store, 20);
+    await writers(store, 20);
+    await writers(store, 20);
     expect(store.commitsElsewhere()).toBe(0);
     expect(await all(store)).toHaveLength(40);
     await store.close();
