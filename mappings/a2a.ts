@@ -87,7 +87,7 @@ export const EVENTS = [
 ] as const;
 
 /** Requests to a remote agent that works for us, with the operation each one becomes. */
-export const GIVEN = [
+export const REMOTE_REQUESTS = [
   {
     core: 'task.submit',
     operation: 'send',
@@ -108,7 +108,7 @@ export const GIVEN = [
 ] as const;
 
 /** The log entry that each message of such an agent becomes. `call`: a push notification, which only triggers a poll. */
-export const HEARD = [
+export const REMOTE_EVENTS = [
   { wire: 'task', core: 'agent.handoff', note: 'the first time, and again with its end' },
   { wire: 'message', core: 'agent.message' },
   {

@@ -100,7 +100,7 @@ export const frames = frameTable([
 ]);
 
 /** Peers up to 2.2 send these as notifications, later ones as questions; a notification of this kind has no consequence. */
-export const OLDER_TELL: readonly string[] = ['idle', 'rate_limit'];
+export const NOTICES_BEFORE_2_4: readonly string[] = ['idle', 'rate_limit'];
 
 /** The capabilities we declare: every event we decide or record, and the two methods beside them. */
 export const CAPABILITIES: readonly string[] = [
@@ -182,7 +182,7 @@ export const spoken = {
 } as const satisfies Record<Family, Record<Verdict | 'failed', string>>;
 
 /** The verdict for each word of an outside harness. A word without a row is not a decision and therefore a block. */
-export const heard = {
+export const verdictOf = {
   generic: { allow: 'allow', block: 'block', modify: 'modify', defer: 'defer', escalate: 'escalate' },
   idle: { allow: 'allow', defer: 'defer' },
   intent_detection: { allow: 'allow', block: 'allow' },

@@ -72,7 +72,7 @@ export const EVENTS = [
 export type RunEventType = (typeof EVENTS)[number]['wire'];
 
 /** Canonical families that the runs API does not show, and why. */
-export const NOT_TOLD = {
+export const NOT_RENDERED = {
   'agent.memory_': 'memory is read over its own endpoints',
   'artifact.': 'files have no word here; a step names those its message refers to',
   'branch.': 'runs know no branches',

@@ -24,15 +24,15 @@ export async function openSide(side: Side, dir: string): Promise<Harness> {
 async function ours(dir: string): Promise<Harness> {
   const ids = createIds();
   const policy = { load: async () => ({ rules: RULES, files: [] }) };
-  const house = await openCoreRuntime({ dataDir: dir, roomBytes: SERVING_ROOM, ids, policy });
+  const runtime = await openCoreRuntime({ dataDir: dir, roomBytes: SERVING_ROOM, ids, policy });
   const body = { object: 'workspace' as const, body: { name: 'w', root: 'file:///w' } };
-  await house.bridge.submit({ kind: 'resource.create', actor: OWNER, body });
-  const harness = createHarness(house.bridge, settingsOf({}), { log: QUIET, ids, clock: systemClock });
+  await runtime.bridge.submit({ kind: 'resource.create', actor: OWNER, body });
+  const harness = createHarness(runtime.bridge, settingsOf({}), { log: QUIET, ids, clock: systemClock });
   return {
     ...harness,
     async close() {
       await harness.close();
-      await house.close();
+      await runtime.close();
     },
   };
 }

@@ -36,7 +36,7 @@ export interface ActFacts {
  * a text that names the files it changes. `cwd`: where relative paths start. `words`: text for people or models, no object of the
  * act.
  */
-export type ArgumentRole = 'command' | 'args' | 'path' | 'place' | 'url' | 'content' | 'patch' | 'cwd' | 'words';
+export type ArgumentRole = 'command' | 'args' | 'path' | 'location' | 'url' | 'content' | 'patch' | 'cwd' | 'words';
 export type ArgumentNames = Readonly<Partial<Record<ArgumentRole, readonly string[]>>>;
 
 /** Tools that do the same thing under different names in different agents. */

@@ -286,7 +286,7 @@ export interface CommandEnvelope {
   /** For `action.propose`, `tool.call` and `passthrough`: fires when the caller has given up. */
   readonly signal?: AbortSignal;
   /** For the same commands: the request context, handed unread to the backend that runs the call. */
-  readonly line?: object;
+  readonly context?: object;
   /** For `action.propose` and `tool.call`: called with the id of the question that people are asked about the act. */
   readonly asked?: (askId: string) => void;
 }

@@ -24,7 +24,7 @@ export interface ToolBackend {
   /** Whether that answer may hold untrusted content, so that the session that receives it is tainted first. */
   taints?(request: PassedRequest): boolean;
   /** Calls `heard` when one of the backend's lists may have changed, until the returned function is called. */
-  watch?(heard: (list: string) => void): () => void;
+  watch?(listener: (list: string) => void): () => void;
   close?(): Promise<void>;
 }
 

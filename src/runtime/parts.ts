@@ -99,7 +99,7 @@ function trackedAgent(agent: AgentBackend): Tracked<AgentBackend> {
 
 function trackedTools(tools: ToolBackend): Tracked<ToolBackend> {
   const { watch, free } = counter();
-  const call: ToolBackend['call'] = (...given) => watch(tools.call(...given));
+  const call: ToolBackend['call'] = (...args) => watch(tools.call(...args));
   return { part: { ...tools, call }, free };
 }
 

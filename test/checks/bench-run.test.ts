@@ -20,7 +20,7 @@ async function bench(...wanted: string[]) {
     names: Object.keys(BENCHES),
     load: async (name) => BENCHES[name] as Bench,
     print: (line) => out.push(line),
-    tell: (line) => told.push(line),
+    progress: (line) => told.push(line),
   });
   return { code, out, told };
 }

@@ -27,7 +27,7 @@ async function house(yaml: string) {
 }
 
 /** The next change that stands in the log. */
-async function nextChange({ house }: Gateway, write: () => Promise<void>): Promise<ConfigChange> {
+async function nextChange({ core: house }: Gateway, write: () => Promise<void>): Promise<ConfigChange> {
   const stop = new AbortController();
   const tip = await house.store.tip({ of: 'all' });
   await write();
@@ -38,12 +38,12 @@ async function nextChange({ house }: Gateway, write: () => Promise<void>): Promi
   throw new Error('the log ended');
 }
 
-const namesOf = async ({ house }: Gateway) => (await house.bridge.agents(OWNER)).map(({ name }) => name);
+const namesOf = async ({ core: house }: Gateway) => (await house.bridge.agents(OWNER)).map(({ name }) => name);
 const FAR = 'agents: { far: { harn: { url: "http://127.0.0.1:9" } } }';
 
 test('agents come and go, personas and quotas follow, and each time it is written down', async () => {
   const { gateway, write } = await house(FAR);
-  const { bridge } = gateway.house;
+  const { bridge } = gateway.core;
   expect(await namesOf(gateway)).toEqual(['far']);
 
   const more = `agents: { far: { harn: { url: "http://127.0.0.1:9" } }, near: { harn: { url: "http://127.0.0.1:8" } } }
@@ -107,7 +107,7 @@ test('one mistake is written down once, and the rules that were in force stay', 
   await write('rules:\n  - { id: three, when: {}, then: allow }');
   const outcomes = async () => {
     const found: unknown[] = [];
-    for await (const { event, payload } of gateway.house.store.read({ stream: { of: 'all' } })) {
+    for await (const { event, payload } of gateway.core.store.read({ stream: { of: 'all' } })) {
       if (/\.(config|policy)_loaded$/.test(event)) found.push([event.split('.').at(-1), payload.outcome]);
     }
     return found;

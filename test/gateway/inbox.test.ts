@@ -77,7 +77,7 @@ async function gatewayAt(dir: string, yaml: string): Promise<Gateway> {
 const hook = (url: string, links = true) =>
   `approvals: { webhooks: { duty: { url: "${url}", secret: duty, links: ${links} } } }`;
 
-async function work({ house }: Gateway, text: string) {
+async function work({ core: house }: Gateway, text: string) {
   const { bridge } = house;
   const body = { workspace_id: 'workspace_default' };
   const { resource: session } = await bridge.submit({ kind: 'session.create', actor: OWNER, body });
@@ -85,7 +85,7 @@ async function work({ house }: Gateway, text: string) {
   return (await bridge.submit({ kind: 'task.submit', actor: OWNER, body: task })).resource.id;
 }
 
-const askOf = ({ house }: Gateway, id: string) => house.bridge.view<AskRecord & Row>(OWNER, 'ask', id);
+const askOf = ({ core: house }: Gateway, id: string) => house.bridge.view<AskRecord & Row>(OWNER, 'ask', id);
 const post = (url: string, form: Record<string, string>, headers: Record<string, string> = {}) =>
   fetch(url, { method: 'POST', body: new URLSearchParams(form), headers });
 

@@ -19,7 +19,7 @@ import {
 } from '../server/exchange.ts';
 import { Refusal, toErrorReply, toLegacyError, toRestError } from '../server/refusal.ts';
 import { roomIn } from './backpressure.ts';
-import { speaking } from './error-mapping.ts';
+import { mapErrors } from './error-mapping.ts';
 import type { BindingDeps } from './json-rpc.ts';
 import { PERFORM } from './operations.ts';
 
@@ -147,7 +147,7 @@ function createOlder(deps: BindingDeps): (incoming: Incoming, version: string) =
     return how === 'room';
   }
   const router = legacyRestRouter({
-    requestHandler: speaking(deps.handler, { words: toLegacyError, room }),
+    requestHandler: mapErrors(deps.handler, { words: toLegacyError, room }),
     userBuilder: async (request) => contexts.get(request)!.user!,
     contextBuilder: ({ user, requestedVersion, tenant, extensions }) =>
       new ServerCallContext({

@@ -8,7 +8,7 @@ import { anySignal, asText, Fault, type Json, type JsonObject } from '../../../s
 import { lineWriter, readLines } from '../../../src/transport/ndjson/ndjson.ts';
 import { type Child, startChild } from '../../../src/transport/process/child.ts';
 import { type BackendDeps, type BackendSettings, LINE_LIMIT } from '../config.ts';
-import { offersCatalog } from '../harn.ts';
+import { hasToolCatalog } from '../harn.ts';
 import { type Asked, createPeer, type Peer, RpcError } from '../peer.ts';
 import { lastPath, objectOf, textOf } from '../shapes.ts';
 import { environmentOf } from './environment.ts';
@@ -154,7 +154,7 @@ async function greet(child: Child, options: AgentProcessOptions): Promise<AgentP
   // Updates replayed during the load are already in the log; the current state is new.
   const standing = late.filter(({ sessionUpdate }) => isStanding(sessionUpdate));
   late.splice(0, late.length, ...standing);
-  const catalog = offersCatalog(opened.can)
+  const catalog = hasToolCatalog(opened.can)
     ? await peer.request(PROVIDER_CATALOG, {}, deadline).catch(() => undefined)
     : undefined;
 

@@ -32,7 +32,7 @@ export interface Work {
   find(taskId: unknown, caller: Caller): Promise<Task>;
   list(caller: Caller, after: string | undefined): Promise<{ data: readonly Task[]; next: string | undefined }>;
   /** Waits until it has ended; `heard` receives every event, and questions the client can answer are put to it. */
-  follow(task: Task, caller: Caller, running: Running, heard: (event: CoreEvent) => void): Promise<JsonObject>;
+  follow(task: Task, caller: Caller, running: Running, onEvent: (event: CoreEvent) => void): Promise<JsonObject>;
   result(task: Task, caller: Caller): Promise<JsonObject>;
   questions(task: Task, caller: Caller): Promise<readonly AskRecord[]>;
   /** A question as this caller is shown it: whole only where it may answer. */
@@ -148,10 +148,10 @@ export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonl
       const { data, next } = await bridge.list<Task & Row>(actor, query);
       return { data: data.filter((task) => task.created_by === actor.id && task.assigned_agent_id), next };
     },
-    async follow(task, caller, running, heard) {
+    async follow(task, caller, running, onEvent) {
       const asking = new Set<Promise<void>>();
       for await (const event of bridge.follow(caller.actor, { stream: { of: 'task', id: task.id } }, running.signal)) {
-        heard(event);
+        onEvent(event);
         if (event.event === 'vendor.tollbridge.ask_opened') {
           const { ask } = event.payload as unknown as { ask: AskRecord };
           const put1 = put(ask.id, task, caller, running).catch((cause) => {

@@ -65,8 +65,8 @@ export function createRequestAuth(options: RequestAuthOptions): RequestAuth {
           refuse(response, 403, -32000, message);
           return undefined;
         }
-        const given = request.headers.authorization === undefined ? {} : { error: 'invalid_token' };
-        response.setHeader('www-authenticate', challenge(at, given));
+        const error = request.headers.authorization === undefined ? {} : { error: 'invalid_token' };
+        response.setHeader('www-authenticate', challenge(at, error));
         refuse(response, 401, -32000, message);
         return undefined;
       }

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { anySignal } from '../../model/signals.ts';
 import { type Child, startChild } from '../../transport/process/child.ts';
 import { environmentInFront } from '../child-environment.ts';
-import { complaintOf } from '../output/error-output.ts';
+import { errorMessageOf } from '../output/error-output.ts';
 import { brief } from '../output/terminal-text.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
 
@@ -25,7 +25,7 @@ export async function lookAtChild(
   try {
     child = await startChild({ command, env, onStderr: (line) => errors.push(line) });
   } catch (thrown) {
-    const { sentence } = complaintOf(thrown);
+    const { sentence } = errorMessageOf(thrown);
     return [bad('command', sentence, `check its spelling, install it, or give its whole path instead of ${name}`)];
   }
   const said = { stray: undefined as string | undefined, lines: 0 };

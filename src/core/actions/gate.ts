@@ -57,7 +57,7 @@ export function createGate({ policy, timeoutMs, log, digest }: GateDeps): Gate {
     // A timer of our own rather than AbortSignal.timeout, so that a quick decision leaves no timer behind.
     const deadline = new AbortController();
     let timer: NodeJS.Timeout | undefined;
-    const waitMs = Math.min(withinMs, Math.max(timeoutMs, policy.patienceMs ?? 0));
+    const waitMs = Math.min(withinMs, Math.max(timeoutMs, policy.extraTimeMs ?? 0));
     try {
       // Called before the timer starts: an engine's synchronous setup, such as reading its rules for the first time, does not count
       // against its time.

@@ -205,7 +205,7 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
           request: true,
           takesArguments: true,
           ...(command.ext && { ext: command.ext }),
-          ...(command.line && { context: command.line }),
+          ...(command.context && { context: command.context }),
           ...(command.asked && { asked: command.asked }),
         },
       );

@@ -9,7 +9,7 @@ import { type Static, Type } from '../../model/type.ts';
 import type { CallerReference, Logger, Sink } from '../../ports/index.ts';
 
 /** For `not_reported`: an account of a remote's work is never complete. */
-export const TOLD_ONLY = 'work done by a remote: only what it told is known';
+export const REPORTED_ONLY = 'work done by a remote: only what it told is known';
 
 const Ms = Type.Optional(Type.Integer({ minimum: 1 }));
 
@@ -37,7 +37,7 @@ export interface RemoteTimeouts {
   readonly cancelMs: number;
 }
 
-export function patienceOf(timeouts: Static<typeof Timeouts> = {}): RemoteTimeouts {
+export function timeoutsOf(timeouts: Static<typeof Timeouts> = {}): RemoteTimeouts {
   return {
     requestMs: timeouts.request_ms ?? 30_000,
     pollMs: timeouts.poll_ms ?? 1_000,

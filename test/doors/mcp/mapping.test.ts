@@ -190,7 +190,7 @@ test('names at the common address', () => {
 });
 
 test('tools that can be told apart', () => {
-  const { told, refused } = distinct([
+  const { tools: told, refused } = distinct([
     { name: 'a' },
     { name: 'B' },
     { name: 'b' },

@@ -44,7 +44,7 @@ const task = (more: object = {}) => ({ task: { id: 'task_1', metadata: { runs },
 function tell(...events: CoreEvent[]): readonly RunEvent[] {
   const telling = createRunRenderer();
   return [core('task.submitted', task()), core('task.started', task()), ...events].flatMap((event) =>
-    telling.tell(event),
+    telling.render(event),
   );
 }
 
@@ -71,7 +71,7 @@ const told = [
     const telling = createRunRenderer();
     return readCore(name)
       .filter(({ task_id }) => task_id === 'task_1')
-      .flatMap((event) => telling.tell(event));
+      .flatMap((event) => telling.render(event));
   }),
   ...RARE,
 ];

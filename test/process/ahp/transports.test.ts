@@ -191,7 +191,7 @@ describe('our harness as the policy of another house', () => {
 
   test('over the input and output of a program', async () => {
     const engine = await supervised({ command: await program() });
-    await engine.told();
+    await engine.flushed();
   }, 90_000);
 });
 

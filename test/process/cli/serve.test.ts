@@ -110,7 +110,11 @@ test('a log that was put elsewhere is written there, and found there by every ot
 test('a log that may not grow any further stops all work, and says why', async () => {
   const dir = await aDirectory();
   const place = { path: join(dir, 'log.db'), maxBytes: 400_000 };
-  const house = await openCoreRuntime({ dataDir: dir, place, backends: [createDemoAgent({ pause: async () => {} })] });
+  const house = await openCoreRuntime({
+    dataDir: dir,
+    store: place,
+    backends: [createDemoAgent({ pause: async () => {} })],
+  });
   try {
     await house.start();
     const body = { name: 'x'.repeat(100_000), root: 'tollbridge://one' };

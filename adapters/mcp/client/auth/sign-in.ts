@@ -141,8 +141,8 @@ export function createSignIn(options: SignInOptions): SignIn {
     },
     async saveTokens(tokens, context) {
       const issuer = context?.issuer ?? (tokens as StoredOAuthTokens).issuer;
-      const given = { ...tokens, scope: tokens.scope ?? flow.scope } as StoredOAuthTokens;
-      await keep({ tokens: given, ...(issuer !== undefined && { issuer }) });
+      const stored = { ...tokens, scope: tokens.scope ?? flow.scope } as StoredOAuthTokens;
+      await keep({ tokens: stored, ...(issuer !== undefined && { issuer }) });
     },
     async redirectToAuthorization(address) {
       await origins.requireKnown(address);

@@ -182,10 +182,10 @@ async function pasted(signal: AbortSignal): Promise<URL> {
 }
 
 function late(): AbortSignal {
-  const given = new AbortController();
+  const deadline = new AbortController();
   const why = new Fault('deadline_exceeded', `nobody came back within ${TIMEOUT_MS / 60_000} minutes`);
-  setTimeout(() => given.abort(why), TIMEOUT_MS).unref();
-  return given.signal;
+  setTimeout(() => deadline.abort(why), TIMEOUT_MS).unref();
+  return deadline.signal;
 }
 
 /** Replaces the library's message about a server without sign-in with one for people. */

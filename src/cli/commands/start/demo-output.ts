@@ -16,7 +16,7 @@ export interface DemoOutput {
   question(ask: AskRecord, act: PendingAct): void;
   answeredByOption(word: string): void;
   answeredElsewhere(): void;
-  nobodyHere(): void;
+  notAnswered(): void;
   interrupted(): void;
   end(event: CoreEvent, files: string): Promise<void>;
 }
@@ -66,7 +66,7 @@ export function createDemoOutput({ dir, name, json }: { dir: string; name: strin
     },
     answeredByOption: (word) => say(`Answered by --${word}.`, ''),
     answeredElsewhere: () => say('', 'Answered elsewhere.', ''),
-    nobodyHere: () =>
+    notAnswered: () =>
       say('', 'Nobody is here to answer, so the answer is no. Use --yes, --no or --wait in scripts.', ''),
     interrupted() {
       say(

@@ -64,8 +64,8 @@ async function trustedConfig(options: ServeOptions, more: Partial<ConfigRequest>
   const { project } = await quietConfigFrom(options, more);
   const open = project && (project.state === 'untrusted' || project.state === 'changed') && !project.problem;
   if (open && !options.config && process.stdin.isTTY) {
-    const { offerTrust } = await import('../rules/trust.ts');
-    await offerTrust(project.path);
+    const { askForTrust } = await import('../rules/trust.ts');
+    await askForTrust(project.path);
   }
   return await configFrom(options, more);
 }
