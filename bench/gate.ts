@@ -47,7 +47,7 @@ const quota: Quota = {
   reset_at: '2026-11-17T00:00:00.000Z',
 };
 
-/** The kind of rules a house of this size has: a few broad ones, many about one tool, some about arguments. */
+/** Rules as an installation of this size has them: a few broad ones, many about one tool, some about arguments. */
 const BROAD = `
 - { id: reads, when: { effect: read }, then: allow }
 - { id: tests, when: { tool: [run_tests, lint] }, then: allow }
@@ -87,7 +87,7 @@ function actions(): readonly Action[] {
       actor: { id: `agent-${index % 5}`, kind: 'agent', scopes: ['*'], door: 'mcp' },
       workspace_id: 'ws_main',
       session_id: `session_${index % 9}`,
-      ...(tool && { tool, server: 'house' }),
+      ...(tool && { tool, server: 'internal' }),
       target: `/repo/src/part-${index}/file.ts`,
       arguments: {
         path: `/repo/src/part-${index}/file.ts`,

@@ -47,7 +47,7 @@ export async function runBenches(wanted: readonly string[], { names, load, print
   return failed === 0 ? 0 : 1;
 }
 
-/** A figure nobody can compare is not a figure. */
+/** A figure without a comparison is not reported. */
 function checked(figure: Measured): Measured {
   const { bench, ratio, against } = figure;
   if (!bench || !against || !Number.isFinite(ratio) || ratio <= 0) {
@@ -64,7 +64,7 @@ function benchNames(): readonly string[] {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  // A measurement that chats must not break the lines someone else reads.
+  // Output of a measurement must not break the JSON lines that another program reads.
   console.log = console.error;
   const files = benchNames();
   const wanted = process.argv.slice(2);

@@ -43,12 +43,12 @@ export const REFUSAL_CODES: readonly string[] = ['policy_violation', 'permission
 export const role = table(ROLES, [
   { wire: 'ROLE_USER', core: 'user', dir: '<->' },
   { wire: 'ROLE_AGENT', core: 'agent', dir: '<->' },
-  { wire: 'ROLE_AGENT', core: 'assistant', dir: '<-', why: 'whoever answers is the agent' },
+  { wire: 'ROLE_AGENT', core: 'assistant', dir: '<-', why: 'the side that answers is the agent' },
   {
     wire: 'ROLE_UNSPECIFIED',
     core: 'system',
     dir: '<-',
-    why: 'never sent: what the house says to its agent stays inside',
+    why: 'never sent: system messages stay between the gateway and its agent',
   },
   { wire: 'ROLE_UNSPECIFIED', core: 'tool', dir: '<-', why: 'never sent: agents are opaque to their peers' },
 ]);

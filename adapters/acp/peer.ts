@@ -115,7 +115,7 @@ export function createPeer(options: PeerOptions): Peer {
         if (!('id' in frame) || !('result' in frame || 'error' in frame)) {
           return await sendError(-32600, 'neither a request nor an answer');
         }
-        if (!pending.deliver(frame)) log.warn({}, 'an answer came to a question nobody asked');
+        if (!pending.deliver(frame)) log.warn({}, 'a response arrived for an unknown request id');
         return;
       }
       const params = objectOf(frame.params) ?? {};

@@ -1,5 +1,5 @@
 /**
- * Our side: a real house with log, rules, tokens and receipts, the A2A door, and an agent that says so many pieces. Prints its
+ * Our side: a whole gateway with log, rules, tokens and receipts, the A2A door, and an agent that says so many pieces. Prints its
  * port and its token; `SIGTERM` ends it in order.
  */
 import { settingsOf } from '../../adapters/a2a/config.ts';

@@ -1,4 +1,4 @@
-/** The harnesses that are compared: ours in a house of its own, and one that answers a constant, at once or once it is on disk. */
+/** The harnesses that are compared: ours in a gateway of its own, and one that answers a constant, at once or once it is on disk. */
 import { type FileHandle, open as openFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { settingsOf } from '../../adapters/ahp/config.ts';

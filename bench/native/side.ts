@@ -1,4 +1,4 @@
-/** What measurements of doors share: a real house behind a real door, and for the native one the process that puts load on it. */
+/** Shared by the measurements of doors: a whole gateway behind its real door, and for the native door the process that puts load on it. */
 import { fork } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -32,7 +32,7 @@ const ENDS = /^task\.(completed|failed|canceled)$/;
 
 /** At least this many events; gives how many there are. A further call makes the same log longer. */
 export async function growLog(dataDir: string, events: number): Promise<number> {
-  // No house is open while the rest is written: it would take tasks that nobody works on for orphans, and recover them.
+  // No gateway is open while the rest is written: it would recover the unfinished tasks as orphans.
   const recorded = await record(dataDir);
   const clock = systemClock;
   const signer = (await openKeyring({ dir: join(dataDir, 'keys'), now: () => clock.now() })).signer();

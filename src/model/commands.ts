@@ -211,7 +211,7 @@ export const COMMANDS = {
     decide_ms: Optional(Type.Integer({ minimum: 1 })),
     /** False for a proposer that would run the original arguments even if a rule rewrites them: then a rewrite is a refusal. */
     takes_arguments: Optional(Type.Boolean()),
-    /** False for a proposer that wants to be told at once that an act is deferred. */
+    /** False for a proposer that wants the answer `defer` at once instead of waiting. */
     waits_out_deferral: Optional(Type.Boolean()),
   }),
   /** Runs a tool call: gated, then run by the named tool backend, then recorded. */

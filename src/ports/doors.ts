@@ -53,7 +53,7 @@ export interface Bridge {
   /** Servers that accept requests in their own protocol. Policy decides on each request when it is made. */
   servers(actor: Actor): Promise<readonly string[]>;
   /**
-   * Calls `heard` when the tool list may have changed, until the returned function is called. Servers are subscribed to only for
+   * Calls `listener` when the tool list may have changed, until the returned function is called. Servers are subscribed to only for
    * watchers that want their changes too, which is the default.
    */
   watch(onChange: (change: ToolChange) => void, servers?: boolean): () => void;

@@ -77,7 +77,7 @@ function letGo(at: string, one: Open, log: Logger): void {
 }
 
 async function end(at: string, { part }: Open, log: Logger): Promise<void> {
-  await part.close?.().catch((cause) => log.error({ err: cause, part: at }, 'a part of the house did not close'));
+  await part.close?.().catch((cause) => log.error({ err: cause, part: at }, 'a part of the gateway did not close'));
 }
 
 interface Tracked<T> {

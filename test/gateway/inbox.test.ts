@@ -156,7 +156,7 @@ test('a link is worth nothing after its time, and a secret in an act is told to 
   const { decide_url: link = '' } = body.data;
   for (const late of [await fetch(link), await post(link, { decision: 'approve' })]) {
     const page = await late.text();
-    expect([late.status, page]).toEqual([409, expect.stringContaining('Nobody answered in time, which counts as no.')]);
+    expect([late.status, page]).toEqual([409, expect.stringContaining('Not answered in time: denied.')]);
     expect(page).not.toContain('<button');
   }
   expect((await askOf(gateway, body.data.id)).state).toBe('expired');

@@ -70,7 +70,7 @@ export function createGrpcCalls(grpc: Grpc, wire: Wire, rules: GrpcRules): GrpcC
     async room(user) {
       const call = user && calls.get(user);
       const how = call ? await roomIn(call, 'cancelled', rules.stallMs) : 'room';
-      if (how === 'late') rules.log.warn({}, 'a stream over gRPC ended: nobody read it for too long');
+      if (how === 'late') rules.log.warn({}, 'a gRPC stream was ended: its client stopped reading');
       return how === 'room';
     },
     explained: (service) =>

@@ -141,7 +141,7 @@ function createOlder(deps: BindingDeps): (incoming: Incoming, version: string) =
     const response = user && responses.get(user);
     const how = response ? await roomIn(response, 'close', deps.settings.stallMs) : 'room';
     if (how === 'late') {
-      deps.log.warn({}, 'a stream ended: nobody read it for too long');
+      deps.log.warn({}, 'a stream was ended: its client stopped reading');
       response?.destroy();
     }
     return how === 'room';

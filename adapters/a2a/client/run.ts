@@ -47,7 +47,7 @@ export interface RunDeps {
   gotContext(contextId: string): void;
 }
 
-const REPORTED_ONLY = 'what the peer did inside: it is only known as it told it';
+const REPORTED_ONLY = 'what the peer did inside: only its own report is known';
 
 const LOST = 'some of what the peer did: it could not be asked about it again';
 
@@ -400,7 +400,7 @@ export async function hand(run: RunDeps): Promise<End> {
     if (found) await take({ payload: { $case: 'task', value: found } });
     else await send(input, messageIdOf(work), undefined, reference);
     for (;;) {
-      if (over.signal.aborted) throw new Fault('client_closed', 'the work was told to stop');
+      if (over.signal.aborted) throw new Fault('client_closed', 'the work was canceled');
       const { standing } = reader;
       if (reader.bare || isOver(standing)) break;
       if (standing && isWaiting(standing)) await ask(standing);

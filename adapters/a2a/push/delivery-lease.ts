@@ -46,7 +46,7 @@ export function createDuty({ deps, everyMs, names, takeOver }: DutyDeps): Duty {
   function lookAgain(): void {
     next = setTimeout(() => {
       looking = look()
-        .catch((cause) => log.warn({ err: cause }, 'looking for push notifications nobody delivers failed'))
+        .catch((cause) => log.warn({ err: cause }, 'looking for undelivered push notifications failed'))
         .finally(() => over || lookAgain());
     }, everyMs).unref();
   }

@@ -298,7 +298,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
       .view<Row & { task_id?: string }>(actor, 'event', lastEventId as string)
       .catch(() => undefined);
     if (event?.task_id === task.id) return event.id;
-    throw new Refusal('CURSOR_EXPIRED', 'this cursor is no place in the stream of this task');
+    throw new Refusal('CURSOR_EXPIRED', 'this cursor is not a position in the stream of this task');
   }
 }
 

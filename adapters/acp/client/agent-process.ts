@@ -111,7 +111,7 @@ async function greet(child: Child, options: AgentProcessOptions): Promise<AgentP
     async request(asked) {
       // Harn agents wait a minute for this, whether or not a task runs.
       if (asked.method === 'host/capabilities') return {};
-      if (!handler) throw new RpcError({ code: -32600, message: 'nobody works with this agent at the moment' });
+      if (!handler) throw new RpcError({ code: -32600, message: 'no task of this agent is running' });
       return await handler.request(asked);
     },
   });
@@ -125,7 +125,7 @@ async function greet(child: Child, options: AgentProcessOptions): Promise<AgentP
         taking = false;
       });
     }
-  })().catch((cause) => deps.log.warn({ err: cause, agent: settings.name }, 'an agent can no longer be heard'));
+  })().catch((cause) => deps.log.warn({ err: cause, agent: settings.name }, 'reading from an agent failed'));
   /** Reads the output of an exited agent to the end, unless a child of it holds the pipe open and is silent. */
   async function drained(): Promise<void> {
     const until = performance.now() + LONGEST_LAST_WORDS_MS;

@@ -171,7 +171,7 @@ export async function runTask({ settings, deps, work, sink, signal, agentProcess
   async function finish(result: Json): Promise<End> {
     const { summary } = await finishSteps(result);
     const end = toCoreEnd(result, summary);
-    const unseen = requests.held ? [] : ['what the agent did without asking is only known as it told it'];
+    const unseen = requests.held ? [] : ['of what the agent did without asking, only its own report is known'];
     return { ...end, not_reported: unseen };
   }
 
@@ -182,7 +182,7 @@ export async function runTask({ settings, deps, work, sink, signal, agentProcess
     await agentProcess.peer.notify('session/cancel', { sessionId });
     await pause(settings.cancelMs, undefined, { signal: over }).catch(() => {});
     if (over.aborted) return await forever();
-    const why = new Fault('deadline_exceeded', `the agent ${settings.name} did not stop when it was told to`);
+    const why = new Fault('deadline_exceeded', `the agent ${settings.name} did not stop when it was asked to`);
     await agentProcess.close(why);
     throw why;
   }

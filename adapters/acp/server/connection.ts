@@ -203,7 +203,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     const body = { protocol: 'acp', method, params, session_id: session.id, workspace_id: session.workspace_id };
     const { decision } = await bridge.submit({ kind: 'passthrough', actor, body });
     if (decision?.verdict === 'allow') return;
-    throw new Fault('policy_violation', decision?.reason ?? 'nobody allowed it', {
+    throw new Fault('policy_violation', decision?.reason ?? 'it was not allowed', {
       details: { rule_id: decision?.rule_id ?? null },
     });
   }
@@ -260,7 +260,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   const CALLS: Readonly<Record<string, Call>> = {
     initialize: async ({ params }) => initialize(params),
     authenticate: async () => {
-      throw new Fault('invalid_request', 'nobody logs in here: the connection proves who is there');
+      throw new Fault('invalid_request', 'this door has no login: the connection is authenticated already');
     },
     'session/new': open,
     'session/load': load,

@@ -60,7 +60,7 @@ export function createNoticeQueue({
         if (next.length > 1) await sendBatch(asking, next);
         else if (next[0]) await asking.notify(next[0]);
       } catch (cause) {
-        log.warn({ engine: name, err: cause }, 'something could not be told to an outside harness');
+        log.warn({ engine: name, err: cause }, 'a notice could not be delivered to an outside harness');
         if (next.some(({ event_type }) => event_type === 'run_lifecycle') && !closing.aborted) {
           drop(next.filter(({ event_type }) => event_type !== 'run_lifecycle'));
           await pause(Math.max(10, restMs()), closing);

@@ -217,7 +217,7 @@ export function createUpstream(config: UpstreamConfig, deps: Pick<Deps, 'log' | 
           reasking?.received(event, bridge);
           for (const news of toWireNews(event, workers.reportingAgent(event))) notices.send(news);
         }
-      })().catch((cause) => deps.log.error({ err: cause }, 'an outside harness is no longer told what happens'));
+      })().catch((cause) => deps.log.error({ err: cause }, 'an outside harness no longer receives notices'));
     },
     flushed: notices.flushed,
     async close() {

@@ -120,7 +120,7 @@ export function createDecider({ bridge, runs, authorizer, settings, deps }: Deci
       tool_call_id: callId,
       name: tool,
       status: 'error',
-      error: 'the agent was told no',
+      error: 'the agent got a refusal',
       code: 'called_off',
     };
     await report(run, [{ event: 'tool.failed', payload }]);

@@ -177,7 +177,7 @@ export function createObserver({ bridge, runs, settings, deps }: ObserverDeps): 
         ...end,
         ...(verification && { metrics: verification }),
         not_reported: [
-          'the work was done by a supervised agent: only what it told is known',
+          'the work was done by a supervised agent: only its own report is known',
           ...unreported.map(({ tool, id }) => `the outcome of ${tool} (${id})`),
           ...uncounted,
         ],

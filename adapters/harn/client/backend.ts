@@ -61,7 +61,10 @@ function startRun(context: FollowContext, submitted: Promise<RemoteTask>): Run {
       turn = turn
         .then(async () => sendMessage(context, await submitted, message))
         .catch((cause) =>
-          context.deps.log.warn({ err: cause, remote: context.settings.name }, 'a remote could not be told'),
+          context.deps.log.warn(
+            { err: cause, remote: context.settings.name },
+            'a message could not be delivered to a remote',
+          ),
         );
     },
   };

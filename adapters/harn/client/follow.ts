@@ -108,7 +108,7 @@ export async function follow(context: FollowContext, submitted: RemoteTask): Pro
       const ended = sign.kind === 'event' && !(await take(sign.event)) ? undefined : await look();
       if (ended) return ended;
     }
-    throw new Fault('client_closed', 'the work was told to stop');
+    throw new Fault('client_closed', 'the work was canceled');
   }
 
   async function catchUp(): Promise<void> {
@@ -131,7 +131,7 @@ export async function follow(context: FollowContext, submitted: RemoteTask): Pro
   }
 
   const cancel = () => {
-    const body = { reason: 'stopped by whoever gave the work' };
+    const body = { reason: 'stopped by the client that submitted the work' };
     return remote.call('POST', `/v1/tasks/${segment(submitted.id)}/cancel`, {
       body,
       key: `tollbridge-cancel-${submitted.id}`,

@@ -170,7 +170,7 @@ export function converse(deps: ConversationDeps): { message(text: string): void 
   function ran({ id, params, body }: Extract<Incoming, { type: 'command' }>): boolean {
     const requestId = params.request_id ?? '';
     const said = context.hosts.knows(host, requestId) && context.hosts.answer(host, requestId, toCoreResult(body));
-    if (said === 'late') throw new Fault('conflict', `nobody waits for ${requestId} any more`);
+    if (said === 'late') throw new Fault('conflict', `request ${requestId} is no longer open`);
     if (!said) return false;
     say({ type: 'result', id, status: 200, body: { object: 'tool_request', id: requestId, status: 'answered' } });
     return true;

@@ -87,7 +87,7 @@ export function createAgentEndpoint(bridge: Bridge, work: Work): AgentEndpoint {
         typeof callArguments.reason === 'string' ? callArguments.reason : 'canceled at the client',
         caller,
       );
-      return complete({ content: [{ type: 'text', text: `${task.id} was told to stop` }] }, caller);
+      return complete({ content: [{ type: 'text', text: `${task.id} was asked to stop` }] }, caller);
     },
   };
 }

@@ -31,7 +31,7 @@ export interface Work {
   /** Another principal's work is not found. */
   find(taskId: unknown, caller: Caller): Promise<Task>;
   list(caller: Caller, after: string | undefined): Promise<{ data: readonly Task[]; next: string | undefined }>;
-  /** Waits until it has ended; `heard` receives every event, and questions the client can answer are put to it. */
+  /** Waits until it has ended; `onEvent` receives every event, and questions the client can answer are put to it. */
   follow(task: Task, caller: Caller, running: Running, onEvent: (event: CoreEvent) => void): Promise<JsonObject>;
   result(task: Task, caller: Caller): Promise<JsonObject>;
   questions(task: Task, caller: Caller): Promise<readonly AskRecord[]>;
@@ -165,7 +165,7 @@ export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonl
         }
         if (isEnd(event)) return await result(task, caller);
       }
-      throw new Fault('client_closed', 'nobody follows the work any more');
+      throw new Fault('client_closed', 'the client no longer follows the work');
     },
     async cancel(task, reason, { actor }) {
       if (['COMPLETED', 'FAILED', 'CANCELED'].includes(stateOf(task))) return;

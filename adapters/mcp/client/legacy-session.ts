@@ -137,7 +137,9 @@ export async function openSession(
       if (method === 'ping') return await wire.respond(id, { result: {} });
       const client = flight?.context ?? owner;
       const said = flight ? flight.context.capabilities : opening.capabilities;
-      const trouble = client ? inputTrouble(method, isObject(said) ? said : {}) : `nobody here answers ${method}`;
+      const trouble = client
+        ? inputTrouble(method, isObject(said) ? said : {})
+        : `this client does not answer ${method}`;
       if (!client || trouble) {
         (flight?.context.refused ?? refused)(method, trouble ?? '');
         return await wire.respond(id, failed(CODES.methodNotFound, trouble ?? ''));

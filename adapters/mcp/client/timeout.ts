@@ -56,7 +56,7 @@ export function createResponseTimeout(parent: StopSignal, silentMs: number, long
     },
     reason: (thrown) =>
       expired && !parent.aborted
-        ? new Fault('deadline_exceeded', 'the server took too long and was told to stop')
+        ? new Fault('deadline_exceeded', 'the server took too long and the call was canceled')
         : thrown,
     end() {
       parent.removeEventListener('abort', stop);

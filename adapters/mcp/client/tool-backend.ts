@@ -445,7 +445,7 @@ function backgroundContext(): McpRequestContext {
     capabilities: {},
     client: { ...CLIENT_INFO },
     notify() {},
-    input: () => Promise.reject(new Fault('not_implemented', 'nobody is there to be asked')),
+    input: () => Promise.reject(new Fault('not_implemented', 'no client is connected that could answer')),
   };
 }
 

@@ -1,6 +1,6 @@
 /**
  * Authenticates callers as an OAuth resource server: a token in the Authorization header, issued for this gateway. A caller
- * without one, or with too few scopes, is told where to get one. Its credentials are never forwarded.
+ * without one, or with too few scopes, gets the address where tokens are issued. Its credentials are never forwarded.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Actor, type Authenticate, asFault } from '../../../src/index.ts';

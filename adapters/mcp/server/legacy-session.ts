@@ -91,7 +91,7 @@ export function createLegacyClientSession({
       const giveUp = () => {
         over();
         out.send(notice('notifications/cancelled', { requestId: key }));
-        reject(new Fault('client_closed', 'nobody waits for the answer any more'));
+        reject(new Fault('client_closed', 'the client no longer waits for the answer'));
       };
       if (signal.aborted) return giveUp();
       signal.addEventListener('abort', giveUp, { once: true });

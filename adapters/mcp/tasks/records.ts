@@ -20,7 +20,7 @@ import { type Kept, keptIn, keptName, related, toLegacyState } from './words.ts'
 export interface TaskRecords {
   /** A session has begun, with this answer of the server to `initialize`. */
   opened(outcome: FrameOutcome, caller: Caller): void;
-  /** Whether the caller asks for a task, and was told that calls can be tasks. */
+  /** Whether the caller asks for a task, after a tool list that said calls can be tasks. */
   wants(params: JsonObject, caller: Caller): boolean;
   asked(params: JsonObject, caller: Caller): AskedTask | undefined;
   /** The tasks part of the context of a request about tasks. */

@@ -172,7 +172,7 @@ async function follow(context: FollowContext, runId: string): Promise<End> {
       const end = sign.kind === 'event' ? await perform(reader.read(sign.event)) : await ended();
       if (end) return end;
     }
-    throw new Fault('client_closed', 'the work was told to stop');
+    throw new Fault('client_closed', 'the work was canceled');
   }
 
   /** The run reports that it has ended: its last events say how, and are read first. */
@@ -197,7 +197,8 @@ async function follow(context: FollowContext, runId: string): Promise<End> {
     return { end: { ...toCoreEnd(end, reader.lastSaid), not_reported }, receipt };
   }
 
-  const cancel = () => remote.call('POST', `${path}/cancel`, { body: { reason: 'stopped by whoever gave the work' } });
+  const cancel = () =>
+    remote.call('POST', `${path}/cancel`, { body: { reason: 'stopped by the client that submitted the work' } });
   const { name, cancelMs } = settings;
   const stopping = whenStopped({ name, cancelMs, signal, over, log: deps.log, cancel });
   try {
@@ -225,7 +226,7 @@ function toCoreEnd({ status, reason }: RemoteEnd, lastSaid: string | undefined):
     case 'succeeded':
       return { state: 'COMPLETED', ...(lastSaid && { summary: beginning(lastSaid, 500) }) };
     case 'cancelled':
-      return { state: 'CANCELED', summary: 'the remote was told to stop' };
+      return { state: 'CANCELED', summary: 'the remote was asked to stop' };
     case 'failed':
       return {
         state: 'FAILED',

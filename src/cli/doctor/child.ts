@@ -81,7 +81,7 @@ function ended(
   const how = gone.signal ? `was ended by ${gone.signal}` : `ended at once with exit code ${gone.code}`;
   if (gone.code === 0)
     return warn('command', `${name} ${how}${why}`, 'give the arguments that make it stay and speak its protocol');
-  return bad('command', `${name} ${how}${why}`, 'run it by itself and mend what it complains about');
+  return bad('command', `${name} ${how}${why}`, 'run the command by itself and correct the error it prints');
 }
 
 function stdout(name: string, { stray }: { stray: string | undefined }): Finding {

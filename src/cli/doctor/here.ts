@@ -64,10 +64,6 @@ export async function lookAtRules(config: Config): Promise<readonly Finding[]> {
 /** Programs that the configuration starts when they are needed. */
 export async function lookAtPrograms(config: Config): Promise<readonly Finding[]> {
   return (await missingPrograms(config)).map(({ at, program }) =>
-    bad(
-      'programs',
-      `${at} starts ${program}, and there is no such command`,
-      `install it, or correct ${at} in ${config.file}`,
-    ),
+    bad('programs', `${at}: command ${program} not found`, `install it, or correct ${at} in ${config.file}`),
   );
 }

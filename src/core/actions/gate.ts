@@ -1,5 +1,5 @@
 /**
- * The gate: the one place where policy is consulted. Every error here becomes a refusal with a reason; the gate never throws. Its
+ * The gate: policy is consulted here and nowhere else. Every error here becomes a refusal with a reason; the gate never throws. Its
  * callers record the decision in the same commit as the act it is about, and only then run the act.
  */
 import type { Action, Actor, Decision } from '../../model/actions.ts';

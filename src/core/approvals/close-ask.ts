@@ -1,6 +1,6 @@
 /**
  * Closes a question, once and in one commit with all that follows from it: by an approver, by expiry, or by the asker. A later
- * answer is told which one came first.
+ * answer gets the first one in the error.
  */
 
 import type { Actor } from '../../model/actions.ts';
@@ -88,7 +88,7 @@ export function createAskClosing(
         if (!ask) throw new Fault('not_found', `no question ${askId}`);
         if (ask.state !== 'open') throw alreadyClosed(ask);
         const late = ask.expires_at <= at.now;
-        // An answer after the deadline becomes an expiry; the person is told so instead of being ignored.
+        // An answer after the deadline becomes an expiry, and the person gets that as an error.
         if (late && state !== 'expired' && state !== 'canceled') {
           return { events: closing(at, ask, 'expired', 'bridge', EXPIRED), result: message.result };
         }

@@ -45,7 +45,7 @@ describe('work done by a remote', () => {
       headers: { 'idempotency-key': `tollbridge-${id}`, authorization: 'Bearer ana:ana-secret' },
     });
     const [receipt] = await pair.near.receipts(id);
-    expect(receipt?.metadata?.not_reported).toContain('work done by a remote: only what it told is known');
+    expect(receipt?.metadata?.not_reported).toContain('work done by a remote: only its own report is known');
   });
 
   test('tools are observed: their names, outcomes and what may be shown of them', async () => {

@@ -226,7 +226,7 @@ test('a socket that is in use, and a file that is no socket, are left alone', as
   const dir = await tempDir();
   const path = join(dir, 'ahp.sock');
   await openDoor({ socket: path });
-  await expect(openDoor({ socket: path })).rejects.toThrow('someone listens');
+  await expect(openDoor({ socket: path })).rejects.toThrow('another process listens');
   const file = join(dir, 'file');
   await writeFile(file, 'mine');
   await expect(openDoor({ socket: file })).rejects.toThrow('is not a socket');

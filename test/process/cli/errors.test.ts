@@ -123,7 +123,7 @@ test('a gateway whose agents cannot be started says so when it starts, and serve
   child.kill('SIGINT');
   expect(await ended).toMatchObject({
     code: 0,
-    err: `tollbridge: agents.coder starts no-such-agent, and there is no such command\n  fix: install it, or correct agents.coder in ${config}; saving is enough\n`,
+    err: `tollbridge: agents.coder: command no-such-agent not found\n  fix: install it, or correct agents.coder in ${config}; saving is enough\n`,
   });
   const found = await ran(['--config', config, 'doctor']);
   expect(found).toMatchObject({

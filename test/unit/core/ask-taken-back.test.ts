@@ -12,7 +12,7 @@ import { of } from '../../support/house.ts';
 import { SEND } from '../../support/tools.ts';
 
 describe('whoever asked takes the question back', () => {
-  const BACK = 'whoever asked took the question back';
+  const BACK = 'the client that asked took the question back';
   type Put = (sink: Sink, withdrawn: AbortSignal) => Promise<Answer | ActResult>;
   const ways: readonly (readonly [string, Put, object])[] = [
     [
@@ -82,7 +82,7 @@ test('a question is nobody’s as soon as the work is told to stop, however long
   await t.seen(task.id, 'vendor.tollbridge.ask_closed');
   expect(await t.bridge.view(ana, 'ask', ask!.id)).toMatchObject({
     state: 'canceled',
-    reason: 'the work was told to stop',
+    reason: 'the work was canceled',
   });
   expect(await t.bridge.view(ana, 'task', task.id)).toMatchObject({ completed_at: null });
   mayStop.open();

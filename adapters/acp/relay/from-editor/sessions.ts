@@ -154,7 +154,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
       );
       expectation.done();
       if (done.kind === 'refused') return refuse(request, sessionKey, done.reason);
-      if (!response) throw new Fault('client_closed', 'stopped before the agent was told');
+      if (!response) throw new Fault('client_closed', 'stopped before the agent received the request');
       if (done.result.status === 'ok') sessionKey.mode = to;
       wires.editor.send(response.line);
     } catch (thrown) {

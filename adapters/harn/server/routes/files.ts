@@ -41,9 +41,13 @@ export function fileRoutes({
       body: { session_id: session.id, agent: 'none', input: { operation: tool, path } },
     });
     const action = act(call, task.id, { tool, target: path || '.', arguments: { root, path, ...more } });
-    const late = new Fault('deadline_exceeded', 'this waits for someone to approve it; the same key finds its result', {
-      details: { task_id: task.id },
-    });
+    const late = new Fault(
+      'deadline_exceeded',
+      'this waits for an approval; a request with the same idempotency key returns its result',
+      {
+        details: { task_id: task.id },
+      },
+    );
     return outputOf(await inTime(action, late));
   }
 

@@ -47,13 +47,13 @@ export async function a2a(command: readonly string[], options: A2aOptions): Prom
   process.stdout.write(
     [
       `${name} is an A2A agent at ${gateway.url}/a2a/${name}  (${credentials})`,
-      `its card is at ${gateway.url}/.well-known/agent-card.json; the log is in ${config.dataDir}`,
+      `Agent card: ${gateway.url}/.well-known/agent-card.json  Log: ${config.dataDir}`,
       `questions can be answered by the peer, or with: ${calledAgain(options)} approve`,
       '',
     ].join('\n'),
   );
   await stop.requested;
-  process.stdout.write('\nstopping: what runs is brought to an end, what waits keeps waiting\n');
+  process.stdout.write('\nstopping: running work is ended, approvals stay pending\n');
   await gateway.close();
   endSupervision();
 }

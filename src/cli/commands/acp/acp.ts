@@ -81,7 +81,7 @@ function whenOver(link: Link, child: Child): Promise<Over> {
   });
   const signalled = new Promise<Over>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-      process.once(signal, () => resolve({ who: 'editor', why: `told to end by ${signal}` }));
+      process.once(signal, () => resolve({ who: 'editor', why: `ended by ${signal}` }));
     }
   });
   return Promise.race([editor, agent, signalled]);

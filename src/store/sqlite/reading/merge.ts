@@ -127,7 +127,7 @@ export function createMerge(connection: Connection): Merge {
     };
   }
 
-  /** The newest event of a resource in one of the locations `places`. */
+  /** The newest event of a resource in one of the locations. */
   function newestIn(resource: number, locations: ReadonlySet<number>): number {
     let stretch: number | null = Number.MAX_SAFE_INTEGER;
     while (true) {
