@@ -50,7 +50,7 @@ export interface PeerOptions {
 }
 
 export interface Peer {
-  /** Resolves once the next message may be read; after a response, that is when its requester has been told. */
+  /** Resolves once the next message may be read; after a response, that is when its requester has the result. */
   receive(text: string): Promise<void>;
   /** Rejects with the peer's error, or when the connection is closed. Canceled on the wire when the signal fires. */
   request(method: string, params: JsonObject, signal?: AbortSignal): Promise<Json>;
@@ -67,13 +67,13 @@ const TOO_MANY: WireError = { code: 1429, message: 'too many calls at once', dat
 export function createPeer(options: PeerOptions): Peer {
   const { log, strict, prefix = 'tb-' } = options;
   const send = async (message: JsonObject) => await options.send(JSON.stringify(message));
-  const pending = createPendingRequests<{ told?: Promise<unknown> }>(send);
+  const pending = createPendingRequests<{ settled?: Promise<unknown> }>(send);
   /** Requests of the peer, by their ids. */
   const running = new Map<string, AbortController>();
   const over = new AbortController();
   let count = 0;
 
-  async function complain(code: number, message: string): Promise<void> {
+  async function sendError(code: number, message: string): Promise<void> {
     if (strict) await options.send(errorText('null', { code, message }));
     else log.warn({ why: message }, 'a line of an agent is not of the protocol');
   }
@@ -97,7 +97,7 @@ export function createPeer(options: PeerOptions): Peer {
     for (const work of after) work();
   }
 
-  async function told(method: string, params: JsonObject): Promise<void> {
+  async function notified(method: string, params: JsonObject): Promise<void> {
     if (method === options.cancel) {
       running.get(JSON.stringify(params.requestId))?.abort();
       return;
@@ -110,10 +110,10 @@ export function createPeer(options: PeerOptions): Peer {
   }
 
   async function answered(response: JsonObject): Promise<void> {
-    const told = pending.noteOf(response.id as string)?.told;
-    if (!pending.deliver(response)) log.warn({}, 'an answer came to a question nobody asked');
+    const settled = pending.noteOf(response.id as string)?.settled;
+    if (!pending.deliver(response)) log.warn({}, 'a response arrived for an unknown request id');
     // A notification behind the response may rely on what its requester does with it.
-    await told?.catch(() => {});
+    await settled?.catch(() => {});
   }
 
   async function ask(method: string, params: JsonObject, signal: AbortSignal | undefined, note: object): Promise<Json> {
@@ -136,15 +136,16 @@ export function createPeer(options: PeerOptions): Peer {
     over: over.signal,
     async receive(text) {
       const message = options.parse(text);
-      if (message === undefined) return await complain(NOT_JSON, 'this is not JSON, or too much of it');
-      if (!isObject(message)) return await complain(NOT_A_MESSAGE, 'one JSON-RPC object at a time');
+      if (message === undefined) return await sendError(NOT_JSON, 'this is not JSON, or too much of it');
+      if (!isObject(message)) return await sendError(NOT_A_MESSAGE, 'one JSON-RPC object at a time');
       const envelope = envelopeOf(message);
-      if (envelope.kind === 'invalid') return await complain(NOT_A_MESSAGE, envelope.reason);
+      if (envelope.kind === 'invalid') return await sendError(NOT_A_MESSAGE, envelope.reason);
       if (envelope.kind === 'response') return await answered(message);
       const { kind, method } = envelope;
       const refusal = options.refuses(kind, method);
       const params = isObject(message.params) ? message.params : {};
-      if (kind === 'notification') return await (refusal ? complain(NOT_A_MESSAGE, refusal) : told(method, params));
+      if (kind === 'notification')
+        return await (refusal ? sendError(NOT_A_MESSAGE, refusal) : notified(method, params));
       const id = rawIdOf(text, envelope.id);
       if (refusal) return await options.send(errorText(id, { code: NOT_A_MESSAGE, message: refusal }));
       if (running.size >= MOST_AT_ONCE) return await options.send(errorText(id, TOO_MANY));
@@ -152,9 +153,9 @@ export function createPeer(options: PeerOptions): Peer {
     },
 
     request(method, params, signal) {
-      const note: { told?: Promise<unknown> } = {};
+      const note: { settled?: Promise<unknown> } = {};
       const reply = ask(method, params, signal, note);
-      note.told = reply;
+      note.settled = reply;
       return reply;
     },
 

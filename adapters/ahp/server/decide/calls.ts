@@ -1,4 +1,4 @@
-/** A call and a prompt: the two events an agent asks about before it acts. What it was told is kept until it reports the outcome. */
+/** A call and a prompt: the two events an agent asks about before it acts. The decision is kept until the agent reports the outcome. */
 import type { Deps, Json, JsonObject } from '../../../../src/index.ts';
 import { type AhpSettings, honouredBy } from '../../config.ts';
 import {
@@ -28,7 +28,7 @@ export interface CallsDeps {
 export interface Calls {
   preAction(event: AhpEvent, asker: Asker): Promise<JsonObject>;
   prePrompt(event: AhpEvent, asker: Asker): Promise<JsonObject>;
-  /** The answer came after the agent had been told no. */
+  /** The answer came after the agent had got a refusal. */
   tooLate(event: AhpEvent, asker: Asker, said: JsonObject): Promise<void>;
 }
 
@@ -80,7 +80,7 @@ export function createCalls({ gate, runs, settings, deps }: CallsDeps): Calls {
       tool_call_id: callId,
       name: tool,
       status: 'error',
-      error: 'the agent was told no',
+      error: 'the agent got a refusal',
       code: 'called_off',
     };
     await gate.report(run, [{ event: 'tool.failed', payload }]);
@@ -88,8 +88,8 @@ export function createCalls({ gate, runs, settings, deps }: CallsDeps): Calls {
 
   async function prePrompt(event: AhpEvent, asker: Asker): Promise<JsonObject> {
     const prompt = promptOf(event.payload);
-    const given = prompt ? { prompt: prompt.text } : ((event.payload ?? {}) as JsonObject);
-    const args = typeof given === 'object' && !Array.isArray(given) ? given : { prompt: given };
+    const input = prompt ? { prompt: prompt.text } : ((event.payload ?? {}) as JsonObject);
+    const args = typeof input === 'object' && !Array.isArray(input) ? input : { prompt: input };
     const action = { ...toAction(event, args), tool: 'prompt' };
     const honoured = honouredBy(settings, asker.framework);
     const { run, gateDecision: decided } = await gate.askGate(event, asker, {

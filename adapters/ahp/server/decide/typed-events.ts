@@ -43,8 +43,8 @@ export function createTypedEvents({ bridge, gate, settings, deps }: TypedEventsD
   async function typed(type: Exclude<Family, 'generic'>, event: AhpEvent, asker: Asker) {
     const { value: payload, mended } = readPayload(type, event.payload, event);
     if (mended) deps.log.info({ event: type, agent: event.agent_id, mended }, 'a payload was read with mending');
-    const { session_id: _, ...given } = payload;
-    const args = type === 'reasoning' ? unspoken(given) : given;
+    const { session_id: _, ...input } = payload;
+    const args = type === 'reasoning' ? unspoken(input) : input;
     const named = type === 'confirmation' ? { tool: `confirmation:${wordOf(payload.confirmation_type)}` } : {};
     const action = { ...toAction(event, args), ...named };
     const held = type === 'confirmation' ? asker : { ...asker, timeout: { ...asker.timeout, hold: false } };

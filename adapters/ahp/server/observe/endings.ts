@@ -41,7 +41,7 @@ export function createEndings(runs: Runs, settings: AhpSettings, deps: Pick<Deps
 
   async function finish(run: Run, end: End): Promise<void> {
     const unreported = run.open.all();
-    const given = run.unseen > 0 ? [`the outcome of ${run.unseen} calls before those`] : [];
+    const uncounted = run.unseen > 0 ? [`the outcome of ${run.unseen} calls before those`] : [];
     const verification = run.verification && { verification: run.verification };
     const facts = unreported.map(end.state === 'CANCELED' ? stoppedWithRun : notSeen);
     await runs.end(
@@ -50,9 +50,9 @@ export function createEndings(runs: Runs, settings: AhpSettings, deps: Pick<Deps
         ...end,
         ...(verification && { metrics: verification }),
         not_reported: [
-          'the work was done by a supervised agent: only what it told is known',
+          'the work was done by a supervised agent: only its own report is known',
           ...unreported.map(({ tool, id }) => `the outcome of ${tool} (${id})`),
-          ...given,
+          ...uncounted,
         ],
       },
       facts,
