@@ -9,7 +9,7 @@ export type { Accepted, Bridge, Delivery, FrontDoor, ToolChange } from './doors.
 
 // ---- Server side: the gateway's one HTTP port and its authentication ----
 
-export type { Authenticate, Described, HttpHandler, HttpHost, LoginSource, UpgradeHandler } from './http.ts';
+export type { Authenticate, Described, HttpHandler, HttpHost, HttpRoute, LoginSource, UpgradeHandler } from './http.ts';
 
 // ---- Client side: agent backends, the work they are given, and their sink ----
 

@@ -4,7 +4,7 @@
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { HttpHost, JsonObject } from '../../../src/index.ts';
+import type { HttpHandler, HttpHost, JsonObject } from '../../../src/index.ts';
 import { JSON_LIMITS, readBytes } from '../../../src/transport/http/body.ts';
 
 const PREFIX = '/a2a-push';
@@ -43,7 +43,7 @@ function createHooks(http: HttpHost): Hooks {
   const open = new Map<string, Open>();
 
   async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const hook = open.get((request.url ?? '').slice(1));
+    const hook = open.get((request.url ?? '').slice(PREFIX.length + 1));
     if (!hook || !knows(request, hook)) return void response.writeHead(404).end();
     if (request.method !== 'POST') return void response.writeHead(405, { allow: 'POST' }).end();
     const bytes = await readBytes(request, JSON_LIMITS.bytes).catch(() => undefined);
@@ -57,7 +57,8 @@ function createHooks(http: HttpHost): Hooks {
     hook.onDelivery({ id: `sha256:${id}` });
   }
 
-  http.mount(PREFIX, (request, response, next) => void take(request, response).catch(next));
+  const handler: HttpHandler = (request, response, next) => void take(request, response).catch(next);
+  http.claim('a2a-push', [{ path: `${PREFIX}/*`, handler }]);
 
   return {
     open(onDelivery) {

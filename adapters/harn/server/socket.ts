@@ -19,7 +19,7 @@ import { addressOf, bearerOf } from '../../../src/transport/http/bearer.ts';
 import { refuseSocket } from '../../../src/transport/http/refusal.ts';
 import { requestIdOf } from '../../../src/transport/http/server.ts';
 import { createSocketServer } from '../../../src/transport/websocket/websocket.ts';
-import { DEFAULT, type OperationId, REVISIONS, type Revision } from '../revisions/revisions.ts';
+import { type OperationId, REVISIONS, type Revision } from '../revisions/revisions.ts';
 import { unsupportedVersion } from '../translate.ts';
 import type { RouteContext } from './call.ts';
 import { requireRevision } from './exchange.ts';
@@ -44,7 +44,6 @@ export interface SocketDeps {
 }
 
 export interface Sockets {
-  mine(path: string): boolean;
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, prefix: string): void;
   close(): void;
 }
@@ -117,10 +116,6 @@ export function createSockets({ context, admit, perform }: SocketDeps): Sockets 
   }
 
   return {
-    mine(path) {
-      const found = DEFAULT.match('GET', path);
-      return found !== undefined && streamOf(found.operation.id, found.params) !== undefined;
-    },
     upgrade(request, socket, head, prefix) {
       upgrade(request, socket, head, prefix).catch((cause) => {
         deps.log.error({ err: cause }, 'an upgrade failed');

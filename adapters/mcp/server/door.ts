@@ -3,7 +3,15 @@
  * authenticated before a request is read. Contains no policy and no connection to a server.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Actor, type Bridge, type Closable, type Deps, Fault, type FrontDoor } from '../../../src/index.ts';
+import {
+  type Actor,
+  type Bridge,
+  type Closable,
+  type Deps,
+  Fault,
+  type FrontDoor,
+  type HttpHandler,
+} from '../../../src/index.ts';
 import { SESSION_HEADER } from '../../../src/transport/http/session-header.ts';
 import type { McpSettings } from '../config.ts';
 import { createAggregateEndpoint } from './aggregate/endpoint.ts';
@@ -75,19 +83,15 @@ function openMcpDoor(bridge: Bridge, settings: McpSettings, deps: Deps): Closabl
     return { actor, endpoint: server, handler: known ?? handlerOf(server), home };
   }
 
-  deps.http.mount('/', (request, response, next) => {
-    if (!auth.described(request, response)) next();
-  });
-  // Mounted by its path, so that no other door has to look at its requests first.
-  deps.http.mount(settings.path, (request, response) => {
-    const { originalUrl = request.url ?? '/' } = request as IncomingMessage & { readonly originalUrl?: string };
-    const path = originalUrl.split('?', 1)[0] ?? '/';
+  const handler: HttpHandler = (request, response) => {
+    const path = request.url?.split('?', 1)[0] ?? '/';
     serve(request, response, path).catch((thrown) => {
       log.error({ err: thrown }, 'a request failed');
       if (!response.headersSent) refuseFault(response, thrown);
       else response.destroy();
     });
-  });
+  };
+  deps.http.claim('mcp', [{ path: `${settings.path}/*`, handler }, ...auth.routes]);
 
   return {
     async close() {
