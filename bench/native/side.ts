@@ -61,7 +61,7 @@ export async function openHost(agent: AgentBackend) {
 
 export async function openDoor(agent: AgentBackend) {
   const { house, deps, listen, close } = await openHost(agent);
-  const door = await harn.door!({}, deps).open(house.bridge);
+  const door = await harn.parts.door.open({}, { ...deps, name: 'harn' }).open(house.bridge);
   const url = await listen();
   const workspace = await house.bridge.submit({
     kind: 'resource.create',

@@ -5,7 +5,7 @@
 
 // ---- Server side: doors, and the bridge they call ----
 
-export type { Accepted, Bridge, Delivery, FrontDoor, ToolChange } from './doors.ts';
+export type { Accepted, Bridge, Delivery, FrontDoor, StreamClient, ToolChange } from './doors.ts';
 
 // ---- Server side: the gateway's one HTTP port and its authentication ----
 
@@ -92,5 +92,6 @@ export type { Clock, Ids, Logger, Signer } from './surroundings.ts';
 
 // ---- Adapters: the parts they offer, and the dependencies they are handed ----
 
-export type { Adapter, Deps, Part, RefusedFrame } from './adapters.ts';
+export type { Adapter, Deps, OpenRelay, Part, PartContext, RefusedFrame, Relay } from './adapters.ts';
+export { part } from './adapters.ts';
 export type { SecretUser, VaultAccess } from './vaults.ts';

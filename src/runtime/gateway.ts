@@ -38,7 +38,7 @@ export { readConfig } from './config/config.ts';
 
 export interface GatewayOptions {
   /** Which protocols are spoken; the built-in adapters by default. */
-  readonly adapters?: readonly Adapter<never>[];
+  readonly adapters?: readonly Adapter[];
   /** A file that gets one line for each effect a demo tool really had. */
   readonly journal?: string;
   /**
@@ -50,6 +50,7 @@ export interface GatewayOptions {
 
 export interface Gateway extends Closable {
   readonly house: CoreRuntime;
+  readonly deps: Deps;
   readonly url: string;
   /**
    * For a reader of this process's output: full access until the process ends. Undefined where unauthenticated callers
@@ -138,6 +139,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     let closed: Promise<void> | undefined;
     return {
       house: core,
+      deps,
       url,
       token,
       recovered,
@@ -209,11 +211,12 @@ async function prepared(
 
 /** Each door authenticates as itself, because a credential may be limited to some doors. */
 function doorsOf({ doors }: Mounts, deps: Deps): readonly FrontDoor[] {
-  return doors.flatMap(({ adapter, section, open }) => {
-    const door = adapter.name;
-    const authenticate = ((bearer, from) => deps.authenticate(bearer, { ...from, door })) as Authenticate;
-    return (open && adapter.door?.(section, { ...deps, authenticate })) || [];
-  });
+  return doors
+    .filter(({ shut }) => !shut)
+    .map(({ name, open }) => {
+      const authenticate: Authenticate = (bearer, from) => deps.authenticate(bearer, { ...from, door: name });
+      return open({ ...deps, authenticate });
+    });
 }
 
 const pause = (ms: number, signal: AbortSignal): Promise<void> => sleep(ms, undefined, { signal });

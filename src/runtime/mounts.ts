@@ -8,17 +8,19 @@ import { own } from '../model/own.ts';
 import type { JsonObject } from '../model/schema.ts';
 import type { TSchema } from '../model/type.ts';
 import { noSuch } from '../policy/rules/mentions.ts';
-import type { Adapter, AgentBackend, Deps, Part, PolicyEngine, ToolBackend } from '../ports/index.ts';
+import type { Adapter, AgentBackend, Deps, FrontDoor, Part, PolicyEngine, ToolBackend } from '../ports/index.ts';
 import type { Config } from './config/config.ts';
 import { checkSection, openAt, wrong } from './config/document.ts';
 import { hidingEnvironment } from './config/environment.ts';
 
-export interface Door {
-  readonly adapter: Adapter<never>;
+export interface DoorOpening {
+  /** The adapter's name. */
+  readonly name: string;
   /** Its section, checked; empty when there is none. */
-  readonly section: never;
-  /** Its door stays shut when the configuration says `false`. */
-  readonly open: boolean;
+  readonly section: object;
+  /** The configuration says `false`: it stays shut. */
+  readonly shut: boolean;
+  open(deps: Deps): FrontDoor;
 }
 
 /** A part to be opened once the runtime has its dependencies. */
@@ -31,13 +33,13 @@ export interface PartOpening<T> {
 }
 
 export interface Mounts {
-  readonly doors: readonly Door[];
+  readonly doors: readonly DoorOpening[];
   readonly agents: readonly PartOpening<AgentBackend>[];
   readonly tools: readonly PartOpening<ToolBackend>[];
   readonly harnesses: readonly PartOpening<PolicyEngine>[];
 }
 
-type Adapters = readonly Adapter<never>[];
+type Adapters = readonly Adapter[];
 
 export function mountsOf(config: Config, adapters: Adapters): Mounts {
   try {
@@ -53,9 +55,9 @@ function checkedMounts(config: Config, adapters: Adapters): Mounts {
   requireAgents(config);
   return {
     doors: doorsOf(config, adapters),
-    agents: partsOf('agents', config.agents, partners(adapters, 'backend'), where),
-    tools: partsOf('tools', config.tools, partners(adapters, 'tools'), where),
-    harnesses: partsOf('harnesses', config.harnesses, partners(adapters, 'policy'), where),
+    agents: partsOf('agents', config.agents, partsIn(adapters, 'backend'), where),
+    tools: partsOf('tools', config.tools, partsIn(adapters, 'tools'), where),
+    harnesses: partsOf('harnesses', config.harnesses, partsIn(adapters, 'policy'), where),
   };
 }
 
@@ -78,20 +80,22 @@ function requireAgents({ agents, demo, defaultAgent, doors, personas, where }: C
   if (odd) throw wrong(where(odd.at), noSuch('agent', odd.name, known));
 }
 
-function doorsOf({ doors, where }: Config, adapters: Adapters): readonly Door[] {
-  const unknown = Object.keys(doors).find((name) => !adapters.some((adapter) => adapter.name === name));
+function doorsOf({ doors, where }: Config, adapters: Adapters): readonly DoorOpening[] {
+  const parts = partsIn(adapters, 'door');
+  const unknown = Object.keys(doors).find((name) => !parts.has(name));
   if (unknown) {
-    const there = adapters.map(({ name }) => name).join(', ');
+    const there = [...parts.keys()].join(', ');
     throw new Fault(
       'invalid_request',
       `${where(['doors', unknown], true)}: there is no door ${unknown}; there are: ${there}`,
     );
   }
-  return adapters.map((adapter) => {
-    const { name, configSchema } = adapter;
+  return [...parts].map(([name, part]) => {
     const given = own(doors, name);
-    const section = checkSection(configSchema as TSchema, given || {}, where, ['doors', name]);
-    return { adapter, section: section as never, open: given !== false };
+    const at = ['doors', name];
+    const section = checkSection(part.configSchema as TSchema, given || {}, where, at) as object;
+    const open = (deps: Deps) => openAt(() => part.open(section as never, { ...deps, name }), where, at);
+    return { name, section, shut: given === false, open };
   });
 }
 
@@ -99,29 +103,28 @@ function doorsOf({ doors, where }: Config, adapters: Adapters): readonly Door[] 
  * Only the relay commands use these sections; checking them here reports a mistake at the first start of any process.
  */
 function requireRelays(config: Config, adapters: Adapters): void {
-  const there = adapters.filter(({ relay }) => relay !== undefined);
-  const unknown = Object.keys(config.relays).find((name) => !there.some((adapter) => adapter.name === name));
+  const parts = partsIn(adapters, 'relay');
+  const unknown = Object.keys(config.relays).find((name) => !parts.has(name));
   if (unknown) {
-    const names = there.map(({ name }) => name).join(', ');
+    const names = [...parts.keys()].join(', ');
     throw new Fault(
       'invalid_request',
       `${config.where(['relays', unknown])}: there is no relay ${unknown}; there are: ${names}`,
     );
   }
-  for (const { name, relay } of there) if (relay) relaySection(config, name, relay.configSchema);
+  for (const [name, part] of parts) relaySection(config, name, part);
 }
 
 /** The checked section of one relay; empty when there is none. */
-export function relaySection<T>({ relays, where }: Config, name: string, schema: object): T {
-  return checkSection(schema as TSchema, own(relays, name) ?? {}, where, ['relays', name]) as T;
+export function relaySection<C>({ relays, where }: Config, name: string, { configSchema }: Part<unknown, C>): C {
+  return checkSection(configSchema as TSchema, own(relays, name) ?? {}, where, ['relays', name]) as C;
 }
 
-function partners<K extends 'backend' | 'tools' | 'policy'>(adapters: Adapters, role: K) {
+function partsIn<K extends keyof Adapter['parts']>(adapters: Adapters, role: K) {
   return new Map(
-    adapters.flatMap((adapter) => {
-      const part = adapter[role];
-      return part ? [[adapter.name, part as NonNullable<Adapter<never>[K]>] as const] : [];
-    }),
+    adapters.flatMap(({ name, parts: { [role]: part } }) =>
+      part ? [[name, part as NonNullable<Adapter['parts'][K]>] as const] : [],
+    ),
   );
 }
 
@@ -148,7 +151,7 @@ function partsOf<T>(
     return {
       at: `${kind}.${name}`,
       said: JSON.stringify(member),
-      open: (deps) => openAt(() => part.open(name, section as never, deps), where, at),
+      open: (deps) => openAt(() => part.open(section as never, { ...deps, name }), where, at),
     };
   });
 }

@@ -58,7 +58,7 @@ export async function openAllDoors({ people, pushTo = [], ...options }: AllDoors
   const body = { object: 'workspace' as const, body: { name: 'w', root: 'file:///w' } };
   const workspace = (await at.send('resource.create', body)).resource.id;
   const links = createLinks((text) => at.house.keyring.signer().mac(text));
-  const settings: readonly (readonly [Adapter<never>, object])[] = [
+  const settings: readonly (readonly [Adapter, object])[] = [
     [a2a, { push: { allow: pushTo, retry_ms: [1] } }],
     [runs, { stream: { linger_ms: 1 } }],
     [acp, {}],
@@ -67,7 +67,8 @@ export async function openAllDoors({ people, pushTo = [], ...options }: AllDoors
     [harn, {}],
   ];
   const opened: Closable[] = [];
-  for (const [{ door }, config] of settings) opened.push(await door!(config as never, deps).open(at.bridge));
+  for (const [{ name, parts }, config] of settings)
+    opened.push(await parts.door!.open(config as never, { ...deps, name }).open(at.bridge));
   opened.push(await linkDoor({ http, log: quiet, clock: at.clock, links, recipients: ['duty'] }).open(at.bridge));
   const { url } = await http.listen();
   onTestFinished(async () => {

@@ -88,7 +88,9 @@ export async function openDoor(options: DoorOptions = {}): Promise<Door> {
     },
   };
   const config = options.config ?? {};
-  const opening = options.hosts ? harnDoor(settingsOf(config), deps, [], options.hosts) : harn.door!(config, deps);
+  const opening = options.hosts
+    ? harnDoor(settingsOf(config), deps, [], options.hosts)
+    : harn.parts.door.open(config, { ...deps, name: 'harn' });
   const door = await opening.open(at.bridge);
   const { url } = await http.listen();
   const close = async () => {

@@ -25,6 +25,7 @@ import type { AcpSettings } from '../config.ts';
 import { objectOf, textOf, within } from '../shapes.ts';
 import { createConnection } from './connection.ts';
 import { createRemote, ownerOf, type Remote } from './remote-connection.ts';
+import { serveStreams } from './stdio.ts';
 
 export const CONNECTION = 'acp-connection-id';
 export const SESSION = 'acp-session-id';
@@ -36,6 +37,7 @@ export function acpDoor(settings: AcpSettings, deps: Deps): FrontDoor {
     async open(bridge) {
       return openDoor(settings, deps, bridge);
     },
+    serve: (bridge, client) => serveStreams(settings, deps, bridge, client),
   };
 }
 

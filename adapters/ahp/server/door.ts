@@ -31,6 +31,15 @@ export function ahpDoor(settings: AhpSettings, deps: Deps): FrontDoor {
     async open(bridge) {
       return await openHarnessDoor(createHarness(bridge, settings, deps), settings, deps);
     },
+    async serve(bridge, { input, output, actor }) {
+      const harness = createHarness(bridge, settings, deps);
+      try {
+        await serveLines(harness, { input, output }, { actor, log: deps.log, limit: settings.lineLimit });
+        await harness.left(actor);
+      } finally {
+        await harness.close();
+      }
+    },
   };
 }
 

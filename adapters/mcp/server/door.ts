@@ -11,6 +11,7 @@ import {
   Fault,
   type FrontDoor,
   type HttpHandler,
+  type StreamClient,
 } from '../../../src/index.ts';
 import { SESSION_HEADER } from '../../../src/transport/http/session-header.ts';
 import type { McpSettings } from '../config.ts';
@@ -21,14 +22,32 @@ import { createEndpoint, type EndpointHandler } from './endpoint.ts';
 import { createHttpHandler, refuseFault } from './http.ts';
 import type { LegacyClient } from './legacy-sessions.ts';
 import { createSseSessions, ssePath } from './sse.ts';
+import { serveStdio } from './stdio.ts';
 
 export function mcpDoor(settings: McpSettings, deps: Deps): FrontDoor {
   return {
     name: 'mcp',
     carries: ['approval'],
     open: async (bridge) => openMcpDoor(bridge, settings, deps),
+    serve: (bridge, client) => serveClient(bridge, client, settings, deps),
   };
 }
+
+/** One client, and one server whose frames it sees unchanged. */
+async function serveClient(bridge: Bridge, client: StreamClient, settings: McpSettings, deps: Deps): Promise<void> {
+  const { input, output, actor, person, session: home, server = '' } = client;
+  const callTasks = createCallTasks(bridge, settings, deps);
+  const handler = createEndpoint(server, { bridge, callTasks, settings, deps });
+  try {
+    const options = { actor, ...(person && { person }), handler, log: deps.log, lineLimit: LINE_LIMIT, home };
+    await serveStdio({ input, output }, options);
+  } finally {
+    handler.close();
+    await callTasks.close();
+  }
+}
+
+const LINE_LIMIT = 16 * 1024 * 1024;
 
 /** A server name as the configuration allows it; other names are not looked up. */
 const NAME = /^[a-z][a-z0-9_-]*$/;

@@ -200,7 +200,7 @@ test('a section for a door is held against what its adapter understands', async 
     /^tollbridge\.yaml:2:3: there is no door gopher; there are: .*\bharn\b/,
   );
   const { config } = await read('doors: { harn: { files: [/srv] }, ahp: false }');
-  const said = mounts(config).doors.map(({ adapter, open }) => [adapter.name, open]);
+  const said = mounts(config).doors.map(({ name, shut }) => [name, !shut]);
   expect(said).toContainEqual(['ahp', false]);
   expect(said).toContainEqual(['harn', true]);
 });
