@@ -9,9 +9,10 @@ export interface HttpHost {
   readonly url: string;
   /**
    * Claims paths for the door of this name. Two doors that claim one path are a fault. A request no door claims gets 404, and one
-   * with a method its route does not list gets 405.
+   * with a method its route does not list gets 405. The returned function gives the paths back; a door that closes with the port
+   * need not call it.
    */
-  claim(door: string, routes: readonly HttpRoute[]): void;
+  claim(door: string, routes: readonly HttpRoute[]): () => void;
   /** Several doors share the root: each registers its API as an OpenAPI document, for the door that publishes them all. */
   describe?(name: string, document: Described): void;
   readonly described?: ReadonlyMap<string, Described>;
@@ -35,6 +36,8 @@ export interface HttpRoute {
    * `last`: this door answers only where no owner does.
    */
   readonly shared?: 'first' | 'last';
+  /** False: not named in the answer to a request that no door claims. */
+  readonly listed?: false;
 }
 
 /** The parts of an OpenAPI document that another document can include. */

@@ -12,8 +12,8 @@ import type { HttpRoute, UpgradeHandler } from '../../ports/index.ts';
 export type NewRouter = () => Router;
 
 export interface HttpRouter {
-  /** Adds the routes of one door, or throws and adds none. */
-  claim(door: string, routes: readonly HttpRoute[]): void;
+  /** Adds the routes of one door, or throws and adds none. The returned function removes them again. */
+  claim(door: string, routes: readonly HttpRoute[]): () => void;
   /** `left` is called when no door answers the request, or one has thrown. */
   serve(request: IncomingMessage, response: ServerResponse, left: (thrown?: unknown) => void): void;
   upgradeAt(path: string): UpgradeHandler | undefined;
@@ -53,10 +53,13 @@ export function createHttpRouter({ newRouter, wrongMethod }: HttpRouterDeps): Ht
 
   return {
     claim(door, routes) {
-      let next = claims;
-      for (const route of routes) next = withClaim(next, claimOf(door, route));
-      claims = next.toSorted(byPrecedence);
-      router = undefined;
+      const own = routes.map((route) => claimOf(door, route));
+      const take = (next: readonly Claim[]) => {
+        claims = next;
+        router = undefined;
+      };
+      take(own.reduce(withClaim, claims).toSorted(byPrecedence));
+      return () => take(claims.filter((claim) => !own.includes(claim)));
     },
     serve(request, response, left) {
       router ??= build();
@@ -64,10 +67,11 @@ export function createHttpRouter({ newRouter, wrongMethod }: HttpRouterDeps): Ht
     },
     upgradeAt: (path) => claims.find(({ pattern, upgrade }) => upgrade && pattern.test(path))?.upgrade,
     doors() {
-      const names = [...new Set(claims.map(({ door }) => door))].sort();
+      const listed = claims.filter((claim) => claim.listed !== false);
+      const names = [...new Set(listed.map(({ door }) => door))].sort();
       return names.map((door) => ({
         door,
-        paths: claims.filter((each) => each.door === door).map(({ path }) => path),
+        paths: listed.filter((each) => each.door === door).map(({ path }) => path),
       }));
     },
   };

@@ -384,11 +384,16 @@ describe('routes', () => {
     );
   });
 
-  test('a path that is claimed while the port listens is served from then on', async () => {
+  test('a path that is claimed while the port listens is served from then on, until it is given back', async () => {
     const { host, url } = await listen();
     expect((await asked(`${url}/late/x`)).status).toBe(404);
-    host.claim('late', [{ path: '/late/*', handler: says('late') }]);
+    const giveBack = host.claim('late', [{ path: '/late/*', handler: says('late'), listed: false }]);
     expect(await (await asked(`${url}/late/x`)).text()).toBe('late');
+    expect(await (await asked(`${url}/nothing`)).text()).not.toContain('late');
+    giveBack();
+    expect((await asked(`${url}/late/x`)).status).toBe(404);
+    host.claim('later', [{ path: '/late/*', handler: says('later') }]);
+    expect(await (await asked(`${url}/late/x`)).text()).toBe('later');
   });
 });
 
