@@ -91,11 +91,11 @@ function doorsOf({ doors, where }: Config, adapters: Adapters): readonly DoorOpe
     );
   }
   return [...parts].map(([name, part]) => {
-    const given = own(doors, name);
+    const value = own(doors, name);
     const at = ['doors', name];
-    const section = checkSection(part.configSchema as TSchema, given || {}, where, at) as object;
+    const section = checkSection(part.configSchema as TSchema, value || {}, where, at) as object;
     const open = (deps: Deps) => openAt(() => part.open(section as never, { ...deps, name }), where, at);
-    return { name, section, shut: given === false, open };
+    return { name, section, shut: value === false, open };
   });
 }
 

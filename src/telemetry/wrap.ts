@@ -129,7 +129,8 @@ export function createTraced(traces: Traces): Traced {
             })),
           ),
       }),
-    inTrace: (given, work) => traces.from(given === undefined ? undefined : readTraceParent(given), work),
+    inTrace: (traceParent, work) =>
+      traces.from(traceParent === undefined ? undefined : readTraceParent(traceParent), work),
   };
 }
 

@@ -139,9 +139,9 @@ export function createTurns({ bridge, agent, name, log, thoughts }: TurnsDeps): 
       },
     };
     agent.expect(task, {
-      async begin(given) {
+      async begin(options) {
         const recorder = createTurnRecorder({
-          ...given,
+          ...options,
           log,
           thoughts,
           cwd: sessionKey.cwd,
@@ -149,7 +149,7 @@ export function createTurns({ bridge, agent, name, log, thoughts }: TurnsDeps): 
           sessionId: sessionKey.wireId,
           spent: sessionKey.spent,
         });
-        state.live = { ...given, recorder };
+        state.live = { ...options, recorder };
         begin(state.live);
         const how = await done;
         sessionKey.spent = recorder.reader.meter.spent;

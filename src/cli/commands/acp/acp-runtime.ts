@@ -29,7 +29,7 @@ export async function openRelay(command: readonly string[], options: AcpOptions,
     prepare: ({ deps }) => {
       const open = () => adapter.parts.relay.open(section, { ...deps, name });
       const relay = openAt(open, config.where, ['relays', 'acp']);
-      return { relay, backends: [relay.backend], settings: { graceMs: relay.graceMs, keeper: false } };
+      return { relay, backends: [relay.backend], settings: { graceMs: relay.graceMs, recoversOrphans: false } };
     },
   });
   const endSupervision = superviseIn(config.dataDir);

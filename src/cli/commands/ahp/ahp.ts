@@ -30,7 +30,7 @@ export async function ahp(options: AhpOptions): Promise<void> {
     name: 'ahp',
     mounts: 'harnesses',
     roomBytes: SERVING_ROOM,
-    settings: { keeper: false },
+    settings: { recoversOrphans: false },
     prepare: () => ({}),
   });
   const { bridge, deps } = runtime;
