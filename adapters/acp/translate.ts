@@ -27,7 +27,7 @@ import {
   type ProposedAction,
 } from '../../src/index.ts';
 import { readTraceParent, type TraceMembers, traceMembers } from '../../src/transport/outbound/trace-context.ts';
-import { changesIn } from './client/file-changes.ts';
+import { changesIn } from './client/acts/file-changes.ts';
 import { compact, listOf, objectOf, textOf, within } from './shapes.ts';
 import { shownEffect, shownPaths } from './shown-act.ts';
 

@@ -30,7 +30,7 @@ import type { Config } from './config/config.ts';
 import { createRuntime, createSurroundings, type Prepared, type Services } from './create-runtime.ts';
 import { createLogger } from './logger.ts';
 import { upkeep } from './maintenance.ts';
-import { type Mounts, mountsOf } from './mounts.ts';
+import { type Mounts, mountsOf } from './mounts/mounts.ts';
 import { readTls, watchTls } from './tls-files.ts';
 
 export { adapters } from '../../adapters/index.ts';

@@ -7,8 +7,8 @@ import type { Actor } from '../../src/model/actions.ts';
 import type { Adapter, AgentBackend, Deps, Row } from '../../src/ports/index.ts';
 import { type Gateway, startGateway } from '../../src/runtime/gateway.ts';
 import type { ConfigChange } from '../../src/runtime/live-config.ts';
-import { mountsOf } from '../../src/runtime/mounts.ts';
-import { createParts } from '../../src/runtime/parts.ts';
+import { mountsOf } from '../../src/runtime/mounts/mounts.ts';
+import { createParts } from '../../src/runtime/mounts/parts.ts';
 import { latch } from '../support/gateway/agents.ts';
 import { configIn } from '../support/process/config-in.ts';
 

@@ -19,13 +19,13 @@ import type { BackendDeps, BackendSettings } from '../config.ts';
 import { type Asked, RpcError } from '../peer.ts';
 import { compact, textOf } from '../shapes.ts';
 import { toCoreEnd, toCoreFailure } from '../translate.ts';
+import { createFiles } from './acts/files.ts';
+import { createTerminals } from './acts/terminals.ts';
 import { type AgentProcess, isStanding } from './agent-process.ts';
 import type { RecordedFact } from './facts.ts';
-import { createFiles } from './files.ts';
 import { historyBlock, promptBlocks } from './prompt.ts';
 import { createUpdateReader } from './read-updates.ts';
 import { createRequests } from './requests.ts';
-import { createTerminals } from './terminals.ts';
 
 /** File reads and writes finish within this time. */
 const SETTLE_MS = 500;

@@ -38,8 +38,8 @@ import { createFollowers } from './followers.ts';
 import { createLiveClients, withLiveMembers } from './live-clients.ts';
 import { createMetrics } from './metrics.ts';
 import { createRoutes } from './routes/index.ts';
-import { createSockets, type Perform } from './socket.ts';
-import { createHosts, type Hosts } from './socket-tools.ts';
+import { createSockets, type Perform } from './sockets/socket.ts';
+import { createHosts, type Hosts } from './sockets/socket-tools.ts';
 
 export function harnDoor(
   settings: HarnSettings,

@@ -19,10 +19,10 @@ import { createAggregateEndpoint } from './aggregate/endpoint.ts';
 import { createRequestAuth } from './auth.ts';
 import { createCallTasks } from './call-tasks.ts';
 import { createEndpoint, type EndpointHandler } from './endpoint.ts';
-import { createHttpHandler, refuseFault } from './http.ts';
-import type { LegacyClient } from './legacy-sessions.ts';
-import { createSseSessions, ssePath } from './sse.ts';
-import { serveStdio } from './stdio.ts';
+import { createHttpHandler, refuseFault } from './transports/http.ts';
+import type { LegacyClient } from './transports/legacy-sessions.ts';
+import { createSseSessions, ssePath } from './transports/sse.ts';
+import { serveStdio } from './transports/stdio.ts';
 
 export function mcpDoor(settings: McpSettings, deps: Deps): FrontDoor {
   return {

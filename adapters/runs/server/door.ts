@@ -19,19 +19,19 @@ import { requestIdOf } from '../../../src/transport/http/server.ts';
 import type { RunsSettings } from '../config.ts';
 import { admit } from './auth.ts';
 import type { RouteContext, Routes } from './call.ts';
-import { createRun } from './create.ts';
-import { listEvents, streamEvents } from './events.ts';
 import { addressOf, bodyReader, match, send, sendRefusal, uuidOf } from './exchange.ts';
 import { createKeyQueue } from './key-queue.ts';
-import { createMemory } from './memory.ts';
 import { besideOthers, openApi } from './openapi.ts';
+import { createRun } from './operations/create.ts';
+import { listEvents, streamEvents } from './operations/events.ts';
+import { createMemory } from './operations/memory.ts';
+import { createMoves } from './operations/run-actions.ts';
+import { signalRun } from './operations/signal.ts';
+import { getUsage } from './operations/usage.ts';
 import { RunsRefusal, refusalOf } from './refusal.ts';
-import { createMoves } from './run-actions.ts';
 import { createRunReader } from './run-reader.ts';
 import { createCleaner } from './sensitive.ts';
-import { signalRun } from './signal.ts';
 import { createStallDetector } from './stall-detector.ts';
-import { getUsage } from './usage.ts';
 
 export function runsDoor(settings: RunsSettings, deps: Deps): FrontDoor {
   return {

@@ -3,7 +3,7 @@ import { expect, onTestFinished } from 'vitest';
 import { type HarnConfig, settingsOf } from '../../../adapters/harn/config.ts';
 import { harn } from '../../../adapters/harn/index.ts';
 import { harnDoor } from '../../../adapters/harn/server/door.ts';
-import type { Hosts } from '../../../adapters/harn/server/socket-tools.ts';
+import type { Hosts } from '../../../adapters/harn/server/sockets/socket-tools.ts';
 import type { Actor } from '../../../src/model/actions.ts';
 import { Fault } from '../../../src/model/faults.ts';
 import type { Deps } from '../../../src/ports/index.ts';

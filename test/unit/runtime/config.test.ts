@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { adapters } from '../../../adapters/index.ts';
-import { mountsOf } from '../../../src/runtime/mounts.ts';
+import { mountsOf } from '../../../src/runtime/mounts/mounts.ts';
 import { configIn } from '../../support/process/config-in.ts';
 
 async function read(yaml?: string, env: NodeJS.ProcessEnv = {}) {

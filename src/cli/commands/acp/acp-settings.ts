@@ -4,7 +4,7 @@ import { Fault } from '../../../model/faults.ts';
 import { own } from '../../../model/own.ts';
 import { durationMs } from '../../../policy/rules/duration.ts';
 import type { Config } from '../../../runtime/config/config.ts';
-import { relaySection } from '../../../runtime/mounts.ts';
+import { relaySection } from '../../../runtime/mounts/mounts.ts';
 import type { AcpOptions } from './acp.ts';
 
 type Server = NonNullable<RelayConfig['mcp']>[number];

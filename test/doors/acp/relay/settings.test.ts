@@ -8,7 +8,7 @@ import { adapters } from '../../../../adapters/index.ts';
 import type { AcpOptions } from '../../../../src/cli/commands/acp/acp.ts';
 import { sectionFrom } from '../../../../src/cli/commands/acp/acp-settings.ts';
 import { openAt } from '../../../../src/runtime/config/document.ts';
-import { mountsOf } from '../../../../src/runtime/mounts.ts';
+import { mountsOf } from '../../../../src/runtime/mounts/mounts.ts';
 import { configIn } from '../../../support/process/config-in.ts';
 
 async function written(yaml: string) {
