@@ -25,8 +25,8 @@ async function gatewayWith(yaml: string): Promise<Gateway> {
 
 async function workAt({ core: runtime }: Gateway, text: string, agent?: string) {
   const { bridge } = runtime;
-  const place = { workspace_id: 'workspace_default' };
-  const { resource: session } = await bridge.submit({ kind: 'session.create', actor: OWNER, body: place });
+  const location = { workspace_id: 'workspace_default' };
+  const { resource: session } = await bridge.submit({ kind: 'session.create', actor: OWNER, body: location });
   const body = { session_id: session.id, input: says(text), ...(agent && { agent }) };
   const { resource } = await bridge.submit({ kind: 'task.submit', actor: OWNER, body });
   const events: CoreEvent[] = [];

@@ -126,8 +126,8 @@ describe('another gateway', () => {
       log: { info() {}, warn() {}, error() {} },
       http: {
         url: '',
-        mount(_, given) {
-          handler = given;
+        mount(_, input) {
+          handler = input;
         },
         upgrade() {},
       },

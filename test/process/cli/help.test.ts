@@ -179,14 +179,14 @@ const installed = Object.keys(TRIED).filter((shell) => spawnSync(shell, ['-c', '
 for (const shell of installed) {
   test(`${shell} completes commands, commands of commands and options, and leaves values to itself`, async () => {
     const { out } = await typed(() => completion(shell, createProgram()));
-    const offered = (...words: readonly string[]) => TRIED[shell]?.(words, out);
-    expect(await offered('appro')).toEqual(['approvals', 'approve']);
-    expect(await offered('policy', '')).toEqual(expect.arrayContaining(['show', 'check', 'test', 'diff']));
-    expect(await offered('--data', 'x', 'keys', 'r')).toEqual(['revoke', 'rotate']);
-    expect(await offered('log', '--f')).toEqual(['--follow']);
-    expect(await offered('init', 'cl')).toEqual(expect.arrayContaining(['claude-desktop', 'claude-code']));
-    expect(await offered('verify', '--keys', '')).not.toContain('--trust');
-    expect(await offered('mcp', '--', 'npx', 'l')).not.toContain('login');
+    const choices = (...words: readonly string[]) => TRIED[shell]?.(words, out);
+    expect(await choices('appro')).toEqual(['approvals', 'approve']);
+    expect(await choices('policy', '')).toEqual(expect.arrayContaining(['show', 'check', 'test', 'diff']));
+    expect(await choices('--data', 'x', 'keys', 'r')).toEqual(['revoke', 'rotate']);
+    expect(await choices('log', '--f')).toEqual(['--follow']);
+    expect(await choices('init', 'cl')).toEqual(expect.arrayContaining(['claude-desktop', 'claude-code']));
+    expect(await choices('verify', '--keys', '')).not.toContain('--trust');
+    expect(await choices('mcp', '--', 'npx', 'l')).not.toContain('login');
   });
 }
 

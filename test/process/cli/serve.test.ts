@@ -107,10 +107,10 @@ test('a log that was put elsewhere is written there, and found there by every ot
 
 test('a log that may not grow any further stops all work, and says why', async () => {
   const dir = await aDirectory();
-  const place = { path: join(dir, 'log.db'), maxBytes: 400_000 };
+  const location = { path: join(dir, 'log.db'), maxBytes: 400_000 };
   const runtime = await openCoreRuntime({
     dataDir: dir,
-    store: place,
+    store: location,
     backends: [createDemoAgent({ pause: async () => {} })],
   });
   try {

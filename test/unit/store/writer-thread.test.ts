@@ -17,7 +17,7 @@ import { storeContract } from '../../contract/store.ts';
 
 const open = await compiledStore();
 
-storeContract('SQLite with a scribe', contractOpener(open, { concurrentWriters: ALWAYS_ELSEWHERE }));
+storeContract('SQLite with a writer thread', contractOpener(open, { concurrentWriters: ALWAYS_ELSEWHERE }));
 
 const home = sqliteHome(open);
 const { start, other, run } = home;
