@@ -181,7 +181,7 @@ test('our own mistakes do not look like anybody else’s, and a cause is never a
 test('every fault has an exit code, and the table in the docs is the one in force', async () => {
   for (const kind of FAULT_KINDS) expect(Object.values(EXIT)).toContain(exitCodeOf(new Fault(kind, 'x').kind));
   const page = await readFile(join(import.meta.dirname, '../../../docs/commands.md'), 'utf8');
-  const table = page.split('## How commands end')[1]?.split('\n## ')[0] ?? '';
+  const table = page.split('## Exit codes')[1]?.split('\n## ')[0] ?? '';
   const codes = [...table.matchAll(/^\| +`?(\d+)`? +\|/gm)].map(([, code]) => Number(code));
   expect(codes).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 70, 130]);
   expect(Object.values(EXIT)).toEqual(codes);

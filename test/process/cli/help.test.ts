@@ -38,7 +38,7 @@ test('--help loads the parser, the tree and nothing else', () => {
 test('without a word, and with --help, there is help; it begins with what to try first', async () => {
   const help = await ran(['--help']);
   expect(help.code).toBe(0);
-  expect(help.out).toContain('New here? "tollbridge demo" shows everything in ten seconds');
+  expect(help.out).toContain('New here? "tollbridge demo" shows the whole flow in ten seconds');
   expect(await ran([])).toEqual(help);
 });
 
@@ -139,7 +139,7 @@ test('what can only be one of a few words is completed too', async () => {
 test('zsh and fish say the same with words beside it; for other shells the error lists the supported ones', async () => {
   const zsh = (await typed(() => completion('zsh', createProgram()))).out;
   expect(zsh).toMatch(/^#compdef tollbridge\n/);
-  expect(zsh).toContain("' policy') choices=('show:print the rules as Cedar, exactly as they are evaluated'");
+  expect(zsh).toContain("' policy') choices=('show:print the rules as Cedar, as they are evaluated'");
   const fish = (await typed(() => completion('fish', createProgram()))).out;
   expect(fish).toContain(
     `complete -c tollbridge -n "__tollbridge_at ''" -f -a log -d 'print the log, oldest event first'\n`,
