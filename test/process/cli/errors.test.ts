@@ -128,7 +128,7 @@ test('a gateway whose agents cannot be started says so when it starts, and serve
   const found = await ran(['--config', config, 'doctor']);
   expect(found).toMatchObject({
     code: 1,
-    out: expect.stringContaining('BAD   programs   agents.coder starts no-such-agent'),
+    out: expect.stringContaining('BAD   programs   agents.coder: command no-such-agent'),
   });
 });
 

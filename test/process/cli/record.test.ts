@@ -162,7 +162,7 @@ test('on a narrow terminal lines are folded between words, and columns stay colu
   expect(folded('  event 21   ASKS       send_mail (to: ana)  [rule out: data leaves this host]', 44, 24)).toBe(
     [
       '  event 21   ASKS       send_mail (to: ana)',
-      '                        [rule out: this',
+      '                        [rule out: data',
       '                        leaves this host]',
     ].join('\n'),
   );
