@@ -86,7 +86,7 @@ function publishedChecks(): Check[] {
 
 /** Every member taken out once, every value replaced once by one of another type, one member too many everywhere. */
 function spoiled(receipt: Members): { name: string; document: unknown; required: boolean }[] {
-  return places(receipt).flatMap(({ path, value }) => {
+  return locations(receipt).flatMap(({ path, value }) => {
     const at = `/${path.join('/')}`;
     const wrong = typeof value === 'number' ? 'seven' : 7;
     const more = isMembers(value) ? [{ name: `with ${at}/x_new`, path: [...path, 'x_new'], value: 1 }] : [];
@@ -103,10 +103,10 @@ function spoiled(receipt: Members): { name: string; document: unknown; required:
   });
 }
 
-function places(value: unknown, path: readonly string[] = []): { path: readonly string[]; value: unknown }[] {
+function locations(value: unknown, path: readonly string[] = []): { path: readonly string[]; value: unknown }[] {
   const here = path.length > 0 ? [{ path, value }] : [];
   if (typeof value !== 'object' || value === null) return here;
-  return [...here, ...Object.entries(value).flatMap(([key, child]) => places(child, [...path, key]))];
+  return [...here, ...Object.entries(value).flatMap(([key, child]) => locations(child, [...path, key]))];
 }
 
 function changed(document: Members, path: readonly string[], value: unknown): unknown {

@@ -23,10 +23,10 @@ async function gatewayWith(yaml: string): Promise<Gateway> {
   return gateway;
 }
 
-async function workAt({ core: house }: Gateway, text: string, agent?: string) {
-  const { bridge } = house;
-  const place = { workspace_id: 'workspace_default' };
-  const { resource: session } = await bridge.submit({ kind: 'session.create', actor: OWNER, body: place });
+async function workAt({ core: runtime }: Gateway, text: string, agent?: string) {
+  const { bridge } = runtime;
+  const location = { workspace_id: 'workspace_default' };
+  const { resource: session } = await bridge.submit({ kind: 'session.create', actor: OWNER, body: location });
   const body = { session_id: session.id, input: says(text), ...(agent && { agent }) };
   const { resource } = await bridge.submit({ kind: 'task.submit', actor: OWNER, body });
   const events: CoreEvent[] = [];

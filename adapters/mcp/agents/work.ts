@@ -31,7 +31,7 @@ import { fromForm, isEnd, stateOf, toForm, toResult } from './result.ts';
 
 export interface Work {
   /** `from` is the call of another gateway that asks for the work; the two receipts then name each other. */
-  give(agent: string, message: string, about: Given, caller: Caller): Promise<Task>;
+  give(agent: string, message: string, about: SubmitOptions, caller: Caller): Promise<Task>;
   /** Another principal's work is not found. */
   find(taskId: unknown, caller: Caller): Promise<Task>;
   list(caller: Caller, after: string | undefined): Promise<{ data: readonly Task[]; next: string | undefined }>;
@@ -46,7 +46,7 @@ export interface Work {
   cancel(task: Task, reason: string, caller: Caller): Promise<void>;
 }
 
-interface Given {
+interface SubmitOptions {
   readonly sessionId: string | undefined;
   readonly from: CallerOfCall | undefined;
 }

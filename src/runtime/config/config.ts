@@ -93,7 +93,7 @@ export const FIRST_RULES = `
 - id: outside-needs-a-human
   when: { effect: [send, publish, pay] }
   then: ask
-  say: this leaves the house, so a person decides
+  say: data leaves this host, so a person decides
 `;
 
 export async function readConfig(request: ConfigRequest): Promise<Config> {

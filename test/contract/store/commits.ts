@@ -4,9 +4,9 @@ import type { EventDraft } from '../../../src/model/events.ts';
 import { Fault } from '../../../src/model/faults.ts';
 import type { Json } from '../../../src/model/schema.ts';
 import type { At } from '../../../src/ports/index.ts';
+import { collect, taskEvent } from './notified.ts';
 import type { Counted } from './projector.ts';
 import type { Scene } from './scene.ts';
-import { collect, taskEvent } from './told.ts';
 
 export function commitsPromises({ store, clock, append, reopen }: Scene): void {
   describe('commit', () => {

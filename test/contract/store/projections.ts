@@ -2,9 +2,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Store } from '../../../src/ports/index.ts';
+import { everyRow, ofRun, randomUnits, taskEvent } from './notified.ts';
 import type { Counted } from './projector.ts';
 import type { Scene } from './scene.ts';
-import { everyRow, ofRun, randomUnits, taskEvent } from './told.ts';
 
 export function projectionsPromises({ store, clock, append, fill }: Scene): void {
   describe('projections', () => {

@@ -1,10 +1,10 @@
-/** What may be forgotten, and what is told to whoever asks for it. */
+/** What may be forgotten, and what a reader gets that asks for it. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { eventId } from '../../../src/model/events.ts';
 import type { Store } from '../../../src/ports/index.ts';
+import { collect, everyRow, ofRun, randomUnits, sealFor, take, taskEvent, until, watch } from './notified.ts';
 import type { Scene } from './scene.ts';
-import { collect, everyRow, ofRun, randomUnits, sealFor, take, taskEvent, until, watch } from './told.ts';
 
 export function retentionPromises({ store, clock, append, fill, reopen }: Scene): void {
   describe('retention', () => {

@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { eventId, type Stream } from '../../../src/model/events.ts';
 import type { Store } from '../../../src/ports/index.ts';
+import { collect, taskEvent } from './notified.ts';
 import type { Scene } from './scene.ts';
-import { collect, taskEvent } from './told.ts';
 
 export function streamsPromises({ store, append, fill }: Scene): void {
   describe('streams', () => {

@@ -3,9 +3,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { eventId } from '../../../src/model/events.ts';
 import type { Store } from '../../../src/ports/index.ts';
+import { collect, taskEvent, until, watch } from './notified.ts';
 import type { Counted } from './projector.ts';
 import type { Scene } from './scene.ts';
-import { collect, taskEvent, until, watch } from './told.ts';
 
 export function twoPromises({ store, clock, append, fill, second }: Scene): void {
   describe('two on one log', () => {

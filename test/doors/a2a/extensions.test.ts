@@ -88,11 +88,11 @@ describe('resume', () => {
     const peer = await openPeer({ agents: [agent] });
     const all = results(await (await streamed(peer, 'SendStreamingMessage', wire('go'), headers)).text());
     expect(all.length).toBe(7);
-    for (const [place, said] of all.entries()) {
+    for (const [location, said] of all.entries()) {
       const again = { ...headers, 'last-event-id': cursorOf(said) };
       const rest = results(await (await streamed(peer, 'SubscribeToTask', { id: all[0].task.id }, again)).text());
       expect(rest[0].task.id).toBe(all[0].task.id);
-      expect(rest.slice(1)).toEqual(all.slice(place + 1));
+      expect(rest.slice(1)).toEqual(all.slice(location + 1));
     }
   });
 

@@ -66,11 +66,11 @@ describe('a supervised run', () => {
     const parent = await agent.task();
     await agent.tell('session_start', {}, { agent_id: 'sub', depth: 1 });
     expect(await agent.task()).toMatchObject({ parent_task_id: parent.id, session_id: parent.session_id });
-    const other = { actor: { ...AGENT, id: 'stranger' }, gone: agent.caller.gone };
+    const other = { actor: { ...AGENT, id: 'outsider' }, gone: agent.caller.gone };
     await agent.ask('pre_prompt', { prompt: 'p' }, {}, other);
     const third = await agent.task();
     expect(third.session_id).not.toBe(parent.session_id);
-    expect(third.created_by).toBe('stranger');
+    expect(third.created_by).toBe('outsider');
   });
 
   test('that was canceled by a person is notified no', async () => {

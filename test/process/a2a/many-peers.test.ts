@@ -24,12 +24,12 @@ import { typed } from '../../support/process/cli.ts';
 /** As it runs for real: a thread of its own for writing runs what was compiled. */
 const built = <T>(file: string) => import(new URL(`../../../dist/${file}.js`, import.meta.url).href) as Promise<T>;
 const ANA: Actor = { id: 'ana', kind: 'person', scopes: ['*'] };
-const TOKEN = 'token-of-the-crowd';
+const TOKEN = 'token-of-many-peers';
 const CALLERS = 128;
 const SENDS = 2_560;
 
 test('every peer in many clients is served, and what was done is proven', { timeout: 180_000 }, async () => {
-  const dataDir = await mkdtemp(join(tmpdir(), 'tb-crowd-'));
+  const dataDir = await mkdtemp(join(tmpdir(), 'tb-peers-'));
   onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
   const gateway = await openGateway(dataDir);
   const reported: Reported[] = [];

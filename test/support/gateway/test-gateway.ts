@@ -266,6 +266,6 @@ export function states(events: readonly CoreEvent[]): string[] {
 }
 
 /** Where in the log an event stands. */
-export function placeOf(event: CoreEvent): number {
+export function locationOf(event: CoreEvent): number {
   return position(event.id) ?? -1;
 }

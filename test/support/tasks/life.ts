@@ -79,8 +79,8 @@ export interface Life {
 }
 
 export async function openLife(options: LifeOptions = {}): Promise<Life> {
-  const { dir: given, rules = ALLOW_ALL, ...rest } = options;
-  const dir = given ?? (await freshDir());
+  const { dir: input, rules = ALLOW_ALL, ...rest } = options;
+  const dir = input ?? (await freshDir());
   const runtime = await openCoreRuntime({
     policy: { load: async () => ({ rules, files: [] }) },
     ...rest,

@@ -11,8 +11,8 @@ import { type Script, scripted, stopped, text, toolbox } from './script.ts';
 
 /** Everywhere an agent can say something. */
 const tells: Script = async ({ sink, work }) => {
-  const given = JSON.stringify(work.task.input);
-  if (work.task.metadata.whole) expect(given).toContain(MARK); // the agent gets what was meant for it
+  const input = JSON.stringify(work.task.input);
+  if (work.task.metadata.whole) expect(input).toContain(MARK); // the agent gets what was meant for it
   await sink.emit(text(sentence(), { metadata: bag() }));
   await sink.emit({
     event: 'vendor.tollbridge.message_delta',

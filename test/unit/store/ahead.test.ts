@@ -4,9 +4,9 @@ import { Fault } from '../../../src/model/faults.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import type { At, Draft, Unit } from '../../../src/ports/index.ts';
 import type { SqliteStore } from '../../../src/store/sqlite/index.ts';
+import { sealFor } from '../../contract/store/notified.ts';
 import { contractProjector } from '../../contract/store/projector.ts';
 import { ALWAYS_ELSEWHERE, all, compiledStore, event, sqliteHome } from '../../contract/store/sqlite-home.ts';
-import { sealFor } from '../../contract/store/told.ts';
 
 const { start, other } = sqliteHome(await compiledStore());
 const startAhead = (more = {}) => start({ concurrentWriters: ALWAYS_ELSEWHERE, projector: contractProjector, ...more });

@@ -78,8 +78,8 @@ describe('the text of an event', () => {
 
   test('is what JSON.stringify gives, for any draft', () => {
     fc.assert(
-      fc.property(draft, fc.nat(), fc.nat(), (given, position, sequence) => {
-        const wanted = given as EventDraft;
+      fc.property(draft, fc.nat(), fc.nat(), (input, position, sequence) => {
+        const wanted = input as EventDraft;
         const now = '2026-11-16T09:00:00.000Z';
         const built = buildEvent(wanted, position, sequence, now);
         const encoded = createEncoder(now).encode(built, wanted, resourceText(wanted.resource), idsText(wanted));
@@ -92,15 +92,15 @@ describe('the text of an event', () => {
   });
 });
 
-describe('a sheet that crosses to another thread', () => {
+describe('a write set that crosses to another thread', () => {
   test('comes out as it went in, whatever is on it', () => {
     const column = fc.oneof(fc.string({ unit: 'binary' }), fc.double({ noNaN: true }), fc.integer(), fc.constant(null));
     const lists = Object.keys(emptyWriteSet());
-    const sheets = fc.record(Object.fromEntries(lists.map((list) => [list, fc.array(column)])));
+    const writeSets = fc.record(Object.fromEntries(lists.map((list) => [list, fc.array(column)])));
     fc.assert(
-      fc.property(sheets, (values) => {
-        const sheet = { ...emptyWriteSet(), ...values };
-        expect(unpack(structuredClone(pack(sheet)))).toEqual(sheet);
+      fc.property(writeSets, (values) => {
+        const writeSet = { ...emptyWriteSet(), ...values };
+        expect(unpack(structuredClone(pack(writeSet)))).toEqual(writeSet);
       }),
     );
   });

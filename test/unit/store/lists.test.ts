@@ -197,7 +197,7 @@ describe('any filters, in any combination', () => {
                 ),
             );
             const order = found.map(({ born, row }) => `${born} ${String(row!.id)}`).sort();
-            return (newestFirst ? order.reverse() : order).map((place) => place.split(' ')[1]);
+            return (newestFirst ? order.reverse() : order).map((location) => location.split(' ')[1]);
           };
           const actual = async (query: (typeof queries)[number]) =>
             (await store.list<Row & { run: number }>({ ...query, limit: 10_000 } as ListQuery))

@@ -9,8 +9,8 @@ import { InFlightMap } from '../../../../src/transport/in-flight-map.ts';
 import { RpcError, soundError } from '../../../../src/transport/json-rpc/messages.ts';
 import {
   createPendingRequests,
-  GivenUp,
   type PendingRequests,
+  RequestAbandoned,
 } from '../../../../src/transport/json-rpc/pending-requests.ts';
 import { createSpareSignals } from '../../abort-controller-pool.ts';
 import { clientFrameTrouble } from '../../frame-rules.ts';
@@ -100,7 +100,7 @@ export function createLegacyClientSession({
       if ('error' in answer) throw new RpcError(soundError(answer.error));
       return answer.result as JsonObject;
     } catch (cause) {
-      if (!(cause instanceof GivenUp)) throw cause;
+      if (!(cause instanceof RequestAbandoned)) throw cause;
       out.send(notice('notifications/cancelled', { requestId: key }));
       throw new Fault('client_closed', 'the client no longer waits for the answer');
     }

@@ -239,7 +239,7 @@ describe('an agent that can go on', () => {
     const { id } = await first.submit(session);
     const other = await first.submit(await first.session());
     await first.die();
-    const visiting = { ...settings, keeper: false };
+    const visiting = { ...settings, recoversOrphans: false };
     const visitor = await openLife({ dir: first.dir, backends: [], settings: visiting });
     expect(visitor.recovered).toEqual({ resumed: 0, started: 0, failed: 0 });
     expect((await visitor.task(id)).status).toBe('WORKING');
