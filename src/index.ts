@@ -78,6 +78,7 @@ export { VERSION } from './model/version.ts';
 export { visibleLine, visibleText } from './model/visible-text.ts';
 export * from './model/words.ts';
 export type * from './ports/index.ts';
+export { part } from './ports/index.ts';
 export { batchRoot } from './receipt/export/batch-root.ts';
 export { encodeCbor, RECEIPT_CBOR } from './receipt/export/cbor.ts';
 export { canonicalJson, comparableHash, hashOf } from './receipt/seal/canonical-json.ts';

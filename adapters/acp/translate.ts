@@ -29,7 +29,7 @@ import {
 } from '../../src/index.ts';
 import type { WireError } from '../../src/transport/json-rpc/messages.ts';
 import { readTraceParent, type TraceMembers, traceMembers } from '../../src/transport/outbound/trace-context.ts';
-import { changesIn } from './client/file-changes.ts';
+import { changesIn } from './client/acts/file-changes.ts';
 import { compact, listOf, objectOf, textOf, within } from './shapes.ts';
 import { shownEffect, shownPaths } from './shown-act.ts';
 

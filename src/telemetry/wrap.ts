@@ -5,7 +5,7 @@
 import { SpanKind } from '@opentelemetry/api';
 import type { Command, CommandKind, ProposedAction } from '../model/commands.ts';
 import { LruMap } from '../model/lru-map.ts';
-import type { Accepted, AgentBackend, Bridge, Deps, HttpHost, Sink, ToolBackend } from '../ports/index.ts';
+import type { Accepted, AgentBackend, Bridge, Deps, HttpHost, HttpRoute, Sink, ToolBackend } from '../ports/index.ts';
 import { readTraceParent, traceParentOf } from '../transport/outbound/trace-context.ts';
 import type { Standing, Traces } from './traces.ts';
 
@@ -113,13 +113,20 @@ export function createTraced(traces: Traces): Traced {
     }),
     http: (host) =>
       Object.assign(Object.create(host) as typeof host, {
-        mount: (prefix: string, handler: Parameters<HttpHost['mount']>[1]) =>
-          host.mount(prefix, (request, response, next) =>
-            traces.from(traceParentOf(request), () => handler(request, response, next)),
-          ),
-        upgrade: (mine: (path: string) => boolean, handler: Parameters<HttpHost['upgrade']>[1]) =>
-          host.upgrade(mine, (request, socket, head) =>
-            traces.from(traceParentOf(request), () => handler(request, socket, head)),
+        claim: (door: string, routes: readonly HttpRoute[]) =>
+          host.claim(
+            door,
+            routes.map(({ handler, upgrade, ...route }) => ({
+              ...route,
+              ...(handler && {
+                handler: (request, response, next) =>
+                  traces.from(traceParentOf(request), () => handler(request, response, next)),
+              }),
+              ...(upgrade && {
+                upgrade: (request, socket, head) =>
+                  traces.from(traceParentOf(request), () => upgrade(request, socket, head)),
+              }),
+            })),
           ),
       }),
     inTrace: (traceParent, work) =>

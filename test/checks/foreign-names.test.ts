@@ -68,7 +68,7 @@ const EXCEPTIONS: readonly Exception[] = [
   ...may(OURS, 'adapters/mcp/server/list-changes.ts', 'wishes[wish]'),
   ...may(
     OURS,
-    'adapters/mcp/server/http.ts',
+    'adapters/mcp/server/transports/http.ts',
     'request.headers[name]',
     'frame.params?.[member]',
     'headers[name]',

@@ -19,11 +19,11 @@ import { harnPayload } from '../harn.ts';
 import { lookup, objectOf, textOf, within } from '../shapes.ts';
 import { shownEffect } from '../shown-act.ts';
 import { inputOf, OURS, onlyLasting, optionsOf, toAction, toolNameOf, toWireOutcome, withMeta } from '../translate.ts';
+import type { Files } from './acts/files.ts';
+import type { Terminals } from './acts/terminals.ts';
 import type { AgentProcess } from './agent-process.ts';
 import type { RecordedFact } from './facts.ts';
-import type { Files } from './files.ts';
 import type { UpdateReader } from './read-updates.ts';
-import type { Terminals } from './terminals.ts';
 
 export interface RequestsDeps {
   readonly settings: BackendSettings;

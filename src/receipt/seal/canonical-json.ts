@@ -37,6 +37,7 @@ export function spellMany<T extends object>(parts: T[]): T[] {
   return parts.length > 1 ? spellOnce(parts) : parts;
 }
 
+/** A cache of frozen values, collected with them: the text of a value that cannot change. */
 const SPELLED = new WeakMap<object, string>();
 
 function freeze(value: unknown): void {

@@ -109,5 +109,5 @@ function opened(config: UpstreamConfig): ToolBackend {
     },
     jwks: () => ({}),
   } as unknown as Deps;
-  return mcp.tools!.open('u', config as never, deps);
+  return mcp.parts.tools.open(config as never, { ...deps, name: 'u' });
 }

@@ -60,7 +60,7 @@ export async function openAllDoors({ people, pushTo = [], ...options }: AllDoors
   const body = { object: 'workspace' as const, body: { name: 'w', root: 'file:///w' } };
   const workspace = (await at.send('resource.create', body)).resource.id;
   const links = createLinks((text) => at.runtime.keyring.signer().mac(text));
-  const settings: readonly (readonly [Adapter<never>, object])[] = [
+  const settings: readonly (readonly [Adapter, object])[] = [
     [a2a, { push: { allow: pushTo, retry_ms: [1] } }],
     [runs, { stream: { linger_ms: 1 } }],
     [acp, {}],
@@ -69,7 +69,8 @@ export async function openAllDoors({ people, pushTo = [], ...options }: AllDoors
     [harn, {}],
   ];
   const doors = new Map<string, Closable>();
-  for (const [{ name, door }, config] of settings) doors.set(name, await door!(config as never, deps).open(at.bridge));
+  for (const [{ name, parts }, config] of settings)
+    doors.set(name, await parts.door!.open(config as never, { ...deps, name }).open(at.bridge));
   const link = linkDoor({ http, log: quiet, clock: at.clock, links, recipients: ['duty'] });
   doors.set(link.name, await link.open(at.bridge));
   const { url } = await http.listen();
