@@ -26,7 +26,6 @@ import {
   type Response,
 } from '../../frames.ts';
 import type { Inputs, Inputted, SessionContext } from '../../request-context.ts';
-import { cameToTask } from '../../tasks/owners.ts';
 import { type Caller, type LegacyCaller, personOf } from '../caller.ts';
 import type { EndpointHandler } from '../endpoint.ts';
 
