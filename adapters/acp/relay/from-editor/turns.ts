@@ -13,6 +13,7 @@ import {
   Fault,
   type JsonObject,
   type Logger,
+  LruMap,
 } from '../../../../src/index.ts';
 import type { Thoughts } from '../../server/render-thoughts.ts';
 import { within } from '../../shapes.ts';
@@ -91,7 +92,7 @@ const ENDS = ['task.completed', 'task.failed', 'task.canceled'];
 export function createTurns({ bridge, agent, name, log, thoughts }: TurnsDeps): Turns {
   const current = new Map<string, Turn>();
   const unended = new Set<Turn>();
-  const last = new Map<string, Begun>();
+  const last = new LruMap<string, Begun>(MOST_LAST);
 
   async function open(sessionKey: SessionKey, opening: TurnOpening): Promise<Turn> {
     let begin: (begun: Begun) => void = () => {};
@@ -199,7 +200,6 @@ export function createTurns({ bridge, agent, name, log, thoughts }: TurnsDeps): 
     current.delete(wireId);
     last.delete(wireId);
     if (turn.live) last.set(wireId, turn.live);
-    if (last.size > MOST_LAST) last.delete(last.keys().next().value as string);
   }
 
   /** Follows the task in the log, wherever its events come from. */
