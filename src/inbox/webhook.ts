@@ -235,3 +235,16 @@ function about(ask: AskRecord) {
     expires_at,
   };
 }
+
+/** Questions that are open now. */
+export async function countOpenQuestions(bridge: Bridge, actor: Actor): Promise<number> {
+  let count = 0;
+  let after: string | undefined;
+  do {
+    const where = { state: 'open' };
+    const page = await bridge.list(actor, { object: 'ask', where, limit: 200, ...(after && { after }) });
+    count += page.data.length;
+    after = page.next;
+  } while (after);
+  return count;
+}

@@ -14,12 +14,11 @@ import { createHandOver } from '../demo/hand-over.ts';
 import { createDemoTools } from '../demo/tools.ts';
 import { LINK_PATH, linkDoor } from '../inbox/door.ts';
 import { createLinks } from '../inbox/links.ts';
-import { openWebhooks, type Recipient } from '../inbox/webhook.ts';
-import type { Actor } from '../model/actions.ts';
+import { countOpenQuestions, openWebhooks, type Recipient } from '../inbox/webhook.ts';
 import { Fault } from '../model/faults.ts';
 import type { JsonObject } from '../model/schema.ts';
 import { VERSION } from '../model/version.ts';
-import type { Adapter, Authenticate, Bridge, Closable, Deps, FrontDoor, HttpHost } from '../ports/index.ts';
+import type { Adapter, Authenticate, Closable, Deps, FrontDoor, HttpHost } from '../ports/index.ts';
 import { isLoopback } from '../transport/http/origin.ts';
 import { createHttpHost } from '../transport/http/server.ts';
 import { openWitnessDoor } from '../witness/door.ts';
@@ -117,7 +116,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const renewing = config.tls ? [watchTls(config.tls, (next) => http.renew(next), logger)] : [];
   const opened: Closable[] = [...renewing, http, { close: async () => failures.close() }];
   try {
-    const waiting = await openQuestions(bridge, actor);
+    const waiting = await countOpenQuestions(bridge, actor);
     for (const door of runtime.prepared.doors) opened.unshift(await door.open(bridge));
     const { store, keyring } = core;
     openWitnessDoor({ ...deps, store, dir: join(config.dataDir, 'witness') });
@@ -220,18 +219,6 @@ function doorsOf({ doors }: Mounts, deps: Deps): readonly FrontDoor[] {
 }
 
 const pause = (ms: number, signal: AbortSignal): Promise<void> => sleep(ms, undefined, { signal });
-
-async function openQuestions(bridge: Bridge, actor: Actor): Promise<number> {
-  let count = 0;
-  let after: string | undefined;
-  do {
-    const where = { state: 'open' };
-    const page = await bridge.list(actor, { object: 'ask', where, limit: 200, ...(after && { after }) });
-    count += page.data.length;
-    after = page.next;
-  } while (after);
-  return count;
-}
 
 /** Recipients of approval webhooks, each with its key; a missing key stops the start, not the question. */
 async function recipientsOf(
