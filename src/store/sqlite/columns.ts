@@ -3,9 +3,10 @@
  * an event, or attributes it to another resource, while its body is intact. Reads the log in pages.
  */
 import { setImmediate as turn } from 'node:timers/promises';
-import { type Cursor, eventId } from '../../../model/events.ts';
-import type { Connection } from '../connection.ts';
-import { type Log, SPAN } from '../log.ts';
+import { type Cursor, eventId } from '../../model/events.ts';
+import { SPAN } from '../engine/commit/write-set.ts';
+import type { Connection } from './connection.ts';
+import type { Log } from './log.ts';
 
 export interface ColumnFault {
   readonly event_id: Cursor;

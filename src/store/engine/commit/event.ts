@@ -2,11 +2,10 @@
  * Turns a draft into an event, and an event into its JSON text. The text equals the output of JSON.stringify but is joined from
  * pieces that many events share. Every event's text begins the same way, so the kind can be matched without parsing.
  */
-import { type CoreEvent, type EventDraft, eventId } from '../../model/events.ts';
-import type { Pointer } from '../../model/resources.ts';
-import type { JsonObject } from '../../model/schema.ts';
-
-export type Ids = Pick<EventDraft, 'workspace_id' | 'session_id' | 'task_id'>;
+import { type CoreEvent, type EventDraft, eventId } from '../../../model/events.ts';
+import type { Pointer } from '../../../model/resources.ts';
+import type { JsonObject } from '../../../model/schema.ts';
+import type { Ids } from '../database.ts';
 
 const OPENING = `{"id":"${eventId(0)}","object":"event","event":"`;
 

@@ -4,7 +4,7 @@
  */
 import { statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { Connection } from '../connection.ts';
+import type { Connection } from './connection.ts';
 
 const LOOK_MS = 50;
 

@@ -1,16 +1,14 @@
 /**
  * A cache of the end of the log, as this process has just written it. A client that follows the work it has just submitted is
- * served from here, without reading the file. Always one contiguous piece up to the last commit, bounded in size, and empty while
+ * served from here, without reading the log. Always one contiguous piece up to the last commit, bounded in size, and empty while
  * there are no followers, or once another process has written or events were pruned.
  */
 import type { CoreEvent, Stream } from '../../../model/events.ts';
-import type { Connection } from '../connection.ts';
 
-/** One commit: its events are contiguous, and every location that was new in it has at least the number `firstPlace`. */
+/** One commit: its events are contiguous. */
 export interface Written {
   readonly first: number;
   readonly events: readonly CoreEvent[];
-  readonly firstPlace: number;
   /** Ids created in this commit: no earlier event carries them. */
   readonly born: ReadonlySet<string>;
   /** Approximates the memory the events take. */
@@ -35,9 +33,7 @@ const MOST_EVENTS = 1024;
 const COMMITS_KEPT = 1024;
 const MOST_CHARS = 2_097_152;
 
-export function createRecentEvents(connection: Connection): RecentEvents {
-  const firstOfTask = connection.prepare('SELECT min(id) FROM places WHERE task = ?');
-  const firstOfSession = connection.prepare('SELECT min(id) FROM places WHERE session = ?');
+export function createRecentEvents(): RecentEvents {
   let kept: Written[] = [];
   let count = 0;
   let chars = 0;
@@ -68,7 +64,6 @@ export function createRecentEvents(connection: Connection): RecentEvents {
       const written = {
         first: batch.first,
         events: batch.events.slice(),
-        firstPlace: batch.firstPlace,
         born: batch.born,
         chars: batch.chars,
       };
@@ -91,12 +86,8 @@ export function createRecentEvents(connection: Connection): RecentEvents {
         return born ? oldest.first - 1 : undefined;
       }
       if (stream.of !== 'task' && stream.of !== 'session') return undefined;
-      // A client that follows the work it has just submitted finds it in the last commit or the one before.
-      if (kept.findLast(({ born }) => born.has(stream.id))) return oldest.first - 1;
-      // Locations are numbered in order: a stream whose first location is new here has nothing older.
-      const select = stream.of === 'task' ? firstOfTask : firstOfSession;
-      const place = (select.get([stream.id]) as [number | null])[0];
-      return place !== null && place >= oldest.firstPlace ? oldest.first - 1 : undefined;
+      // A client that follows the work it has just submitted finds its id in the last commit or the one before.
+      return kept.findLast(({ born }) => born.has(stream.id)) ? oldest.first - 1 : undefined;
     },
     after(stream, after) {
       wanted = COMMITS_KEPT;

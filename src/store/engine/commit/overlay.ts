@@ -3,8 +3,8 @@
  * the current unit.
  */
 import type { Change, Row } from '../../../ports/index.ts';
-import type { Rows, RowText } from '../rows.ts';
-import type { WriteSet } from './write-set.ts';
+import type { Rows } from '../rows.ts';
+import type { RowChange, WriteSet } from './write-set.ts';
 
 export interface Overlay {
   get(object: string, id: string): Row | undefined;
@@ -52,7 +52,7 @@ export function createOverlay(rows: Rows, born: ReadonlySet<string>, before?: Ov
   /** Changes by the current unit. They are few, and searched from the newest. */
   let own: Changed[] = [];
   /** Rows as they were added to the write set. */
-  const rendered: { readonly object: string; readonly id: string; readonly row: RowText | undefined }[] = [];
+  const rendered: RowChange[] = [];
 
   const isNew = (id: string): boolean => born.has(id) || (under?.isNew(id) ?? false);
   const left = (object: string, id: string): Changed | undefined => kept.get(object)?.get(id);
@@ -63,8 +63,10 @@ export function createOverlay(rows: Rows, born: ReadonlySet<string>, before?: Ov
   const onDisk = (object: string, id: string): Row | undefined => (isNew(id) ? undefined : rows.peek(object, id));
 
   function fillOne(writeSet: WriteSet, { object, id, row, born: sortKey }: Changed): void {
-    if (!row) writeSet.dropped.push(object, id, sortKey);
-    rendered.push({ object, id, row: row && rows.fill(writeSet, row, sortKey, onDisk(object, id)) });
+    const body = row ? JSON.stringify(row) : null;
+    const change = { object, id, born: sortKey, row, body, before: row && onDisk(object, id) };
+    writeSet.rows.push(change);
+    rendered.push(change);
   }
 
   return {
@@ -98,7 +100,7 @@ export function createOverlay(rows: Rows, born: ReadonlySet<string>, before?: Ov
       under = undefined;
     },
     learn() {
-      for (const { object, id, row } of rendered) rows.learn(object, id, row);
+      for (const change of rendered) rows.learn(change);
     },
     release() {
       kept.clear();

@@ -4,7 +4,7 @@
  */
 import type { CoreEvent } from '../../../model/events.ts';
 import type { ChainHead, Draft, SealedReceipt } from '../../../ports/index.ts';
-import type { Receipts } from '../receipts.ts';
+import type { Lookups } from '../database.ts';
 import type { WriteSet } from './write-set.ts';
 
 export interface Sealing {
@@ -32,7 +32,7 @@ export interface Sealer {
 type End = Pick<ChainHead, 'previous' | 'index'>;
 
 /** `before` is the sealer of the batch that is still being written. */
-export function createSealer(receipts: Receipts, before?: Sealer): Sealer {
+export function createSealer(lookups: Lookups, before?: Sealer): Sealer {
   let under = before;
   const kept: Sealing[] = [];
   const chains = new Map<string, End>();
@@ -50,7 +50,7 @@ export function createSealer(receipts: Receipts, before?: Sealer): Sealer {
       const { chain } = wanted;
       const end = chains.get(chain) ?? under?.end(chain);
       const grown = tree ?? under?.tree;
-      const stored = end && grown ? undefined : receipts.head(chain);
+      const stored = end && grown ? undefined : lookups.chain(chain);
       const { previous, index } = end ?? stored!;
       const head = { previous, index, tree: grown ?? stored!.tree };
       return { chain, index, position: head.tree.size, sealed: wanted.seal(head, written) };

@@ -3,9 +3,9 @@
  * to reading when it falls too far behind. Holds a bounded queue and nothing else; ends with its signal.
  */
 import { type CoreEvent, position } from '../../../model/events.ts';
-import { kindFilter } from '../../engine/event.ts';
-import { isBusy } from '../errors.ts';
-import { pauseMs } from '../lock-timeout.ts';
+import { kindFilter } from '../commit/event.ts';
+import type { Errors } from '../database.ts';
+import { pauseMs, type Wait } from '../wait.ts';
 import type { Pages } from './ranges.ts';
 
 export interface Follower {
@@ -16,7 +16,8 @@ export interface Follower {
   fail(reason: unknown): void;
 }
 export interface FollowerDeps {
-  readonly after: number;
+  /** The position to start behind. */
+  start(): Wait<number>;
   readonly signal: AbortSignal;
   readonly queueSize: number;
   /** Only events of these kinds are delivered; undefined: all of them. */
@@ -25,12 +26,12 @@ export interface FollowerDeps {
   /** The events after this position, and up to where, if all of them are in the recent-events cache. */
   recentEvents(at: number): { readonly events: readonly CoreEvent[]; readonly upTo: number } | undefined;
   /** The last position of the log at this moment. */
-  last(): number;
-  /** All events up to `upTo` have been read: later ones are to be handed over. */
-  goLive(follower: Follower, upTo: number): void;
+  last(): Wait<number>;
+  /** All events up to `upTo` have been read: later ones are to be handed over. False: there are more to read already. */
+  goLive(follower: Follower, upTo: number): boolean;
   leave(follower: Follower): void;
   ended(follower: Follower): void;
-  failed(thrown: unknown): unknown;
+  readonly errors: Errors;
 }
 
 interface Look {
@@ -39,10 +40,10 @@ interface Look {
 }
 
 export function createFollower(deps: FollowerDeps): Follower {
-  const { signal, kinds } = deps;
+  const { signal, kinds, errors } = deps;
   const wantsText = kinds && kindFilter(kinds);
   /** Position of the last event that was delivered, queued or skipped. */
-  let reached = deps.after;
+  let reached = 0;
   let live = false;
   /** Where reading continues, once it has begun. */
   let pages: Pages | undefined;
@@ -53,6 +54,8 @@ export function createFollower(deps: FollowerDeps): Follower {
   /** An error that occurred while no `next()` was pending. */
   let failure: { readonly reason: unknown } | undefined;
   let soon: NodeJS.Immediate | NodeJS.Timeout | undefined;
+  /** Finding the start, or reading a page: `serve` is called when it is done. */
+  let reading = false;
   const looks: Look[] = [];
 
   const follower: Follower = {
@@ -121,13 +124,15 @@ export function createFollower(deps: FollowerDeps): Follower {
 
   function serve(): void {
     answer();
-    if (looks.length === 0 || live || soon) return;
+    if (looks.length === 0 || live || soon || reading) return;
     const recent = pages ? undefined : deps.recentEvents(reached);
     if (recent) {
       for (const event of recent.events) if (!kinds || kinds.includes(event.event)) queue.push(event);
-      goLive(recent.upTo);
-      answer();
-      return;
+      reached = recent.upTo;
+      if (goLive(recent.upTo)) {
+        answer();
+        return;
+      }
     }
     // A turn of the event loop between pages, so that reading a long past does not block the process.
     soon = setImmediate(readOn);
@@ -141,30 +146,60 @@ export function createFollower(deps: FollowerDeps): Follower {
     }
   }
 
-  function goLive(upTo: number): void {
-    reached = upTo;
-    live = true;
-    pages = undefined;
-    deps.goLive(follower, upTo);
+  function goLive(upTo: number): boolean {
+    live = deps.goLive(follower, upTo);
+    if (live) {
+      reached = upTo;
+      pages = undefined;
+    }
+    return live;
   }
 
-  function readOn(): void {
+  async function readOn(): Promise<void> {
     soon = undefined;
+    reading = true;
     try {
-      const upTo = deps.last();
+      const upTo = await deps.last();
       pages ??= deps.pagesAfter(reached);
-      const { items, done } = pages.next(upTo);
+      const { items, done } = await pages.next(upTo);
+      if (ended) return;
       for (const { position: at, text } of items) {
         if (!wantsText || wantsText(text)) queue.push(text);
         reached = at;
       }
       if (done && items.length === 0) goLive(upTo);
     } catch (thrown) {
-      if (isBusy(thrown)) soon = setTimeout(readOn, pauseMs());
-      else fail(deps.failed(thrown));
+      if (ended) return;
+      if (errors.isBusy(thrown)) soon = setTimeout(readOn, pauseMs());
+      else fail(errors.reading(thrown));
       return;
+    } finally {
+      reading = false;
     }
     serve();
+  }
+
+  function begin(): void {
+    try {
+      const at = deps.start();
+      if (!(at instanceof Promise)) {
+        reached = at;
+        return;
+      }
+      reading = true;
+      at.then(
+        (start) => {
+          reached = start;
+          reading = false;
+          if (!ended) serve();
+        },
+        (thrown) => {
+          if (!ended) fail(errors.reading(thrown));
+        },
+      );
+    } catch (thrown) {
+      fail(errors.reading(thrown));
+    }
   }
 
   function end(): void {
@@ -187,7 +222,11 @@ export function createFollower(deps: FollowerDeps): Follower {
     first?.reject(reason);
   }
 
-  if (signal.aborted) end();
-  else signal.addEventListener('abort', end, { once: true });
+  if (signal.aborted) {
+    end();
+  } else {
+    signal.addEventListener('abort', end, { once: true });
+    begin();
+  }
   return follower;
 }

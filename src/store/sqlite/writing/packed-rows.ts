@@ -1,8 +1,9 @@
 /**
- * A write set packed into a few values for postMessage. Structured cloning handles each value by itself, and a write set has
+ * The rows of a transaction packed into a few values for postMessage. Structured cloning handles each value by itself, and there are
  * hundreds; so the texts are joined, with their lengths beside them.
  */
-import { type Column, emptyWriteSet, type WriteSet } from './write-set.ts';
+import { type Column, emptyWriteSet } from '../../engine/commit/write-set.ts';
+import { type TableRows, tableRowsOf } from './table-rows.ts';
 
 export interface Packed {
   /** Joined texts; no text is split across two. */
@@ -18,10 +19,10 @@ const NULL = -1;
 const NUMBER = -2;
 /** A longer joined text would get its own memory from the system each time, which costs more than the joining saves. */
 const JOINED = 65_536;
-const LISTS = Object.keys(emptyWriteSet()) as (keyof WriteSet)[];
+const LISTS = Object.keys(tableRowsOf(emptyWriteSet())) as (keyof TableRows)[];
 
-export function pack(writeSet: WriteSet): Packed {
-  const counts = LISTS.map((list) => writeSet[list].length);
+export function pack(rows: TableRows): Packed {
+  const counts = LISTS.map((list) => rows[list].length);
   const size = counts.reduce((sum, count) => sum + count, 0);
   const kinds = new Int32Array(size);
   const numbers = new Float64Array(size);
@@ -31,7 +32,7 @@ export function pack(writeSet: WriteSet): Packed {
   let value = 0;
   let number = 0;
   for (const list of LISTS) {
-    for (const column of writeSet[list]) {
+    for (const column of rows[list]) {
       if (typeof column === 'string') {
         if (length > 0 && length + column.length > JOINED) {
           texts.push(joining.join(''));
@@ -53,8 +54,8 @@ export function pack(writeSet: WriteSet): Packed {
   return { texts, kinds, numbers: numbers.slice(0, number), counts };
 }
 
-export function unpack({ texts, kinds, numbers, counts }: Packed): WriteSet {
-  const writeSet = emptyWriteSet();
+export function unpack({ texts, kinds, numbers, counts }: Packed): TableRows {
+  const rows = tableRowsOf(emptyWriteSet());
   let value = 0;
   let number = 0;
   let piece = 0;
@@ -71,8 +72,8 @@ export function unpack({ texts, kinds, numbers, counts }: Packed): WriteSet {
     return texts[piece]!.slice(at - kind, at);
   };
   LISTS.forEach((list, index) => {
-    const values = writeSet[list];
+    const values = rows[list] as Column[];
     for (let left = counts[index]!; left > 0; left--) values.push(next());
   });
-  return writeSet;
+  return rows;
 }

@@ -1,75 +1,56 @@
 /**
- * The rows one transaction adds, as plain values in the order of the columns: computed by a batch, written by either thread's
- * connection. Knows the tables and nothing of what is in them.
+ * A write set as rows of the tables, in flat lists that either thread's connection writes. Knows the tables and nothing of what is in
+ * them.
  */
+import type { Column, RowChange, WriteSet } from '../../engine/commit/write-set.ts';
+import { filterOf } from '../../engine/filters.ts';
 import type { Connection } from '../connection.ts';
 import { nodePosition } from '../receipts.ts';
-import { columnsOf, ROW_TABLES, type RowTable, rowTableOf, type Table } from '../tables.ts';
+import { columnsOf, keyValues, ROW_TABLES, type RowTable, rowTableOf, type Table } from '../tables.ts';
 import { insertMany } from './insert.ts';
 
-export type Column = string | number | null;
-
-/** Flat lists of rows, one after the other; each comment names the values of one row. */
-export interface WriteSet {
-  /** number, object, name */
-  readonly resources: Column[];
-  /** number, resource, task, session, workspace */
-  readonly places: Column[];
-  /** position, resource, sequence, place, text */
-  readonly events: Column[];
-  /** resource, stretch, first sequence */
-  readonly stretches: Column[];
-  /** workspace, span */
-  readonly spans: Column[];
-  /** object, id, born, the filters, body: rows that are new, or that have another filter value than before */
-  readonly rows: Column[];
-  /** The same without object, and with the filters that are columns there */
-  readonly sessions: Column[];
-  readonly tasks: Column[];
-  readonly messages: Column[];
-  readonly outcomes: Column[];
-  readonly runs: Column[];
-  readonly tallies: Column[];
+/** Flat lists of rows, one after the other; each comment names the values of one row. Other lists are those of the write set. */
+export interface TableRows extends Omit<Record<keyof WriteSet, readonly Column[]>, 'rows'>, Record<Table, Column[]> {
   /** object, id, state, body: rows whose only changed filter is the state */
   readonly states: Column[];
   /** object, id, body: rows of which only the body changed */
   readonly bodies: Column[];
   /** object, id, born */
   readonly dropped: Column[];
-  /** position, chain, number, id, hash, task, body */
-  readonly receipts: Column[];
-  /** level, number, hash */
-  readonly nodes: Column[];
-  /** size, frontier; empty when no receipt was sealed */
-  readonly tree: Column[];
-  /** scope, digest, result, time */
-  readonly answers: Column[];
 }
 
-export const emptyWriteSet = (): WriteSet => ({
-  resources: [],
-  places: [],
-  events: [],
-  stretches: [],
-  spans: [],
-  rows: [],
-  sessions: [],
-  tasks: [],
-  messages: [],
-  outcomes: [],
-  runs: [],
-  tallies: [],
-  states: [],
-  bodies: [],
-  dropped: [],
-  receipts: [],
-  nodes: [],
-  tree: [],
-  answers: [],
-});
+/** Rows that are new, or that have another filter value than before, go to the list of their table with all columns. */
+export function tableRowsOf(writeSet: WriteSet): TableRows {
+  const rows: TableRows = {
+    ...writeSet,
+    ...{ rows: [], sessions: [], tasks: [], messages: [], outcomes: [], runs: [], tallies: [] },
+    ...{ states: [], bodies: [], dropped: [] },
+  };
+  for (const change of writeSet.rows) place(rows, change);
+  return rows;
+}
 
-/** Returns a function that writes a write set in the caller's transaction. */
-export function createWriteSetWriter(connection: Connection): (writeSet: WriteSet) => void {
+function place(rows: TableRows, { object, id, born, row, body, before }: RowChange): void {
+  if (!row) {
+    rows.dropped.push(object, id, born);
+    return;
+  }
+  const { table, filters, key } = rowTableOf(object);
+  const changed = before && filters.filter((name) => filterOf(before, name) !== filterOf(row, name));
+  if (changed?.length === 0) {
+    rows.bodies.push(object, id, body);
+  } else if (changed?.length === 1 && changed[0] === 'state') {
+    rows.states.push(object, id, filterOf(row, 'state'), body);
+  } else {
+    const list = rows[table];
+    list.push(...keyValues(key, object, id), born);
+    for (const name of filters) list.push(filterOf(row, name));
+    list.push(body);
+  }
+}
+
+/** Returns a function that writes rows in the caller's transaction. */
+export function createTableWriter(connection: Connection): (rows: TableRows) => void {
   const resources = insertMany(connection, 'resources (id, object, name)', 3);
   const places = insertMany(connection, 'places (id, resource, task, session, workspace)', 5);
   const events = insertMany(connection, 'events', 5);
@@ -84,25 +65,25 @@ export function createWriteSetWriter(connection: Connection): (writeSet: WriteSe
   const tree = connection.prepare('INSERT OR REPLACE INTO tree (one, size, frontier) VALUES (1, ?, ?)');
   const answers = insertMany(connection, 'idempotency (scope, digest, result, at)', 4);
 
-  return (writeSet) => {
-    resources(writeSet.resources);
-    places(writeSet.places);
-    events(writeSet.events);
-    stretches(writeSet.stretches);
-    spans(writeSet.spans);
-    const states = byTable(writeSet.states, 4);
-    const bodies = byTable(writeSet.bodies, 3);
-    const dropped = byTable(writeSet.dropped, 3);
+  return (given) => {
+    resources(given.resources);
+    places(given.locations);
+    events(given.events);
+    stretches(given.stretches);
+    spans(given.spans);
+    const states = byTable(given.states, 4);
+    const bodies = byTable(given.bodies, 3);
+    const dropped = byTable(given.dropped, 3);
     for (const rowTable of rowWriters) {
-      rowTable.put(writeSet[rowTable.table]);
+      rowTable.put(given[rowTable.table]);
       rowTable.states(states.get(rowTable.table) ?? NOTHING);
       rowTable.bodies(bodies.get(rowTable.table) ?? NOTHING);
       rowTable.drop(dropped.get(rowTable.table) ?? NOTHING);
     }
-    receipts(writeSet.receipts);
-    nodes(placed(writeSet.nodes));
-    if (writeSet.tree.length > 0) tree.run(writeSet.tree);
-    answers(writeSet.answers);
+    receipts(given.receipts);
+    nodes(placed(given.nodes));
+    if (given.tree.length > 0) tree.run(given.tree);
+    answers(given.answers);
   };
 }
 

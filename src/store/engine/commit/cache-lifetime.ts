@@ -1,31 +1,33 @@
 /**
- * How long cached contents of the file stay valid: until another writer commits, and at most to the end of that turn of the event
+ * How long cached contents of the database stay valid: until another writer commits, and at most to the end of that turn of the event
  * loop.
  */
-import type { Connection } from './connection.ts';
-import type { Log, Tip } from './log.ts';
+import type { Database, End } from '../database.ts';
+import { andThen, type Wait } from '../wait.ts';
+import type { Tip } from './batch.ts';
 
 export interface Memory {
-  /** Looks at the file and drops caches that are out of date. Returns the end of the log. */
-  refresh(): Tip;
-  /** The version of the file that the caches reflect. */
+  /** Looks at the database and drops caches that are out of date. Returns the end of the log. */
+  refresh(): Wait<Tip>;
+  /** The version of the database that the caches reflect. */
   version(): number | undefined;
   /** Call before using cached rows outside a commit: drops them when another process has written. */
   check(): void;
-  /** The file was checked just now; do not check again in this turn. */
+  /** The database was checked just now; do not check again in this turn. */
   holdsForThisTurn(): void;
   /** We have committed: the log now ends there. */
   grew(tip: Tip): void;
   forget(): void;
 }
 export interface MemoryDeps {
-  readonly connection: Connection;
-  readonly log: Log;
+  readonly database: Pick<Database, 'version' | 'end'>;
   /** Called to drop every other cache too. */
   forget(): void;
+  /** Called with the end of the log after the caches were dropped. */
+  restart(end: End): void;
 }
 
-export function createMemory({ connection, log, forget: forgetRest }: MemoryDeps): Memory {
+export function createMemory({ database, forget: forgetRest, restart }: MemoryDeps): Memory {
   let tip: Tip | undefined;
   let version: number | undefined;
   let checked = false;
@@ -49,17 +51,20 @@ export function createMemory({ connection, log, forget: forgetRest }: MemoryDeps
     holdsForThisTurn,
     forget,
     refresh() {
-      const current = connection.version();
+      const current = database.version();
       if (tip && version === current) return tip;
       forget();
       version = current;
-      tip = log.tip();
-      return tip;
+      return andThen(database.end(), (end) => {
+        restart(end);
+        tip = end;
+        return end;
+      });
     },
     // Once per turn is enough: any notice that led to this read arrived before the turn began.
     check() {
       if (checked) return;
-      const current = connection.version();
+      const current = database.version();
       if (version !== current) {
         forget();
         version = current;
