@@ -22,8 +22,8 @@ const LONGEST = [
   'crash-callers',
   'stories',
   'visibility-doors',
-  'acp/relay-process',
-  'a2a/crowd',
+  'relay/process',
+  'a2a/many-peers',
 ];
 
 class LongestFirst extends BaseSequencer {

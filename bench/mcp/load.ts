@@ -15,7 +15,7 @@ export interface Place {
   readonly era: 'legacy' | 'modern';
 }
 export type Wanted = { readonly do: 'open'; readonly place: Place } | { readonly do: 'run'; name: string; ms: number };
-export interface Told {
+export interface Reported {
   readonly calls: number;
   readonly ms: number;
   readonly p50: number;
@@ -38,17 +38,17 @@ process.on('message', async (wanted: Wanted) => {
   try {
     process.send?.(wanted.do === 'open' ? await open(wanted.place) : await run(wanted.name, wanted.ms));
   } catch (cause) {
-    process.send?.({ calls: 0, ms: 0, p50: 0, p99: 0, trouble: String(cause) } satisfies Told);
+    process.send?.({ calls: 0, ms: 0, p50: 0, p99: 0, trouble: String(cause) } satisfies Reported);
   }
 });
 
-async function open(place: Place): Promise<Told> {
+async function open(place: Place): Promise<Reported> {
   const clients = await Promise.all(Array.from({ length: place.connections }, () => connected(place)));
   places.set(place.name, { place, clients });
   return { calls: 0, ms: 0, p50: 0, p99: 0 };
 }
 
-async function run(name: string, ms: number): Promise<Told> {
+async function run(name: string, ms: number): Promise<Reported> {
   const { place, clients } = places.get(name)!;
   const times: number[] = [];
   const began = performance.now();

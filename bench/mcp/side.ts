@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { tool } from '../../test/conformance/mcp/tools.ts';
 import { type Started, started, startSide } from '../sides/process.ts';
-import type { Place, Told, Wanted } from './load.ts';
+import type { Place, Reported, Wanted } from './load.ts';
 
 const tell = (line: string) => process.stderr.write(`${line}\n`);
 
@@ -70,8 +70,10 @@ function freePort(): Promise<number> {
 export function startLoad() {
   const child = fork(fileURLToPath(new URL('./load.js', import.meta.url)));
   const ask = (wanted: Wanted) =>
-    new Promise<Told>((resolve, reject) => {
-      child.once('message', (told: Told) => (told.trouble ? reject(new Error(told.trouble)) : resolve(told)));
+    new Promise<Reported>((resolve, reject) => {
+      child.once('message', (reported: Reported) =>
+        reported.trouble ? reject(new Error(reported.trouble)) : resolve(reported),
+      );
       child.send(wanted);
     });
   return {

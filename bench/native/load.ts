@@ -22,7 +22,7 @@ export type Wanted =
       readonly body: string;
       readonly requests: number;
     };
-export type Told =
+export type Reported =
   | { readonly said: 'ready' }
   /** Body bytes as they travelled, all sockets together. */
   | {
@@ -33,7 +33,7 @@ export type Told =
       readonly bad: number;
     };
 
-const tell = (told: Told) => process.send?.(told);
+const tell = (reported: Reported) => process.send?.(reported);
 let rounds = 0;
 
 process.on('message', (wanted: Wanted) => {

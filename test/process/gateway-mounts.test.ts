@@ -7,8 +7,8 @@ import type { Actor } from '../../src/model/actions.ts';
 import type { CoreEvent } from '../../src/model/events.ts';
 import type { Task } from '../../src/model/resources.ts';
 import { type Gateway, startGateway } from '../../src/runtime/gateway.ts';
-import { configIn } from '../support/config-in.ts';
-import { says } from '../support/house.ts';
+import { says } from '../support/gateway/test-gateway.ts';
+import { configIn } from '../support/process/config-in.ts';
 
 const OWNER: Actor = { id: 'owner', kind: 'person', scopes: ['*'] };
 
@@ -23,8 +23,8 @@ async function gatewayWith(yaml: string): Promise<Gateway> {
   return gateway;
 }
 
-async function workAt({ house }: Gateway, text: string, agent?: string) {
-  const { bridge } = house;
+async function workAt({ house: runtime }: Gateway, text: string, agent?: string) {
+  const { bridge } = runtime;
   const place = { workspace_id: 'workspace_default' };
   const { resource: session } = await bridge.submit({ kind: 'session.create', actor: OWNER, body: place });
   const body = { session_id: session.id, input: says(text), ...(agent && { agent }) };
@@ -56,7 +56,7 @@ test('an agent behind another gateway does the work, and the built-in ones are g
   await expect(workAt(near, 'hello', 'demo')).rejects.toThrow('no agent demo is mounted');
 });
 
-test('a harness elsewhere has its say after our own rules, and is told how it went', async () => {
+test('a harness elsewhere has its say after our own rules, and is notified of the outcome', async () => {
   const far = await gatewayWith(
     'doors: { ahp: { hop: far } }\nrules:\n  - { id: others, when: { kind: tool }, then: allow }\n  - { id: no-mail, when: { tool: send_mail }, then: block, say: nobody sends mail from there }',
   );
@@ -71,7 +71,7 @@ test('a harness elsewhere has its say after our own rules, and is told how it we
   expect(task.status).toBe('COMPLETED');
   const [decided] = events.filter(({ event }) => event === 'tool.denied' || event === 'tool.blocked');
   expect(JSON.stringify(decided ?? events)).toContain('nobody sends mail from there');
-  // It is told when there is time for it; there the same run then comes to its end.
+  // It is notified when there is time for it; there the same run then comes to its end.
   const stop = new AbortController();
   for await (const { event } of far.house.bridge.follow(OWNER, { stream: { of: 'all' } }, stop.signal)) {
     if (event === 'task.completed') break;

@@ -7,6 +7,7 @@ import {
   type AskRecord,
   asFault,
   type Bridge,
+  type CallerOfCall,
   type CoreEvent,
   type Dialog,
   dialogFor,
@@ -18,7 +19,9 @@ import {
   type Task,
   type Outcome as WorkOutcome,
 } from '../../../src/index.ts';
+import { receiptReference } from '../../../src/transport/outbound/receipt-reference.ts';
 import { isObject } from '../frames.ts';
+import { accountMeta, isFromGateway } from '../gateways.ts';
 import { createApprovals } from '../server/approvals.ts';
 import type { CallTasks } from '../server/call-tasks.ts';
 import { type Caller, canFillForms, scopeOf } from '../server/caller.ts';
@@ -27,7 +30,8 @@ import { related } from '../tasks/words.ts';
 import { fromForm, isEnd, stateOf, toForm, toResult } from './result.ts';
 
 export interface Work {
-  give(agent: string, message: string, sessionId: string | undefined, caller: Caller): Promise<Task>;
+  /** `from` is the call of another gateway that asks for the work; the two receipts then name each other. */
+  give(agent: string, message: string, about: Given, caller: Caller): Promise<Task>;
   /** Another principal's work is not found. */
   find(taskId: unknown, caller: Caller): Promise<Task>;
   list(caller: Caller, after: string | undefined): Promise<{ data: readonly Task[]; next: string | undefined }>;
@@ -40,6 +44,11 @@ export interface Work {
   /** The answer from a form or from a tool call; the latter is the model's answer and never a person's. */
   answer(ask: AskRecord, said: Said, caller: Caller, by: 'form' | 'tool'): Promise<void>;
   cancel(task: Task, reason: string, caller: Caller): Promise<void>;
+}
+
+interface Given {
+  readonly sessionId: string | undefined;
+  readonly from: CallerOfCall | undefined;
 }
 
 interface Said {
@@ -79,7 +88,14 @@ export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonl
     for await (const { event, payload } of bridge.events(actor, { stream: { of: 'task', id } })) {
       if (event === 'agent.message') said.push((payload as unknown as { message: Message }).message);
     }
-    return toResult(task, said, outcome);
+    const answered = toResult(task, said, outcome);
+    return isFromGateway(task) ? await withReceipt(answered, task, actor) : answered;
+  }
+
+  /** The task ended together with its receipt, so the answer can name it. */
+  async function withReceipt(answered: JsonObject, task: Task, actor: Actor): Promise<JsonObject> {
+    const receipt = task.receipt_id ? await receiptReference(bridge, actor, task.receipt_id) : undefined;
+    return { ...answered, _meta: accountMeta({ taskId: task.id, receipt }) };
   }
 
   /** Puts one question to the client while its work is followed. */
@@ -135,11 +151,12 @@ export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonl
     dialog,
     result,
     answer,
-    async give(agent, message, sessionId, caller) {
+    async give(agent, message, { sessionId, from }, caller) {
       const { actor } = caller;
       const home = sessionId ? { session_id: sessionId } : { session: await callTasks.home(caller) };
       const input = { role: 'user', parts: [{ type: 'text', text: message, visibility: 'public' }] };
-      const body = { ...home, input, agent };
+      const metadata = from && { tollbridge: { caller: { ...from } } };
+      const body = { ...home, input, agent, ...(metadata && { metadata }) };
       const { resource } = await bridge.submit({ kind: 'task.submit', actor, body });
       return resource as unknown as Task;
     },

@@ -189,8 +189,8 @@ test('names at the common address', () => {
   expect(uriOf('file:///x')).toBeUndefined();
 });
 
-test('tools that can be told apart', () => {
-  const { told, refused } = distinct([
+test('tools that can be distinguished', () => {
+  const { told: reported, refused } = distinct([
     { name: 'a' },
     { name: 'B' },
     { name: 'b' },
@@ -198,7 +198,7 @@ test('tools that can be told apart', () => {
     { name: 7 },
     'x',
   ]);
-  expect(told.map(({ name }) => name)).toEqual(['a']);
+  expect(reported.map(({ name }) => name)).toEqual(['a']);
   expect(refused).toEqual(['B', 'b', 'p\u0430y', '7', '']);
 });
 

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { openApiKeys } from '../../../src/auth/api-keys.ts';
 import { systemClock } from '../../../src/core/clock.ts';
 import { startGateway } from '../../../src/runtime/gateway.ts';
-import { configIn } from '../../support/config-in.ts';
+import { configIn } from '../../support/process/config-in.ts';
 
 const OWNER = { id: 'owner', kind: 'person', scopes: ['*'] } as const;
 const VERSION = { 'harn-agents-protocol-version': 'agents-protocol-2026-04-25' };
@@ -134,12 +134,12 @@ test('a chain of two gateways: a service speaks to one, the other does the work,
   const runs = await far.gateway.house.bridge.list(OWNER, { object: 'task' });
   const [there] = runs.data;
   const path = `/v1/runs/run_${there?.id.slice(5)}/events`;
-  const told = await far.call('GET', path, { authorization: far.pair });
+  const reported = await far.call('GET', path, { authorization: far.pair });
   const steps = (events: { type: string; payload: unknown }[]) =>
     events.flatMap(({ type, payload }) => (type.startsWith('step.') ? [payload] : []));
   expect(steps(here.body.events)).toHaveLength(7);
   // Frame by frame, as the far one said it.
-  expect(steps(here.body.events)).toEqual(steps(told.body.events));
+  expect(steps(here.body.events)).toEqual(steps(reported.body.events));
   expect(here.body.events.at(-1)?.type).toBe('run.worker.succeeded');
 });
 

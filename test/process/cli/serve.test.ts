@@ -8,22 +8,22 @@ import { createDemoTools } from '../../../src/demo/tools.ts';
 import type { Actor } from '../../../src/model/actions.ts';
 import { openCoreRuntime } from '../../../src/runtime/assemble.ts';
 import { FIRST_RULES } from '../../../src/runtime/config/config.ts';
-import { aDirectory, program, ran } from '../../support/cli.ts';
+import { aDirectory, program, ran } from '../../support/process/cli.ts';
 
 const ANA: Actor = { id: 'local:ana', kind: 'person', scopes: ['*'], door: 'cli' };
 /** More than one page of anything. */
 const MANY = 203;
 
 async function manyQuestions(dataDir: string): Promise<void> {
-  const house = await openCoreRuntime({
+  const runtime = await openCoreRuntime({
     dataDir,
     policy: { load: async () => ({ rules: FIRST_RULES, files: [] }) },
     backends: [createDemoAgent({ pause: async () => {} })],
     tools: [createDemoTools()],
   });
   try {
-    await house.start();
-    const { bridge } = house;
+    await runtime.start();
+    const { bridge } = runtime;
     const stop = new AbortController();
     const news = bridge.follow(ANA, { stream: { of: 'all' }, after: 'now' }, stop.signal);
     const body = { name: 'one', root: 'tollbridge://one' };
@@ -51,7 +51,7 @@ async function manyQuestions(dataDir: string): Promise<void> {
     await submitted;
     stop.abort();
   } finally {
-    await house.close();
+    await runtime.close();
   }
 }
 
@@ -110,18 +110,22 @@ test('a log that was put elsewhere is written there, and found there by every ot
 test('a log that may not grow any further stops all work, and says why', async () => {
   const dir = await aDirectory();
   const place = { path: join(dir, 'log.db'), maxBytes: 400_000 };
-  const house = await openCoreRuntime({ dataDir: dir, place, backends: [createDemoAgent({ pause: async () => {} })] });
+  const runtime = await openCoreRuntime({
+    dataDir: dir,
+    place,
+    backends: [createDemoAgent({ pause: async () => {} })],
+  });
   try {
-    await house.start();
+    await runtime.start();
     const body = { name: 'x'.repeat(100_000), root: 'tollbridge://one' };
     const fill = async () => {
       for (let index = 0; index < 20; index += 1) {
         const id = `workspace_${index}`;
-        await house.bridge.submit({ kind: 'resource.create', actor: ANA, body: { object: 'workspace', id, body } });
+        await runtime.bridge.submit({ kind: 'resource.create', actor: ANA, body: { object: 'workspace', id, body } });
       }
     };
     await expect(fill()).rejects.toMatchObject({ kind: 'unavailable' });
   } finally {
-    await house.close();
+    await runtime.close();
   }
 });

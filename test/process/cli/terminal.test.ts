@@ -5,11 +5,11 @@ import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
 import { askYesOrNo } from '../../../src/cli/confirm.ts';
 import { onStop } from '../../../src/cli/stop-signals.ts';
-import { aLog, aShell } from '../../support/cli.ts';
-import { hasTmux, inTmux, openTerminal } from '../../support/terminal.ts';
+import { aLog, aShell } from '../../support/process/cli.ts';
+import { hasTmux, inTmux, openTerminal } from '../../support/process/terminal.ts';
 
 test.each([...(hasTmux ? (['tmux'] as const) : []), 'pipes' as const])(
-  'asked in %s, a person says yes, checks the proof, breaks it, and is told which record',
+  'asked in %s, a person says yes, checks the proof, breaks it, and learns which record is wrong',
   async (kind) => {
     const terminal = await openTerminal(kind, await aShell());
     await terminal.command('tollbridge demo --data d');

@@ -144,10 +144,10 @@ describe('a disk that says no', () => {
     await expect(fill()).rejects.toMatchObject({ kind: 'unavailable', message: expect.stringContaining('disk space') });
     expect(store.trouble()).toContain('disk space');
     const before = (await all(store)).length;
-    const crowd = await Promise.allSettled(
+    const writers = await Promise.allSettled(
       Array.from({ length: 5 }, () => append(store, event('task_2', { text: 'x'.repeat(20_000) }))),
     );
-    expect(crowd.map((one) => (one as PromiseRejectedResult).reason.kind)).toEqual(Array(5).fill('unavailable'));
+    expect(writers.map((one) => (one as PromiseRejectedResult).reason.kind)).toEqual(Array(5).fill('unavailable'));
     expect(await all(store)).toHaveLength(before);
     await store.retain('2026-11-16T10:00:00.000Z');
     const { events } = await append(store, event('task_1', { text: 'x'.repeat(20_000) }));
