@@ -19,9 +19,21 @@ export function foldInto(table: FoldTable, projector: Projector, items: readonly
         changed.set(nameOf(row), row);
       }
     }
-    return andThen(table.save([...changed.values()]), () => events);
+    // An event may replace or drop a row that the projector did not read.
+    const unread = [...changed.values()].filter((row) => !touched.has(nameOf(row)));
+    return andThen(unread.length > 0 ? table.load(unread) : [], (stored) => {
+      for (const { created_at, ...row } of stored) {
+        const name = nameOf(row);
+        changed.set(name, { ...changed.get(name)!, created_at });
+      }
+      const saved = [...changed.values()].filter(({ created_at }) => created_at !== NEVER_THERE);
+      return andThen(table.save(saved), () => events);
+    });
   });
 }
+
+/** The age of a row that is dropped and was not read: unless it is stored, there is nothing to drop. */
+const NEVER_THERE = '';
 
 function changesBy(event: CoreEvent, projector: Projector, rows: ReadonlyMap<string, FoldedRow>): FoldedRow[] {
   /** Whether the projector read a row that rests on pruned events. */
@@ -37,12 +49,13 @@ function changesBy(event: CoreEvent, projector: Projector, rows: ReadonlyMap<str
   const proven = rests ? provenBy(event, projector, getting(true)) : undefined;
   return changes.flatMap((change): FoldedRow[] => {
     if ('drop' in change) {
-      const known = rows.get(nameOf(change.drop));
-      return known ? [{ ...known, body: null, unproven: false }] : [];
+      const { object, id } = change.drop;
+      const created_at = rows.get(nameOf(change.drop))?.created_at ?? NEVER_THERE;
+      return [{ object, id, created_at, body: null, unproven: false }];
     }
     const { object, id, created_at } = change.put;
     const body = JSON.stringify(change.put);
-    const first = rows.get(nameOf(change.put))?.created_at ?? created_at;
+    const first = rows.get(nameOf(change.put))?.created_at || created_at;
     return [{ object, id, created_at: first, body, unproven: proven !== undefined && !proven.has(body) }];
   });
 }
