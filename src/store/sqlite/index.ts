@@ -4,6 +4,7 @@
  */
 import type { Database } from '../engine/database.ts';
 import { createStore, type EngineOptions, type EngineStore, LOCK_TIMEOUT_MS } from '../engine/store.ts';
+import type { OpenOptions, StoreLocation } from '../index.ts';
 import { createBlobRows } from './blobs.ts';
 import { openConnection } from './connection.ts';
 import { environmentFault, isBusy, readFault } from './errors.ts';
@@ -32,6 +33,19 @@ export interface SqliteOptions extends EngineOptions {
 }
 
 export type SqliteStore = EngineStore;
+
+/** The largest size the write-ahead log reaches between checkpoints. */
+const SERVING_ROOM = 16_500_000;
+/** From this many concurrent units, writing on another thread is quicker. */
+const SERVING_CONCURRENCY = { units: 8, times: 64 };
+
+export function openSqliteStore(location: StoreLocation, { serving, ...options }: OpenOptions): Promise<SqliteStore> {
+  return createSqliteStore({
+    ...options,
+    ...location,
+    ...(serving && { roomBytes: SERVING_ROOM, crowd: SERVING_CONCURRENCY }),
+  });
+}
 
 export async function createSqliteStore(options: SqliteOptions): Promise<SqliteStore> {
   return createStore(await openSqlite(options), options);

@@ -11,7 +11,6 @@ import { serveLines } from '../../../../adapters/ahp/server/streams.ts';
 import { systemClock } from '../../../core/clock.ts';
 import { Fault } from '../../../model/faults.ts';
 import type { Logger } from '../../../ports/index.ts';
-import { SERVING_ROOM } from '../../../runtime/assemble.ts';
 import { createRuntime, createSurroundings } from '../../../runtime/create-runtime.ts';
 import { createLogger } from '../../../runtime/logger.ts';
 import { superviseIn } from '../../../transport/process/supervision.ts';
@@ -33,7 +32,7 @@ export async function ahp(options: AhpOptions): Promise<void> {
     ...createSurroundings(createLogger),
     name: 'ahp',
     mounts: 'harnesses',
-    roomBytes: SERVING_ROOM,
+    serving: true,
     settings: { keeper: false },
     prepare: () => ({}),
   });
