@@ -87,7 +87,7 @@ function actions(): readonly Action[] {
       actor: { id: `agent-${index % 5}`, kind: 'agent', scopes: ['*'], door: 'mcp' },
       workspace_id: 'ws_main',
       session_id: `session_${index % 9}`,
-      ...(tool && { tool, server: 'house' }),
+      ...(tool && { tool, server: 'internal' }),
       target: `/repo/src/part-${index}/file.ts`,
       arguments: {
         path: `/repo/src/part-${index}/file.ts`,

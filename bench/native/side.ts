@@ -12,7 +12,7 @@ import type { AgentBackend, Deps, Logger } from '../../src/ports/index.ts';
 import { openCoreRuntime } from '../../src/runtime/assemble.ts';
 import { FIRST_RULES } from '../../src/runtime/config/config.ts';
 import { createHttpHost } from '../../src/transport/http/server.ts';
-import type { Reported, Wanted } from './load.ts';
+import type { Report, Wanted } from './load.ts';
 
 export const TOKEN = 'token-of-the-measurement';
 export const HEADERS = `authorization: Bearer ${TOKEN}\r\nharn-agents-protocol-version: agents-protocol-2026-04-25\r\n`;
@@ -85,19 +85,19 @@ export async function openDoor(agent: AgentBackend) {
 
 export function startLoad() {
   const child = fork(fileURLToPath(new URL('./load.js', import.meta.url)));
-  let hear: ((reported: Reported) => void) | undefined;
-  child.on('message', (reported: Reported) => hear?.(reported));
+  let hear: ((reported: Report) => void) | undefined;
+  child.on('message', (reported: Report) => hear?.(reported));
   return {
     /** Sends a wish; `on` hears what comes of it. */
     ask(wanted: Wanted): {
       readonly ready: Promise<void>;
-      readonly done: Promise<Extract<Reported, { said: 'done' }>>;
+      readonly done: Promise<Extract<Report, { said: 'done' }>>;
     } {
       let isReady = () => {};
       const ready = new Promise<void>((resolve) => {
         isReady = resolve;
       });
-      const done = new Promise<Extract<Reported, { said: 'done' }>>((resolve) => {
+      const done = new Promise<Extract<Report, { said: 'done' }>>((resolve) => {
         hear = (reported) => (reported.said === 'ready' ? isReady() : resolve(reported));
       });
       child.send(wanted);

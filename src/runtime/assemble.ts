@@ -67,7 +67,7 @@ export interface CoreRuntimeOptions {
   /** The directory of everything the runtime writes: the log, the keys, the leases. */
   readonly dataDir: string;
   /** Location of the log, when it is not `log.db` in `dataDir`. */
-  readonly place?: StoreLocation;
+  readonly store?: StoreLocation;
   /** The process serves many callers for a long time. */
   readonly serving?: boolean;
   /**
@@ -121,14 +121,14 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
   const logger = cleanLogger(options.logger ?? SILENT, redactor);
   const keyring = await openKeyring({ dir: join(options.dataDir, 'keys'), now: () => clock.now() });
   const signer = options.replace?.signer ?? keyring.signer();
-  const place = options.place ?? { path: join(options.dataDir, 'log.db') };
+  const location = options.store ?? { path: join(options.dataDir, 'log.db') };
   const { serving = false, replace } = options;
-  const opened = await (replace?.openStore ?? openStore)(place, { clock, projector, log: logger, serving });
+  const opened = await (replace?.openStore ?? openStore)(location, { clock, projector, log: logger, serving });
   const store = options.replace?.store?.(opened) ?? opened;
   const log = createLog({ store, redactor, ids, inlineLimit: INLINE_LIMIT });
   let noted: Promise<void> = Promise.resolve();
-  const given = options.policy;
-  const usesRecordedRules = given === 'on record';
+  const chosen = options.policy;
+  const usesRecordedRules = chosen === 'on record';
   let latest: Sources = { files: [] };
   let core: Core | undefined;
   const rules = createReloadablePolicy({
@@ -136,7 +136,7 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
     load: async () => {
       latest = usesRecordedRules
         ? await rulesOnRecord(options.dataDir, store)
-        : ((await given?.load()) ?? { files: [] });
+        : ((await chosen?.load()) ?? { files: [] });
       return latest;
     },
     onChange: (change) => {
@@ -151,7 +151,7 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
         .then(() => noteChange(options.dataDir, store, log, change, read))
         .catch((cause) => logger.error({ err: cause }, 'a policy change could not be written down'));
     },
-    ...(!usesRecordedRules && given?.watch && { watch: given.watch }),
+    ...(!usesRecordedRules && chosen?.watch && { watch: chosen.watch }),
   });
   await rules.reload();
   // The rules are on record before they decide anything.

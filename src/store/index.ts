@@ -12,10 +12,10 @@ export interface StoreLocation {
   /** Beyond this size writes fail as on a full disk. */
   readonly maxBytes?: number;
   /** How long a write waits for another process before it is refused. */
-  readonly patienceMs?: number;
+  readonly lockTimeoutMs?: number;
 }
 
-export interface OpenOptions extends Omit<EngineOptions, 'patienceMs'> {
+export interface OpenOptions extends Omit<EngineOptions, 'lockTimeoutMs'> {
   /** The process serves many callers for a long time: worth some memory and a slower start. */
   readonly serving?: boolean;
 }

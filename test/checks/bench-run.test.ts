@@ -20,7 +20,7 @@ async function bench(...wanted: string[]) {
     names: Object.keys(BENCHES),
     load: async (name) => BENCHES[name] as Bench,
     print: (line) => out.push(line),
-    tell: (line) => reported.push(line),
+    progress: (line) => reported.push(line),
   });
   return { code, out, reported };
 }

@@ -27,23 +27,23 @@ async function runtime(yaml: string) {
 }
 
 /** The next change that stands in the log. */
-async function nextChange({ house: runtime }: Gateway, write: () => Promise<void>): Promise<ConfigChange> {
+async function nextChange({ core }: Gateway, write: () => Promise<void>): Promise<ConfigChange> {
   const stop = new AbortController();
-  const tip = await runtime.store.tip({ of: 'all' });
+  const tip = await core.store.tip({ of: 'all' });
   await write();
   const from = { stream: { of: 'all' } as const, ...(tip && { after: tip }) };
-  for await (const { event, payload } of runtime.store.follow(from, stop.signal)) {
+  for await (const { event, payload } of core.store.follow(from, stop.signal)) {
     if (event === 'vendor.tollbridge.config_loaded') return payload as unknown as ConfigChange;
   }
   throw new Error('the log ended');
 }
 
-const namesOf = async ({ house: runtime }: Gateway) => (await runtime.bridge.agents(OWNER)).map(({ name }) => name);
+const namesOf = async ({ core }: Gateway) => (await core.bridge.agents(OWNER)).map(({ name }) => name);
 const FAR = 'agents: { far: { harn: { url: "http://127.0.0.1:9" } } }';
 
 test('agents come and go, personas and quotas follow, and each time it is written down', async () => {
   const { gateway, write } = await runtime(FAR);
-  const { bridge } = gateway.house;
+  const { bridge } = gateway.core;
   expect(await namesOf(gateway)).toEqual(['far']);
 
   const more = `agents: { far: { harn: { url: "http://127.0.0.1:9" } }, near: { harn: { url: "http://127.0.0.1:8" } } }
@@ -107,7 +107,7 @@ test('one mistake is written down once, and the rules that were in force stay', 
   await write('rules:\n  - { id: three, when: {}, then: allow }');
   const outcomes = async () => {
     const found: unknown[] = [];
-    for await (const { event, payload } of gateway.house.store.read({ stream: { of: 'all' } })) {
+    for await (const { event, payload } of gateway.core.store.read({ stream: { of: 'all' } })) {
       if (/\.(config|policy)_loaded$/.test(event)) found.push([event.split('.').at(-1), payload.outcome]);
     }
     return found;

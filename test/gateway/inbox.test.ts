@@ -77,15 +77,15 @@ async function gatewayAt(dir: string, yaml: string): Promise<Gateway> {
 const hook = (url: string, links = true) =>
   `approvals: { webhooks: { duty: { url: "${url}", secret: duty, links: ${links} } } }`;
 
-async function work({ house: runtime }: Gateway, text: string) {
-  const { bridge } = runtime;
+async function work({ core: house }: Gateway, text: string) {
+  const { bridge } = house;
   const body = { workspace_id: 'workspace_default' };
   const { resource: session } = await bridge.submit({ kind: 'session.create', actor: OWNER, body });
   const task = { session_id: session.id, input: says(text) };
   return (await bridge.submit({ kind: 'task.submit', actor: OWNER, body: task })).resource.id;
 }
 
-const askOf = ({ house: runtime }: Gateway, id: string) => runtime.bridge.view<AskRecord & Row>(OWNER, 'ask', id);
+const askOf = ({ core: house }: Gateway, id: string) => house.bridge.view<AskRecord & Row>(OWNER, 'ask', id);
 const post = (url: string, form: Record<string, string>, headers: Record<string, string> = {}) =>
   fetch(url, { method: 'POST', body: new URLSearchParams(form), headers });
 
@@ -156,7 +156,7 @@ test('a link is worth nothing after its time, and a secret in an act is reported
   const { decide_url: link = '' } = body.data;
   for (const late of [await fetch(link), await post(link, { decision: 'approve' })]) {
     const page = await late.text();
-    expect([late.status, page]).toEqual([409, expect.stringContaining('Nobody answered in time, which counts as no.')]);
+    expect([late.status, page]).toEqual([409, expect.stringContaining('Not answered in time: denied.')]);
     expect(page).not.toContain('<button');
   }
   expect((await askOf(gateway, body.data.id)).state).toBe('expired');

@@ -134,8 +134,8 @@ describe('a hostile configuration in the working directory', () => {
     expect(new URL(url).hostname).toBe('127.0.0.1');
     const card = await fetch(`${url}/a2a/coder/.well-known/agent-card.json`);
     expect(card.status).toBe(404);
-    expect(gateway.said().out).toContain(`configured by ${clone.own}\n`);
-    expect(gateway.said().out).toContain(`the log is in ${clone.data}\n`);
+    expect(gateway.said().out).toContain(`Configuration: ${clone.own}\n`);
+    expect(gateway.said().out).toContain(`Log: ${clone.data}\n`);
     gateway.child.kill('SIGINT');
     await gateway.ended;
     await nothingHappened(clone, gateway);

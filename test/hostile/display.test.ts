@@ -322,7 +322,7 @@ describe('a dialog of an editor', () => {
     expect(call.title).toMatch(/^May /);
     expect(call.title).not.toContain('README');
     expect(text).toContain('curl CANARYDIALOG | sh');
-    expect(text).toContain("In the agent's own words, which nobody has checked:\n  | Read the \\u{202e}README");
+    expect(text).toContain("In the agent's own words, not verified:\n  | Read the \\u{202e}README");
     expect(text).not.toMatch(UNSEEN);
     expect(params.options).toEqual([
       { optionId: 'y', kind: 'allow_once', name: 'Allow once (agent: No, thank you)' },

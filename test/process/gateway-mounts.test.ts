@@ -23,8 +23,8 @@ async function gatewayWith(yaml: string): Promise<Gateway> {
   return gateway;
 }
 
-async function workAt({ house: runtime }: Gateway, text: string, agent?: string) {
-  const { bridge } = runtime;
+async function workAt({ core: house }: Gateway, text: string, agent?: string) {
+  const { bridge } = house;
   const place = { workspace_id: 'workspace_default' };
   const { resource: session } = await bridge.submit({ kind: 'session.create', actor: OWNER, body: place });
   const body = { session_id: session.id, input: says(text), ...(agent && { agent }) };
@@ -45,14 +45,14 @@ test('an agent behind another gateway does the work, and the built-in ones are g
     vi.unstubAllEnvs();
   });
   const near = await gatewayWith(`agents: { elsewhere: { harn: { url: "${far.url}", secret: far } } }`);
-  expect((await near.house.bridge.agents(OWNER)).map(({ name, default: first }) => [name, first])).toEqual([
+  expect((await near.core.bridge.agents(OWNER)).map(({ name, default: first }) => [name, first])).toEqual([
     ['elsewhere', true],
   ]);
   const { task, events } = await workAt(near, 'hello');
   expect(task.status).toBe('COMPLETED');
   expect(task.assigned_agent_id).toBe('elsewhere');
   expect(JSON.stringify(events)).toContain('Hello! I am the demo agent');
-  expect((await far.house.bridge.list(OWNER, { object: 'task' })).data).toHaveLength(1);
+  expect((await far.core.bridge.list(OWNER, { object: 'task' })).data).toHaveLength(1);
   await expect(workAt(near, 'hello', 'demo')).rejects.toThrow('no agent demo is mounted');
 });
 
@@ -73,7 +73,7 @@ test('a harness elsewhere has its say after our own rules, and is notified of th
   expect(JSON.stringify(decided ?? events)).toContain('nobody sends mail from there');
   // It is notified when there is time for it; there the same run then comes to its end.
   const stop = new AbortController();
-  for await (const { event } of far.house.bridge.follow(OWNER, { stream: { of: 'all' } }, stop.signal)) {
+  for await (const { event } of far.core.bridge.follow(OWNER, { stream: { of: 'all' } }, stop.signal)) {
     if (event === 'task.completed') break;
   }
 });

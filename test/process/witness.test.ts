@@ -194,7 +194,7 @@ test('a gateway sends its heads by itself: to a file, and to another gateway wit
   await writeFile(join(here, 'tollbridge.yaml'), JSON.stringify({ witness, vaults }));
   const gateway = await startGateway(await configIn(here, { data: join(here, 'data'), port: 0 }));
   const event = { event: 'vendor.tollbridge.note', resource: { object: 'gateway', id: 'here' }, payload: {} };
-  await gateway.house.log.commit({ decide: () => ({ events: [event] }) });
+  await gateway.core.log.commit({ decide: () => ({ events: [event] }) });
   // The last thing it does.
   await gateway.close();
   const [head] = (await readFile(file, 'utf8')).trimEnd().split('\n');

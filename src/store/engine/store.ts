@@ -20,7 +20,7 @@ export interface EngineOptions {
   readonly projector: Projector;
   readonly log?: Logger;
   /** How long a write waits for another process before it is refused. */
-  readonly patienceMs?: number;
+  readonly lockTimeoutMs?: number;
   /** Events kept in memory for a follower that is slower than the log. */
   readonly queueSize?: number;
   /** How often to look for events appended by other processes, while there are live followers. */
@@ -37,7 +37,7 @@ export interface EngineStore extends Store {
 export const LOCK_TIMEOUT_MS = 5_000;
 
 export function createStore(database: Database, options: EngineOptions): EngineStore {
-  const { clock, projector, log: logger, patienceMs: timeoutMs = LOCK_TIMEOUT_MS, queueSize, pollMs } = options;
+  const { clock, projector, log: logger, lockTimeoutMs: timeoutMs = LOCK_TIMEOUT_MS, queueSize, pollMs } = options;
   const { errors, events: log, receipts, logTree } = database;
   const lockTimeout = { timeoutMs, isBusy: errors.isBusy };
   const reading = createRangeReader(log, lockTimeout);

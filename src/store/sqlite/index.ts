@@ -29,7 +29,7 @@ export interface SqliteOptions extends EngineOptions {
   /** Initial length of the write-ahead log, so that the first commits need not extend it. */
   readonly roomBytes?: number;
   /** The load from which a writer thread does the writing. Absent: never. */
-  readonly crowd?: WriterThreadThreshold;
+  readonly concurrentWriters?: WriterThreadThreshold;
 }
 
 export type SqliteStore = EngineStore;
@@ -43,7 +43,7 @@ export function openSqliteStore(location: StoreLocation, { serving, ...options }
   return createSqliteStore({
     ...options,
     ...location,
-    ...(serving && { roomBytes: SERVING_ROOM, crowd: SERVING_CONCURRENCY }),
+    ...(serving && { roomBytes: SERVING_ROOM, concurrentWriters: SERVING_CONCURRENCY }),
   });
 }
 
@@ -52,9 +52,9 @@ export async function createSqliteStore(options: SqliteOptions): Promise<SqliteS
 }
 
 async function openSqlite(options: SqliteOptions): Promise<Database> {
-  const { path, log: logger, maxBytes, patienceMs = LOCK_TIMEOUT_MS, crowd } = options;
+  const { path, log: logger, maxBytes, lockTimeoutMs = LOCK_TIMEOUT_MS, concurrentWriters } = options;
   const limits = { ...(maxBytes !== undefined && { maxBytes }), ...(logger && { logger }) };
-  const connection = await openConnection({ path, patienceMs, ...limits });
+  const connection = await openConnection({ path, lockTimeoutMs, ...limits });
   if (options.roomBytes !== undefined) makeRoom(connection, options.roomBytes);
   const log = createLog(connection);
   const readers = createReaders(connection, log);
@@ -63,8 +63,8 @@ async function openSqlite(options: SqliteOptions): Promise<Database> {
   const blobs = createBlobRows(connection);
   const leases = createLeases(`${path}.leases`);
   const write = createTableWriter(connection);
-  const ahead = crowd && createWriterThread({ connection, log, threshold: crowd, ...limits });
-  if (crowd?.times === 0) await ahead?.begin();
+  const ahead = concurrentWriters && createWriterThread({ connection, log, threshold: concurrentWriters, ...limits });
+  if (concurrentWriters?.times === 0) await ahead?.begin();
 
   /** Synchronous from beginning to end, so no reader of this connection sees half of it. */
   function transact<T>(work: () => T): T {

@@ -38,14 +38,14 @@ export async function callGrpc(at: string, id: string, params: Body, headers: Gr
   const rpc = `${operation.rpc[0]?.toLowerCase()}${operation.rpc.slice(1)}`;
   const codec = CODECS[operation.id];
   const shown = (value: Body) => {
-    const json = codec.made.toJSON(value as never);
+    const json = codec.resultCodec.toJSON(value as never);
     return EMPTY[id] ? { ...EMPTY[id], ...(json as object) } : json;
   };
   const client = new Service(at, credentials.createInsecure()) as Body;
   const metadata = new Metadata();
   for (const [name, value] of Object.entries({ 'a2a-version': '1.0', ...headers }))
     if (value) metadata.set(name, value);
-  const given = codec.given.fromJSON(params);
+  const given = codec.requestCodec.fromJSON(params);
   try {
     if ('streams' in operation) {
       const said: unknown[] = [];

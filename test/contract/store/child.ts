@@ -7,7 +7,7 @@ import { ALWAYS_ELSEWHERE, compiledStore } from './sqlite-home.ts';
 const [what = '', path = '', argument = ''] = process.argv.slice(2);
 const clock = { now: () => new Date().toISOString() };
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
-const options = { path, clock, projector: contractProjector, patienceMs: 20_000 };
+const options = { path, clock, projector: contractProjector, lockTimeoutMs: 20_000 };
 const open = () => createSqliteStore(options);
 const event = (task: string) => ({
   event: 'vendor.tollbridge.note',
@@ -22,7 +22,9 @@ switch (what) {
   case 'write':
   case 'write elsewhere': {
     const store =
-      what === 'write' ? await open() : await (await compiledStore())({ ...options, crowd: ALWAYS_ELSEWHERE });
+      what === 'write'
+        ? await open()
+        : await (await compiledStore())({ ...options, concurrentWriters: ALWAYS_ELSEWHERE });
     const writer = async (task: string): Promise<never> => {
       while (true) {
         const { events } = await store.commit({ decide: () => ({ events: [event(task), event(task)] }) });

@@ -142,7 +142,7 @@ describe('streams', () => {
     });
     sent.on('error', () => {});
     sent.end(JSON.stringify({ message: { messageId: 'm', role: 'ROLE_USER', content: [{ text: 'go' }] } }));
-    const letGo = 'a stream ended: nobody read it for too long';
+    const letGo = 'a stream was ended: its client stopped reading';
     await expect.poll(() => peer.logged, { timeout: 30_000 }).toContain(letGo);
     sent.destroy();
     const [task] = (await peer.at.bridge.list<Row>(ana, { object: 'task', limit: 1 })).data;

@@ -72,7 +72,10 @@ describe('a question the agent takes back', () => {
     expect(at.notes('answer').map((text) => JSON.parse(text))).toMatchObject([answer]);
     const events = await at.t.events(_meta.tollbridge.taskId);
     expect(of(events, 'vendor.tollbridge.ask_closed')).toMatchObject([
-      { actor: 'agent:scripted', payload: { state: 'canceled', reason: 'whoever asked took the question back' } },
+      {
+        actor: 'agent:scripted',
+        payload: { state: 'canceled', reason: 'the client that asked took the question back' },
+      },
     ]);
     expect(existsSync(file(at.dir, 'a'))).toBe(false);
   });

@@ -266,19 +266,20 @@ test('a connection that was cut is made again', async () => {
 test('what is reported waits in a queue that keeps how runs went, and older harnesses are spared words they do not know', async () => {
   const { path, received } = await harness(() => {});
   const engine = upstream({ socket: path, queue: 2 });
-  const say = (type: string, session_id: string) => engine.tell(event(type, {}, { session_id }) as unknown as AhpEvent);
+  const say = (type: string, session_id: string) =>
+    engine.notify(event(type, {}, { session_id }) as unknown as AhpEvent);
   say('post_action', '1');
   say('run_lifecycle', '2');
   say('post_action', '3');
   say('post_action', '4');
-  await engine.told();
+  await engine.flushed();
   await expect.poll(() => received.length).toBe(3);
   expect(received.slice(1).map(({ params }) => params.session_id)).toEqual(['2', '4']);
   const old = await harness(() => {}, { ...WELCOME, protocol_version: '2.3' });
   const older = upstream({ socket: old.path });
-  older.tell(event('run_lifecycle', {}) as unknown as AhpEvent);
-  older.tell(event('post_action', {}) as unknown as AhpEvent);
-  await older.told();
+  older.notify(event('run_lifecycle', {}) as unknown as AhpEvent);
+  older.notify(event('post_action', {}) as unknown as AhpEvent);
+  await older.flushed();
   await expect.poll(() => old.received.map(({ params }) => params.event_type)).toEqual([undefined, 'post_action']);
 });
 

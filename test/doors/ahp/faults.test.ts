@@ -58,7 +58,7 @@ test('a log that is slow is not waited for, and the yes that comes too late is c
   expect(await agent.ask('pre_action', bash)).toEqual({ decision: 'block', reason: 'it was not decided in time' });
   slow = 0;
   const failed = await agent.t.seen(id, 'tool.failed');
-  expect(failed.payload).toMatchObject({ name: 'bash', code: 'called_off', error: 'the agent was told no' });
+  expect(failed.payload).toMatchObject({ name: 'bash', code: 'called_off', error: 'the agent got a refusal' });
 });
 
 test('a policy that does not answer is a no', async () => {

@@ -44,7 +44,7 @@ describe('a supervised run', () => {
     expect(receipt.model_route.chosen_model).toMatchObject({ provider: 'p', model: 'm' });
     expect(receipt.metadata.evidence).toEqual({ asked: 2, held: 0, observed: 1 });
     expect(receipt.metadata.not_reported).toContain(
-      'the work was done by a supervised agent: only what it told is known',
+      'the work was done by a supervised agent: only its own report is known',
     );
     expect(receipt.metadata.not_reported.some((gap: string) => gap.startsWith('the outcome of read'))).toBe(true);
   });

@@ -102,7 +102,7 @@ describe('news', () => {
     config: { batch_size: 3 },
   };
   const seven = (engine: ReturnType<typeof upstream>) => {
-    for (let n = 1; n <= 7; n += 1) engine.tell(event('post_action', { n }) as unknown as AhpEvent);
+    for (let n = 1; n <= 7; n += 1) engine.notify(event('post_action', { n }) as unknown as AhpEvent);
   };
   const numbers = ({ method, params }: Said) =>
     method === 'ahp/batch' ? params.events.map(({ payload }: Said) => payload.n) : params.payload?.n;
@@ -115,7 +115,7 @@ describe('news', () => {
     }, BATCHING);
     const engine = upstream({ socket: path, timeout_ms: 5_000, batches_news: true });
     seven(engine);
-    await engine.told();
+    await engine.flushed();
     await expect.poll(() => received.length).toBe(4);
     expect(received.slice(1).map(numbers)).toEqual([[1, 2, 3], [4, 5, 6], 7]);
   });
@@ -126,7 +126,7 @@ describe('news', () => {
     }, BATCHING);
     const engine = upstream({ socket: path, timeout_ms: 5_000, batches_news: true });
     seven(engine);
-    await engine.told();
+    await engine.flushed();
     await expect.poll(() => received.length).toBe(9);
     expect(received.slice(1).map(numbers)).toEqual([[1, 2, 3], 1, 2, 3, 4, 5, 6, 7]);
   });
@@ -135,7 +135,7 @@ describe('news', () => {
     const { path, received } = await harness(() => {}, BATCHING);
     const engine = upstream({ socket: path });
     seven(engine);
-    await engine.told();
+    await engine.flushed();
     await expect.poll(() => received.length).toBe(8);
     expect(received.slice(1).every(({ method, id }) => method === 'ahp/event' && id === undefined)).toBe(true);
   });
@@ -144,7 +144,7 @@ describe('news', () => {
     const { path, received } = await harness(() => {}, { ...BATCHING, harness_info: WELCOME.harness_info });
     const engine = upstream({ socket: path });
     seven(engine);
-    await engine.told();
+    await engine.flushed();
     await expect.poll(() => received.length).toBe(8);
   });
 });

@@ -189,8 +189,8 @@ test('names at the common address', () => {
   expect(uriOf('file:///x')).toBeUndefined();
 });
 
-test('tools that can be distinguished', () => {
-  const { told: reported, refused } = distinct([
+test('tools that can be told apart', () => {
+  const { tools: reported, refused } = distinct([
     { name: 'a' },
     { name: 'B' },
     { name: 'b' },

@@ -91,7 +91,7 @@ describe('steps that fail', () => {
   test('work that is taken up again after its process died says retry_step', () => {
     const rendition = createRunRenderer();
     const event = (name: string, payload: object) =>
-      rendition.tell({ event: name, created_at: '2026-01-01T00:00:00.000Z', payload } as unknown as CoreEvent);
+      rendition.render({ event: name, created_at: '2026-01-01T00:00:00.000Z', payload } as unknown as CoreEvent);
     event('task.submitted', { task: { id: 'task_1', input: {}, metadata: {} } });
     event('task.started', {});
     event('vendor.tollbridge.message_delta', { message_id: 'm1', role: 'assistant', text: 'half' });

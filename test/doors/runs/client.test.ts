@@ -45,7 +45,7 @@ describe('work done by a remote', () => {
       headers: { 'idempotency-key': `tollbridge-${id}`, authorization: 'Bearer ana:ana-secret' },
     });
     const [receipt] = await pair.near.receipts(id);
-    expect(receipt?.metadata?.not_reported).toContain('work done by a remote: only what it told is known');
+    expect(receipt?.metadata?.not_reported).toContain('work done by a remote: only its own report is known');
   });
 
   test('tools are observed: their names, outcomes and what may be shown of them', async () => {
@@ -278,8 +278,8 @@ test('what a remote of this protocol said is shown by this door as it came', asy
   await pair.near.until(id);
   const far = (await pair.far.events(await pair.there())).filter(({ type }) => type === 'run.tool.invoked');
   const { createRunRenderer } = await import('../../../adapters/runs/server/render-events.ts');
-  const rendition = createRunRenderer();
-  const near = (await pair.near.events(id)).flatMap((event) => rendition.tell(event));
+  const telling = createRunRenderer();
+  const near = (await pair.near.events(id)).flatMap((event) => telling.render(event));
   expect(near.filter(({ type }) => type === 'run.tool.invoked').map(({ payload }) => payload)).toEqual(
     far.map(({ payload }) => payload),
   );

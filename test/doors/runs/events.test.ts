@@ -123,13 +123,13 @@ describe('a rendition', () => {
   test.each(storyNames())('of %s is numbered without gaps, and the same however it is cut', (name) => {
     const log = readCore(name).filter(({ task_id }) => task_id === 'task_1');
     const whole = createRunRenderer();
-    const once = log.flatMap((event) => whole.tell(event));
+    const once = log.flatMap((event) => whole.render(event));
     expect(once.map(({ seq }) => seq)).toEqual(once.map((_, at) => at + 1));
     const again = createRunRenderer();
-    expect(log.flatMap((event) => again.tell(event))).toEqual(once);
+    expect(log.flatMap((event) => again.render(event))).toEqual(once);
     expect(once[0]?.type).toBe('run.created');
     expect(['run.worker.succeeded', 'run.worker.failed', 'run.cancelled']).toContain(once.at(-1)?.type);
-    // A run that has ended receives nothing more.
-    expect(log.flatMap((event) => (event.event === 'task.submitted' ? [] : whole.tell(event)))).toEqual([]);
+    // Nothing is told of a run that has ended.
+    expect(log.flatMap((event) => (event.event === 'task.submitted' ? [] : whole.render(event)))).toEqual([]);
   });
 });

@@ -44,7 +44,7 @@ const task = (more: object = {}) => ({ task: { id: 'task_1', metadata: { runs },
 function tell(...events: CoreEvent[]): readonly RunEvent[] {
   const rendition = createRunRenderer();
   return [core('task.submitted', task()), core('task.started', task()), ...events].flatMap((event) =>
-    rendition.tell(event),
+    rendition.render(event),
   );
 }
 
@@ -71,7 +71,7 @@ const reported = [
     const rendition = createRunRenderer();
     return readCore(name)
       .filter(({ task_id }) => task_id === 'task_1')
-      .flatMap((event) => rendition.tell(event));
+      .flatMap((event) => rendition.render(event));
   }),
   ...RARE,
 ];

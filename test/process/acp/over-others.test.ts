@@ -73,7 +73,7 @@ describe.each(Object.keys(FAR))('%s', { timeout: 60_000 }, (who) => {
 
     const long = editor.prompt(sessionId, 'wait 10000');
     await expect
-      .poll(async () => (await near.house.store.list({ object: 'task', where: { state: 'WORKING' } })).length)
+      .poll(async () => (await near.core.store.list({ object: 'task', where: { state: 'WORKING' } })).length)
       .toBe(1);
     editor.tell('session/cancel', { sessionId });
     expect((await long).stopReason).toBe('cancelled');

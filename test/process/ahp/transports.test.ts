@@ -192,7 +192,7 @@ describe('our harness as the policy of another gateway', () => {
 
   test('over the input and output of a program', async () => {
     const engine = await supervised({ command: await program() });
-    await engine.told();
+    await engine.flushed();
   }, 90_000);
 });
 
@@ -228,7 +228,7 @@ test('a socket that is in use, and a file that is no socket, are left alone', as
   const dir = await tempDir();
   const path = join(dir, 'ahp.sock');
   await openDoor({ socket: path });
-  await expect(openDoor({ socket: path })).rejects.toThrow('someone listens');
+  await expect(openDoor({ socket: path })).rejects.toThrow('another process listens');
   const file = join(dir, 'file');
   await writeFile(file, 'mine');
   await expect(openDoor({ socket: file })).rejects.toThrow('is not a socket');

@@ -72,7 +72,9 @@ test('the client that types something else is asked again', async () => {
 test('where nobody can answer, nothing is sent and the output says why', async () => {
   const demo = await ran(['demo', '--data', await aDirectory()]);
   expect(demo.code).toBe(0);
-  expect(demo.out).toContain('Nobody is here to answer, so the answer is no. Use --yes, --no or --wait in scripts.');
+  expect(demo.out).toContain(
+    'Standard input is not a terminal, so the question is denied. Use --yes, --no or --wait in scripts.',
+  );
   expect(demo.out).not.toContain('Mail to ana is sent.');
 });
 

@@ -151,7 +151,7 @@ test('a program that ends at once says why, through us', async () => {
     check: 'command',
     state: 'bad',
     says: `${process.execPath} ended at once with exit code 3; it said: no API key`,
-    fix: 'run it by itself and mend what it complains about',
+    fix: 'run the command by itself and correct the error it prints',
   });
   const [gone] = await lookAtChild(node(''), 20_000);
   expect(gone?.state).toBe('warn');

@@ -9,7 +9,7 @@ import { showLog } from '../../../src/cli/commands/history/log.ts';
 import { exportAll } from '../../../src/cli/commands/proof/export.ts';
 import { policyCheck } from '../../../src/cli/commands/rules/policy.ts';
 import { serve } from '../../../src/cli/commands/start/serve.ts';
-import { complaintOf as errorOutputOf, trouble } from '../../../src/cli/output/error-output.ts';
+import { errorMessageOf, trouble } from '../../../src/cli/output/error-output.ts';
 import { EXIT, exitCodeOf } from '../../../src/cli/output/exit-codes.ts';
 import { FAULT_KINDS, Fault } from '../../../src/model/faults.ts';
 import { startChild } from '../../../src/transport/process/child.ts';
@@ -85,8 +85,8 @@ test.each([
   ['EACCES', '/x cannot be used: this user may not use it'],
 ])('%s from the system is no mistake of ours', (code, sentence) => {
   const thrown = Object.assign(new Error(code), { code, path: '/x', syscall: 'write' });
-  expect(errorOutputOf(thrown)).toMatchObject({ sentence, code: 6, fix: expect.any(String) });
-  expect(errorOutputOf(new Fault('conflict', 'too late', { cause: thrown }))).toEqual({
+  expect(errorMessageOf(thrown)).toMatchObject({ sentence, code: 6, fix: expect.any(String) });
+  expect(errorMessageOf(new Fault('conflict', 'too late', { cause: thrown }))).toEqual({
     sentence: 'too late',
     code: 4,
   });
@@ -123,7 +123,7 @@ test('a gateway whose agents cannot be started says so when it starts, and serve
   child.kill('SIGINT');
   expect(await ended).toMatchObject({
     code: 0,
-    err: `tollbridge: agents.coder starts no-such-agent, and there is no such command\n  fix: install it, or correct agents.coder in ${config}; saving is enough\n`,
+    err: `tollbridge: agents.coder: command no-such-agent not found\n  fix: install it, or correct agents.coder in ${config}; saving is enough\n`,
   });
   const found = await ran(['--config', config, 'doctor']);
   expect(found).toMatchObject({
@@ -168,7 +168,7 @@ test.each([
 });
 
 test('our own mistakes do not look like anybody else’s, and a cause is never a stack trace', async () => {
-  const { sentence, code } = errorOutputOf(new TypeError('x is not a function'));
+  const { sentence, code } = errorMessageOf(new TypeError('x is not a function'));
   expect(sentence).toBe('something went wrong inside the bridge: x is not a function');
   expect(code).toBe(70);
   const { err } = await typed(async () => {

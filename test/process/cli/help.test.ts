@@ -141,7 +141,9 @@ test('zsh and fish say the same with words beside it; for other shells the error
   expect(zsh).toMatch(/^#compdef tollbridge\n/);
   expect(zsh).toContain("' policy') choices=('show:print the rules as Cedar, exactly as they are evaluated'");
   const fish = (await typed(() => completion('fish', createProgram()))).out;
-  expect(fish).toContain(`complete -c tollbridge -n "__tollbridge_at ''" -f -a log -d 'what happened, oldest first'\n`);
+  expect(fish).toContain(
+    `complete -c tollbridge -n "__tollbridge_at ''" -f -a log -d 'print the log, oldest event first'\n`,
+  );
   expect(fish).toMatch(/__tollbridge_at ' log'" -s f -l follow -d /);
   expect(fish).toMatch(/__tollbridge_at ' verify'" -l keys -r -d /);
   expect(await ran(['completion', 'ksh'])).toEqual({

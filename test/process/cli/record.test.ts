@@ -181,7 +181,7 @@ test('one task is distinguished from beginning to end, with who answered and wha
   expect(lines).toContain('question ask_ID: May agent:demo use send_mail on ana?');
   expect(lines).toContain('  what:    send_mail (to: ana, text: "the plan")');
   expect(lines).toContain('  answer:  approved by local:ana at TIME');
-  expect(lines).toContain('receipt receipt_ID  ok: unchanged, in its place, signed');
+  expect(lines).toContain('receipt receipt_ID  ok: unchanged, in order, signed');
   const whole = JSON.parse((await typed(() => showTask(tasks[0] ?? '', { data: dir, json: true }))).out);
   expect(whole).toMatchObject({
     task: { id: tasks[0], status: 'COMPLETED' },

@@ -138,8 +138,8 @@ test('an answer from another authorization server is none, and neither is a refu
 
   const other = await opened({ refuses: true });
   const refused = await signsIn(other.config);
-  expect([refused.code, refused.page]).toEqual([5, 'Nobody was signed in. You can close this window.\n']);
-  expect(refused.err).toContain('tollbridge: nobody was let in: access_denied');
+  expect([refused.code, refused.page]).toEqual([5, 'The sign-in was refused. You can close this window.\n']);
+  expect(refused.err).toContain('tollbridge: sign-in refused: access_denied');
 });
 
 test('another caller’s answer is left standing outside, and the right one still counts', {

@@ -117,7 +117,7 @@ test('progress keeps a call alive, and not for ever', { timeout: 30_000 }, async
     { progressToken: 'p', progress: 2 },
   ]);
   expect(outcome(await call('endless')).result.content[0].text).toBe(
-    'u: the server took too long and was told to stop',
+    'u: the server took too long and the call was canceled',
   );
 });
 

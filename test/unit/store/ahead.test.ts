@@ -9,7 +9,7 @@ import { ALWAYS_ELSEWHERE, all, compiledStore, event, sqliteHome } from '../../c
 import { sealFor } from '../../contract/store/told.ts';
 
 const { start, other } = sqliteHome(await compiledStore());
-const startAhead = (more = {}) => start({ crowd: ALWAYS_ELSEWHERE, projector: contractProjector, ...more });
+const startAhead = (more = {}) => start({ concurrentWriters: ALWAYS_ELSEWHERE, projector: contractProjector, ...more });
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 /** Takes far longer to write than it takes to decide what comes after it. */

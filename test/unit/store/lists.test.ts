@@ -29,7 +29,7 @@ describe('a list a person asks for', () => {
 
   /** How SQLite goes about it. */
   async function planOf(query: ListQuery): Promise<string[]> {
-    connection = await openConnection({ path: home.path, patienceMs: 1_000 });
+    connection = await openConnection({ path: home.path, lockTimeoutMs: 1_000 });
     let asked = '';
     const prepare: Connection['prepare'] = (sql) => {
       asked = sql;

@@ -17,7 +17,7 @@ import { storeContract } from '../../contract/store.ts';
 
 const open = await compiledStore();
 
-storeContract('SQLite with a scribe', contractOpener(open, { crowd: ALWAYS_ELSEWHERE }));
+storeContract('SQLite with a scribe', contractOpener(open, { concurrentWriters: ALWAYS_ELSEWHERE }));
 
 const home = sqliteHome(open);
 const { start, other, run } = home;
@@ -25,8 +25,8 @@ const writers = (store: SqliteStore, size: number) =>
   Promise.all(Array.from({ length: size }, (_, n) => append(store, event(`task_${n % 9}`, { n }))));
 
 describe('a thread of its own', () => {
-  test('writes for many clients at once, once there have been some', async () => {
-    const store = await start({ crowd: { units: 8, times: 3 } });
+  test('writes for crowds, once there have been some', async () => {
+    const store = await start({ concurrentWriters: { units: 8, times: 3 } });
     await writers(store, 7);
     for (let tries = 0; store.commitsElsewhere() === 0 && tries < 500; tries++) await writers(store, 16);
     expect(store.commitsElsewhere()).toBeGreaterThan(0);
@@ -37,8 +37,8 @@ describe('a thread of its own', () => {
     expect(events.map(({ id }) => id)).toEqual(events.map((_, n) => eventId(n + 1)));
   });
 
-  test('is decided for again when another caller wrote in between', async () => {
-    const store = await start({ crowd: ALWAYS_ELSEWHERE, projector: contractProjector });
+  test('is decided for again when somebody else wrote in between', async () => {
+    const store = await start({ concurrentWriters: ALWAYS_ELSEWHERE, projector: contractProjector });
     const another = await start({ projector: contractProjector });
     const count = (of: SqliteStore) =>
       of.commit({
@@ -56,7 +56,7 @@ describe('a thread of its own', () => {
   });
 
   test('leaves it to this one to say what cannot be written, and why', async () => {
-    const store = await start({ crowd: ALWAYS_ELSEWHERE });
+    const store = await start({ concurrentWriters: ALWAYS_ELSEWHERE });
     await append(store, event('task_1', { n: 0 }));
     other().exec(`CREATE TRIGGER no_giants BEFORE INSERT ON events WHEN length(NEW.body) > 100000
       BEGIN SELECT RAISE(ABORT, 'too big'); END`);
@@ -70,7 +70,7 @@ describe('a thread of its own', () => {
   });
 
   test('meets a full disk, and goes on when there is room', async () => {
-    const store = await start({ crowd: ALWAYS_ELSEWHERE, maxBytes: 600_000 });
+    const store = await start({ concurrentWriters: ALWAYS_ELSEWHERE, maxBytes: 600_000 });
     const text = 'x'.repeat(20_000);
     const fill = async () => {
       for (let n = 0; n < 100; n++) await append(store, event('task_1', { text }));
@@ -85,7 +85,7 @@ describe('a thread of its own', () => {
   });
 
   test('what it writes does not pile up beside the file', async () => {
-    const store = await start({ crowd: ALWAYS_ELSEWHERE });
+    const store = await start({ concurrentWriters: ALWAYS_ELSEWHERE });
     const text = 'x'.repeat(1_000_000);
     let longest = 0;
     for (let n = 0; n < 60; n++) {
@@ -98,8 +98,8 @@ describe('a thread of its own', () => {
     expect(statSync(home.path).size).toBeGreaterThan(40_000_000);
   });
 
-  test('waits for a lock that another caller holds', async () => {
-    const store = await start({ crowd: ALWAYS_ELSEWHERE });
+  test('waits for a lock that somebody else holds', async () => {
+    const store = await start({ concurrentWriters: ALWAYS_ELSEWHERE });
     const db = other();
     db.exec('BEGIN IMMEDIATE');
     const waiting = append(store, event('task_1'));
@@ -133,7 +133,7 @@ describe('a thread of its own', () => {
     // From the source, where there is nothing compiled to run.
     const store = await createSqliteStore({
       ...{ path: home.path, clock, projector: contractProjector, log },
-      crowd: ALWAYS_ELSEWHERE,
+      concurrentWriters: ALWAYS_ELSEWHERE,
     });
     await writers(store, 20);
     await writers(store, 20);

@@ -62,7 +62,7 @@ test('lines of one moment leave as one piece, in order; those before an end leav
       done();
     },
   });
-  const write = lineWriter(stream, { together: true });
+  const write = lineWriter(stream, { batched: true });
   await Promise.all([write('a'), Promise.resolve().then(() => write('b')), write('c')]);
   await new Promise((resolve) => setImmediate(resolve));
   expect(pieces).toEqual(['a\nc\nb\n']);

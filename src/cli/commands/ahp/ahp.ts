@@ -33,7 +33,7 @@ export async function ahp(options: AhpOptions): Promise<void> {
     name: 'ahp',
     mounts: 'harnesses',
     serving: true,
-    settings: { keeper: false },
+    settings: { recoversOrphans: false },
     prepare: () => ({}),
   });
   const { logger: log, ids } = runtime;

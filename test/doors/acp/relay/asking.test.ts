@@ -150,7 +150,7 @@ test('a question the agent takes back is closed everywhere', async () => {
   ]);
   const events = await stage.home.events((await stage.task()).id);
   expect(of(events, 'vendor.tollbridge.ask_closed')).toMatchObject([
-    { actor: 'agent:bot', payload: { state: 'canceled', reason: 'whoever asked took the question back' } },
+    { actor: 'agent:bot', payload: { state: 'canceled', reason: 'the client that asked took the question back' } },
   ]);
   expect(of(events, 'tool.denied')[0]?.payload).toMatchObject({ code: 'approval_withdrawn' });
   expect((await receipt(stage))?.side_effects.tool_calls).toMatchObject([{ status: 'canceled' }]);

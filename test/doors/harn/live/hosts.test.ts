@@ -22,14 +22,14 @@ const user = (wait?: Promise<void>) =>
     return { state: 'COMPLETED', summary: typeof said === 'string' ? said : JSON.stringify(said) };
   });
 
-const hosted = () => createHosts({ ids: countingIds(), patienceMs: 5_000 });
+const hosted = () => createHosts({ ids: countingIds(), timeoutMs: 5_000 });
 function countingIds() {
   let count = 0;
   return { next: (prefix: string) => `${prefix}_${++count}` };
 }
 
 async function openHosted(options: { wait?: Promise<void>; timeoutMs?: number } = {}) {
-  const hosts = createHosts({ ids: countingIds(), patienceMs: options.timeoutMs ?? 5_000 });
+  const hosts = createHosts({ ids: countingIds(), timeoutMs: options.timeoutMs ?? 5_000 });
   const door = await openDoor({ agents: [user(options.wait)], tools: [hosts.backend], rules: RULES, hosts });
   const { session } = await door.room();
   return { door, session };
@@ -202,7 +202,7 @@ test('another host takes over what the first one left behind', async () => {
     withdraw() {},
   });
   const [one, two] = [host('one'), host('two')];
-  const [first, second] = [hosts.offer(one), hosts.offer(two)];
+  const [first, second] = [hosts.register(one), hosts.register(two)];
   first.replace([{ name: 't' }]);
   second.replace([{ name: 't' }]);
   const action = { tool: 't', session_id: 's', task_id: 'k', arguments: {} } as never;
@@ -214,5 +214,5 @@ test('another host takes over what the first one left behind', async () => {
   ]);
   expect(hosts.answer(two, 'hostcall_1', { status: 'ok', output: 1 })).toBe('taken');
   expect(await result).toEqual({ status: 'ok', output: 1, ext: { harn: { host: 'two', request_id: 'hostcall_1' } } });
-  expect(settingsOf({}).hostPatienceMs).toBe(300_000);
+  expect(settingsOf({}).hostTimeoutMs).toBe(300_000);
 });

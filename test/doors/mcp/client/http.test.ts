@@ -28,7 +28,7 @@ async function reported(
   const remote = { url, limit: 1000, connections: keepConnections(url.origin, 1000), headers: () => ({}) };
   const wire = openHttp(remote, { revision: undefined }, () => {});
   try {
-    await wire.request('1', 'tools/list', {}, { signal, heard() {} });
+    await wire.request('1', 'tools/list', {}, { signal, received() {} });
     return 'fine';
   } catch (thrown) {
     const { kind, message } = asFault(thrown);

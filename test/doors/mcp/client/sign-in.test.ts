@@ -64,7 +64,7 @@ test('with nobody to send there, nothing is had and a person is called for', asy
   const { auth, warnings } = await signIn();
   expect(await auth.refused?.(401, 'Bearer')).toBe(false);
   expect(await auth.headers()).toEqual({});
-  expect(warnings).toEqual(['somebody has to sign in at this server before its tools can be used']);
+  expect(warnings).toEqual(['this server requires a sign-in before its tools can be used: tollbridge mcp login']);
 });
 
 test('an answer to another question is no answer', async () => {

@@ -1,4 +1,4 @@
-/** A signal serves one call after the other, and nobody can tell: what stops one call stops no other. */
+/** A signal serves one call after the other, and nobody can notify: what stops one call stops no other. */
 import { expect, test } from 'vitest';
 import { createSpareSignals } from '../../../../adapters/mcp/abort-controller-pool.ts';
 import type { Frame, FrameOutcome } from '../../../../adapters/mcp/frames.ts';
@@ -32,7 +32,7 @@ function session() {
       new Promise<FrameOutcome>((answer) => {
         calls.push({ caller, answer });
       }),
-    tell: async () => {},
+    notify: async () => {},
     async refuse() {},
     close() {},
   };

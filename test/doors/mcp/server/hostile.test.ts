@@ -247,7 +247,7 @@ test('a server that says too much, or nothing, is an error result and no more', 
   const { result } = outcome(await modern('tools/call', { name: 'slow' }));
   expect(result).toMatchObject({
     isError: true,
-    content: [{ text: 'u: the server took too long and was told to stop' }],
+    content: [{ text: 'u: the server took too long and the call was canceled' }],
   });
   expect(outcome(await modern('tools/call', { name: 'ok' })).result.content[0].text).toBe('fine');
 });

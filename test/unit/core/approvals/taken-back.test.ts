@@ -82,7 +82,7 @@ test('a question is nobody’s as soon as the work is asked to stop, however lon
   await t.seen(task.id, 'vendor.tollbridge.ask_closed');
   expect(await t.bridge.view(ana, 'ask', ask!.id)).toMatchObject({
     state: 'canceled',
-    reason: 'the work was told to stop',
+    reason: 'the work was canceled',
   });
   expect(await t.bridge.view(ana, 'task', task.id)).toMatchObject({ completed_at: null });
   mayStop.open();

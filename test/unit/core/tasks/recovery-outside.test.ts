@@ -47,7 +47,7 @@ describe('calls that came through a process that was killed', () => {
 
   test('are sealed by a process that only visits, too', async () => {
     const { life, id } = await leaveBehind({});
-    const next = await openLife({ dir: life.dir, rules: MIXED, settings: { ...settings, keeper: false } });
+    const next = await openLife({ dir: life.dir, rules: MIXED, settings: { ...settings, recoversOrphans: false } });
     expect((await next.receipt(id)).side_effects.tool_calls).toMatchObject(outcomes);
   });
 
@@ -88,7 +88,7 @@ test('an agent that cannot go on is ended by the client that finds its work, one
   const sturdy = await life.submit(await life.session(), { agent: 'sturdy' });
   for (const { id } of [frail, sturdy]) await life.seen(id, 'tool.requested');
   await life.die();
-  const next = await openLife({ dir: life.dir, settings: { ...settings, keeper: false } });
+  const next = await openLife({ dir: life.dir, settings: { ...settings, recoversOrphans: false } });
   expect((await next.receipt(frail.id)).side_effects.tool_calls).toMatchObject([
     { call_id: 'running', metadata: { outcome: 'unknown' } },
   ]);

@@ -35,7 +35,7 @@ test('an agent that has fallen silent is let go, and the work goes on from what 
   expect(of(events, 'vendor.tollbridge.note').map(({ payload }) => payload.note)).toEqual(['begun', 'gone on']);
   expect(kinds(events).filter((kind) => kind === 'vendor.tollbridge.recovered')).toHaveLength(1);
   expect(starts).toBe(2);
-  expect(await Promise.all(late)).toEqual(['this work has been taken up by someone else']);
+  expect(await Promise.all(late)).toEqual(['this work is run by another process']);
 });
 
 test('an agent that cannot go on is left alone, and so is work that has ended or is hidden', async () => {

@@ -54,7 +54,7 @@ test('a changed definition is refused with what is different, and runs again onc
     decision: { code: 'definition_changed', verdict: 'block' },
   });
   expect(calls).toHaveLength(1);
-  expect(await t.bridge.offered(ana, task.workspace_id)).toEqual([]);
+  expect(await t.bridge.visible(ana, task.workspace_id)).toEqual([]);
 
   const [pin] = (await t.bridge.list<Skill & Row>(ana, { object: 'skill' })).data;
   const { pending } = pin!.metadata as { pending: JsonObject };
@@ -62,7 +62,7 @@ test('a changed definition is refused with what is different, and runs again onc
   const { metadata, ...body } = pending;
   await t.send('resource.update', { object: 'skill', id: pin!.id, body, metadata: metadata as JsonObject });
   expect((await call()).act).toMatchObject({ kind: 'done' });
-  expect((await t.bridge.offered(ana, task.workspace_id)).map(({ name }) => name)).toEqual(['look']);
+  expect((await t.bridge.visible(ana, task.workspace_id)).map(({ name }) => name)).toEqual(['look']);
 });
 
 test('pins are the log’s: another process refuses what this one has never seen', async () => {
@@ -91,7 +91,7 @@ test('a line, a signal and attributes reach the client that runs the call; a rul
   const task = await (await t.room()).task({ agent: 'none' });
   const line = { hello: () => {} };
   const action = { kind: 'tool' as const, tool: 'look', arguments: { n: 1 }, attributes: { tainted: false } };
-  await t.send('tool.call', { task_id: task.id, action }, { line });
+  await t.send('tool.call', { task_id: task.id, action }, { context: line });
   expect(calls).toEqual([{ args: { n: 1 }, attributes: { tool_says: 'look', tainted: true }, line, aborted: false }]);
   const out = { ...action, arguments: { to: 'out' } };
   const { act } = await t.send('tool.call', { task_id: task.id, action: out });

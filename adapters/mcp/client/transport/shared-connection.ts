@@ -29,7 +29,7 @@ export interface SharedConnection extends Pick<Wire, 'request' | 'notify' | 'res
 }
 
 interface Waiting {
-  readonly heard: (frame: Notice | Request) => void;
+  readonly received: (frame: Notice | Request) => void;
   settle(outcome: FrameOutcome): void;
   fail(cause: Error): void;
 }
@@ -46,7 +46,7 @@ export function createSharedConnection(say: (frame: object) => Promise<void>, un
         return;
       }
       const owner = isNotice(frame) ? waiting.get(ownerOf(frame)) : undefined;
-      if (owner) owner.heard(frame);
+      if (owner) owner.received(frame);
       else unasked(frame);
     },
     unread(head, cause) {
@@ -60,7 +60,7 @@ export function createSharedConnection(say: (frame: object) => Promise<void>, un
       ended ??= cause;
       for (const each of waiting.all()) each.fail(unanswered(cause));
     },
-    request(id, method, params, { signal, heard }) {
+    request(id, method, params, { signal, received }) {
       return new Promise<FrameOutcome>((resolve, reject) => {
         const done = () => {
           waiting.over(id);
@@ -74,7 +74,7 @@ export function createSharedConnection(say: (frame: object) => Promise<void>, un
         if (signal.aborted) return giveUp();
         signal.addEventListener('abort', giveUp, { once: true });
         const mine: Waiting = {
-          heard,
+          received: received,
           settle(outcome) {
             done();
             resolve(outcome);
