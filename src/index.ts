@@ -24,6 +24,8 @@ export type { Command, CommandBody, CommandKind, CommandOf, DeclaredKind, End, F
 export { COMMANDS, DECLARED_KINDS, ProposedAction, ReplayOverride } from './model/commands.ts';
 export type { CoreEvent, Cursor, EventDraft, Stream } from './model/events.ts';
 export { asFault, FAULT_KINDS, Fault, type FaultKind, fieldName } from './model/faults.ts';
+export { isObject } from './model/is-object.ts';
+export { LruMap } from './model/lru-map.ts';
 export { memoryRead } from './model/memory-read.ts';
 export { own } from './model/own.ts';
 export type * from './model/payloads.ts';

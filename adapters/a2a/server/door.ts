@@ -45,6 +45,7 @@ async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, optio
     (await bridge.agents(SYSTEM_ACTOR)).filter(({ name }) => settings.agents?.includes(name) ?? true);
   const standard = (all: readonly AgentFace[]) => all.find((agent) => agent.default) ?? all[0];
   const openedAt = deps.clock.now();
+  const closing = new AbortController();
   const readers = new Map<string, Reader>();
   const baseOf = (name: string) => `${settings.publicUrl ?? deps.http.url}/a2a/${encodeURIComponent(name)}`;
   const readerOf = (name: string): Reader => {
@@ -83,6 +84,7 @@ async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, optio
       contexts,
       reader: readerOf(agent.name),
       push,
+      closing: closing.signal,
       card: async () => card().card,
       extendedCard,
     });
@@ -191,6 +193,7 @@ async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, optio
 
   return {
     async close() {
+      closing.abort();
       await grpc?.close();
       await push?.close();
     },

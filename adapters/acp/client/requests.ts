@@ -12,9 +12,10 @@ import {
   type Logger,
   type Sink,
 } from '../../../src/index.ts';
+import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
+import type { Asked } from '../../../src/transport/json-rpc/peer.ts';
 import type { BackendSettings } from '../config.ts';
 import { harnPayload } from '../harn.ts';
-import { type Asked, RpcError } from '../peer.ts';
 import { lookup, objectOf, textOf, within } from '../shapes.ts';
 import { shownEffect } from '../shown-act.ts';
 import { inputOf, OURS, onlyLasting, optionsOf, toAction, toolNameOf, toWireOutcome, withMeta } from '../translate.ts';

@@ -15,8 +15,9 @@ import {
   type Sink,
   type Work,
 } from '../../../src/index.ts';
+import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
+import type { Asked } from '../../../src/transport/json-rpc/peer.ts';
 import type { BackendDeps, BackendSettings } from '../config.ts';
-import { type Asked, RpcError } from '../peer.ts';
 import { compact, textOf } from '../shapes.ts';
 import { toCoreEnd, toCoreFailure } from '../translate.ts';
 import { type AgentProcess, isStanding } from './agent-process.ts';

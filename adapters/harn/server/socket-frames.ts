@@ -5,6 +5,7 @@ import {
   check,
   Fault,
   Id,
+  isObject,
   type JsonObject,
   NonEmpty,
   OpenObject,
@@ -67,7 +68,7 @@ export function idOf(frame: unknown): string | undefined {
 
 export function readFrame(text: string): JsonObject {
   const frame = parseJson(Buffer.from(text));
-  if (typeof frame !== 'object' || frame === null || Array.isArray(frame)) {
+  if (!isObject(frame)) {
     throw new Fault('invalid_request', 'a frame is a JSON object');
   }
   return frame as JsonObject;

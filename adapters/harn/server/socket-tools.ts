@@ -9,6 +9,7 @@ import {
   Fault,
   type Ids,
   type JsonObject,
+  LruMap,
   type Skill,
   type ToolBackend,
   type ToolResult,
@@ -84,7 +85,7 @@ export function createHosts({ ids, timeoutMs }: HostsDeps): Hosts {
   const toolSets = new Set<ToolSet>();
   const live = new Set<Host>();
   const pending = new Map<string, Pending>();
-  const over = new Map<string, ReadonlySet<Host>>();
+  const over = new LruMap<string, ReadonlySet<Host>>(REMEMBERED);
 
   const serves = ({ host, tools }: ToolSet, { tool, session_id, task_id }: Action) =>
     host.session_id === session_id &&
@@ -127,7 +128,6 @@ export function createHosts({ ids, timeoutMs }: HostsDeps): Hosts {
           signal.removeEventListener('abort', stop);
           pending.delete(id);
           over.set(id, one.asked);
-          if (over.size > REMEMBERED) over.delete(over.keys().next().value as string);
           resolve(result);
         },
       };

@@ -6,18 +6,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { classifyInboundRequest } from '@modelcontextprotocol/server';
 import { CODES, META, MODERN, MODERN_STATUS, methodRow } from '../../../mappings/mcp.ts';
-import { asFault, asText, Fault, type JsonObject, type Logger } from '../../../src/index.ts';
+import { asFault, asText, Fault, isObject, type JsonObject, type Logger } from '../../../src/index.ts';
 import { readJson } from '../../../src/transport/http/body.ts';
 import { timesSent } from '../../../src/transport/http/headers.ts';
+import { isStrictId } from '../../../src/transport/json-rpc/messages.ts';
 import { Stop } from '../../../src/transport/light-abort-signal.ts';
 import { traceMembers, traceParentOf } from '../../../src/transport/outbound/trace-context.ts';
 import { clientFrameTrouble } from '../frame-rules.ts';
 import {
   failed,
   type Id,
-  isId,
   isNotice,
-  isObject,
   isRequest,
   isResponse,
   metaOf,
@@ -176,7 +175,7 @@ function modernTrouble(request: IncomingMessage, body: unknown): { status: numbe
     const value = request.headers[name] as string | undefined;
     return value !== undefined && timesSent(request, name) > 1 ? '\u0000two values' : value;
   };
-  const id = isObject(body) && isId(body.id) ? body.id : null;
+  const id = isObject(body) && isStrictId(body.id) ? body.id : null;
   const say = (status: number, code: number, message: string, data?: JsonObject) => ({
     status,
     text: JSON.stringify({ jsonrpc: '2.0', id: id as Id | null, ...failed(code, message, data) }),

@@ -4,8 +4,14 @@
  */
 
 import { CODES } from '../../../mappings/mcp.ts';
-import { type Actor, anySignal, asText, Fault, type JsonObject, type Logger } from '../../../src/index.ts';
+import { type Actor, anySignal, asText, Fault, isObject, type JsonObject, type Logger } from '../../../src/index.ts';
 import { InFlightMap } from '../../../src/transport/in-flight-map.ts';
+import { RpcError, soundError } from '../../../src/transport/json-rpc/messages.ts';
+import {
+  createPendingRequests,
+  GivenUp,
+  type PendingRequests,
+} from '../../../src/transport/json-rpc/pending-requests.ts';
 import { createSpareSignals } from '../abort-controller-pool.ts';
 import { clientFrameTrouble } from '../frame-rules.ts';
 import {
@@ -13,14 +19,12 @@ import {
   type FrameOutcome,
   failed,
   type Id,
-  isObject,
   isRequest,
   isResponse,
   type Notice,
   notice,
   type Request,
   type Response,
-  RpcError,
 } from '../frames.ts';
 import type { Inputs, Inputted, SessionContext } from '../request-context.ts';
 import { cameToTask } from '../tasks/owners.ts';
@@ -71,7 +75,10 @@ export function createLegacyClientSession({
 }: LegacyClientSessionOptions): LegacyClientSession {
   const ended = new AbortController();
   const flights = new InFlightMap<Id, AbortController>();
-  const asked = new Map<Id, { answer(result: JsonObject): void; refuse(cause: Error): void }>();
+  /** Questions the client has not answered, each with the stream it was sent on. */
+  const asked: PendingRequests<Out> = createPendingRequests(async (question) =>
+    asked.noteOf(question.id)?.send(question),
+  );
   const spare = createSpareSignals(MOST_SPARE);
   /** The capabilities and client info from `initialize`. */
   let capabilities: JsonObject = {};
@@ -80,33 +87,23 @@ export function createLegacyClientSession({
   let count = 0;
 
   /** Asks the client, on the stream of the request it belongs to. If the request is abandoned, the client is notified. */
-  function ask(out: Out, method: string, params: JsonObject | undefined, signal: AbortSignal): Promise<JsonObject> {
+  async function ask(
+    out: Out,
+    method: string,
+    params: JsonObject | undefined,
+    signal: AbortSignal,
+  ): Promise<JsonObject> {
     count += 1;
     const key = `tollbridge-${count}`;
-    return new Promise((resolve, reject) => {
-      const over = () => {
-        asked.delete(key);
-        signal.removeEventListener('abort', giveUp);
-      };
-      const giveUp = () => {
-        over();
-        out.send(notice('notifications/cancelled', { requestId: key }));
-        reject(new Fault('client_closed', 'the client no longer waits for the answer'));
-      };
-      if (signal.aborted) return giveUp();
-      signal.addEventListener('abort', giveUp, { once: true });
-      asked.set(key, {
-        answer(result) {
-          over();
-          resolve(result);
-        },
-        refuse(cause) {
-          over();
-          reject(cause);
-        },
-      });
-      out.send({ jsonrpc: '2.0', id: key, method, ...(params && { params }) });
-    });
+    try {
+      const answer = await asked.request({ jsonrpc: '2.0', id: key, method, ...(params && { params }) }, signal, out);
+      if ('error' in answer) throw new RpcError(soundError(answer.error));
+      return answer.result as JsonObject;
+    } catch (cause) {
+      if (!(cause instanceof GivenUp)) throw cause;
+      out.send(notice('notifications/cancelled', { requestId: key }));
+      throw new Fault('client_closed', 'the client no longer waits for the answer');
+    }
   }
 
   async function inputOn(out: Out, requests: Inputs, signal: AbortSignal): Promise<Inputted> {
@@ -159,14 +156,6 @@ export function createLegacyClientSession({
     }
   }
 
-  function answered({ id: key, ...outcome }: Response): void {
-    const waiting = key === null ? undefined : asked.get(key);
-    if ('error' in outcome) {
-      const { code, message, data } = outcome.error;
-      waiting?.refuse(new RpcError(code, message, data));
-    } else waiting?.answer(outcome.result);
-  }
-
   async function noticed(frame: Notice): Promise<void> {
     const { method, params = {} } = frame;
     if (method === 'notifications/cancelled') {
@@ -181,7 +170,7 @@ export function createLegacyClientSession({
   /** The reason, for a notification that the table of frames refuses. */
   async function received(frame: Notice | Response): Promise<FrameOutcome | undefined> {
     if (isResponse(frame)) {
-      answered(frame);
+      asked.deliver(frame as unknown as JsonObject);
       return undefined;
     }
     const trouble = clientFrameTrouble(frame);
@@ -214,7 +203,7 @@ export function createLegacyClientSession({
     end() {
       ended.abort();
       for (const flight of flights.all()) flight.abort();
-      for (const waiting of asked.values()) waiting.refuse(new Fault('client_closed', 'the session is over'));
+      asked.fail(new Fault('client_closed', 'the session is over'));
     },
   };
 }

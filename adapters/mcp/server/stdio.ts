@@ -5,11 +5,12 @@
 import { randomBytes } from 'node:crypto';
 import type { Readable, Writable } from 'node:stream';
 import { CODES, META, MODERN } from '../../../mappings/mcp.ts';
-import { type Actor, anySignal, asFault, type JsonObject, type Logger } from '../../../src/index.ts';
+import { type Actor, anySignal, asFault, isObject, type JsonObject, type Logger } from '../../../src/index.ts';
 import { parseJson } from '../../../src/transport/http/body.ts';
 import { InFlightMap } from '../../../src/transport/in-flight-map.ts';
+import { isStrictId } from '../../../src/transport/json-rpc/messages.ts';
 import { lineWriter, readLines } from '../../../src/transport/ndjson/ndjson.ts';
-import { type Frame, failed, type Id, isId, isObject, isRequest, metaOf, type Request, readFrame } from '../frames.ts';
+import { type Frame, failed, type Id, isRequest, metaOf, type Request, readFrame } from '../frames.ts';
 import { batchTrouble, takeBatch } from './batch.ts';
 import { type Caller, personOf } from './caller.ts';
 import type { EndpointHandler } from './endpoint.ts';
@@ -133,7 +134,7 @@ function idIn(line: string): Id | null {
   if (line.length > LONGEST_REFUSED) return null;
   try {
     const said: unknown = JSON.parse(line);
-    return isObject(said) && isId(said.id) ? said.id : null;
+    return isObject(said) && isStrictId(said.id) ? said.id : null;
   } catch {
     return null;
   }

@@ -1,8 +1,8 @@
 /** The body of a new run: read in the order callers can rely on, refused with the code of the first thing wrong. Pure. */
 import { INPUT_LIMIT, ROUTING_HINTS, RUN_CLASSES } from '../../../mappings/runs.ts';
-import type { Json, JsonObject } from '../../../src/index.ts';
+import { isObject, type Json, type JsonObject } from '../../../src/index.ts';
 import { RunsRefusal } from './refusal.ts';
-import { holdsSensitive, isObject, readTags, type Tag } from './sensitive.ts';
+import { holdsSensitive, readTags, type Tag } from './sensitive.ts';
 
 export interface RunRequest {
   readonly input: JsonObject;

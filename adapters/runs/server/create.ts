@@ -2,14 +2,24 @@
  * Creates a run, once per idempotency key: removes sensitive values first, then finds a workspace and session, then submits the
  * task. The same key with the same request finds the run it created; with another request it is refused.
  */
-import type { Actor, Json, JsonObject, MessageInput, Part, Row, Session, Task } from '../../../src/index.ts';
+import {
+  type Actor,
+  isObject,
+  type Json,
+  type JsonObject,
+  type MessageInput,
+  type Part,
+  type Row,
+  type Session,
+  type Task,
+} from '../../../src/index.ts';
 import { type TraceMembers, traceMembers, traceParentOf } from '../../../src/transport/outbound/trace-context.ts';
 import { toCoreAttachment, toCoreInput, toWireRun } from '../translate.ts';
 import type { Call, Reply, RouteContext } from './call.ts';
 import { type RunRequest, readCreate } from './create-body.ts';
 import { isFault, RunsRefusal, refusing } from './refusal.ts';
 import { type RunMetadata, runIdOf, runMetadataOf } from './run-metadata.ts';
-import { isObject, type Mark } from './sensitive.ts';
+import type { Mark } from './sensitive.ts';
 import { openSession, workspaceFor } from './workspaces.ts';
 
 interface Request {

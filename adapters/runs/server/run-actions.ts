@@ -1,13 +1,12 @@
 /** Actions on an existing run: cancel, retry, resume. Each is a conflict in every other state. */
 import { isOver, type RunStatus } from '../../../mappings/runs.ts';
-import type { Actor, Json, JsonObject, Task } from '../../../src/index.ts';
+import { type Actor, isObject, type Json, type JsonObject, type Task } from '../../../src/index.ts';
 import { receiptReference } from '../../../src/transport/outbound/receipt-reference.ts';
 import { toWireRun } from '../translate.ts';
 import type { Call, Reply, RouteContext } from './call.ts';
 import { isFault, RunsRefusal, refusing } from './refusal.ts';
 import { type RunMetadata, runMetadataOf } from './run-metadata.ts';
 import type { OpenRun } from './run-reader.ts';
-import { isObject } from './sensitive.ts';
 
 type Move = (call: Call) => Promise<Reply>;
 

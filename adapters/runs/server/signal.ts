@@ -3,13 +3,12 @@
  * so a signal answers the oldest one it can. A rejection here fails the run, as its callers expect.
  */
 import { SIGNAL_ACTIONS, type SignalAction } from '../../../mappings/runs.ts';
-import type { Actor, Json, JsonObject, Row } from '../../../src/index.ts';
+import { type Actor, isObject, type Json, type JsonObject, type Row } from '../../../src/index.ts';
 import type { Call, Reply, RouteContext } from './call.ts';
 import { RunsRefusal, refusalOf, refusing } from './refusal.ts';
 import type { RunQuestion } from './render-events.ts';
 import { REJECTED } from './run-metadata.ts';
 import type { OpenRun } from './run-reader.ts';
-import { isObject } from './sensitive.ts';
 
 interface Signal {
   readonly action: SignalAction;

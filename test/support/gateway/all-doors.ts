@@ -20,6 +20,8 @@ export interface AllDoors {
   /** The only workspace. */
   readonly workspace: string;
   readonly links: Links;
+  /** The open doors, by name. */
+  readonly doors: ReadonlyMap<string, Closable>;
 }
 
 export interface AllDoorsOptions extends TestGatewayOptions {
@@ -66,13 +68,14 @@ export async function openAllDoors({ people, pushTo = [], ...options }: AllDoors
     [ahp, { settle_ms: 0, workspace }],
     [harn, {}],
   ];
-  const opened: Closable[] = [];
-  for (const [{ door }, config] of settings) opened.push(await door!(config as never, deps).open(at.bridge));
-  opened.push(await linkDoor({ http, log: quiet, clock: at.clock, links, recipients: ['duty'] }).open(at.bridge));
+  const doors = new Map<string, Closable>();
+  for (const [{ name, door }, config] of settings) doors.set(name, await door!(config as never, deps).open(at.bridge));
+  const link = linkDoor({ http, log: quiet, clock: at.clock, links, recipients: ['duty'] });
+  doors.set(link.name, await link.open(at.bridge));
   const { url } = await http.listen();
   onTestFinished(async () => {
-    for (const door of opened) await door.close();
+    for (const door of doors.values()) await door.close();
     await http.close();
   });
-  return { at, url, workspace, links };
+  return { at, url, workspace, links, doors };
 }

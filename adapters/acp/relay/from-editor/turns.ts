@@ -15,6 +15,7 @@ import {
   type Ids,
   type JsonObject,
   type Logger,
+  LruMap,
   type Sink,
 } from '../../../../src/index.ts';
 import type { Thoughts } from '../../server/render-thoughts.ts';
@@ -100,7 +101,7 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
   const tickets = new Map<string, { begin(begun: Omit<Begun, 'recorder'>): Promise<End>; stop(): void }>();
   const current = new Map<string, Turn>();
   const unended = new Set<Turn>();
-  const last = new Map<string, Begun>();
+  const last = new LruMap<string, Begun>(MOST_LAST);
 
   const backend: AgentBackend = {
     name,
@@ -216,7 +217,6 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
     current.delete(wireId);
     last.delete(wireId);
     if (turn.live) last.set(wireId, turn.live);
-    if (last.size > MOST_LAST) last.delete(last.keys().next().value as string);
   }
 
   /** Follows the task in the log, wherever its events come from. */

@@ -1,8 +1,8 @@
 /** For an agent that hit a limit elsewhere: when our own quotas allow it to try again. */
-import { limitNames } from '../../../mappings/ahp.ts';
-import { type Bridge, type Json, type JsonObject, own } from '../../../src/index.ts';
-import type { GateDecision } from '../translate.ts';
-import type { Run } from './supervised-tasks.ts';
+import { limitNames } from '../../../../mappings/ahp.ts';
+import { type Bridge, type Json, type JsonObject, own } from '../../../../src/index.ts';
+import type { GateDecision } from '../../translate.ts';
+import type { Run } from '../supervised-tasks.ts';
 
 /** A quota window that opens later than this is not waited for. */
 const LONGEST_MS = 60 * 60 * 1000;

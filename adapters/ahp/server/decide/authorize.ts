@@ -15,10 +15,10 @@ import {
   type JsonObject,
   type ProposedAction,
   type Row,
-} from '../../../src/index.ts';
-import type { Wait } from '../timeout.ts';
-import { type GateDecision, toGateDecision } from '../translate.ts';
-import type { ProposedCall, Run } from './supervised-tasks.ts';
+} from '../../../../src/index.ts';
+import type { Wait } from '../../timeout.ts';
+import { type GateDecision, toGateDecision } from '../../translate.ts';
+import type { ProposedCall, Run } from '../supervised-tasks.ts';
 
 export interface HoldTimeout {
   /** Over when the answer is due, or when the agent has disconnected. */
@@ -52,8 +52,6 @@ export interface Authorizer {
 
 /** Policy gets a little less than the whole time, so that the timeout of an outside harness still has its configured meaning. */
 const MARGIN_MS = 250;
-/** The most questions of one run that a repeat can join. */
-const MOST_ASKED = 1_000;
 
 export function createAuthorizer(bridge: Bridge, ids: Ids): Authorizer {
   type Proposed = Accepted<'action.propose'> & { readonly decision: Decision };
@@ -117,7 +115,7 @@ export function createAuthorizer(bridge: Bridge, ids: Ids): Authorizer {
       const onAsked = (askId: string) => {
         if (asked || !fingerprint) return;
         asked = { call_id: callId as string, ask_id: askId };
-        remember(run, fingerprint, asked);
+        run.asked.set(fingerprint, asked);
       };
       let proposed: Proposed;
       try {
@@ -137,13 +135,6 @@ export function createAuthorizer(bridge: Bridge, ids: Ids): Authorizer {
       if (fingerprint && asked && run.asked.get(fingerprint) === asked) run.asked.delete(fingerprint);
       return { gateDecision: toGateDecision(decision), call_id: callId, ...valueIn(answer) };
     }
-  }
-
-  /** A forgotten question is asked anew, which is never a yes. */
-  function remember({ asked }: Run, fingerprint: string, question: ProposedCall): void {
-    asked.set(fingerprint, question);
-    const [oldest] = asked.keys();
-    if (asked.size > MOST_ASKED && oldest !== undefined) asked.delete(oldest);
   }
 
   return { ask };

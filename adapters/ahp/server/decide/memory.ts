@@ -1,5 +1,5 @@
 /** Memory resources that the agent's session may read, by scope and owner, best match first. */
-import type { Actor, Bridge, JsonObject, Memory } from '../../../src/index.ts';
+import type { Actor, Bridge, JsonObject, Memory } from '../../../../src/index.ts';
 
 export interface RecallQuery {
   readonly limit: number;
