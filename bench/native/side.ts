@@ -9,7 +9,7 @@ import { createAuthenticator } from '../../src/auth/authenticate.ts';
 import { createIds, systemClock } from '../../src/core/clock.ts';
 import type { Actor } from '../../src/model/actions.ts';
 import type { AgentBackend, Deps, Logger } from '../../src/ports/index.ts';
-import { openCoreRuntime, SERVING_ROOM } from '../../src/runtime/assemble.ts';
+import { openCoreRuntime } from '../../src/runtime/assemble.ts';
 import { FIRST_RULES } from '../../src/runtime/config/config.ts';
 import { createHttpHost } from '../../src/transport/http/server.ts';
 import type { Report, Wanted } from './load.ts';
@@ -26,7 +26,7 @@ export async function openHost(agent: AgentBackend) {
   const policy = { load: async () => ({ rules: FIRST_RULES, rulesName: 'bench', files: [] }) };
   const runtime = await openCoreRuntime({
     dataDir: dir,
-    roomBytes: SERVING_ROOM,
+    serving: true,
     backends: [agent],
     ids,
     logger: quiet,

@@ -39,9 +39,8 @@ import { comparableHash, comparableText } from '../receipt/seal/canonical-json.t
 import { type Keyring, openKeyring } from '../receipt/seal/keys.ts';
 import { createStoredVerifier } from '../receipt/verify/stored.ts';
 import { readFileText } from '../store/file-text.ts';
+import { type OpenStore, openStore, type StoreLocation } from '../store/index.ts';
 import { pendingActsIn } from '../store/pending-acts.ts';
-import { createSqliteStore } from '../store/sqlite/index.ts';
-import type { StoreLocation } from './config/store.ts';
 import { createLargeValues } from './large-values.ts';
 import { readAct } from './read-act.ts';
 import { noteChange, rulesOnRecord } from './rules-on-record.ts';
@@ -59,8 +58,8 @@ export interface CoreRuntimeOptions {
   readonly dataDir: string;
   /** Location of the log, when it is not `log.db` in `dataDir`. */
   readonly store?: StoreLocation;
-  /** For a runtime that serves: initial size of the write-ahead log, so that the first commits need not grow it. */
-  readonly roomBytes?: number;
+  /** The process serves many callers for a long time. */
+  readonly serving?: boolean;
   /**
    * `'on record'`: the process brings no rules; the rules recorded in the data directory decide, and it records none.
    */
@@ -80,6 +79,7 @@ export interface CoreRuntimeOptions {
   readonly redactor?: Redactor;
   /** For tests that replace one part. */
   readonly replace?: {
+    readonly openStore?: OpenStore;
     readonly store?: (store: Store) => Store;
     readonly signer?: Signer;
     readonly issuer?: ReceiptIssuer;
@@ -103,11 +103,6 @@ export interface CoreRuntime extends Omit<Core, 'remount'> {
   readonly redactor: Redactor;
 }
 
-/** The largest size the write-ahead log reaches between checkpoints. */
-export const SERVING_ROOM = 16_500_000;
-/** From this many concurrent units, writing on another thread is quicker. */
-const SERVING_CONCURRENCY = { units: 8, times: 64 };
-
 export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<CoreRuntime> {
   const clock = options.clock ?? systemClock;
   const ids = options.ids ?? createIds();
@@ -116,14 +111,9 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
   const logger = cleanLogger(options.logger ?? SILENT, redactor);
   const keyring = await openKeyring({ dir: join(options.dataDir, 'keys'), now: () => clock.now() });
   const signer = options.replace?.signer ?? keyring.signer();
-  const opened = await createSqliteStore({
-    path: join(options.dataDir, 'log.db'),
-    ...options.store,
-    clock,
-    projector,
-    log: logger,
-    ...(options.roomBytes !== undefined && { roomBytes: options.roomBytes, concurrentWriters: SERVING_CONCURRENCY }),
-  });
+  const location = options.store ?? { path: join(options.dataDir, 'log.db') };
+  const { serving = false, replace } = options;
+  const opened = await (replace?.openStore ?? openStore)(location, { clock, projector, log: logger, serving });
   const store = options.replace?.store?.(opened) ?? opened;
   const log = createLog({ store, redactor, ids, inlineLimit: INLINE_LIMIT });
   let noted: Promise<void> = Promise.resolve();

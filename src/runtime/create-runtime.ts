@@ -69,8 +69,8 @@ export interface RuntimeOptions<P extends Prepared = Prepared> extends Surroundi
   /** Makes the parts this command adds, before anything is opened; returned as `prepared`. */
   readonly prepare: (services: Services) => P | Promise<P>;
   readonly settings?: Partial<Settings>;
-  /** Initial size of the write-ahead log, so that the first commits need not grow it. */
-  readonly roomBytes?: number;
+  /** The process serves many callers for a long time. */
+  readonly serving?: boolean;
   /** Called with each configuration that comes into force after the first. Returns the paths it changed. */
   readonly taken?: (config: Config) => readonly string[];
 }
@@ -188,7 +188,7 @@ async function open<P extends Prepared>(config: Config, options: RuntimeOptions<
       redactor,
       ids,
       ...dressed(first),
-      ...(options.roomBytes !== undefined && { roomBytes: options.roomBytes }),
+      ...(options.serving && { serving: true }),
       settings: {
         ...(config.limits.resultSize && { resultLimits: { ...RESULT_LIMITS, size: config.limits.resultSize } }),
         ...(config.autonomy && { defaultTier: config.autonomy }),

@@ -23,7 +23,7 @@ import { isLoopback } from '../transport/http/origin.ts';
 import { createHttpHost } from '../transport/http/server.ts';
 import { openWitnessDoor } from '../witness/door.ts';
 import { createHeadSender, type WitnessTarget } from '../witness/send.ts';
-import { type CoreRuntime, SERVING_ROOM } from './assemble.ts';
+import type { CoreRuntime } from './assemble.ts';
 import { closeAll } from './close.ts';
 import type { Config } from './config/config.ts';
 import { createRuntime, createSurroundings, type Prepared, type Services } from './create-runtime.ts';
@@ -103,7 +103,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     name: 'gateway',
     mounts: 'everything',
     adapters,
-    roomBytes: SERVING_ROOM,
+    serving: true,
     settings: { defaultAgent: config.defaultAgent, recoversOrphans: recoversOrphans },
     prepare: (services) => prepared(config, mounts, services, { http, token, journal, failures }),
     taken(next) {

@@ -55,7 +55,7 @@ test('every peer in many clients is served, and what was done is proven', { time
 });
 
 async function openGateway(dataDir: string) {
-  const { openCoreRuntime, SERVING_ROOM } = await built<typeof Compose>('src/runtime/assemble');
+  const { openCoreRuntime } = await built<typeof Compose>('src/runtime/assemble');
   const { createDemoAgent } = await built<typeof DemoAgent>('src/demo/agent');
   const { createHttpHost } = await built<typeof Http>('src/transport/http/server');
   const { createAuthenticator } = await built<typeof Authenticate>('src/auth/authenticate');
@@ -70,7 +70,7 @@ async function openGateway(dataDir: string) {
   let store: SqliteStore | undefined;
   const runtime = await openCoreRuntime({
     dataDir,
-    roomBytes: SERVING_ROOM,
+    serving: true,
     backends: [createDemoAgent({ pause: async () => {} })],
     ids,
     logger: log,

@@ -3,9 +3,16 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { EventDraft } from '../../../src/model/events.ts';
 import type { Json } from '../../../src/model/schema.ts';
-import { buildEvent, createEncoder, idsText, kindFilter, resourceText } from '../../../src/store/engine/event.ts';
-import { pack, unpack } from '../../../src/store/sqlite/writing/packed-write-set.ts';
-import { emptyWriteSet } from '../../../src/store/sqlite/writing/write-set.ts';
+import {
+  buildEvent,
+  createEncoder,
+  idsText,
+  kindFilter,
+  resourceText,
+} from '../../../src/store/engine/commit/event.ts';
+import { emptyWriteSet } from '../../../src/store/engine/commit/write-set.ts';
+import { pack, unpack } from '../../../src/store/sqlite/writing/packed-rows.ts';
+import { tableRowsOf } from '../../../src/store/sqlite/writing/table-rows.ts';
 import { sqliteHome } from '../../contract/store/sqlite-home.ts';
 
 const home = sqliteHome();
@@ -95,11 +102,12 @@ describe('the text of an event', () => {
 describe('a write set that crosses to another thread', () => {
   test('comes out as it went in, whatever is on it', () => {
     const column = fc.oneof(fc.string({ unit: 'binary' }), fc.double({ noNaN: true }), fc.integer(), fc.constant(null));
-    const lists = Object.keys(emptyWriteSet());
+    const none = tableRowsOf(emptyWriteSet());
+    const lists = Object.keys(none);
     const writeSets = fc.record(Object.fromEntries(lists.map((list) => [list, fc.array(column)])));
     fc.assert(
       fc.property(writeSets, (values) => {
-        const writeSet = { ...emptyWriteSet(), ...values };
+        const writeSet = { ...none, ...values };
         expect(unpack(structuredClone(pack(writeSet)))).toEqual(writeSet);
       }),
     );

@@ -11,8 +11,11 @@ import { compareDecisions } from '../../../../src/policy/compare.ts';
 import { createPersonaEngine } from '../../../../src/policy/persona.ts';
 import { loadPolicies } from '../../../../src/policy/rules/load.ts';
 import { readAct } from '../../../../src/runtime/read-act.ts';
+import { needsFile } from '../../../support/gateway/test-store.ts';
 import { all, type Life, openLife } from '../../../support/tasks/life.ts';
 import { type Script, scripted, toolbox } from '../../../support/tasks/script.ts';
+
+needsFile();
 
 const BEFORE = `
 - { id: ordinary, then: allow }

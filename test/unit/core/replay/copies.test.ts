@@ -11,8 +11,11 @@ import type { Json } from '../../../../src/model/schema.ts';
 import type { Row } from '../../../../src/ports/index.ts';
 import { canonicalJson } from '../../../../src/receipt/seal/canonical-json.ts';
 import { openKeyring } from '../../../../src/receipt/seal/keys.ts';
+import { needsFile } from '../../../support/gateway/test-store.ts';
 import { all, freshDir, type Life, openLife, said, until } from '../../../support/tasks/life.ts';
 import { replay } from '../../../support/tasks/replay.ts';
+
+needsFile();
 
 const ASKS = `
 - { id: ordinary, then: allow }
