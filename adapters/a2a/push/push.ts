@@ -12,8 +12,8 @@ import { type Actor, type Bridge, type Deps, isTerminal, type Task as OurTask, t
 import { outboundTrouble, postOut, type Resolve } from '../../../src/transport/outbound/public-fetch.ts';
 import type { A2aSettings } from '../config.ts';
 import { Refusal } from '../server/refusal.ts';
+import type { Projection, Update } from '../server/render-events.ts';
 import type { Reader } from '../server/task-reader.ts';
-import type { Projection, Update } from '../server/task-view.ts';
 import { absentConfig, createPushConfigs, type PushConfig, SYSTEM_ACTOR, type Target } from './configs.ts';
 import { createDuty } from './delivery-lease.ts';
 
@@ -230,7 +230,7 @@ function worthSending(update: Update, projection: Projection): Update[] {
   if (update.$case !== 'artifactUpdate') return [update];
   const { artifact, lastChunk } = update.value;
   if (!lastChunk) return [];
-  const whole = projection.snapshot().artifacts.find(({ artifactId }) => artifactId === artifact?.artifactId);
+  const whole = projection.artifact(artifact?.artifactId ?? '');
   return [{ $case: 'artifactUpdate', value: { ...update.value, artifact: whole ?? artifact, append: false } }];
 }
 

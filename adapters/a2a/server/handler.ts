@@ -23,8 +23,8 @@ import type { Contexts } from './contexts.ts';
 import { listTasks } from './list-tasks.ts';
 import { toCoreAnswer } from './questions.ts';
 import { Refusal } from './refusal.ts';
+import type { Projection, Update } from './render-events.ts';
 import type { Owned, Reader } from './task-reader.ts';
-import type { Projection, Update } from './task-view.ts';
 
 export interface HandlerDeps {
   readonly bridge: Bridge;

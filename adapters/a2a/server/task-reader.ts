@@ -5,7 +5,7 @@ import type { Actor, Bridge, CoreEvent, Task as OurTask, Row } from '../../../sr
 import { receiptReference } from '../../../src/transport/outbound/receipt-reference.ts';
 import type { Content } from '../translate.ts';
 import { absentTask, isAbsent } from './refusal.ts';
-import { createProjection, type Projection, type Update } from './task-view.ts';
+import { createProjection, type Projection, type Update } from './render-events.ts';
 
 export interface Owned {
   readonly task: OurTask & Row;

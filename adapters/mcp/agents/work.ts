@@ -10,13 +10,15 @@ import {
   type CoreEvent,
   type Dialog,
   dialogFor,
+  emptyTaskView,
+  evolve,
   Fault,
+  isTerminal,
   type JsonObject,
   type Logger,
-  type Message,
+  type Outcome,
   type Row,
   type Task,
-  type Outcome as WorkOutcome,
 } from '../../../src/index.ts';
 import { isObject } from '../frames.ts';
 import { createApprovals } from '../server/approvals.ts';
@@ -24,7 +26,7 @@ import type { CallTasks } from '../server/call-tasks.ts';
 import { type Caller, canFillForms, scopeOf } from '../server/caller.ts';
 import type { Running } from '../server/suspended-calls.ts';
 import { related } from '../tasks/words.ts';
-import { fromForm, isEnd, stateOf, toForm, toResult } from './result.ts';
+import { fromForm, stateOf, toForm, toResult } from './result.ts';
 
 export interface Work {
   give(agent: string, message: string, sessionId: string | undefined, caller: Caller): Promise<Task>;
@@ -69,17 +71,15 @@ export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonl
     return (await bridge.list<AskRecord & Row>(actor, { object: 'ask', where, limit: 50 })).data;
   }
 
-  async function result({ id }: Task, caller: Caller): Promise<JsonObject> {
-    const { actor } = caller;
+  async function result({ id }: Task, { actor }: Caller): Promise<JsonObject> {
     const task = await bridge.view<Task & Row>(actor, 'task', id);
-    const outcome = task.outcome_id
-      ? await bridge.view<WorkOutcome & Row>(actor, 'outcome', task.outcome_id).catch(() => undefined)
-      : undefined;
-    const said: Message[] = [];
-    for await (const { event, payload } of bridge.events(actor, { stream: { of: 'task', id } })) {
-      if (event === 'agent.message') said.push((payload as unknown as { message: Message }).message);
+    const view = emptyTaskView();
+    for await (const event of bridge.events(actor, { stream: { of: 'task', id } })) evolve(view, event);
+    // Events may be kept for a shorter time than the outcome.
+    if (!view.outcome && task.outcome_id) {
+      view.outcome = await bridge.view<Outcome & Row>(actor, 'outcome', task.outcome_id).catch(() => undefined);
     }
-    return toResult(task, said, outcome);
+    return toResult(task, view);
   }
 
   /** Puts one question to the client while its work is followed. */
@@ -150,8 +150,10 @@ export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonl
     },
     async follow(task, caller, running, heard) {
       const asking = new Set<Promise<void>>();
+      const view = emptyTaskView();
       for await (const event of bridge.follow(caller.actor, { stream: { of: 'task', id: task.id } }, running.signal)) {
         heard(event);
+        const { task: now } = evolve(view, event);
         if (event.event === 'vendor.tollbridge.ask_opened') {
           const { ask } = event.payload as unknown as { ask: AskRecord };
           const put1 = put(ask.id, task, caller, running).catch((cause) => {
@@ -163,7 +165,7 @@ export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonl
           asking.add(put1);
           put1.finally(() => asking.delete(put1));
         }
-        if (isEnd(event)) return await result(task, caller);
+        if (now && isTerminal(now.status)) return toResult(now, view);
       }
       throw new Fault('client_closed', 'nobody follows the work any more');
     },
