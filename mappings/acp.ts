@@ -94,6 +94,7 @@ const FURTHER_CALLS = [
   { method: 'harn.hitl.respond', from: 'editor', frame: 'request', handling: 'pass', why: 'Harn: the person\'s answer to a question of the agent' },
   { method: 'harn.session_view.query', from: 'editor', frame: 'request', handling: 'pass', why: 'Harn: reads a session' },
   { method: 'session/input', from: 'editor', frame: 'request', handling: 'pass', why: 'Harn: words for a turn that runs' },
+  { method: 'session/inputs', from: 'editor', frame: 'request', handling: 'pass', why: 'Harn: private values for the session; passed on to the agent, and never written to the log' },
   { method: 'session/inject', from: 'editor', frame: 'request', handling: 'pass', why: 'Harn: words for a turn that runs' },
   { method: 'session/remind', from: 'editor', frame: 'request', handling: 'pass', why: 'Harn: words for a turn that runs' },
   { method: 'session/truncate', from: 'editor', frame: 'request', handling: 'pass', why: 'Harn: takes turns off a conversation' },

@@ -96,8 +96,6 @@ export interface Operation extends RouteRow {
   readonly repeated?: number;
   /** The response has no version header. */
   readonly unversioned?: boolean;
-  /** The operation answers "not implemented" and is left out of descriptions. */
-  readonly unlisted?: boolean;
   readonly from: 'first' | 'later' | 'narrative' | 'ours';
 }
 

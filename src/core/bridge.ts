@@ -52,6 +52,7 @@ import { createDeliveries } from './commands/deliveries.ts';
 import { createMemories } from './commands/memories.ts';
 import { type RecordDeps, recordHandlers } from './commands/records.ts';
 import { WITHOUT_TENANT } from './commands/secret-use.ts';
+import { createSessionInputs } from './commands/session-inputs.ts';
 import type { Admit } from './commands/session-opening.ts';
 import { sessionHandlers } from './commands/sessions.ts';
 import { createUploads } from './commands/uploads.ts';
@@ -191,6 +192,7 @@ export function createCore(deps: CoreDeps): Core {
     return committed;
   }
   function release(sessionId: string): void {
+    sessionInputs.release(sessionId);
     for (const backend of backends.values()) {
       backend
         .release?.(sessionId)
@@ -203,6 +205,12 @@ export function createCore(deps: CoreDeps): Core {
   const context: Context = { store, log, access, clock, ids, hash, logRoot: (events) => issuer.logRoot(events) };
   const tools = createTools(() => mounted.tools, hash);
   const pins = createPins({ ...context, tools });
+  const sessionInputs = createSessionInputs({
+    access,
+    clock,
+    learn: (secret) => learn(secret) && deps.redactor.text(secret) !== secret,
+    backends: () => backends.values(),
+  });
   const digest = createArgumentsDigest(deps.canonical, (text) => deps.signer.mac(text));
   const judge = pins.guard(
     createGate({ policy: deps.policy, timeoutMs: settings.policyTimeoutMs, log: logger, digest }),
@@ -283,6 +291,7 @@ export function createCore(deps: CoreDeps): Core {
     ...context,
     alarms: createAlarms(endings, log),
     memories,
+    sessionInputs,
     acts,
     asks,
     endings,
@@ -401,6 +410,7 @@ export function createCore(deps: CoreDeps): Core {
       submit,
       ...createViews({ store, access }),
       recall: memories.recall,
+      sessionInputs: sessionInputs.apply,
       pendingAct: (actor, askId) => wholeActs.show(actor, askId),
       quotasOf: async (actor, taskId) => (await policyData(await access.see<Task & Row>(actor, 'task', taskId))).quotas,
       ...createUploads({ ...context, artifactLimit: settings.artifactLimit }),

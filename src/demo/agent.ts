@@ -26,7 +26,7 @@ export function createDemoAgent(deps: DemoAgentDeps): AgentBackend {
   const { pause, name = 'demo', stepMs = 100, streamMs = 0, handOver } = deps;
   return {
     name,
-    abilities: { resume: true, evidence: 'held', steer: true, reruns: true },
+    abilities: { resume: true, evidence: 'held', steer: true, reruns: true, inputs: true },
     async start(work, sink, signal) {
       const inbox: string[] = [];
       const wait = async (ms: number) => {
@@ -124,6 +124,12 @@ async function takeStep(run: Run, voice: Voice, step: Step, at: number): Promise
     case 'recall': {
       const known = (work.memories ?? []).map(({ content }) => textIn(content as Json));
       await voice.say(known.length > 0 ? `I remember: ${known.join('; ')}` : 'I remember nothing.');
+      return 'done';
+    }
+    case 'input': {
+      // A secret is never recorded: a replay has it only where it is overridden.
+      const value = work.recorded ? await work.recorded.secret(step.name) : work.inputs?.value(step.name);
+      await voice.say(value === undefined ? `I have no input ${step.name}.` : `I can use the input ${step.name}.`);
       return 'done';
     }
     case 'remember': {

@@ -40,7 +40,7 @@ export async function inARow(options: RowOptions = {}) {
   return { server, far, near, relay, client, receipts };
 }
 
-async function sealed({ house }: McpGateway): Promise<readonly Receipt[]> {
+export async function sealed({ house }: McpGateway): Promise<readonly Receipt[]> {
   await house.idle();
   for (const task of await house.store.list<Loose>({ object: 'task' })) {
     if (task.status !== 'WORKING') continue;

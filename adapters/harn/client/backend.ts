@@ -35,7 +35,7 @@ export function harnBackend(config: HarnBackendConfig, deps: BackendDeps): Agent
     name: settings.name,
     about,
     // The remote has the task under a key that we can derive again, so the task survives a restart of the gateway.
-    abilities: { resume: true, evidence: 'observed', steer: true },
+    abilities: { resume: true, evidence: 'observed', steer: true, inputs: true },
     async start(work, sink, signal) {
       const context: FollowContext = {
         settings,
@@ -50,6 +50,8 @@ export function harnBackend(config: HarnBackendConfig, deps: BackendDeps): Agent
       given.then(learn).catch(() => {});
       return startRun(context, given);
     },
+    inputsChanged: (sessionId, inputs) => submitter.sendInputs(sessionId, inputs),
+    release: async (sessionId) => submitter.release(sessionId),
   };
 }
 

@@ -7,6 +7,7 @@ import {
   type AskRecord,
   asFault,
   type Bridge,
+  type CallerOfCall,
   type CoreEvent,
   type Dialog,
   dialogFor,
@@ -19,8 +20,11 @@ import {
   type Outcome,
   type Row,
   type Task,
+  type TaskView,
 } from '../../../src/index.ts';
+import { receiptReference } from '../../../src/transport/outbound/receipt-reference.ts';
 import { isObject } from '../frames.ts';
+import { accountMeta, isFromGateway } from '../gateways.ts';
 import { createApprovals } from '../server/approvals.ts';
 import type { CallTasks } from '../server/call-tasks.ts';
 import { type Caller, canFillForms, scopeOf } from '../server/caller.ts';
@@ -29,7 +33,8 @@ import { related } from '../tasks/words.ts';
 import { fromForm, stateOf, toForm, toResult } from './result.ts';
 
 export interface Work {
-  give(agent: string, message: string, sessionId: string | undefined, caller: Caller): Promise<Task>;
+  /** `from` is the call of another gateway that asks for the work; the two receipts then name each other. */
+  give(agent: string, message: string, about: Given, caller: Caller): Promise<Task>;
   /** Another principal's work is not found. */
   find(taskId: unknown, caller: Caller): Promise<Task>;
   list(caller: Caller, after: string | undefined): Promise<{ data: readonly Task[]; next: string | undefined }>;
@@ -42,6 +47,11 @@ export interface Work {
   /** The answer from a form or from a tool call; the latter is the model's answer and never a person's. */
   answer(ask: AskRecord, said: Said, caller: Caller, by: 'form' | 'tool'): Promise<void>;
   cancel(task: Task, reason: string, caller: Caller): Promise<void>;
+}
+
+interface Given {
+  readonly sessionId: string | undefined;
+  readonly from: CallerOfCall | undefined;
 }
 
 interface Said {
@@ -79,7 +89,15 @@ export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonl
     if (!view.outcome && task.outcome_id) {
       view.outcome = await bridge.view<Outcome & Row>(actor, 'outcome', task.outcome_id).catch(() => undefined);
     }
-    return toResult(task, view);
+    return await answered(task, view, actor);
+  }
+
+  /** Another gateway's call is answered with the receipt: the task ended together with it. */
+  async function answered(task: Task, view: TaskView, actor: Actor): Promise<JsonObject> {
+    const result = toResult(task, view);
+    if (!isFromGateway(task)) return result;
+    const receipt = task.receipt_id ? await receiptReference(bridge, actor, task.receipt_id) : undefined;
+    return { ...result, _meta: accountMeta({ taskId: task.id, receipt }) };
   }
 
   /** Puts one question to the client while its work is followed. */
@@ -135,11 +153,12 @@ export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonl
     dialog,
     result,
     answer,
-    async give(agent, message, sessionId, caller) {
+    async give(agent, message, { sessionId, from }, caller) {
       const { actor } = caller;
       const home = sessionId ? { session_id: sessionId } : { session: await callTasks.home(caller) };
       const input = { role: 'user', parts: [{ type: 'text', text: message, visibility: 'public' }] };
-      const body = { ...home, input, agent };
+      const metadata = from && { tollbridge: { caller: { ...from } } };
+      const body = { ...home, input, agent, ...(metadata && { metadata }) };
       const { resource } = await bridge.submit({ kind: 'task.submit', actor, body });
       return resource as unknown as Task;
     },
@@ -165,7 +184,7 @@ export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonl
           asking.add(put1);
           put1.finally(() => asking.delete(put1));
         }
-        if (now && isTerminal(now.status)) return toResult(now, view);
+        if (now && isTerminal(now.status)) return await answered(now, view, caller.actor);
       }
       throw new Fault('client_closed', 'nobody follows the work any more');
     },

@@ -140,7 +140,9 @@ function answers(
 /** Checks the receipt that did the work against the caller's statements about it. */
 function stated(link: JsonObject, back: JsonObject, callee: LinkedReceipt): string | undefined {
   if (link.tool_call_id !== undefined) {
-    const known = callee.side_effects?.tool_calls.some(({ call_id }) => call_id === back.call_id);
+    // An agent called as a tool: the whole receipt accounts for the call.
+    const known =
+      back.call_id === undefined || callee.side_effects?.tool_calls.some(({ call_id }) => call_id === back.call_id);
     if (!known) return `receipt ${callee.receipt_id} accounts for no such call`;
     // A call that was not answered, or was part of other work there, is linked before that receipt is sealed.
     if (link.receipt_id === undefined) return undefined;

@@ -222,12 +222,4 @@ describe('what the newer revision asks of a session', () => {
     await at.until(task.id);
     expect(steered.join()).toContain('blue');
   });
-
-  test('private inputs are not implemented, and nothing of them is kept', async () => {
-    const { call, room, at } = await openDoor();
-    const { session } = await room();
-    const answer = await call('POST', `/v1/sessions/${session}/inputs`, { put: { token: 'hunter2-secret' } }, newer);
-    expectFault(answer, 501, 'not_implemented', 'server_error');
-    expect(JSON.stringify(await at.all())).not.toContain('hunter2');
-  });
 });
