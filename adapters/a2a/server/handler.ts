@@ -24,7 +24,7 @@ import { listTasks } from './list-tasks.ts';
 import { toCoreAnswer } from './questions.ts';
 import { Refusal } from './refusal.ts';
 import type { Projection, Update } from './render-events.ts';
-import type { Owned, Reader } from './task-reader.ts';
+import type { Owned, Reader, Reading } from './task-reader.ts';
 
 export interface HandlerDeps {
   readonly bridge: Bridge;
@@ -37,12 +37,6 @@ export interface HandlerDeps {
   readonly push: Push | undefined;
   card(): Promise<AgentCard>;
   extendedCard(call: CallOptions): Promise<AgentCard>;
-}
-
-/** How a task is read: with which extensions, and whether a stream is open. */
-interface Reading {
-  readonly activity: boolean;
-  readonly quiet: boolean;
 }
 
 /** The result of a send. For a new task `projection` is still empty: not even the events that began the task were applied. */
@@ -84,7 +78,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
     // A request that is refused has had no effect.
     if (config) await pushOrRefuse().check(config);
     const wanted = activated(context);
-    const how = { activity: wanted.has(EXTENSIONS.activity), quiet };
+    const how = { ...extended(wanted), quiet };
     const begun = message.taskId
       ? await goOn(call, message, how)
       : await submit(call, message, params, {
@@ -260,8 +254,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
       const owned = await reader.own(call.actor, checkId(params.id));
       const resume = wanted.has(EXTENSIONS.resume);
       const upTo = resume && call.lastEventId ? await cursorIn(owned, call) : undefined;
-      const activity = wanted.has(EXTENSIONS.activity);
-      const projection = await reader.catchUp(call.actor, owned, { activity, ...(upTo && { upTo }) });
+      const projection = await reader.catchUp(call.actor, owned, { ...extended(wanted), ...(upTo && { upTo }) });
       if (projection.ended && !upTo) throw new Refusal('UNSUPPORTED_OPERATION', `task ${owned.task.id} has ended`);
       const encode = updateEncoder(projection, resume);
       yield encode({ $case: 'task', value: projection.snapshot() });
@@ -300,6 +293,11 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
     if (event?.task_id === task.id) return event.id;
     throw new Refusal('CURSOR_EXPIRED', 'this cursor is no place in the stream of this task');
   }
+}
+
+/** How a caller with these extensions reads a task. */
+function extended(wanted: ReadonlySet<string>): Reading {
+  return { activity: wanted.has(EXTENSIONS.activity), pieces: wanted.has(EXTENSIONS.pieces) };
 }
 
 /** The reference of another Tollbridge gateway, for the core to read. */

@@ -41,6 +41,11 @@ export interface ProjectionOptions {
   readonly activity?: boolean;
   /** No stream is open: only the state of the task matters, and no updates are built. */
   readonly quiet?: boolean;
+  /**
+   * The reader joins pieces of text itself, as the protocol has it. Others are sent a text once, when it is whole: some clients
+   * join all updates, some keep only the last one, and one whole update is the same for both.
+   */
+  readonly pieces?: boolean;
   /** The URL of a file that is not sent inside a message. */
   link(artifactId: string): string;
 }
@@ -50,8 +55,6 @@ export interface Projection {
   wants(event: CoreEvent): string | undefined;
   /** Applies an event; returns the updates for a stream. */
   take(event: CoreEvent, content?: Content): readonly Update[];
-  /** One artifact as it is now. */
-  artifact(id: string): Artifact | undefined;
   snapshot(view?: { readonly historyLength?: number | undefined; readonly artifacts?: boolean }): Task;
   /** The canonical status; undefined before the task was submitted. */
   readonly status: string | undefined;
@@ -70,7 +73,7 @@ export const INLINE_BYTES = 256 * 1024;
 const NONE: readonly Update[] = [];
 
 export function createProjection(options: ProjectionOptions): Projection {
-  const { contextId, activity = false, quiet = false, link } = options;
+  const { contextId, activity = false, quiet = false, pieces = false, link } = options;
   const view = emptyTaskView('open');
   let status: TaskStatus | undefined;
   let answered = false;
@@ -145,13 +148,20 @@ export function createProjection(options: ProjectionOptions): Projection {
     if (outcome?.metrics?.reply === 'message') {
       projection.reply = history.findLast(({ role }) => role === Role.ROLE_AGENT);
     }
-    const words = failure?.message || outcome?.summary;
-    const about = failure ? { [EXTENSIONS.record]: { code: failure.code } } : undefined;
-    const message = words
-      ? wireMessage({ messageId: `end-${event.id}`, parts: [textPart(words)], metadata: about, ...place() })
-      : undefined;
-    moveTo(event, message);
+    moveTo(event, event.event === 'task.completed' && !isWordless() ? undefined : lastWords(event, failure));
     return quiet ? NONE : [...closing, statusUpdate({ [EXTENSIONS.record]: { ...record } })];
+  }
+
+  /** The agent gave no answer but the words it ended with; `completed` is core's word, not the agent's. */
+  function isWordless(): boolean {
+    return artifacts.size === 0 && view.outcome?.summary !== 'completed';
+  }
+
+  /** Why work was not completed. Clients take the message of completed work for its answer, and the artifacts are that. */
+  function lastWords({ id }: CoreEvent, failure: OurTask['failure']): Message | undefined {
+    const words = failure?.message || view.outcome?.summary;
+    const metadata = failure ? { [EXTENSIONS.record]: { code: failure.code } } : undefined;
+    return words ? wireMessage({ messageId: `end-${id}`, parts: [textPart(words)], metadata, ...place() }) : undefined;
   }
 
   /** Messages that nobody writes on: the text they have is all there is. */
@@ -159,13 +169,14 @@ export function createProjection(options: ProjectionOptions): Projection {
     const closing: Update[] = [];
     for (const [id, artifact] of artifacts) {
       if (artifact) continue;
-      artifacts.set(id, soFar(id));
-      if (!quiet) closing.push(close(id));
+      const text = soFar(id);
+      artifacts.set(id, text);
+      if (!quiet) closing.push(pieces ? close(id) : artifactUpdate(text, false, true));
     }
     return closing;
   }
 
-  /** The end of a streamed text: it only marks the text as complete. */
+  /** The end of a text sent in pieces: it only marks the text as complete. */
   function close(id: string): Update {
     return artifactUpdate(response(id, [textPart('')]), true, true);
   }
@@ -175,7 +186,7 @@ export function createProjection(options: ProjectionOptions): Projection {
     if (text === '' || typeof text !== 'string') return NONE;
     const begun = artifacts.has(id);
     if (!begun) artifacts.set(id, undefined);
-    return quiet ? NONE : [artifactUpdate(response(id, [textPart(text)]), begun, false)];
+    return pieces && !quiet ? [artifactUpdate(response(id, [textPart(text)]), begun, false)] : NONE;
   }
 
   function message({ message: said }: MessagePayload): readonly Update[] {
@@ -190,7 +201,7 @@ export function createProjection(options: ProjectionOptions): Projection {
   }
 
   function whole(id: string, parts: Part[]): readonly Update[] {
-    const streamed = artifacts.has(id) ? view.messages.get(id)?.written : undefined;
+    const streamed = pieces && artifacts.has(id) ? view.messages.get(id)?.written : undefined;
     const artifact = response(id, parts);
     artifacts.set(id, artifact);
     if (quiet) return NONE;
@@ -275,7 +286,9 @@ export function createProjection(options: ProjectionOptions): Projection {
       id: view.task?.id ?? '',
       contextId,
       status,
-      artifacts: shown ? [...artifacts].map(([id, artifact]) => artifact ?? soFar(id)) : [],
+      artifacts: shown
+        ? [...artifacts].flatMap(([id, artifact]) => artifact ?? (pieces || quiet ? soFar(id) : []))
+        : [],
       history: [...kept],
       metadata: { [EXTENSIONS.record]: { sessionId: view.task?.session_id ?? null, ...record } },
     };
@@ -310,7 +323,6 @@ export function createProjection(options: ProjectionOptions): Projection {
       projection.cursor = event.id;
       return rendered;
     },
-    artifact: (id) => (artifacts.has(id) ? (artifacts.get(id) ?? soFar(id)) : undefined),
     snapshot,
   };
   return projection;
