@@ -14,7 +14,7 @@ export function ownWord(
   const requested_input_hash = requested === undefined ? undefined : hashUnlessHidden(requested);
   const output_hash = output === undefined ? undefined : hashUnlessHidden(output);
   const word = {
-    ...(decision && rulingIn(decision)),
+    ...(decision && decisionIn(decision)),
     ...(typeof ended === 'string' && { ended }),
     ...(input_hash && { input_hash }),
     ...(output_hash && { output_hash }),
@@ -24,7 +24,7 @@ export function ownWord(
 }
 
 /** Who decided, by which rule, why and when. */
-function rulingIn(decision: JsonObject): JsonObject {
+function decisionIn(decision: JsonObject): JsonObject {
   const said = ['ask_id', 'by', 'code', 'reason', 'rule_id', 'at'].flatMap((name) => {
     const value = decision[name];
     return typeof value === 'string' && value !== '' ? [[name, value] as const] : [];

@@ -116,7 +116,7 @@ export interface Settings {
    * Recovers work of agents that this process does not have, and ends it when its process has died. False for short-lived
    * processes: the gateway that the work belongs to recovers it.
    */
-  readonly keeper: boolean;
+  readonly recoversOrphans: boolean;
   /** How often to look for tasks whose process has died. */
   readonly sweepMs: number;
 }
@@ -131,7 +131,7 @@ const DEFAULTS: Settings = {
   inlineLimit: 64 * 1024,
   artifactLimit: 64 * 1024 * 1024,
   resultLimits: RESULT_LIMITS,
-  keeper: true,
+  recoversOrphans: true,
   sweepMs: 10_000,
 };
 
@@ -423,7 +423,7 @@ export function createCore(deps: CoreDeps): Core {
         requireReadScope(actor, 'skill');
         return (await tools.find(name, server))?.skill;
       },
-      async offered(actor, workspaceId, one) {
+      async visible(actor, workspaceId, one) {
         requireReadScope(actor, 'skill');
         if (!(await access.workspaceVisible(actor, workspaceId))) return [];
         const data = await acts.policyData({ workspace_id: workspaceId, persona_id: null, quota_id: null });
@@ -452,7 +452,7 @@ export function createCore(deps: CoreDeps): Core {
     async start() {
       held = await store.lease(`instance:${instance}`);
       const since = Date.parse(context.clock.now());
-      const orphans = { ...shared, runner, isDead, keeper: settings.keeper, since };
+      const orphans = { ...shared, runner, isDead, recoversOrphans: settings.recoversOrphans, since };
       await asks.expireDue();
       await wholeActs.sweep();
       const recovered = await recover(orphans);

@@ -52,11 +52,11 @@ export interface Bridge {
    * The subset of these tools (or of `one`) that the rules would let this actor try in the workspace. Makes no decision and writes
    * nothing.
    */
-  offered(actor: Actor, workspaceId: string, one?: Skill): Promise<readonly Skill[]>;
+  visible(actor: Actor, workspaceId: string, one?: Skill): Promise<readonly Skill[]>;
   /** Servers that accept requests in their own protocol. Policy decides on each request when it is made. */
   servers(actor: Actor): Promise<readonly string[]>;
   /**
-   * Calls `heard` when the tool list may have changed, until the returned function is called. Servers are subscribed to only for
+   * Calls `listener` when the tool list may have changed, until the returned function is called. Servers are subscribed to only for
    * watchers that want their changes too, which is the default.
    */
   watch(onChange: (change: ToolChange) => void, servers?: boolean): () => void;

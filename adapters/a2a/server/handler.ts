@@ -291,7 +291,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
       .view<Row & { task_id?: string }>(actor, 'event', lastEventId as string)
       .catch(() => undefined);
     if (event?.task_id === task.id) return event.id;
-    throw new Refusal('CURSOR_EXPIRED', 'this cursor is no place in the stream of this task');
+    throw new Refusal('CURSOR_EXPIRED', 'this cursor is not a position in the stream of this task');
   }
 }
 
@@ -313,8 +313,8 @@ function updateEncoder(
   historyLength?: number,
 ): (update: Update) => StreamResponse {
   if (!resume) return (update) => ({ payload: shortened(update, historyLength) });
-  return (given) => {
-    const update = shortened(given, historyLength);
+  return (rendered) => {
+    const update = shortened(rendered, historyLength);
     const metadata = { ...(update.value.metadata ?? {}), [EXTENSIONS.resume]: { cursor: projection.cursor } };
     return { payload: { ...update, value: { ...update.value, metadata } } as Update };
   };

@@ -83,16 +83,16 @@ export function createProjection(options: ProjectionOptions): Projection {
   const files = new Map<string, Part>();
   const record: Record<string, string> = {};
 
-  const place = () => ({ taskId: view.task?.id ?? '', contextId });
+  const taskIds = () => ({ taskId: view.task?.id ?? '', contextId });
   const fileOf = (id: string) => files.get(id) ?? filePart({ mime_type: '', metadata: {} }, { url: link(id) });
   const soFar = (id: string) => response(id, [textPart(view.messages.get(id)?.written ?? '')]);
 
   function statusUpdate(metadata?: JsonObject): Update {
-    return { $case: 'statusUpdate', value: { ...place(), status, metadata } };
+    return { $case: 'statusUpdate', value: { ...taskIds(), status, metadata } };
   }
 
   function artifactUpdate(artifact: Artifact, append: boolean, lastChunk: boolean): Update {
-    return { $case: 'artifactUpdate', value: { ...place(), artifact, append, lastChunk, metadata: undefined } };
+    return { $case: 'artifactUpdate', value: { ...taskIds(), artifact, append, lastChunk, metadata: undefined } };
   }
 
   function moveTo(event: CoreEvent, message?: Message): readonly Update[] {
@@ -103,7 +103,7 @@ export function createProjection(options: ProjectionOptions): Projection {
 
   function question(event: CoreEvent): Message | undefined {
     if (view.questions.size === 0) return undefined;
-    return toWireQuestion([...view.questions.values()], { messageId: `question-${event.id}`, ...place() });
+    return toWireQuestion([...view.questions.values()], { messageId: `question-${event.id}`, ...taskIds() });
   }
 
   function transition(event: CoreEvent, task: OurTask): readonly Update[] {
@@ -161,7 +161,9 @@ export function createProjection(options: ProjectionOptions): Projection {
   function lastWords({ id }: CoreEvent, failure: OurTask['failure']): Message | undefined {
     const words = failure?.message || view.outcome?.summary;
     const metadata = failure ? { [EXTENSIONS.record]: { code: failure.code } } : undefined;
-    return words ? wireMessage({ messageId: `end-${id}`, parts: [textPart(words)], metadata, ...place() }) : undefined;
+    return words
+      ? wireMessage({ messageId: `end-${id}`, parts: [textPart(words)], metadata, ...taskIds() })
+      : undefined;
   }
 
   /** Messages that nobody writes on: the text they have is all there is. */
@@ -195,7 +197,7 @@ export function createProjection(options: ProjectionOptions): Projection {
     if (parts.length === 0) return NONE;
     const theirs = said.role === 'user';
     const { a2a } = said.metadata as { a2a?: { message_id?: string; message_metadata?: JsonObject } };
-    const ids = { messageId: a2a?.message_id ?? said.id, metadata: a2a?.message_metadata, ...place() };
+    const ids = { messageId: a2a?.message_id ?? said.id, metadata: a2a?.message_metadata, ...taskIds() };
     history.push(wireMessage({ parts, ...ids, taskId: said.task_id ?? ids.taskId }, theirs ? 'user' : 'agent'));
     return theirs ? NONE : whole(said.id, parts);
   }
@@ -258,7 +260,7 @@ export function createProjection(options: ProjectionOptions): Projection {
       case 'user.input_submitted':
       case 'user.tool_confirmation':
         // The history already contains the message that carried the answer.
-        if (!answered) history.push(toWireAnswer(ask, payload, place()));
+        if (!answered) history.push(toWireAnswer(ask, payload, taskIds()));
         answered = false;
         return NONE;
       default:

@@ -124,11 +124,11 @@ export function createSubmitter({ remote: shared, settings, log, pause }: GiverD
         signal,
       );
       if (readList(list).data.length > 0) return;
-      let told = 0;
+      let sentAt = 0;
       for await (const { id, task_id, ...message } of work.transcript()) {
         if (task_id === work.task.id) continue;
-        told += 1;
-        if (told > MOST_HISTORY) return;
+        sentAt += 1;
+        if (sentAt > MOST_HISTORY) return;
         const body = { message: toWireInput(message as unknown as JsonObject) };
         await make(`/v1/sessions/${segment(sessionId)}/messages`, body, `tollbridge-${id}`, signal);
       }
@@ -178,7 +178,7 @@ export function createSubmitter({ remote: shared, settings, log, pause }: GiverD
       const sessionId = await sessionFor(work, signal);
       // Before the task: the agent there may need them at once.
       if (work.inputs && work.inputs.revision > 0) await sendInputs(sessionId, work.inputs);
-      const given = await (work.resumed ? again(work, sessionId, signal) : submit(work, sessionId, signal)).catch(
+      const submitted = await (work.resumed ? again(work, sessionId, signal) : submit(work, sessionId, signal)).catch(
         async (cause) => {
           // The key was used with another body, as when secrets were removed from our record of it.
           const found = isReused(cause) ? await find(work, sessionId, signal) : undefined;
@@ -186,10 +186,10 @@ export function createSubmitter({ remote: shared, settings, log, pause }: GiverD
           return found;
         },
       );
-      if (typeof given?.id !== 'string' || typeof given.status !== 'string') {
+      if (typeof submitted?.id !== 'string' || typeof submitted.status !== 'string') {
         throw new Fault('upstream_unavailable', 'the remote took the task without giving it an id');
       }
-      return given;
+      return submitted;
     };
   }
 

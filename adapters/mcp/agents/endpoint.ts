@@ -51,8 +51,8 @@ export function createAgentEndpoint(bridge: Bridge, work: Work): AgentEndpoint {
     return complete({ ...plain, content, structuredContent: structured }, caller);
   }
 
-  async function answer(given: JsonObject, task: Task, caller: Caller): Promise<FrameOutcome> {
-    const { ask_id, value, approved, reason, arguments: changed } = given;
+  async function answer(reply: JsonObject, task: Task, caller: Caller): Promise<FrameOutcome> {
+    const { ask_id, value, approved, reason, arguments: changed } = reply;
     const open = await work.questions(task, caller);
     const ask = open.find(({ id }) => ask_id === undefined || id === ask_id);
     if (!ask) return complete({ content: [{ type: 'text', text: 'the task asks nothing' }], isError: true }, caller);
@@ -82,18 +82,22 @@ export function createAgentEndpoint(bridge: Bridge, work: Work): AgentEndpoint {
         return known ? await give(agent, params, caller, running) : undefined;
       }
       if (name !== 'task__status' && name !== 'task__answer' && name !== 'task__cancel') return undefined;
-      const given = args(params);
-      const task = await work.find(given.task_id, caller);
+      const callArguments = args(params);
+      const task = await work.find(callArguments.task_id, caller);
       if (name === 'task__status') return await status(task, caller);
-      if (name === 'task__answer') return await answer(given, task, caller);
-      await work.cancel(task, typeof given.reason === 'string' ? given.reason : 'canceled at the client', caller);
-      return complete({ content: [{ type: 'text', text: `${task.id} was told to stop` }] }, caller);
+      if (name === 'task__answer') return await answer(callArguments, task, caller);
+      await work.cancel(
+        task,
+        typeof callArguments.reason === 'string' ? callArguments.reason : 'canceled at the client',
+        caller,
+      );
+      return complete({ content: [{ type: 'text', text: `${task.id} was asked to stop` }] }, caller);
     },
   };
 }
 
-function args({ arguments: given }: JsonObject): JsonObject {
-  return isObject(given) ? given : {};
+function args({ arguments: callArguments }: JsonObject): JsonObject {
+  return isObject(callArguments) ? callArguments : {};
 }
 
 function complete(result: JsonObject, { era }: Caller): FrameOutcome {

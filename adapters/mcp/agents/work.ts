@@ -38,8 +38,8 @@ export interface Work {
   /** Another principal's work is not found. */
   find(taskId: unknown, caller: Caller): Promise<Task>;
   list(caller: Caller, after: string | undefined): Promise<{ data: readonly Task[]; next: string | undefined }>;
-  /** Waits until it has ended; `heard` receives every event, and questions the client can answer are put to it. */
-  follow(task: Task, caller: Caller, running: Running, heard: (event: CoreEvent) => void): Promise<JsonObject>;
+  /** Waits until it has ended; `onEvent` receives every event, and questions the client can answer are put to it. */
+  follow(task: Task, caller: Caller, running: Running, onEvent: (event: CoreEvent) => void): Promise<JsonObject>;
   result(task: Task, caller: Caller): Promise<JsonObject>;
   questions(task: Task, caller: Caller): Promise<readonly AskRecord[]>;
   /** A question as this caller is shown it: whole only where it may answer. */
@@ -167,11 +167,11 @@ export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonl
       const { data, next } = await bridge.list<Task & Row>(actor, query);
       return { data: data.filter((task) => task.created_by === actor.id && task.assigned_agent_id), next };
     },
-    async follow(task, caller, running, heard) {
+    async follow(task, caller, running, onEvent) {
       const asking = new Set<Promise<void>>();
       const view = emptyTaskView();
       for await (const event of bridge.follow(caller.actor, { stream: { of: 'task', id: task.id } }, running.signal)) {
-        heard(event);
+        onEvent(event);
         const { task: now } = evolve(view, event);
         if (event.event === 'vendor.tollbridge.ask_opened') {
           const { ask } = event.payload as unknown as { ask: AskRecord };
@@ -186,7 +186,7 @@ export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonl
         }
         if (now && isTerminal(now.status)) return await answered(now, view, caller.actor);
       }
-      throw new Fault('client_closed', 'nobody follows the work any more');
+      throw new Fault('client_closed', 'the client no longer follows the work');
     },
     async cancel(task, reason, { actor }) {
       if (['COMPLETED', 'FAILED', 'CANCELED'].includes(stateOf(task))) return;

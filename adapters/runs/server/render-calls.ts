@@ -29,7 +29,7 @@ export function toRequested({ payload }: CoreEvent, requestId: string): readonly
   return [toProgress('tool_call_start', id, about, requestId)];
 }
 
-/** A call is told to end once, and only if it was told to begin. */
+/** A call ends once on this wire, and only if it began there. */
 export function toEnded(event: CoreEvent, call: CallView | undefined, requestId: string): readonly Rendered[] {
   if (!call || call.endedBy !== event.id || call.openedBy === event.id) return [];
   const { id, output, error, code, since } = call;

@@ -32,11 +32,11 @@ export interface RunProgress {
   readonly questions: readonly RunQuestion[];
   readonly updated_at: string;
   /** When the worker last gave a sign of life. */
-  readonly heard_at: string;
+  readonly received_at: string;
 }
 
 export interface RunRenderer {
-  tell(event: CoreEvent): readonly RunEvent[];
+  render(event: CoreEvent): readonly RunEvent[];
   standing(): RunProgress;
 }
 
@@ -64,7 +64,7 @@ export function createRunRenderer(): RunRenderer {
   let status: RunStatus = 'queued';
   let seq = 0;
   let updated = '';
-  let heard = '';
+  let received = '';
   let requestId = '';
   let created = false;
   /** Set when a signal has rejected the run: the no that follows is that signal's. */
@@ -93,14 +93,14 @@ export function createRunRenderer(): RunRenderer {
   }
 
   function submitted(at: string, task: Task): readonly RunEvent[] {
-    const given = runMetadataOf(task);
-    requestId = given?.request_id ?? requestId;
+    const metadata = runMetadataOf(task);
+    requestId = metadata?.request_id ?? requestId;
     rejecting = false;
     planned = undefined;
-    hint = given?.routing_hint;
+    hint = metadata?.routing_hint;
     if (created) return moved(at, 'run.worker.retry_scheduled', 'queued', null);
     created = true;
-    const { streaming, routing_hint } = given ?? {};
+    const { streaming, routing_hint } = metadata ?? {};
     const value = {
       request_id: requestId,
       input: task.input as Json,
@@ -174,8 +174,8 @@ export function createRunRenderer(): RunRenderer {
       request_id: requestId,
       ...(files.length > 0 && { artifact_refs: files }),
     };
-    const told = frames(at, ['step.done', value]);
-    return hidden ? told.map((event) => ({ ...event, payload: { ...event.payload, redacted: true } })) : told;
+    const rendered = frames(at, ['step.done', value]);
+    return hidden ? rendered.map((event) => ({ ...event, payload: { ...event.payload, redacted: true } })) : rendered;
   }
 
   /** Marks that this door itself recorded about the worker. */
@@ -267,7 +267,7 @@ export function createRunRenderer(): RunRenderer {
   }
 
   return {
-    tell(event) {
+    render(event) {
       const { created_at: at, payload } = event;
       if (event.event === 'task.submitted') {
         view = evolve(emptyTaskView('open'), event);
@@ -276,7 +276,7 @@ export function createRunRenderer(): RunRenderer {
       if (!created || isOver(status)) return [];
       const before = take(event);
       if (OTHERS.test(event.event)) return plainly(event, before);
-      heard = at;
+      received = at;
       // A stalled worker has given a sign again.
       const back = status === 'stalled' ? moved(at, 'run.resumed', 'running') : [];
       return [...back, ...(asItCame(event) ?? plainly(event, before))];
@@ -286,7 +286,7 @@ export function createRunRenderer(): RunRenderer {
       seq,
       questions: [...view.questions.values()].map(questionOf),
       updated_at: updated,
-      heard_at: heard || updated,
+      received_at: received || updated,
     }),
   };
 }

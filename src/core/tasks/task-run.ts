@@ -243,7 +243,7 @@ export function createTaskRuns(deps: TaskRunsDeps, closing: AbortSignal): TaskRu
 
 /** An agent that was detached while another one continues its task can no longer write to it. */
 function whileAtWork(sink: Sink, taskRun: Pick<TaskRun, 'leaving'>): Sink {
-  const over = () => new Fault('conflict', 'this work has been taken up by someone else');
+  const over = () => new Fault('conflict', 'this work is run by another process');
   const present = () => {
     if (taskRun.leaving) throw over();
   };

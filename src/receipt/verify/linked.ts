@@ -92,7 +92,7 @@ function isCutOff(
   const made = receipt.side_effects?.tool_calls.find(({ call_id }) => call_id === call);
   return membersOf(made?.metadata).outcome === 'unknown';
 }
-const CUT_OFF = 'accounts for the call, but its gateway stopped before it heard what became of it';
+const CUT_OFF = 'accounts for the call, but its gateway stopped before it received the result';
 
 /** The calls of other gateways that a receipt says it accepted. */
 function callsTaken(receipt: LinkedReceipt): readonly string[] {

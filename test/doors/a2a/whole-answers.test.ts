@@ -1,9 +1,9 @@
 /** A long answer arrives equal by every way there is: to a client that joins updates, and to one that keeps only the last. */
 import { describe, expect, test } from 'vitest';
-import { openPeer, type Peer, speech, wire } from '../../support/a2a.ts';
-import { latch, scriptedAgent } from '../../support/agents.ts';
-import type { Body } from '../../support/door.ts';
-import { openHook } from '../../support/hook.ts';
+import { openPeer, type Peer, speech, wire } from '../../support/a2a/gateway.ts';
+import { latch, scriptedAgent } from '../../support/gateway/agents.ts';
+import type { Body } from '../../support/harn/gateway.ts';
+import { openHook } from '../../support/wire/webhook.ts';
 
 const PIECES = Array.from({ length: 100 }, (_, n) => `${String(n).padStart(4, '0')}${'é'.repeat(96)}`);
 const ANSWER = PIECES.join('');

@@ -4,8 +4,8 @@ import formats from 'ajv-formats';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { Receipt } from '../../../src/model/receipt.ts';
-import { scriptedAgent } from '../../support/agents.ts';
-import { type Body, openDoor, text, VERSION } from '../../support/door.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import { type Body, openDoor, text, VERSION } from '../../support/harn/gateway.ts';
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
 const shared = new URL('../../../../shared/data/harn/', import.meta.url);

@@ -1,9 +1,9 @@
 /** Two revisions at one door: how one is chosen, in what they differ, and that they speak of the same sessions. */
 import { request as plainRequest } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { scriptedAgent } from '../../support/agents.ts';
-import { expectFault, openDoor, text, VERSION } from '../../support/door.ts';
-import { openSocket } from '../../support/socket-client.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import { expectFault, openDoor, text, VERSION } from '../../support/harn/gateway.ts';
+import { openSocket } from '../../support/wire/socket-client.ts';
 
 const V2 = 'agents-protocol-2026-10-11';
 const NAME = 'harn-agents-protocol-version';
@@ -142,11 +142,11 @@ describe('on a socket', () => {
     expect(made.status).toBe(202);
     const event = await socket.next((frame) => frame.type === 'event' && frame.event.event === 'task.completed');
     expect(event.event.task_id).toBe(made.body.id);
-    const stranger = await openSocket(at, { headers: headers({ ...newer, authorization: 'Bearer acme' }) });
-    await stranger.next(({ type }) => type === 'caught_up');
+    const outsider = await openSocket(at, { headers: headers({ ...newer, authorization: 'Bearer acme' }) });
+    await outsider.next(({ type }) => type === 'caught_up');
     await call('POST', `/v1/sessions/${session}/messages`, { message: text('secret') });
     await socket.next((frame) => frame.type === 'event' && frame.event.event === 'session.message_appended');
-    expect(stranger.frames.filter(({ type }) => type === 'event')).toEqual([]);
+    expect(outsider.frames.filter(({ type }) => type === 'event')).toEqual([]);
   });
 
   test('a key on a frame whose operation takes none is refused in the newer revision', async () => {

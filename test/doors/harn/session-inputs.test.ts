@@ -1,8 +1,8 @@
 /** Private inputs of a session: kept in memory, used by the agent, passed on to a remote Harness, in no event and no answer. */
 import { describe, expect, test } from 'vitest';
-import { fakeClock } from '../../support/clock.ts';
-import { type Door, type DoorOptions, expectFault, openDoor, text } from '../../support/door.ts';
-import { demoAgent, remoteAgent } from '../../support/two-houses.ts';
+import { fakeClock } from '../../support/gateway/clock.ts';
+import { type Door, type DoorOptions, expectFault, openDoor, text } from '../../support/harn/gateway.ts';
+import { demoAgent, remoteAgent } from '../../support/harn/two-gateways.ts';
 
 const newer = { 'harn-agents-protocol-version': 'agents-protocol-2026-10-11' };
 const SECRET = 'opaque-canary-7781';
