@@ -1,4 +1,5 @@
 /** An agent's work as MCP renders it: tools that submit it, a task with its state, and a result. Pure. */
+import type { CallToolResult, ResourceLink } from '@modelcontextprotocol/server';
 import { taskState } from '../../../mappings/mcp.ts';
 import type { AgentFace, Artifact, AskRecord, Json, JsonObject, Message, Task, TaskView } from '../../../src/index.ts';
 import { answersOf, TASK_STATES, type TaskState, visibleText } from '../../../src/index.ts';
@@ -104,27 +105,27 @@ export function toResult(task: Task, view: TaskView): JsonObject {
   const summary = outcome?.summary ?? '';
   return {
     content: [
-      ...(words.length > 0 ? words : [summary || task.status]).map((text) => ({ type: 'text', text })),
+      ...(words.length > 0 ? words : [summary || task.status]).map((text) => ({ type: 'text' as const, text })),
       ...(outcome?.artifacts ?? []).map(toLink),
     ],
     structuredContent: { task_id: task.id, session_id: task.session_id, status: task.status, summary },
     ...(task.status !== 'COMPLETED' && { isError: true }),
-  };
+  } satisfies CallToolResult;
 }
 
 function textsOf({ parts }: Message): string[] {
   return parts.flatMap((part) => ('text' in part ? [part.text as string] : []));
 }
 
-export function toLink({ id, mime_type, metadata }: Artifact): JsonObject {
+export function toLink({ id, mime_type, metadata }: Artifact) {
   const { name, size } = metadata as { name?: string; size?: number };
   return {
-    type: 'resource_link',
+    type: 'resource_link' as const,
     uri: artifactUri(id),
     name: typeof name === 'string' ? name : id,
     mimeType: mime_type,
     ...(typeof size === 'number' && { size }),
-  };
+  } satisfies ResourceLink;
 }
 
 const ARTIFACTS = 'harn://artifacts/';

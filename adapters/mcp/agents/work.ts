@@ -14,6 +14,7 @@ import {
   emptyTaskView,
   evolve,
   Fault,
+  isObject,
   isTerminal,
   type JsonObject,
   type Logger,
@@ -23,7 +24,6 @@ import {
   type TaskView,
 } from '../../../src/index.ts';
 import { receiptReference } from '../../../src/transport/outbound/receipt-reference.ts';
-import { isObject } from '../frames.ts';
 import { accountMeta, isFromGateway } from '../gateways.ts';
 import { createApprovals } from '../server/approvals.ts';
 import type { CallTasks } from '../server/call-tasks.ts';

@@ -10,6 +10,7 @@ import {
   type CoreEvent,
   emptyTaskView,
   evolve,
+  isObject,
   type Json,
   type JsonObject,
   type Message,
@@ -22,7 +23,6 @@ import { type Rendered, type RunEvent, toRunEvent } from './frames.ts';
 import { toDecided, toDecision, toEnded, toProgress, toRequested } from './render-calls.ts';
 import { type RunQuestion, toAnswered, toAsked, toQuestion } from './render-questions.ts';
 import { CLASS_LIMIT, REJECTED, runMetadataOf, UNANSWERED } from './run-metadata.ts';
-import { isObject } from './sensitive.ts';
 
 export interface RunProgress {
   readonly status: RunStatus;

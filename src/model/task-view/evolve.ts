@@ -6,9 +6,10 @@
 import { asText } from '../as-text.ts';
 import type { AskRecord } from '../asks.ts';
 import type { CoreEvent } from '../events.ts';
+import { isObject } from '../is-object.ts';
 import { own } from '../own.ts';
 import type { Artifact, Message, Outcome, Task } from '../resources.ts';
-import type { Json, JsonObject } from '../schema.ts';
+import type { JsonObject } from '../schema.ts';
 import type { OwnEventKind, ProtocolEventKind } from '../words.ts';
 import { callApproved, callAsked, callDecided, callEnded, callRequested } from './calls.ts';
 import type { CallView, MessageView, TaskView } from './view.ts';
@@ -190,8 +191,4 @@ function forget(view: TaskView, finished: MessageView | CallView): void {
   finished.requested = undefined;
   finished.decision = undefined;
   finished.output = undefined;
-}
-
-function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
