@@ -72,6 +72,18 @@ export {
   Timestamp,
 } from './model/schema.ts';
 export { anySignal } from './model/signals.ts';
+export { evolve } from './model/task-view/evolve.ts';
+export {
+  answersOf,
+  type CallStatus,
+  type CallView,
+  emptyTaskView,
+  isWaiting,
+  type Kept,
+  type MessageView,
+  partsOf,
+  type TaskView,
+} from './model/task-view/view.ts';
 export { type Static, type TProperties, type TSchema, Type } from './model/type.ts';
 export { check, validator } from './model/validate.ts';
 export { VERSION } from './model/version.ts';

@@ -183,13 +183,21 @@ const RUNS: Readonly<Record<string, Run>> = {
     );
   },
   'stream: chunks of an artifact come in order, and the last one says so': async (at, way) => {
-    const said = await at.stream(way, 'stream', message(at, 'tck-stream-artifact-chunked'));
+    const pieces = 'urn:tollbridge:a2a:pieces:v1';
+    const headers = { 'a2a-extensions': pieces, 'x-a2a-extensions': pieces };
+    const said = await at.stream(way, 'stream', message(at, 'tck-stream-artifact-chunked'), headers);
     const chunks = said.flatMap(({ artifactUpdate }) => artifactUpdate ?? []);
     equal(chunks.map(({ artifact }) => textOf(artifact.parts[0]) ?? '').join(''), 'chunk-1 chunk-2', 'the text');
     // The older client forgets this one over gRPC.
     const kept = !(way.version === '0.3' && way.binding === 'GRPC');
     if (kept) equal(chunks.map(({ append = false }) => append).slice(0, 2), [false, true], 'append');
     equal(chunks.at(-1).lastChunk, true, 'lastChunk');
+  },
+  'stream: who does not join chunks gets each artifact once, whole': async (at, way) => {
+    const said = await at.stream(way, 'stream', message(at, 'tck-stream-artifact-chunked'));
+    const chunks = said.flatMap(({ artifactUpdate }) => artifactUpdate ?? []);
+    const told = chunks.map(({ artifact, lastChunk }) => [textOf(artifact.parts[0]), lastChunk]);
+    equal(told, [['chunk-1 chunk-2', true]], 'the artifact');
   },
   'stream: ends when it is the peer who has to speak': async (at, way) => {
     const said = await at.stream(way, 'stream', message(at, 'tck-input-required'));

@@ -1,6 +1,6 @@
 /**
- * A task as a peer sees it, folded from its events: the same fold yields the snapshot and the stream, so the two cannot
- * disagree. Private details (persona, workspace, decisions, calls) are left out unless they were requested.
+ * Renders a task for a peer from its view: the same view yields the snapshot and the stream, so the two cannot disagree.
+ * Private details (persona, workspace, decisions, calls) are left out unless they were requested.
  */
 
 import {
@@ -15,19 +15,18 @@ import {
 import { ACTIVITY, EXTENSIONS } from '../../../mappings/a2a.ts';
 import {
   type ArtifactPayload,
-  type AskOpenedPayload,
   type AskRecord,
   asText,
   type CoreEvent,
-  type DeltaPayload,
-  type EndPayload,
+  emptyTaskView,
+  evolve,
   isTerminal,
+  isWaiting,
   type Json,
   type JsonObject,
   type MessagePayload,
   type Part as OurPart,
   type Task as OurTask,
-  type TransitionPayload,
 } from '../../../src/index.ts';
 import { type TraceMembers, taskTrace } from '../../../src/transport/outbound/trace-context.ts';
 import { type Content, filePart, textPart, toWireParts, toWireState, wireMessage } from '../translate.ts';
@@ -42,6 +41,11 @@ export interface ProjectionOptions {
   readonly activity?: boolean;
   /** No stream is open: only the state of the task matters, and no updates are built. */
   readonly quiet?: boolean;
+  /**
+   * The reader joins pieces of text itself, as the protocol has it. Others are sent a text once, when it is whole: some clients
+   * join all updates, some keep only the last one, and one whole update is the same for both.
+   */
+  readonly pieces?: boolean;
   /** The URL of a file that is not sent inside a message. */
   link(artifactId: string): string;
 }
@@ -69,20 +73,19 @@ export const INLINE_BYTES = 256 * 1024;
 const NONE: readonly Update[] = [];
 
 export function createProjection(options: ProjectionOptions): Projection {
-  const { contextId, activity = false, quiet = false, link } = options;
-  let task: OurTask | undefined;
+  const { contextId, activity = false, quiet = false, pieces = false, link } = options;
+  const view = emptyTaskView('open');
   let status: TaskStatus | undefined;
   let answered = false;
-  const asks = new Map<string, AskRecord>();
   const history: Message[] = [];
-  const artifacts = new Map<string, Artifact>();
+  /** In the order in which they were begun; undefined for a message still being written, whose text is in the view. */
+  const artifacts = new Map<string, Artifact | undefined>();
   const files = new Map<string, Part>();
-  /** Texts still being streamed. */
-  const writing = new Map<string, string>();
   const record: Record<string, string> = {};
 
-  const taskIds = () => ({ taskId: task?.id ?? '', contextId });
+  const taskIds = () => ({ taskId: view.task?.id ?? '', contextId });
   const fileOf = (id: string) => files.get(id) ?? filePart({ mime_type: '', metadata: {} }, { url: link(id) });
+  const soFar = (id: string) => response(id, [textPart(view.messages.get(id)?.written ?? '')]);
 
   function statusUpdate(metadata?: JsonObject): Update {
     return { $case: 'statusUpdate', value: { ...taskIds(), status, metadata } };
@@ -93,21 +96,20 @@ export function createProjection(options: ProjectionOptions): Projection {
   }
 
   function moveTo(event: CoreEvent, message?: Message): readonly Update[] {
+    const { task } = view;
     status = { state: toWireState(task?.status ?? '', task), message, timestamp: event.created_at };
     return quiet ? NONE : [statusUpdate()];
   }
 
   function question(event: CoreEvent): Message | undefined {
-    if (asks.size === 0) return undefined;
-    return toWireQuestion([...asks.values()], { messageId: `question-${event.id}`, ...taskIds() });
+    if (view.questions.size === 0) return undefined;
+    return toWireQuestion([...view.questions.values()], { messageId: `question-${event.id}`, ...taskIds() });
   }
 
-  function transition(event: CoreEvent): readonly Update[] {
-    const payload = event.payload as unknown as TransitionPayload;
-    task = payload.task;
+  function transition(event: CoreEvent, task: OurTask): readonly Update[] {
     switch (event.event) {
       case 'task.submitted':
-        opened(payload.task);
+        opened(task);
         moveTo(event);
         return quiet ? NONE : [{ $case: 'task', value: snapshot() }];
       case 'task.input_required':
@@ -119,7 +121,7 @@ export function createProjection(options: ProjectionOptions): Projection {
       case 'task.completed':
       case 'task.failed':
       case 'task.canceled':
-        return end(event);
+        return end(event, task);
       default:
         return moveTo(event);
     }
@@ -138,38 +140,55 @@ export function createProjection(options: ProjectionOptions): Projection {
     };
   }
 
-  function end(event: CoreEvent): readonly Update[] {
-    const { task: ended, outcome } = event.payload as unknown as EndPayload;
-    const closing = quiet ? [] : [...writing.keys()].map((id) => close(id));
-    writing.clear();
-    if (ended.receipt_id) record.receiptId = ended.receipt_id;
-    if (ended.outcome_id) record.outcomeId = ended.outcome_id;
+  function end(event: CoreEvent, { receipt_id, outcome_id, failure }: OurTask): readonly Update[] {
+    const closing = closeUnfinished();
+    if (receipt_id) record.receiptId = receipt_id;
+    if (outcome_id) record.outcomeId = outcome_id;
+    const { outcome } = view;
     if (outcome?.metrics?.reply === 'message') {
       projection.reply = history.findLast(({ role }) => role === Role.ROLE_AGENT);
     }
-    const words = ended.failure?.message || outcome?.summary;
-    const about = ended.failure ? { [EXTENSIONS.record]: { code: ended.failure.code } } : undefined;
-    const message = words
-      ? wireMessage({ messageId: `end-${event.id}`, parts: [textPart(words)], metadata: about, ...taskIds() })
-      : undefined;
-    moveTo(event, message);
+    moveTo(event, event.event === 'task.completed' && !isWordless() ? undefined : lastWords(event, failure));
     return quiet ? NONE : [...closing, statusUpdate({ [EXTENSIONS.record]: { ...record } })];
   }
 
-  /** The end of a streamed text: it only marks the text as complete. */
+  /** The agent gave no answer but the words it ended with; `completed` is core's word, not the agent's. */
+  function isWordless(): boolean {
+    return artifacts.size === 0 && view.outcome?.summary !== 'completed';
+  }
+
+  /** Why work was not completed. Clients take the message of completed work for its answer, and the artifacts are that. */
+  function lastWords({ id }: CoreEvent, failure: OurTask['failure']): Message | undefined {
+    const words = failure?.message || view.outcome?.summary;
+    const metadata = failure ? { [EXTENSIONS.record]: { code: failure.code } } : undefined;
+    return words
+      ? wireMessage({ messageId: `end-${id}`, parts: [textPart(words)], metadata, ...taskIds() })
+      : undefined;
+  }
+
+  /** Messages that nobody writes on: the text they have is all there is. */
+  function closeUnfinished(): readonly Update[] {
+    const closing: Update[] = [];
+    for (const [id, artifact] of artifacts) {
+      if (artifact) continue;
+      const text = soFar(id);
+      artifacts.set(id, text);
+      if (!quiet) closing.push(pieces ? close(id) : artifactUpdate(text, false, true));
+    }
+    return closing;
+  }
+
+  /** The end of a text sent in pieces: it only marks the text as complete. */
   function close(id: string): Update {
     return artifactUpdate(response(id, [textPart('')]), true, true);
   }
 
-  function delta(payload: DeltaPayload): readonly Update[] {
-    const { message_id: id, text } = payload;
-    if (text === '') return NONE;
-    const before = writing.get(id);
-    const whole = (before ?? '') + text;
-    writing.set(id, whole);
-    artifacts.set(id, response(id, [textPart(whole)]));
-    if (quiet) return NONE;
-    return [artifactUpdate(response(id, [textPart(text)]), before !== undefined, false)];
+  function delta({ message_id, text }: JsonObject): readonly Update[] {
+    const id = asText(message_id);
+    if (text === '' || typeof text !== 'string') return NONE;
+    const begun = artifacts.has(id);
+    if (!begun) artifacts.set(id, undefined);
+    return pieces && !quiet ? [artifactUpdate(response(id, [textPart(text)]), begun, false)] : NONE;
   }
 
   function message({ message: said }: MessagePayload): readonly Update[] {
@@ -184,8 +203,7 @@ export function createProjection(options: ProjectionOptions): Projection {
   }
 
   function whole(id: string, parts: Part[]): readonly Update[] {
-    const streamed = writing.get(id);
-    writing.delete(id);
+    const streamed = pieces && artifacts.has(id) ? view.messages.get(id)?.written : undefined;
     const artifact = response(id, parts);
     artifacts.set(id, artifact);
     if (quiet) return NONE;
@@ -221,11 +239,10 @@ export function createProjection(options: ProjectionOptions): Projection {
 
   /** A question was opened or closed while the task was already waiting. */
   function asking(event: CoreEvent): readonly Update[] {
-    const blocked = task?.status === 'AUTH_REQUIRED' || task?.status === 'INPUT_REQUIRED';
-    return blocked && asks.size > 0 ? moveTo(event, question(event)) : NONE;
+    return isWaiting(view) ? moveTo(event, question(event)) : NONE;
   }
 
-  function take(event: CoreEvent, content: Content): readonly Update[] {
+  function render(event: CoreEvent, content: Content, ask: AskRecord | undefined): readonly Update[] {
     const { payload } = event;
     switch (event.event) {
       case 'user.message':
@@ -234,25 +251,20 @@ export function createProjection(options: ProjectionOptions): Projection {
       case 'agent.message':
         return message(payload as unknown as MessagePayload);
       case 'vendor.tollbridge.message_delta':
-        return delta(payload as unknown as DeltaPayload);
+        return delta(payload);
       case 'artifact.created':
         return file(event, content);
-      case 'vendor.tollbridge.ask_opened': {
-        const { ask } = payload as unknown as AskOpenedPayload;
-        asks.set(ask.id, ask);
+      case 'vendor.tollbridge.ask_opened':
+      case 'vendor.tollbridge.ask_closed':
         return asking(event);
-      }
       case 'user.input_submitted':
       case 'user.tool_confirmation':
         // The history already contains the message that carried the answer.
-        if (!answered) history.push(toWireAnswer(asks.get(asText(payload.ask_id)), payload, taskIds()));
+        if (!answered) history.push(toWireAnswer(ask, payload, taskIds()));
         answered = false;
         return NONE;
-      case 'vendor.tollbridge.ask_closed':
-        asks.delete(asText(payload.ask_id));
-        return asking(event);
       default:
-        if (event.event.startsWith('task.') && payload.task) return transition(event);
+        if (event.event.startsWith('task.') && payload.task) return transition(event, view.task as OurTask);
         return activity && ACTIVITY.includes(event.event) ? [rendered(event)] : NONE;
     }
   }
@@ -273,12 +285,14 @@ export function createProjection(options: ProjectionOptions): Projection {
   function snapshot({ historyLength, artifacts: shown = true }: Parameters<Projection['snapshot']>[0] = {}): Task {
     const kept = historyLength === undefined ? history : historyLength === 0 ? [] : history.slice(-historyLength);
     return {
-      id: task?.id ?? '',
+      id: view.task?.id ?? '',
       contextId,
       status,
-      artifacts: shown ? [...artifacts.values()] : [],
+      artifacts: shown
+        ? [...artifacts].flatMap(([id, artifact]) => artifact ?? (pieces || quiet ? soFar(id) : []))
+        : [],
       history: [...kept],
-      metadata: { [EXTENSIONS.record]: { sessionId: task?.session_id ?? null, ...record } },
+      metadata: { [EXTENSIONS.record]: { sessionId: view.task?.session_id ?? null, ...record } },
     };
   }
 
@@ -289,7 +303,7 @@ export function createProjection(options: ProjectionOptions): Projection {
     waiting: false,
     cursor: undefined,
     get trace() {
-      return task ? taskTrace(task) : {};
+      return view.task ? taskTrace(view.task) : {};
     },
     reply: undefined,
     wants({ event, payload }) {
@@ -300,12 +314,14 @@ export function createProjection(options: ProjectionOptions): Projection {
       return shown && small ? artifact.id : undefined;
     },
     take(event, content) {
-      const { artifact } = event.payload as { artifact?: { id?: string } };
-      const rendered = take(event, content ?? (artifact?.id ? { url: link(artifact.id) } : {}));
-      const { status } = task ?? {};
+      const { artifact, ask_id } = event.payload as { artifact?: { id?: string }; ask_id?: string };
+      evolve(view, event);
+      const ask = view.questions.get(asText(ask_id));
+      const rendered = render(event, content ?? (artifact?.id ? { url: link(artifact.id) } : {}), ask);
+      const status = view.task?.status;
       projection.status = status;
       projection.ended = status !== undefined && isTerminal(status);
-      projection.waiting = (status === 'AUTH_REQUIRED' || status === 'INPUT_REQUIRED') && asks.size > 0;
+      projection.waiting = isWaiting(view);
       projection.cursor = event.id;
       return rendered;
     },
