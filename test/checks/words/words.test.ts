@@ -36,7 +36,7 @@ test('part of another word is another word', () => {
   expect(found('a.ts', 'export type Done = Awaited<Promise<void>>;\n')).toEqual([]);
 });
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
 test('none is in this tree', () => {
   expect(retiredWords(ROOT)).toEqual([]);
