@@ -4,22 +4,22 @@ import { asFault, type Json, type JsonObject } from '../../src/index.ts';
 import { parseJsonText } from '../../src/transport/http/body.ts';
 
 export type Id = string | number;
-export interface Request {
+export type Request = {
   readonly jsonrpc: '2.0';
   readonly id: Id;
   readonly method: string;
   readonly params?: JsonObject;
-}
-export interface Notice {
+};
+export type Notice = {
   readonly jsonrpc: '2.0';
   readonly method: string;
   readonly params?: JsonObject;
-}
-export interface WireError {
+};
+export type WireError = {
   readonly code: number;
   readonly message: string;
   readonly data?: Json;
-}
+};
 /** The outcome of a request. Errors are answers too: they are returned, not thrown. */
 export type FrameOutcome = { readonly result: JsonObject } | { readonly error: WireError };
 export type Response = { readonly jsonrpc: '2.0'; readonly id: Id | null } & FrameOutcome;
@@ -51,11 +51,11 @@ export function readFrame(value: unknown): Frame | undefined {
   const { id, method, params } = value;
   if (typeof method === 'string') {
     if (params !== undefined && !isObject(params)) return undefined;
-    if (id === undefined) return value as unknown as Notice;
-    return isId(id) ? (value as unknown as Request) : undefined;
+    if (id === undefined) return value as Notice;
+    return isId(id) ? (value as Request) : undefined;
   }
   const answered = isObject(value.result) || isError(value.error);
-  return answered && (isId(id) || id === null) ? (value as unknown as Response) : undefined;
+  return answered && (isId(id) || id === null) ? (value as Response) : undefined;
 }
 
 /** Deeper than any answer we know of, and no deeper than our JSON writer can go. */

@@ -374,7 +374,8 @@ export function createCore(deps: CoreDeps): Core {
       check(shape, command.body, command.kind);
       const { object } = command.body as { object?: string };
       requireCommandScope(command.actor, command.kind, object);
-      const handle = handlers[command.kind] as unknown as (c: typeof command) => Promise<Accepted<K>>;
+      // The handler of a kind takes commands of that kind, and was found by the kind of the command it is given.
+      const handle = handlers[command.kind] as (command: Command) => Promise<Accepted<K>>;
       return shownAccepted(await handle(command), command.actor);
     } catch (thrown) {
       const fault = asFault(thrown);

@@ -2,6 +2,7 @@
  * The composition root: assembles every part of the runtime from a configuration and closes the parts in order. No
  * logic lives here.
  */
+
 import { join } from 'node:path';
 import { createPolicyData } from '../core/actions/policy-data.ts';
 import { type Core, type CoreDeps, createCore, type Settings } from '../core/bridge.ts';
@@ -11,7 +12,7 @@ import { projector } from '../core/events/projector.ts';
 import { cleanLogger } from '../core/redaction/clean-logger.ts';
 import { createRedactor, type Redactor } from '../core/redaction/redact.ts';
 import type { Action } from '../model/actions.ts';
-import type { JsonObject } from '../model/schema.ts';
+import type { EventDraft } from '../model/events.ts';
 import { VERSION } from '../model/version.ts';
 import type { AutonomyTier } from '../model/words.ts';
 import { createPolicyChain } from '../policy/chain.ts';
@@ -192,7 +193,7 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
     quotas: quotaRules,
     // Values that callers send may have no canonical spelling; they still have to be compared.
     issuer: { ...issuer, hash: comparableHash },
-    verify: async (stored, how) => (await verifier(stored, how)) as unknown as VerifyAnswer,
+    verify: async (stored, how) => await verifier(stored, how),
     signer,
     canonical: comparableText,
     redactor,
@@ -285,15 +286,12 @@ function noticing(store: Store, object: string, changed: () => Promise<void>): S
   return Object.assign(Object.create(store) as Store, { commit });
 }
 
-type VerifyAnswer = Awaited<ReturnType<CoreDeps['verify']>>;
-
 /** The quota engine's own judgement, asked about one quota at the moment of the charge. */
 const quotaRules: QuotaRules = {
   refuse(quota, cost, now) {
-    const decision = createQuotaEngine({ clock: { now: () => now } }).judge({
-      quotas: [quota],
-      cost,
-    } as unknown as Action);
+    // The engine reads these two members of an act and no other.
+    const act = { quotas: [quota], cost } as unknown as Action;
+    const decision = createQuotaEngine({ clock: { now: () => now } }).judge(act);
     return decision.verdict === 'allow' ? undefined : decision;
   },
   charge,
@@ -318,10 +316,10 @@ async function noteChange(
   if (change.outcome === 'loaded') await keepRules(dataDir, read);
   const last = await lastChange(store);
   if (change.outcome === 'loaded' && last?.outcome === 'loaded' && last.version === change.version) return;
-  const event = {
+  const event: EventDraft = {
     event: 'vendor.tollbridge.policy_loaded',
     resource: RULES,
-    payload: change as unknown as JsonObject,
+    payload: change,
   };
   await log.commit({ decide: () => ({ events: [event] }) });
 }

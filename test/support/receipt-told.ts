@@ -32,7 +32,7 @@ function event(n: number, kind: string, payload: JsonObject, more: Partial<CoreE
     sequence: n,
     payload,
     ...more,
-  };
+  } as CoreEvent;
 }
 
 export function told(events: readonly [kind: string, payload: JsonObject, more?: Partial<CoreEvent>][]) {

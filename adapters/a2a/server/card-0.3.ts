@@ -5,18 +5,16 @@
 import { PROTOCOL } from '../../../mappings/a2a-0.3.ts';
 import type { Json, JsonObject } from '../../../src/index.ts';
 
-interface Interface {
+type Interface = {
   readonly url: string;
   readonly protocolBinding: string;
   readonly protocolVersion: string;
-}
+};
 
 export function toLegacyCard(wire: JsonObject): JsonObject {
   const { signatures: _signed, securityRequirements: _required, capabilities, ...rest } = wire;
   const { extendedAgentCard, ...abilities } = capabilities as { extendedAgentCard?: boolean };
-  const older = (wire.supportedInterfaces as unknown as Interface[]).filter(
-    ({ protocolVersion }) => protocolVersion === PROTOCOL,
-  );
+  const older = (wire.supportedInterfaces as Interface[]).filter(({ protocolVersion }) => protocolVersion === PROTOCOL);
   const [first, ...others] = older.map(({ url, protocolBinding: transport }) => ({ url, transport }));
   return {
     ...rest,

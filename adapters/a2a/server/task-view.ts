@@ -28,6 +28,7 @@ import {
   type Part as OurPart,
   type Task as OurTask,
   type TransitionPayload,
+  withMembers,
 } from '../../../src/index.ts';
 import { type TraceMembers, taskTrace } from '../../../src/transport/outbound/trace-context.ts';
 import { type Content, filePart, textPart, toWireParts, toWireState, wireMessage } from '../translate.ts';
@@ -103,7 +104,7 @@ export function createProjection(options: ProjectionOptions): Projection {
   }
 
   function transition(event: CoreEvent): readonly Update[] {
-    const payload = event.payload as unknown as TransitionPayload;
+    const payload = event.payload as TransitionPayload;
     task = payload.task;
     switch (event.event) {
       case 'task.submitted':
@@ -139,7 +140,7 @@ export function createProjection(options: ProjectionOptions): Projection {
   }
 
   function end(event: CoreEvent): readonly Update[] {
-    const { task: ended, outcome } = event.payload as unknown as EndPayload;
+    const { task: ended, outcome } = event.payload as EndPayload;
     const closing = quiet ? [] : [...writing.keys()].map((id) => close(id));
     writing.clear();
     if (ended.receipt_id) record.receiptId = ended.receipt_id;
@@ -196,7 +197,7 @@ export function createProjection(options: ProjectionOptions): Projection {
   }
 
   function file(event: CoreEvent, content: Content): readonly Update[] {
-    const { artifact } = event.payload as unknown as ArtifactPayload;
+    const { artifact } = event.payload as ArtifactPayload;
     if (artifact.visibility !== 'public') return activity && isInside(artifact) ? [kept(event, content)] : NONE;
     const part = filePart(artifact, artifact.uri && !content.bytes ? { url: artifact.uri } : content);
     // Content that was stored separately only because of its length belongs to its message.
@@ -230,15 +231,15 @@ export function createProjection(options: ProjectionOptions): Projection {
     switch (event.event) {
       case 'user.message':
         answered = payload.kind === 'input' || payload.kind === 'tool_confirmation';
-        return message(payload as unknown as MessagePayload);
+        return message(payload as MessagePayload);
       case 'agent.message':
-        return message(payload as unknown as MessagePayload);
+        return message(payload as MessagePayload);
       case 'vendor.tollbridge.message_delta':
-        return delta(payload as unknown as DeltaPayload);
+        return delta(payload as DeltaPayload);
       case 'artifact.created':
         return file(event, content);
       case 'vendor.tollbridge.ask_opened': {
-        const { ask } = payload as unknown as AskOpenedPayload;
+        const { ask } = payload as AskOpenedPayload;
         asks.set(ask.id, ask);
         return asking(event);
       }
@@ -263,11 +264,11 @@ export function createProjection(options: ProjectionOptions): Projection {
 
   /** A file the agent did not publish, such as a change it made: no result, but part of its activity. */
   function kept(event: CoreEvent, { bytes }: Content): Update {
-    const { artifact } = event.payload as unknown as ArtifactPayload;
+    const { artifact } = event.payload as ArtifactPayload;
     const { id, kind, mime_type, sha256, metadata } = artifact;
     const about = { id, kind, mime_type, sha256, name: metadata.name ?? null } as JsonObject;
     const inside = bytes && mime_type === 'application/json' ? jsonOf(bytes) : undefined;
-    return rendered({ ...event, payload: { artifact: about, ...(inside !== undefined && { content: inside }) } });
+    return rendered(withMembers(event, { artifact: about, ...(inside !== undefined && { content: inside }) }));
   }
 
   function snapshot({ historyLength, artifacts: shown = true }: Parameters<Projection['snapshot']>[0] = {}): Task {
@@ -294,7 +295,7 @@ export function createProjection(options: ProjectionOptions): Projection {
     reply: undefined,
     wants({ event, payload }) {
       if (event !== 'artifact.created') return undefined;
-      const { artifact } = payload as unknown as ArtifactPayload;
+      const { artifact } = payload as ArtifactPayload;
       const small = typeof artifact.metadata.bytes === 'number' && artifact.metadata.bytes <= INLINE_BYTES;
       const shown = artifact.visibility === 'public' || (activity && isInside(artifact));
       return shown && small ? artifact.id : undefined;
@@ -324,7 +325,7 @@ function isInside({ visibility, metadata }: ArtifactPayload['artifact']): boolea
 /** A part of a message that was stored separately: its bytes are the part itself. */
 function spilledPart(bytes: Uint8Array): Part | undefined {
   const part = jsonOf(bytes);
-  return part === undefined ? undefined : toWireParts([part as unknown as OurPart], () => undefined)[0];
+  return part === undefined ? undefined : toWireParts([part as OurPart], () => undefined)[0];
 }
 
 function jsonOf(bytes: Uint8Array): Json | undefined {

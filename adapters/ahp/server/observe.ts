@@ -187,7 +187,7 @@ export function createObserver({ bridge, runs, settings, deps }: ObserverDeps): 
   }
 
   async function taskList(run: Run, event: AhpEvent): Promise<void> {
-    const { tasks } = event.payload as unknown as { tasks: readonly JsonObject[] };
+    const { tasks } = event.payload as { tasks: readonly JsonObject[] };
     const entries = tasks.map(({ id, title, status, ...rest }) => {
       const word = asText(status);
       const plain = word === 'failed' || word === 'skipped' || word === 'cancelled' ? `${word}: ${title}` : title;
@@ -198,7 +198,7 @@ export function createObserver({ bridge, runs, settings, deps }: ObserverDeps): 
         ext: { ahp: { id: id as Json, status: word, ...rest } },
       };
     });
-    await report(run, event, [{ event: 'vendor.tollbridge.plan', payload: { entries: entries as unknown as Json } }]);
+    await report(run, event, [{ event: 'vendor.tollbridge.plan', payload: { entries: entries as Json } }]);
   }
 
   async function verification(run: Run, event: AhpEvent): Promise<void> {
@@ -206,7 +206,7 @@ export function createObserver({ bridge, runs, settings, deps }: ObserverDeps): 
       status,
       checks = [],
       residual_risks = [],
-    } = event.payload as unknown as {
+    } = event.payload as {
       status: string;
       checks?: readonly JsonObject[];
       residual_risks?: readonly string[];
@@ -446,8 +446,8 @@ function amount(value: Json | undefined): number | undefined {
 }
 
 function artifactsIn({ artifacts = [], evidence = [] }: JsonObject): JsonObject[] {
-  const pieces = (evidence as unknown as readonly JsonObject[]).flatMap(({ artifact }) => (artifact ? [artifact] : []));
-  return [...(artifacts as unknown as readonly JsonObject[]), ...(pieces as JsonObject[])];
+  const pieces = (evidence as readonly JsonObject[]).flatMap(({ artifact }) => (artifact ? [artifact] : []));
+  return [...(artifacts as readonly JsonObject[]), ...(pieces as JsonObject[])];
 }
 
 const HEX = /^(?:sha256:)?([0-9a-f]{64})$/i;
@@ -471,7 +471,7 @@ function artifactFact(ref: JsonObject): Fact {
     sha256: hash,
     metadata: metadata as JsonObject,
   };
-  return { event: 'artifact.created', payload: { artifact: artifact as unknown as Json } };
+  return { event: 'artifact.created', payload: { artifact: artifact as Json } };
 }
 
 function members(payload: Json): JsonObject {

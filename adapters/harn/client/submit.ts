@@ -125,7 +125,7 @@ export function createSubmitter({ remote: shared, settings, log, pause }: GiverD
         if (task_id === work.task.id) continue;
         told += 1;
         if (told > MOST_HISTORY) return;
-        const body = { message: toWireInput(message as unknown as JsonObject) };
+        const body = { message: toWireInput(message) };
         await make(`/v1/sessions/${segment(sessionId)}/messages`, body, `tollbridge-${id}`, signal);
       }
     }

@@ -77,7 +77,7 @@ export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonl
       : undefined;
     const said: Message[] = [];
     for await (const { event, payload } of bridge.events(actor, { stream: { of: 'task', id } })) {
-      if (event === 'agent.message') said.push((payload as unknown as { message: Message }).message);
+      if (event === 'agent.message') said.push((payload as { message: Message }).message);
     }
     return toResult(task, said, outcome);
   }
@@ -141,7 +141,7 @@ export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonl
       const input = { role: 'user', parts: [{ type: 'text', text: message, visibility: 'public' }] };
       const body = { ...home, input, agent };
       const { resource } = await bridge.submit({ kind: 'task.submit', actor, body });
-      return resource as unknown as Task;
+      return resource as Task;
     },
     async list({ actor }, after) {
       const query = { object: 'task', newestFirst: true, limit: 50, ...(after && { after }) };
@@ -153,7 +153,7 @@ export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonl
       for await (const event of bridge.follow(caller.actor, { stream: { of: 'task', id: task.id } }, running.signal)) {
         heard(event);
         if (event.event === 'vendor.tollbridge.ask_opened') {
-          const { ask } = event.payload as unknown as { ask: AskRecord };
+          const { ask } = event.payload as { ask: AskRecord };
           const put1 = put(ask.id, task, caller, running).catch((cause) => {
             deps.log.info(
               { err: cause, ask: ask.id, by: scopeOf(caller.actor) },

@@ -252,7 +252,7 @@ export function createRunRenderer(): RunRenderer {
   function decided(at: string, { action, decision }: DecidedPayload): readonly RunEvent[] {
     const call = calls.get(action.tool_call_id ?? '');
     if (call && action.tool_call_id && decision.verdict === 'allow') {
-      const ruled = rulingIn({ ...decision, by: decision.engine } as unknown as JsonObject, at);
+      const ruled = rulingIn({ ...decision, by: decision.engine } as JsonObject, at);
       calls.set(action.tool_call_id, { ...call, ruled });
     }
     if (!action.tool_call_id || (decision.verdict !== 'escalate' && decision.verdict !== 'block')) return [];
@@ -346,7 +346,7 @@ export function createRunRenderer(): RunRenderer {
   }
 
   function plainly({ event, payload, created_at: at }: CoreEvent): readonly RunEvent[] {
-    const { task, message, ask } = payload as unknown as { task: Task; message: Message; ask: AskRecord };
+    const { task, message, ask } = payload as { task: Task; message: Message; ask: AskRecord };
     switch (event) {
       case 'task.started':
         return begun(at);
@@ -388,7 +388,7 @@ export function createRunRenderer(): RunRenderer {
       case 'tool.denied':
         return invoked(at, payload, 'policy_denied', asText(payload.code ?? payload.rule_id ?? 'policy_denied'));
       case 'vendor.tollbridge.decided':
-        return decided(at, payload as unknown as DecidedPayload);
+        return decided(at, payload as DecidedPayload);
       case 'vendor.tollbridge.ask_opened':
         return asked(at, ask);
       case 'vendor.tollbridge.ask_closed':
@@ -421,7 +421,7 @@ export function createRunRenderer(): RunRenderer {
   return {
     tell(event) {
       const { created_at: at, payload } = event;
-      if (event.event === 'task.submitted') return submitted(at, payload.task as unknown as Task);
+      if (event.event === 'task.submitted') return submitted(at, payload.task as Task);
       if (!created || isOver(status)) return [];
       if (OTHERS.test(event.event)) return plainly(event);
       heard = at;

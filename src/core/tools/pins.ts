@@ -40,9 +40,9 @@ export function createPins({ store, log, hash, tools }: Context & { readonly too
       decide(at) {
         const now = at.get<Skill & Row>('skill', id);
         const row = now
-          ? { ...now, updated_at: at.now, metadata: { ...now.metadata, pending: body as unknown as Json } }
+          ? { ...now, updated_at: at.now, metadata: { ...now.metadata, pending: body } }
           : { id, object: 'skill' as const, created_at: at.now, updated_at: at.now, ...body };
-        return { events: [declaredEvent(now ? 'updated' : 'created', row as unknown as Row, null, 'bridge')] };
+        return { events: [declaredEvent(now ? 'updated' : 'created', row, null, 'bridge')] };
       },
     });
     const pin = await store.get<Skill & Row>('skill', id);
@@ -115,7 +115,7 @@ function pendingOf({ metadata }: Skill): PinBody | undefined {
 export function differences(was: Pick<Skill, 'metadata'>, now: Pick<Skill, 'metadata'>): string[] {
   const members = ['description', 'input_schema', 'output_schema'] as const;
   const flat = (side: Pick<Skill, 'metadata'>): JsonObject => ({
-    ...(side as unknown as JsonObject),
+    ...side,
     annotations: (side.metadata.annotations ?? null) as Json,
   });
   const [left, right] = [flat(was), flat(now)];

@@ -184,7 +184,7 @@ export async function createSqliteStore(options: SqliteOptions): Promise<SqliteS
       }
     },
     list: <T extends Row>(query: Parameters<Store['list']>[0]) =>
-      look(() => rows.list(query) as unknown as readonly T[]),
+      look(() => rows.list(query) as readonly Row[] as readonly T[]),
     receipt: (id) => look(() => receipts.get(id)),
     receipts: (query) => look(() => receipts.list(query)),
     tree: () => look(() => receipts.tree()),

@@ -3,6 +3,7 @@
  * their own, with a column for each filter they are listed by; all other rows share `rows`, which has a column for every filter.
  * A filter without a column is answered from the bodies: correct, but it reads every row. Knows nothing of what a row means.
  */
+import type { JsonObject } from '../../model/schema.ts';
 import type { FilterName, Row } from '../../ports/index.ts';
 
 /** Each table is also the name of a list in a write set. */
@@ -49,7 +50,7 @@ export function columnsOf({ key, filters }: RowTable): readonly string[] {
 
 /** The value a list is filtered by; values that are not text count as null. */
 export function filterOf(row: Row, name: FilterName): string | null {
-  const members = row as unknown as Record<string, unknown>;
+  const members: JsonObject = row;
   const value = name === 'state' ? (members.status ?? members.state) : members[name];
   return typeof value === 'string' ? value : null;
 }

@@ -293,7 +293,7 @@ export const resources = category('resources', {
     const { workspace_id } = await at.task(first.body.id);
     const told = (await at.events(`/v1/events?workspace_id=${workspace_id}`)).map(({ event }) => event);
     for (const kind of ['connector.delivery_received', 'connector.delivery_deduped', 'connector.task_submitted']) {
-      truth(told.includes(kind), `there is no ${kind}`);
+      truth((told as readonly string[]).includes(kind), `there is no ${kind}`);
     }
   },
   ...each(

@@ -29,7 +29,13 @@ async function opened(): Promise<SqliteStore> {
 
 function said(task: string, n: number, more: Partial<EventDraft> = {}): EventDraft {
   const place = { workspace_id: 'w', session_id: `session_of_${task}`, task_id: task };
-  return { event: 'vendor.tollbridge.note', resource: { object: 'task', id: task }, payload: { n }, ...place, ...more };
+  return {
+    event: 'vendor.tollbridge.note',
+    resource: { object: 'task', id: task },
+    payload: { n },
+    ...place,
+    ...more,
+  } as EventDraft;
 }
 
 async function write(store: SqliteStore, ...events: EventDraft[]): Promise<void> {
