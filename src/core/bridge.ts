@@ -204,10 +204,9 @@ export function createCore(deps: CoreDeps): Core {
   const tools = createTools(() => mounted.tools, hash);
   const pins = createPins({ ...context, tools });
   const digest = createArgumentsDigest(deps.canonical, (text) => deps.signer.mac(text));
-  const judge = pins.guard(
-    createGate({ policy: deps.policy, timeoutMs: settings.policyTimeoutMs, log: logger, digest }),
-  );
-  const decide = requireRoom(judge, store, settings.resultLimits);
+  const judge = createGate({ policy: deps.policy, timeoutMs: settings.policyTimeoutMs, log: logger, digest });
+  const decide = requireRoom(pins.guard(judge), store, settings.resultLimits);
+  const judgeView = pins.guardView(judge);
   const gate: Gate = (action, withinMs) => {
     const pending = deps.upToDate?.();
     return pending ? pending.then(() => decide(action, withinMs)) : decide(action, withinMs);
@@ -420,7 +419,7 @@ export function createCore(deps: CoreDeps): Core {
         const data = await acts.policyData({ workspace_id: workspaceId, persona_id: null, quota_id: null });
         const about = { actor, workspace_id: workspaceId, ...data };
         // The tool list does not depend on free disk space.
-        const deps = { tools, gate: judge, ids };
+        const deps = { tools, gate: judgeView, ids };
         if (!one) return await visibleTools(deps, about);
         return (await isToolVisible(deps, about, one.name, one.source ?? undefined)) ? [one] : [];
       },
