@@ -69,7 +69,7 @@ export function createPeer(options: PeerOptions): Peer {
   let count = 0;
 
   const send = async (message: JsonObject) => await options.send(JSON.stringify(message));
-  const complain = async (code: number, message: string) => {
+  const sendError = async (code: number, message: string) => {
     if (strict) await send({ jsonrpc: '2.0', id: null, error: { code, message } });
     else log.warn({ why: message }, 'a line of an agent is not of the protocol');
   };
@@ -107,21 +107,21 @@ export function createPeer(options: PeerOptions): Peer {
     over: over.signal,
     async receive(text) {
       const message = parseFrame(text);
-      if (message === undefined) return await complain(-32700, 'this is not JSON, or too much of it');
+      if (message === undefined) return await sendError(-32700, 'this is not JSON, or too much of it');
       const frame = objectOf(message);
-      if (!frame) return await complain(-32600, 'one JSON-RPC object at a time');
+      if (!frame) return await sendError(-32600, 'one JSON-RPC object at a time');
       const { method, id } = frame;
       if (typeof method !== 'string') {
         if (!('id' in frame) || !('result' in frame || 'error' in frame)) {
-          return await complain(-32600, 'neither a request nor an answer');
+          return await sendError(-32600, 'neither a request nor an answer');
         }
-        if (!pending.deliver(frame)) log.warn({}, 'an answer came to a question nobody asked');
+        if (!pending.deliver(frame)) log.warn({}, 'a response arrived for an unknown request id');
         return;
       }
       const params = objectOf(frame.params) ?? {};
       const judged = judgeFrame(options.other, id === undefined ? 'notification' : 'request', method);
       if (id === undefined) {
-        if (judged.handling === 'refuse') return await complain(-32600, judged.reason);
+        if (judged.handling === 'refuse') return await sendError(-32600, judged.reason);
         if (method === '$/cancel_request') {
           const { requestId } = params;
           running.get(JSON.stringify(requestId))?.abort();
@@ -135,7 +135,7 @@ export function createPeer(options: PeerOptions): Peer {
         return;
       }
       const named = id === null || typeof id === 'string' || typeof id === 'number';
-      if (!named) return await complain(-32600, 'an id is a string or a number');
+      if (!named) return await sendError(-32600, 'an id is a string or a number');
       const raw = rawIdOf(text, id);
       if (judged.handling === 'refuse') {
         const error = { code: -32600, message: judged.reason };

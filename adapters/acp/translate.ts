@@ -252,8 +252,8 @@ export function toWirePlan(entries: unknown): JsonObject[] {
 
 /** The trace of a request, where its sender names one. */
 export function traceOf(params: JsonObject): TraceMembers {
-  const given = textOf(within(params, '_meta', 'traceparent'));
-  return given ? traceMembers(readTraceParent(given, within(params, '_meta', 'tracestate'))) : {};
+  const traceParent = textOf(within(params, '_meta', 'traceparent'));
+  return traceParent ? traceMembers(readTraceParent(traceParent, within(params, '_meta', 'tracestate'))) : {};
 }
 
 export function withMeta(value: JsonObject, name: string, members: JsonObject): JsonObject {

@@ -84,10 +84,10 @@ export function struct(members: Members): Decode {
     if (!isObject(value)) return wrong(value, 'a map');
     const read: Record<string, Json> = {};
     for (const [name, { decode, needed, nullable, otherwise, sparing }] of all) {
-      const given = value[name];
-      const absent = given === undefined || (given === null && nullable);
+      const member = value[name];
+      const absent = member === undefined || (member === null && nullable);
       if (absent && needed) throw new Misfit(`missing field \`${name}\``);
-      const result = absent ? otherwise?.() : inMember(name, decode, given);
+      const result = absent ? otherwise?.() : inMember(name, decode, member);
       if (result === undefined || (sparing && Array.isArray(result) && result.length === 0)) continue;
       read[name] = result;
     }

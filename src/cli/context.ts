@@ -107,7 +107,7 @@ export async function open(config: Config, more: Partial<CoreRuntimeOptions>): P
   await requireUsable(config.dataDir);
   const { openCoreRuntime } = await import('../runtime/assemble.ts');
   const policy = { load: config.policy.load };
-  const core = await openCoreRuntime({ dataDir: config.dataDir, place: config.store, policy, ...more });
+  const core = await openCoreRuntime({ dataDir: config.dataDir, store: config.store, policy, ...more });
   if (more.policy === 'on record') return core;
   const { requireRules } = await import('../runtime/rules-on-record.ts');
   await requireRules(core.policy).catch(async (cause) => {

@@ -116,7 +116,7 @@ export interface Access {
   seeContent(actor: Actor, artifactId: string): Promise<Artifact & Row>;
   workspaceVisible(actor: Actor, workspaceId: string | null | undefined): Promise<boolean>;
   /** Whether the actor may see an event or resource of this workspace and session, by workspace and by owner. */
-  placeVisible(actor: Actor, location: ResourceOwner): Promise<boolean>;
+  locationVisible(actor: Actor, location: ResourceOwner): Promise<boolean>;
   /** Refuses a stream of a hidden resource; returns a filter for streams that mix owners, and undefined for others. */
   streamFilter(actor: Actor, stream: Stream): Promise<((event: CoreEvent) => Promise<boolean>) | undefined>;
 }
@@ -209,7 +209,7 @@ export function createAccess(store: Pick<Store, 'get' | 'read'>, vaults?: Pick<V
     return task?.session_id !== undefined && (await ownsSession(actor, task.session_id));
   }
 
-  async function placeVisible(actor: Actor, { workspace_id, session_id }: ResourceOwner): Promise<boolean> {
+  async function locationVisible(actor: Actor, { workspace_id, session_id }: ResourceOwner): Promise<boolean> {
     if (!(await workspaceVisible(actor, workspace_id))) return false;
     return seesOthers(actor) || (session_id ? await ownsSession(actor, session_id) : false);
   }
@@ -279,5 +279,5 @@ export function createAccess(store: Pick<Store, 'get' | 'read'>, vaults?: Pick<V
     };
   }
 
-  return { see, seeContent, visible, owns, workspaceVisible, placeVisible, streamFilter };
+  return { see, seeContent, visible, owns, workspaceVisible, locationVisible, streamFilter };
 }

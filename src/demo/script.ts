@@ -16,6 +16,7 @@ export type Step =
     }
   | { readonly do: 'artifact' }
   | { readonly do: 'recall' }
+  | { readonly do: 'input'; readonly name: string }
   | { readonly do: 'remember'; readonly text: string; readonly scope: string }
   | { readonly do: 'ask'; readonly question: string }
   | { readonly do: 'work'; readonly steps: number }
@@ -24,7 +25,7 @@ export type Step =
 
 export const HELP =
   'I am the demo agent. Say: hello · read <note> · write <note> <text> · delete <note> · send <text> to <someone> · ' +
-  'use <tool> <text> · artifact · recall · remember [for the session|persona|workspace|tenant] <text> · ask <question> · wait <steps> · handoff to <agent>: <work> · fail <code>. Join steps with "then".';
+  'use <tool> <text> · artifact · recall · check input <name> · remember [for the session|persona|workspace|tenant] <text> · ask <question> · wait <steps> · handoff to <agent>: <work> · fail <code>. Join steps with "then".';
 
 const GREETING = 'Hello! I am the demo agent: no network, no keys, always the same answer to the same words.';
 /** Text beyond this is not read. */
@@ -53,6 +54,7 @@ const VERBS: readonly Verb[] = [
   [/\buse (\S+)(?: (.*))?/i, ([tool = '', text = '']) => call(tool, 'unknown', tool, { text }, `use ${tool}`)],
   [/\bartifact\b/i, () => ({ do: 'artifact' })],
   [/\brecall\b/i, () => ({ do: 'recall' })],
+  [/\bcheck input (\S+)/i, ([name = '']) => ({ do: 'input', name })],
   [
     /\bremember (?:for the (session|persona|workspace|tenant) )?(.+)/i,
     ([scope, text = '']) => ({ do: 'remember', text, scope: scope?.toLowerCase() ?? 'session' }),
@@ -113,6 +115,7 @@ const MEMBERS: Readonly<Record<Step['do'], readonly (readonly [string, string])[
   ],
   artifact: [],
   recall: [],
+  input: [['name', 'string']],
   remember: [
     ['text', 'string'],
     ['scope', 'string'],
@@ -141,6 +144,8 @@ export function describeStep(step: Step): string {
       return 'produce a file and a patch';
     case 'recall':
       return 'say what it remembers';
+    case 'input':
+      return `check the private input ${step.name}`;
     case 'remember':
       return `remember for the ${step.scope}`;
     case 'ask':

@@ -161,7 +161,7 @@ function answerIn(
 }
 
 function endOf({ state, answered_by, answered_at }: Ask): string {
-  if (state === 'expired') return 'Nobody answered in time, which counts as no.';
+  if (state === 'expired') return 'Not answered in time: denied.';
   if (state === 'canceled') return 'The work it was about has ended.';
   return `Answered by ${answered_by ?? 'someone'}${answered_at ? ` at ${answered_at}` : ''}.`;
 }

@@ -78,7 +78,7 @@ function section(title: string, rows: readonly Shown[]): string {
 
 function agentsWords(words: readonly string[]): string {
   const said = words.map((text) => `<pre>${escaped(text)}</pre>`).join('');
-  return `<aside><h2>In the agent's own words, which nobody has checked</h2>${said}</aside>`;
+  return `<aside><h2>In the agent's own words, not verified</h2>${said}</aside>`;
 }
 
 function downloadText({ href, bytes, sha256 }: Download): string {

@@ -191,8 +191,8 @@ export function namedValues(action: Action, names: Names): readonly NamedValue[]
 }
 
 /** Values as they are in the action: a redacted one is recognized by its text. */
-function factValues({ facts, arguments: given }: Action, field: ActField): readonly NamedValue[] {
-  if (!facts || typeof given !== 'object') return [{ path: field, value: given as Json }];
+function factValues({ facts, arguments: args }: Action, field: ActField): readonly NamedValue[] {
+  if (!facts || typeof args !== 'object') return [{ path: field, value: args as Json }];
   const lists = { command: facts.commands, path: facts.paths, url: facts.urls, content: facts.contents };
   const guessed = field === 'content' ? [] : facts.hints[field];
   return [{ path: field, value: [...lists[field], ...guessed] }];

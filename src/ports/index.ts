@@ -26,6 +26,13 @@ export type {
   Sink,
   Work,
 } from './agents.ts';
+export type {
+  InputCommand,
+  InputDescription,
+  InputGrant,
+  InputSpec,
+  SessionInputsView,
+} from './session-inputs.ts';
 
 // ---- Client side: tool backends ----
 

@@ -93,7 +93,7 @@ export interface Runtime<P extends Prepared = Prepared> extends Closable, Surrou
   readonly prepared: P;
   readonly deps: Deps;
   readonly bridge: Bridge;
-  readonly house: CoreRuntime;
+  readonly core: CoreRuntime;
   /** The process itself, for set-up and maintenance. */
   readonly actor: Actor;
   /** The checked section of this door; empty when the configuration has none. */
@@ -167,12 +167,12 @@ async function open<P extends Prepared>(config: Config, options: RuntimeOptions<
   const live = createLiveConfig(config, logger);
   current = () => live.current();
   const closing: Closable[] = [live, parts, ...(instrument ? [instrument] : [])];
-  const dressed = (given: Parts): Parts => instrument?.parts(given) ?? given;
+  const dressed = (parts: Parts): Parts => instrument?.parts(parts) ?? parts;
   try {
     const first = parts.take(await mounting.of(config), own);
     const made = await openCoreRuntime({
       dataDir: config.dataDir,
-      place: config.store,
+      store: config.store,
       policy: { load: () => live.current().policy.load() },
       upToDate: () => live.upToDate(),
       vaultAccess: createVaultAccess(config.vaults),
@@ -231,7 +231,7 @@ async function open<P extends Prepared>(config: Config, options: RuntimeOptions<
       prepared,
       deps,
       bridge: bridge(),
-      house: core(),
+      core: core(),
       actor,
       recovered,
       requireNames: (protocol) => names.requireDoors(config, protocol),
@@ -265,8 +265,8 @@ function learnSecrets({ environment }: Config, redactor: Redactor): void {
 }
 
 /** The parts a configuration mounts. Adapters are loaded only when the configuration names a part of one. */
-function createMounting({ adapters: given, mounts }: Pick<RuntimeOptions, 'adapters' | 'mounts'>) {
-  const adapters = async () => given ?? (await import('../../adapters/index.ts')).adapters;
+function createMounting({ adapters: configured, mounts }: Pick<RuntimeOptions, 'adapters' | 'mounts'>) {
+  const adapters = async () => configured ?? (await import('../../adapters/index.ts')).adapters;
   const NOTHING: Mounts = { doors: [], agents: [], tools: [], harnesses: [] };
   return {
     async of(config: Config): Promise<Mounts> {
@@ -275,7 +275,7 @@ function createMounting({ adapters: given, mounts }: Pick<RuntimeOptions, 'adapt
       return { ...NOTHING, harnesses: mountsOf(config, await adapters()).harnesses };
     },
     /** Names of all doors; undefined while the adapters are not loaded. */
-    doors: () => given?.map(({ name }) => name),
+    doors: () => configured?.map(({ name }) => name),
     async section(config: Config, door: string): Promise<object> {
       if (!own(config.doors, door)) return {};
       const { doors } = mountsOf(config, await adapters());

@@ -46,11 +46,11 @@ export interface GatewayOptions {
    * False for a process that only runs its own agents: orphaned work of other agents on the same log is left to their
    * processes.
    */
-  readonly keeper?: boolean;
+  readonly recoversOrphans?: boolean;
 }
 
 export interface Gateway extends Closable {
-  readonly house: CoreRuntime;
+  readonly core: CoreRuntime;
   readonly url: string;
   /**
    * For a reader of this process's output: full access until the process ends. Undefined where unauthenticated callers
@@ -63,7 +63,7 @@ export interface Gateway extends Closable {
 }
 
 export async function startGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {
-  const { journal, adapters = everyAdapter, keeper = true } = options;
+  const { journal, adapters = everyAdapter, recoversOrphans = true } = options;
   const local = isLoopback(config.host);
   if (!local) await requireAuthOffLoopback(config);
   const mounts = mountsOf(config, adapters);
@@ -95,7 +95,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     pause: (ms) => sleep(ms),
     // Called only after a login can fail, which is after everything is open.
     write: (failed) =>
-      noteFailedLogin(runtime.house.log, failed).catch((cause) =>
+      noteFailedLogin(runtime.core.log, failed).catch((cause) =>
         logger.error({ err: cause }, 'a failed login could not be written down'),
       ),
   });
@@ -105,7 +105,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     mounts: 'everything',
     adapters,
     roomBytes: SERVING_ROOM,
-    settings: { defaultAgent: config.defaultAgent, keeper },
+    settings: { defaultAgent: config.defaultAgent, recoversOrphans: recoversOrphans },
     prepare: (services) => prepared(config, mounts, services, { http, token, journal, failures }),
     taken(next) {
       const same = retention.ms === next.keepEventsMs;
@@ -113,7 +113,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       return same ? [] : ['retention'];
     },
   });
-  const { bridge, house: core, actor, deps, recovered } = runtime;
+  const { bridge, core, actor, deps, recovered } = runtime;
   const renewing = config.tls ? [watchTls(config.tls, (next) => http.renew(next), logger)] : [];
   const opened: Closable[] = [...renewing, http, { close: async () => failures.close() }];
   try {
@@ -138,7 +138,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       opened.unshift(openWebhooks({ bridge, actor, recipients, clock: systemClock, log: logger, pause }));
     let closed: Promise<void> | undefined;
     return {
-      house: core,
+      core: core,
       url,
       token,
       recovered,

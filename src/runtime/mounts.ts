@@ -89,9 +89,9 @@ function doorsOf({ doors, where }: Config, adapters: Adapters): readonly Door[] 
   }
   return adapters.map((adapter) => {
     const { name, configSchema } = adapter;
-    const given = own(doors, name);
-    const section = checkSection(configSchema as TSchema, given || {}, where, ['doors', name]);
-    return { adapter, section: section as never, open: given !== false };
+    const value = own(doors, name);
+    const section = checkSection(configSchema as TSchema, value || {}, where, ['doors', name]);
+    return { adapter, section: section as never, open: value !== false };
   });
 }
 

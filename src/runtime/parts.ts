@@ -77,7 +77,7 @@ function letGo(at: string, one: Open, log: Logger): void {
 }
 
 async function end(at: string, { part }: Open, log: Logger): Promise<void> {
-  await part.close?.().catch((cause) => log.error({ err: cause, part: at }, 'a part of the house did not close'));
+  await part.close?.().catch((cause) => log.error({ err: cause, part: at }, 'a part of the gateway did not close'));
 }
 
 interface Tracked<T> {
@@ -99,7 +99,7 @@ function trackedAgent(agent: AgentBackend): Tracked<AgentBackend> {
 
 function trackedTools(tools: ToolBackend): Tracked<ToolBackend> {
   const { watch, free } = counter();
-  const call: ToolBackend['call'] = (...given) => watch(tools.call(...given));
+  const call: ToolBackend['call'] = (...args) => watch(tools.call(...args));
   return { part: { ...tools, call }, free };
 }
 

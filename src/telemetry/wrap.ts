@@ -122,7 +122,8 @@ export function createTraced(traces: Traces): Traced {
             traces.from(traceParentOf(request), () => handler(request, socket, head)),
           ),
       }),
-    inTrace: (given, work) => traces.from(given === undefined ? undefined : readTraceParent(given), work),
+    inTrace: (traceParent, work) =>
+      traces.from(traceParent === undefined ? undefined : readTraceParent(traceParent), work),
   };
 }
 

@@ -6,9 +6,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import { linkDoor } from '../../src/inbox/door.ts';
 import { createLinks } from '../../src/inbox/links.ts';
 import type { HttpHandler, HttpHost } from '../../src/ports/index.ts';
-import { scriptedAgent } from '../support/agents.ts';
-import { openPage } from '../support/browser.ts';
-import { openTestHouse } from '../support/house.ts';
+import { scriptedAgent } from '../support/gateway/agents.ts';
+import { openTestGateway } from '../support/gateway/test-gateway.ts';
+import { openPage } from '../support/process/browser.ts';
 
 const SCREENS = process.env.SCREENSHOTS;
 
@@ -26,18 +26,18 @@ test('a person approves on a phone, and what they saw is what ran', async () => 
     });
     return undefined;
   });
-  const house = await openTestHouse({
+  const runtime = await openTestGateway({
     agents: [agent],
     rules: '- { id: out, when: { effect: send }, then: ask, say: this leaves the house }',
   });
-  const links = createLinks((text) => house.house.keyring.signer().mac(text));
+  const links = createLinks((text) => runtime.runtime.keyring.signer().mac(text));
   const url = await serve(async (http) => {
     const log = { info() {}, warn() {}, error() {} };
-    await linkDoor({ http, log, clock: house.clock, links, recipients: ['duty'] }).open(house.bridge);
+    await linkDoor({ http, log, clock: runtime.clock, links, recipients: ['duty'] }).open(runtime.bridge);
   });
-  const room = await house.room();
+  const room = await runtime.room();
   const task = await room.task();
-  const [ask] = await house.asks(task.id);
+  const [ask] = await runtime.asks(task.id);
   const link = `${url}/decide/${links.token('duty', ask?.id ?? '')}`;
 
   const page = await openPage();
@@ -64,7 +64,7 @@ test('a person approves on a phone, and what they saw is what ran', async () => 
   await page.getByRole('button', { name: 'Approve' }).click();
   expect(await page.locator('h1').textContent()).toBe('Approved');
   if (SCREENS) await page.screenshot({ path: `${SCREENS}/answered.png` });
-  await house.until(task.id);
+  await runtime.until(task.id);
   expect(ran).toEqual([{ to: 'bob', text: 'Lunch at <noon>?', long: 'x'.repeat(900) }]);
 
   await page.goto(link);

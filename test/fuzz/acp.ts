@@ -15,9 +15,9 @@ import { PLAIN_SETTINGS } from '../../adapters/acp/relay/settings.ts';
 import { createIds } from '../../src/core/clock.ts';
 import type { Bridge } from '../../src/ports/index.ts';
 import { openCoreRuntime } from '../../src/runtime/assemble.ts';
-import { type Contact, checkActs, forgetLogs, newestPosition } from '../hostile/oracle.ts';
-import { CWD, spoiledFrames } from './acp-frames.ts';
-import { instrumented } from './acp-sides.ts';
+import { type Contact, checkActs, forgetLogs, newestPosition } from '../support/oracle/oracle.ts';
+import { CWD, spoiledFrames } from './acp/frames.ts';
+import { instrumented } from './acp/sides.ts';
 
 export interface Fuzzed {
   readonly frames: number;

@@ -7,9 +7,9 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { PROGRAM, ran } from '../support/cli.ts';
+import { PROGRAM, ran } from '../support/process/cli.ts';
 
-const BELOW = join(import.meta.dirname, 'below.mjs');
+const BELOW = join(import.meta.dirname, '../support/upstreams/below.mjs');
 const PERSONS = [
   'approve',
   'deny',

@@ -16,8 +16,8 @@ import type { HttpHandler } from '../../src/ports/index.ts';
 import { openCoreRuntime } from '../../src/runtime/assemble.ts';
 import { startGateway } from '../../src/runtime/gateway.ts';
 import { openWitnessDoor } from '../../src/witness/door.ts';
-import { aDirectory, aLog, typed } from '../support/cli.ts';
-import { configIn } from '../support/config-in.ts';
+import { aDirectory, aLog, typed } from '../support/process/cli.ts';
+import { configIn } from '../support/process/config-in.ts';
 
 let dir: string;
 let kept: string;
@@ -29,14 +29,14 @@ beforeEach(async () => {
 afterEach(() => vi.unstubAllEnvs());
 
 async function more(text: string): Promise<void> {
-  const house = await openCoreRuntime({ dataDir: dir });
+  const runtime = await openCoreRuntime({ dataDir: dir });
   const event: EventDraft = {
     event: 'vendor.tollbridge.note',
     resource: { object: 'gateway', id: 'here' },
     payload: { text },
   };
-  await house.log.commit({ decide: () => ({ events: [event] }) });
-  await house.close();
+  await runtime.log.commit({ decide: () => ({ events: [event] }) });
+  await runtime.close();
 }
 const run = (to = kept) => typed(() => witnessRun(to, { data: dir }));
 const check = async (from = kept) => {
@@ -123,11 +123,11 @@ describe('another gateway', () => {
 
   async function gateway(): Promise<string> {
     const other = await aDirectory();
-    const house = await openCoreRuntime({ dataDir: other });
-    onTestFinished(() => house.close());
+    const runtime = await openCoreRuntime({ dataDir: other });
+    onTestFinished(() => runtime.close());
     let handler: HttpHandler = () => {};
     openWitnessDoor({
-      store: house.store,
+      store: runtime.store,
       dir: join(other, 'witness'),
       log: { info() {}, warn() {}, error() {} },
       http: {
@@ -204,7 +204,7 @@ test('a gateway sends its heads by itself: to a file, and to another gateway wit
     resource: { object: 'gateway', id: 'here' },
     payload: {},
   };
-  await gateway.house.log.commit({ decide: () => ({ events: [event] }) });
+  await gateway.core.log.commit({ decide: () => ({ events: [event] }) });
   // The last thing it does.
   await gateway.close();
   const [head] = (await readFile(file, 'utf8')).trimEnd().split('\n');

@@ -19,7 +19,7 @@ import {
 } from '../server/exchange.ts';
 import { Refusal, toErrorReply, toLegacyError, toRestError } from '../server/refusal.ts';
 import { roomIn } from './backpressure.ts';
-import { speaking } from './error-mapping.ts';
+import { mapErrors } from './error-mapping.ts';
 import type { BindingDeps } from './json-rpc.ts';
 import { PERFORM } from './operations.ts';
 
@@ -141,13 +141,13 @@ function createOlder(deps: BindingDeps): (incoming: Incoming, version: string) =
     const response = user && responses.get(user);
     const how = response ? await roomIn(response, 'close', deps.settings.stallMs) : 'room';
     if (how === 'late') {
-      deps.log.warn({}, 'a stream ended: nobody read it for too long');
+      deps.log.warn({}, 'a stream was ended: its client stopped reading');
       response?.destroy();
     }
     return how === 'room';
   }
   const router = legacyRestRouter({
-    requestHandler: speaking(deps.handler, { words: toLegacyError, room }),
+    requestHandler: mapErrors(deps.handler, { words: toLegacyError, room }),
     userBuilder: async (request) => contexts.get(request)!.user!,
     contextBuilder: ({ user, requestedVersion, tenant, extensions }) =>
       new ServerCallContext({

@@ -78,7 +78,7 @@ export function createActivity(): Activity {
   };
 }
 
-export function tellsActivity({ payload }: StreamResponse): boolean {
+export function hasActivity({ payload }: StreamResponse): boolean {
   return payload?.$case === 'statusUpdate' && payload.value.metadata?.[EXTENSIONS.activity] !== undefined;
 }
 

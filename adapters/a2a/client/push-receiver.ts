@@ -83,16 +83,16 @@ function secret(): string {
 
 /** Peers send the credentials, the token, or both: one correct value is enough, and one wrong value is refused. */
 function knows({ headersDistinct }: IncomingMessage, { token, credentials }: Open): boolean {
-  const given = [
+  const matches = [
     ...(headersDistinct.authorization ?? []).map((value) => same(value, `Bearer ${credentials}`)),
     ...(headersDistinct['x-a2a-notification-token'] ?? []).map((value) => same(value, token)),
   ];
-  return given.length > 0 && given.every(Boolean);
+  return matches.length > 0 && matches.every(Boolean);
 }
 
-function same(given: string, wanted: string): boolean {
+function same(received: string, wanted: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(given), digest(wanted));
+  return timingSafeEqual(digest(received), digest(wanted));
 }
 
 /** The task of a notification: 1.0 wraps the event, 0.3 does not. */

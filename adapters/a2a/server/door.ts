@@ -6,7 +6,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AgentFace, Artifact, Bridge, Closable, Deps, FrontDoor, Row } from '../../../src/index.ts';
 import type { Resolve } from '../../../src/transport/outbound/public-fetch.ts';
-import { speaking } from '../bindings/error-mapping.ts';
+import { mapErrors } from '../bindings/error-mapping.ts';
 import { serveGrpc } from '../bindings/grpc.ts';
 import { createJsonRpc } from '../bindings/json-rpc.ts';
 import { createRest } from '../bindings/rest.ts';
@@ -70,7 +70,7 @@ async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, optio
     /** The additional details for this caller: the tools the rules would let it try. */
     const extendedCard = async ({ actor }: CallOptions) => {
       const tools = await contexts.workspace(actor).then(
-        (workspace) => bridge.offered(actor, workspace).catch(() => []),
+        (workspace) => bridge.visible(actor, workspace).catch(() => []),
         () => [],
       );
       return makeCard(agent, baseOf(agent.name), cardDeps(), tools).card;
@@ -88,7 +88,7 @@ async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, optio
     });
     const binding = {
       handler,
-      legacy: speaking(handler, { words: toLegacyError }),
+      legacy: mapErrors(handler, { words: toLegacyError }),
       settings,
       authenticate: deps.authenticate,
       log: deps.log,
@@ -217,8 +217,8 @@ function incomingOf(request: IncomingMessage, response: ServerResponse, path: st
 const NO_QUERY = new URLSearchParams();
 
 function splitOnce(text: string, at: string): [string, string] {
-  const place = text.indexOf(at);
-  return place < 0 ? [text, ''] : [text.slice(0, place), text.slice(place + 1)];
+  const index = text.indexOf(at);
+  return index < 0 ? [text, ''] : [text.slice(0, index), text.slice(index + 1)];
 }
 
 function decoded(text: string): string | undefined {

@@ -40,7 +40,7 @@ export interface HandlerDeps {
 }
 
 /** How a task is read: with which extensions, and whether a stream is open. */
-interface Reading {
+interface UpdateReader {
   readonly activity: boolean;
   readonly quiet: boolean;
 }
@@ -101,7 +101,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
     call: CallOptions,
     message: Message,
     params: SendMessageRequest,
-    { once, version, ...how }: Reading & { readonly once: boolean; readonly version: string },
+    { once, version, ...how }: UpdateReader & { readonly once: boolean; readonly version: string },
   ): Promise<Begun> {
     const { actor } = call;
     // The protocol leaves repeats open, and its own test kit sends one id twice; so a message id is a key only on request.
@@ -137,7 +137,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
   }
 
   /** The next message on a task: an answer when it asks, otherwise a message to the working agent. */
-  async function goOn(call: CallOptions, message: Message, how: Reading): Promise<Begun> {
+  async function goOn(call: CallOptions, message: Message, how: UpdateReader): Promise<Begun> {
     const { actor } = call;
     const owned = await reader.own(actor, checkId(message.taskId, 'message.taskId'));
     const { task, contextId } = owned;
@@ -298,7 +298,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
       .view<Row & { task_id?: string }>(actor, 'event', lastEventId as string)
       .catch(() => undefined);
     if (event?.task_id === task.id) return event.id;
-    throw new Refusal('CURSOR_EXPIRED', 'this cursor is no place in the stream of this task');
+    throw new Refusal('CURSOR_EXPIRED', 'this cursor is not a position in the stream of this task');
   }
 }
 
@@ -315,8 +315,8 @@ function updateEncoder(
   historyLength?: number,
 ): (update: Update) => StreamResponse {
   if (!resume) return (update) => ({ payload: shortened(update, historyLength) });
-  return (given) => {
-    const update = shortened(given, historyLength);
+  return (rendered) => {
+    const update = shortened(rendered, historyLength);
     const metadata = { ...(update.value.metadata ?? {}), [EXTENSIONS.resume]: { cursor: projection.cursor } };
     return { payload: { ...update, value: { ...update.value, metadata } } as Update };
   };

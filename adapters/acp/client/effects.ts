@@ -43,12 +43,12 @@ export function effectsOf(call: ReportedCall, { cwd, written }: EffectOptions): 
     files.push(diffFile(diff, path));
     claim(path, (shown) => writeOf(shown, diff));
   }
-  const places = listOf(call.locations).flatMap((place) => textOf(within(place, 'path')) ?? []);
+  const paths = listOf(call.locations).flatMap((location) => textOf(within(location, 'path')) ?? []);
   if (call.kind === 'delete') {
-    for (const path of places) claim(path, (shown) => ({ type: 'fs_write', path: shown, operation: 'delete' }));
+    for (const path of paths) claim(path, (shown) => ({ type: 'fs_write', path: shown, operation: 'delete' }));
   }
-  if (call.kind === 'move' && places.length > 0) {
-    claim(places.at(-1) as string, (shown) => ({ type: 'fs_write', path: shown, operation: 'rename' }));
+  if (call.kind === 'move' && paths.length > 0) {
+    claim(paths.at(-1) as string, (shown) => ({ type: 'fs_write', path: shown, operation: 'rename' }));
   }
   const { changedPaths } = toolFields(call as JsonObject);
   for (const path of listOf(changedPaths).flatMap((each) => textOf(each) ?? [])) {

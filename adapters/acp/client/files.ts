@@ -52,8 +52,8 @@ export function createFiles({ sink, reader, taskId, cwd, agent, outside, ids }: 
   async function requireInside(path: string): Promise<void> {
     if (outside === 'rules') return;
     const root = await realPath(cwd);
-    const place = relative(root, await realPath(path));
-    if (place.startsWith('..') || isAbsolute(place)) {
+    const inside = relative(root, await realPath(path));
+    if (inside.startsWith('..') || isAbsolute(inside)) {
       throw new Fault('permission_denied', 'the path lies outside the workspace');
     }
   }

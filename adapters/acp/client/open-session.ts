@@ -43,10 +43,10 @@ export async function openSession(peer: Peer, options: AgentProcessOptions, sign
   async function again(): Promise<Json | undefined> {
     if (!before) return undefined;
     // Resuming replays nothing, which is enough; loading is for agents that cannot resume.
-    const way = within(can, 'sessionCapabilities', 'resume') ? 'session/resume' : 'session/load';
-    if (way === 'session/load' && can.loadSession !== true) return undefined;
+    const method = within(can, 'sessionCapabilities', 'resume') ? 'session/resume' : 'session/load';
+    if (method === 'session/load' && can.loadSession !== true) return undefined;
     try {
-      return (await peer.request(way, { sessionId: before, ...where }, signal)) ?? {};
+      return (await peer.request(method, { sessionId: before, ...where }, signal)) ?? {};
     } catch (cause) {
       if (!(cause instanceof RpcError) || cause.code === AUTH_REQUIRED) throw cause;
       deps.log.warn({ agent: settings.name, code: cause.code }, 'an agent does not know its session any more');
@@ -66,10 +66,10 @@ export async function openSession(peer: Peer, options: AgentProcessOptions, sign
   /** Once, and only with the configured login method. */
   async function logIn(cause: unknown): Promise<Opened & { readonly result: Json }> {
     if (!(cause instanceof RpcError) || cause.code !== AUTH_REQUIRED) throw cause;
-    const offered = listOf(within(greeting, 'authMethods')).flatMap((method) => textOf(within(method, 'id')) ?? []);
+    const methods = listOf(within(greeting, 'authMethods')).flatMap((method) => textOf(within(method, 'id')) ?? []);
     const { authMethod } = settings;
-    if (!authMethod || !offered.includes(authMethod)) {
-      const how = offered.length > 0 ? `; it offers ${offered.join(', ')}` : '';
+    if (!authMethod || !methods.includes(authMethod)) {
+      const how = methods.length > 0 ? `; it offers ${methods.join(', ')}` : '';
       throw new Fault('upstream_unavailable', `the agent ${settings.name} wants a login: set auth_method${how}`, {
         details: { code: 'upstream_auth' },
       });
@@ -107,6 +107,6 @@ function initializeParams(settings: BackendSettings): JsonObject {
 }
 
 function modesOf(result: Json): readonly string[] {
-  const offered = within(result, 'modes', 'availableModes') ?? within(result, 'modes');
-  return listOf(offered).flatMap((mode) => textOf(within(mode, 'id')) ?? []);
+  const modes = within(result, 'modes', 'availableModes') ?? within(result, 'modes');
+  return listOf(modes).flatMap((mode) => textOf(within(mode, 'id')) ?? []);
 }

@@ -104,7 +104,7 @@ export function createRequests(deps: RequestsDeps): Requests {
       })
       .catch((cause) => {
         // A canceled task asks no more; the protocol has an outcome for that.
-        if (signal.aborted) return { kind: 'canceled', reason: 'the work was told to stop' } as const;
+        if (signal.aborted) return { kind: 'canceled', reason: 'the work was canceled' } as const;
         throw cause;
       });
     if (answer.kind !== 'approved') reader.denied(call);

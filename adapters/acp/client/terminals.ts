@@ -67,7 +67,7 @@ export function createTerminals(deps: TerminalsDeps): Terminals {
 
   async function run(
     args: JsonObject,
-    given: Environment,
+    variables: Environment,
     output: Output,
     signal: AbortSignal,
     started: (t: Terminal) => void,
@@ -75,7 +75,7 @@ export function createTerminals(deps: TerminalsDeps): Terminals {
     const child = await startChild({
       command: asCommand(args),
       cwd: textOf(args.cwd) ?? cwd,
-      env: { ...minimalEnvironment(deps.inherit), ...given },
+      env: { ...minimalEnvironment(deps.inherit), ...variables },
     });
     child.stdin.end();
     child.stdout.on('data', (chunk: Buffer) => output.add(chunk));
@@ -114,7 +114,7 @@ export function createTerminals(deps: TerminalsDeps): Terminals {
       if (open.size >= MOST) throw new Fault('conflict', `no more than ${MOST} terminals at once`);
       count += 1;
       const id = `${taskId}.terminal${count}`;
-      const given = environmentIn(params);
+      const variables = environmentIn(params);
       const args = listOf(params.args).map(String);
       const output = createOutput(numberOf(params.outputByteLimit) ?? DEFAULT_LIMIT, KEPT);
       const served = reader.servedBy({});
@@ -122,13 +122,13 @@ export function createTerminals(deps: TerminalsDeps): Terminals {
       const running = new Promise<Terminal>((resolve) => {
         started = resolve;
       });
-      const acting = sink.act(
+      const action = sink.act(
         {
           kind: 'terminal',
           tool: 'terminal',
           tool_call_id: id,
           target: [command, ...args].join(' ').slice(0, 2_000),
-          arguments: { command, args, cwd: where ?? cwd, env: variablesShown(given) },
+          arguments: { command, args, cwd: where ?? cwd, env: variablesShown(variables) },
           effect: 'execute',
           claims: { agent: deps.agent },
           cwd,
@@ -137,12 +137,12 @@ export function createTerminals(deps: TerminalsDeps): Terminals {
             ...(served && { linked_to: served.id, linked_by: served.by }),
           },
         },
-        (allowed, signal) => run(allowed, given, output, signal, started),
+        (allowed, signal) => run(allowed, variables, output, signal, started),
         withdrawn,
       );
-      acts.add(acting);
-      acting.catch(() => {}).finally(() => acts.delete(acting)); // handled below, or reported by the terminal itself
-      const first = await Promise.race([running, acting]);
+      acts.add(action);
+      action.catch(() => {}).finally(() => acts.delete(action)); // handled below, or reported by the terminal itself
+      const first = await Promise.race([running, action]);
       if (!('kind' in first)) {
         open.set(id, first);
         return { terminalId: id };
@@ -204,8 +204,8 @@ function environmentIn({ env }: JsonObject): Environment {
  * Variable names are enough for a decision, because values are often secrets; values of variables that choose what runs are
  * included.
  */
-function variablesShown(given: Environment): string[] {
-  return Object.entries(given).map(([name, value]) => (LOADING_VARIABLES.test(name) ? `${name}=${value}` : name));
+function variablesShown(variables: Environment): string[] {
+  return Object.entries(variables).map(([name, value]) => (LOADING_VARIABLES.test(name) ? `${name}=${value}` : name));
 }
 
 /** A command line without arguments goes to a shell; otherwise it is a program. Both outputs are merged. */

@@ -25,7 +25,7 @@ export interface Looker {
   readonly runOn: RunOn;
   early(request: Request, answer: Response | undefined): void;
   /** The agent's frames before the relay was ready, in order, and the number of further ones that were not kept. */
-  earlyTold(frames: readonly Frame[], missed: number): void;
+  earlyFrames(frames: readonly Frame[], missed: number): void;
 }
 
 export interface Link {
@@ -36,7 +36,7 @@ export interface Link {
   readonly editorEnded: Promise<Error | undefined>;
   readonly agentEnded: Promise<Error | undefined>;
   /** When the agent last sent anything. */
-  agentHeardAt(): number;
+  agentReceivedAt(): number;
 }
 
 export interface Streams {
@@ -85,12 +85,12 @@ export function openLink({ editor, agent }: Streams): Link {
     agent: toAgent,
     editorEnded: fromEditor.ended,
     agentEnded: fromAgent.ended,
-    agentHeardAt: fromAgent.receivedAt,
-    attach(given) {
-      for (const { request, answer } of greetings) given.early(request, answer);
+    agentReceivedAt: fromAgent.receivedAt,
+    attach(handlers) {
+      for (const { request, answer } of greetings) handlers.early(request, answer);
       const { frames, missed } = earlyFrames.take();
-      given.earlyTold(frames, missed);
-      looker = given;
+      handlers.earlyFrames(frames, missed);
+      looker = handlers;
       fromEditor.release();
       fromAgent.release();
     },

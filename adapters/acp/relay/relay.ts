@@ -88,7 +88,7 @@ export function createRelay(deps: RelayDeps): Relay {
   const terminals = createTerminals({ wires, held, approvals, blocked: settings.blockedTerminal });
   const permission = createPermissions({ wires, questions, approvals, standingGrants: settings.standingGrants, agent });
   const elicit = createElicitations({ wires, questions, ids });
-  const offer = () => settings.mcpServers.filter(({ http }) => !http || agreed.http);
+  const mcpServers = () => settings.mcpServers.filter(({ http }) => !http || agreed.http);
   const version = () => agreed.version;
   const shared = {
     bridge,
@@ -118,7 +118,7 @@ export function createRelay(deps: RelayDeps): Relay {
     },
   });
   const prompts = createPrompts({ ...shared, watch, ending: (turn) => terminals.ended(turn) });
-  const sessions = createSessions({ ...shared, offer });
+  const sessions = createSessions({ ...shared, mcpServers });
   const fromEditor = createFromEditor({ ...shared, prompts, sessions, initialized });
   const fromAgent = createFromAgent({ ...shared, prompts, held, terminals, late, permission, elicit });
 
@@ -170,7 +170,7 @@ export function createRelay(deps: RelayDeps): Relay {
       if (answer) initialized(answer.message.result);
       else fromEditor.greeted(request);
     },
-    earlyTold: (frames, missed) => void fromAgent.early(frames, missed),
+    earlyFrames: (frames, missed) => void fromAgent.early(frames, missed),
     async editorGone() {
       wires.gone('editor', new Error('the editor has gone'));
       await endAll((turn) => {

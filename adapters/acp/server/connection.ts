@@ -48,7 +48,7 @@ type Call = (asked: Asked) => Promise<Json>;
 export function createConnection(options: ConnectionOptions): Connection {
   const { bridge, actor, settings, log } = options;
   const viewers = new Map<string, Viewer>();
-  const places: Workspaces = createWorkspaces(bridge, actor, settings);
+  const workspaces: Workspaces = createWorkspaces(bridge, actor, settings);
   let client: ClientProfile | undefined;
 
   const peer: Peer = createPeer({
@@ -125,7 +125,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   }
 
   async function choices(session: Session, viewer: Viewer): Promise<JsonObject> {
-    return await places.choices(session, { persona: viewer.persona, agent: viewer.agent });
+    return await workspaces.choices(session, { persona: viewer.persona, agent: viewer.agent });
   }
 
   async function open({ params, afterwards }: Asked): Promise<JsonObject> {
@@ -135,7 +135,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     }
     // Names only: the other members are commands and credentials of the editor.
     const servers = listOf(params.mcpServers).flatMap((server) => textOf(within(server, 'name')) ?? []);
-    const workspace_id = await places.workspaceAt(cwd);
+    const workspace_id = await workspaces.workspaceAt(cwd);
     const metadata = { acp: { cwd, client: (client as ClientProfile).name, ...(servers.length > 0 && { servers }) } };
     const { resource } = await bridge.submit({
       kind: 'session.create',
@@ -203,7 +203,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     const body = { protocol: 'acp', method, params, session_id: session.id, workspace_id: session.workspace_id };
     const { decision } = await bridge.submit({ kind: 'passthrough', actor, body });
     if (decision?.verdict === 'allow') return;
-    throw new Fault('policy_violation', decision?.reason ?? 'nobody allowed it', {
+    throw new Fault('policy_violation', decision?.reason ?? 'it was not allowed', {
       details: { rule_id: decision?.rule_id ?? null },
     });
   }
@@ -212,9 +212,9 @@ export function createConnection(options: ConnectionOptions): Connection {
     const viewer = viewerOf(params);
     const session = await sessionOf(params);
     const before = await choices(session, viewer);
-    const offered = listOf(within(before, 'modes', 'availableModes')).map((mode) => within(mode, 'id'));
+    const modes = listOf(within(before, 'modes', 'availableModes')).map((mode) => within(mode, 'id'));
     const wanted = asText(params.modeId);
-    if (!offered.includes(wanted)) throw new Fault('invalid_request', 'there is no such mode', { param: '/modeId' });
+    if (!modes.includes(wanted)) throw new Fault('invalid_request', 'there is no such mode', { param: '/modeId' });
     try {
       await requirePassage('session/set_mode', session, { modeId: wanted });
     } catch (cause) {
@@ -260,13 +260,13 @@ export function createConnection(options: ConnectionOptions): Connection {
   const CALLS: Readonly<Record<string, Call>> = {
     initialize: async ({ params }) => initialize(params),
     authenticate: async () => {
-      throw new Fault('invalid_request', 'nobody logs in here: the connection proves who is there');
+      throw new Fault('invalid_request', 'this door has no login: the connection is authenticated already');
     },
     'session/new': open,
     'session/load': load,
     'session/resume': resume,
     'session/fork': fork,
-    'session/list': async ({ params }) => await places.list(params),
+    'session/list': async ({ params }) => await workspaces.list(params),
     'session/close': async ({ params }) => await close(params),
     'session/delete': async ({ params }) => await remove(params),
     'session/status': async ({ params }) => {

@@ -55,7 +55,7 @@ export function createRemote({ id, bridge, actor, settings, log, ended }: Remote
     const known = streams.get(sessionId);
     if (known) return known;
     const made = createOutbox(MOST_WAITING, () => {
-      log.warn({ connection: id }, 'nobody reads what is said on a connection; it is given up');
+      log.warn({ connection: id }, 'a connection was closed: its client stopped reading');
       close().catch((cause) => log.warn({ err: cause }, 'a connection did not close well'));
     });
     streams.set(sessionId, made);

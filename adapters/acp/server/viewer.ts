@@ -145,9 +145,9 @@ export function createViewer(deps: ViewerDeps): Viewer {
     },
 
     async give(submit) {
-      const given = submit();
-      giving = given.catch(() => {});
-      const taskId = await given;
+      const submitted = submit();
+      giving = submitted.catch(() => {});
+      const taskId = await submitted;
       own.add(taskId);
       if (!ended.has(taskId)) open.add(taskId);
       return taskId;

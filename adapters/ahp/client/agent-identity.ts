@@ -14,8 +14,8 @@ export interface Worker {
 }
 
 export interface Workers {
-  whoAsks(action: Action): Worker;
-  whoTells(event: CoreEvent): Worker;
+  askingAgent(action: Action): Worker;
+  reportingAgent(event: CoreEvent): Worker;
 }
 
 /** The most tasks remembered at once; older ones use the name in their events. */
@@ -35,7 +35,7 @@ export function createWorkers(hop: string): Workers {
   }
 
   return {
-    whoAsks({ task_id, kind, tool, actor, attributes = {} }) {
+    askingAgent({ task_id, kind, tool, actor, attributes = {} }) {
       const { agent_id } = attributes;
       const known = task_id === undefined ? undefined : atWork.get(task_id);
       const named = kind === 'prompt' && tool !== undefined ? `agent:${tool}` : actor.id;
@@ -46,7 +46,7 @@ export function createWorkers(hop: string): Workers {
       };
     },
 
-    whoTells({ event, task_id, actor, payload }) {
+    reportingAgent({ event, task_id, actor, payload }) {
       const { task, session } = payload as { task?: unknown; session?: unknown };
       if (event === 'task.submitted' && task_id && isObject(task)) remember(task_id, task as JsonObject);
       const known = task_id ? atWork.get(task_id) : undefined;

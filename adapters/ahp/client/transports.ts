@@ -90,7 +90,7 @@ function streamed(send: (text: string) => Promise<void>, end: () => void) {
 /** A harness that does not read must not block other senders. */
 function taken(sent: Promise<void>, over: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    const stop = () => reject(new HarnessError('timeout', 'the harness does not read what it is told'));
+    const stop = () => reject(new HarnessError('timeout', 'the harness does not read what is sent to it'));
     if (over.aborted) return stop();
     over.addEventListener('abort', stop, { once: true });
     sent.then(resolve, reject).finally(() => over.removeEventListener('abort', stop));
@@ -125,7 +125,7 @@ async function childLink(command: readonly string[], more: Where['env'], log: Lo
 async function socketLink(path: string): Promise<Link> {
   const socket: Duplex = await new Promise((resolve, reject) => {
     const opened = createConnection(path, () => resolve(opened));
-    opened.once('error', () => reject(new HarnessError('transport', 'nobody listens at the socket')));
+    opened.once('error', () => reject(new HarnessError('transport', 'no process listens at the socket')));
   });
   return lineLink(socket, socket, () => socket.destroy());
 }

@@ -120,7 +120,7 @@ export function createDecider({ bridge, runs, authorizer, settings, deps }: Deci
       tool_call_id: callId,
       name: tool,
       status: 'error',
-      error: 'the agent was told no',
+      error: 'the agent got a refusal',
       code: 'called_off',
     };
     await report(run, [{ event: 'tool.failed', payload }]);
@@ -128,8 +128,8 @@ export function createDecider({ bridge, runs, authorizer, settings, deps }: Deci
 
   async function prePrompt(event: AhpEvent, asker: Asker): Promise<JsonObject> {
     const prompt = promptOf(event.payload);
-    const given = prompt ? { prompt: prompt.text } : ((event.payload ?? {}) as JsonObject);
-    const args = typeof given === 'object' && !Array.isArray(given) ? given : { prompt: given };
+    const input = prompt ? { prompt: prompt.text } : ((event.payload ?? {}) as JsonObject);
+    const args = typeof input === 'object' && !Array.isArray(input) ? input : { prompt: input };
     const action = { ...toAction(event, args), tool: 'prompt' };
     const honoured = honouredBy(settings, asker.framework);
     const { run, gateDecision: decided } = await askGate(event, asker, {
@@ -265,8 +265,8 @@ export function createDecider({ bridge, runs, authorizer, settings, deps }: Deci
   async function typed(type: Exclude<Family, 'generic'>, event: AhpEvent, asker: Asker) {
     const { value: payload, mended } = readPayload(type, event.payload, event);
     if (mended) deps.log.info({ event: type, agent: event.agent_id, mended }, 'a payload was read with mending');
-    const { session_id: _, ...given } = payload;
-    const args = type === 'reasoning' ? unspoken(given) : given;
+    const { session_id: _, ...input } = payload;
+    const args = type === 'reasoning' ? unspoken(input) : input;
     const named = type === 'confirmation' ? { tool: `confirmation:${wordOf(payload.confirmation_type)}` } : {};
     const action = { ...toAction(event, args), ...named };
     const held = type === 'confirmation' ? asker : { ...asker, timeout: { ...asker.timeout, hold: false } };

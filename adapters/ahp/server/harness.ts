@@ -3,7 +3,15 @@
  * messages that no decision could answer, because agents take an error for a yes.
  */
 
-import { CAPABILITIES, eventRow, faults, frames, type Method, OLDER_TELL, PROTOCOL } from '../../../mappings/ahp.ts';
+import {
+  CAPABILITIES,
+  eventRow,
+  faults,
+  frames,
+  type Method,
+  NOTICES_BEFORE_2_4,
+  PROTOCOL,
+} from '../../../mappings/ahp.ts';
 import {
   type Actor,
   asFault,
@@ -142,7 +150,7 @@ export function createHarness(
 
   /** Peers up to 2.2 send as notifications what later ones ask. */
   function sentByOlder(event: AhpEvent, caller: Caller): boolean {
-    if (!OLDER_TELL.includes(event.event_type)) return false;
+    if (!NOTICES_BEFORE_2_4.includes(event.event_type)) return false;
     const [, minor] = (greetingOf(event, caller)?.version ?? PROTOCOL).split('.');
     return Number(minor ?? 0) <= 2;
   }
@@ -220,9 +228,9 @@ export function createHarness(
   }
 
   async function batch(params: Json, caller: Caller, id: string): Promise<JsonObject> {
-    const given = isObject(params) && Array.isArray(params.events) ? params.events.length : 0;
-    if (given > settings.batchSize) {
-      throw new Refusal(-32602, `Batch size ${given} exceeds configured limit ${settings.batchSize}`);
+    const size = isObject(params) && Array.isArray(params.events) ? params.events.length : 0;
+    if (size > settings.batchSize) {
+      throw new Refusal(-32602, `Batch size ${size} exceeds configured limit ${settings.batchSize}`);
     }
     const { events } = read(shapes.BatchRequest, params) as { events: readonly AhpEvent[] };
     // All events are validated before any has an effect.
@@ -246,7 +254,7 @@ export function createHarness(
 
   async function entry(event: AhpEvent, caller: Caller, whole: HoldTimeout, id: string): Promise<JsonObject> {
     if (eventRow(event.event_type).answer)
-      return await decider.decide(event, { ...whoAsks(event, caller, id), timeout: whole });
+      return await decider.decide(event, { ...identityOf(event, caller, id), timeout: whole });
     try {
       await observer.take(event, caller.actor, greetingOf(event, caller)?.framework);
       return { decision: 'allow' };
@@ -306,7 +314,7 @@ export function createHarness(
     }
   }
 
-  function whoAsks(event: AhpEvent, caller: Caller, request_id?: string): Omit<Asker, 'timeout'> {
+  function identityOf(event: AhpEvent, caller: Caller, request_id?: string): Omit<Asker, 'timeout'> {
     const framework = greetingOf(event, caller)?.framework;
     return {
       actor: caller.actor,
@@ -317,7 +325,7 @@ export function createHarness(
 
   function askerOf(event: AhpEvent, caller: Caller, hold: boolean, id?: string): Asker {
     const ms = Math.max(0, settings.holdMs - viaOf(event.metadata).length * HOP_MS);
-    return { ...whoAsks(event, caller, id), timeout: timeout(caller, ms, hold) };
+    return { ...identityOf(event, caller, id), timeout: timeout(caller, ms, hold) };
   }
 
   function timeout({ gone }: Caller, ms: number, hold: boolean): HoldTimeout {

@@ -168,7 +168,7 @@ export function createObserver({ bridge, runs, settings, deps }: ObserverDeps): 
 
   async function finish(run: Run, end: End): Promise<void> {
     const unreported = run.open.all();
-    const given = run.unseen > 0 ? [`the outcome of ${run.unseen} calls before those`] : [];
+    const uncounted = run.unseen > 0 ? [`the outcome of ${run.unseen} calls before those`] : [];
     const verification = run.verification && { verification: run.verification };
     const facts = unreported.map(end.state === 'CANCELED' ? stoppedWithRun : notSeen);
     await runs.end(
@@ -177,9 +177,9 @@ export function createObserver({ bridge, runs, settings, deps }: ObserverDeps): 
         ...end,
         ...(verification && { metrics: verification }),
         not_reported: [
-          'the work was done by a supervised agent: only what it told is known',
+          'the work was done by a supervised agent: only its own report is known',
           ...unreported.map(({ tool, id }) => `the outcome of ${tool} (${id})`),
-          ...given,
+          ...uncounted,
         ],
       },
       facts,
@@ -353,15 +353,15 @@ function endOf({ failure }: Run): End {
 
 /** A result, paired with its call; without one it is only observed. */
 function callEnded(run: Run, { payload, timestamp }: AhpEvent, { ids }: Pick<Deps, 'ids'>): Fact[] {
-  const { tool, arguments: given, argumentsKey } = readCall(payload);
+  const { tool, arguments: args, argumentsKey } = readCall(payload);
   const result = resultOf(members(payload));
   const report = fingerprint(asText(timestamp), payload as Json);
   const twice = run.reports.has(report);
   run.reports.add(report);
   if (run.reports.size > MOST_REPORTS) run.reports.delete(run.reports.values().next().value as string);
   const paired =
-    pairOf(run.open, tool, given, argumentsKey) ??
-    pairOf(run.refused, tool, given, argumentsKey) ??
+    pairOf(run.open, tool, args, argumentsKey) ??
+    pairOf(run.refused, tool, args, argumentsKey) ??
     // Agents report their refused calls as failed, often without naming the arguments.
     (result.status === 'error' && !argumentsKey ? run.refused.takeAny(tool) : undefined);
   if (paired) return [ended(paired, result)];
@@ -372,17 +372,17 @@ function callEnded(run: Run, { payload, timestamp }: AhpEvent, { ids }: Pick<Dep
     tool_call_id: id,
     name: tool,
     kind: 'tool',
-    input: argumentsKey ? given : {},
+    input: argumentsKey ? args : {},
     effect: 'unknown',
     evidence: 'observed',
   };
   return [{ event: 'tool.requested', payload: requested }, ended({ id, tool }, result)];
 }
 
-function pairOf(calls: OpenCalls, tool: string, given: JsonObject, argumentsKey: string): OpenCall | undefined {
-  if (argumentsKey) return calls.take(fingerprint(tool, given));
+function pairOf(calls: OpenCalls, tool: string, args: JsonObject, argumentsKey: string): OpenCall | undefined {
+  if (argumentsKey) return calls.take(fingerprint(tool, args));
   // Arguments beside the other members of the payload are separated from members that only a report has.
-  const asked = Object.entries(given).filter(([name]) => !OF_A_REPORT.has(name));
+  const asked = Object.entries(args).filter(([name]) => !OF_A_REPORT.has(name));
   return calls.take(fingerprint(tool, Object.fromEntries(asked))) ?? calls.takeOnly(tool);
 }
 const OF_A_REPORT = new Set([

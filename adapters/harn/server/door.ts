@@ -44,7 +44,7 @@ export function harnDoor(
   settings: HarnSettings,
   deps: Deps,
   tools: readonly ToolBackend[] = [],
-  hosts: Hosts = createHosts({ ids: deps.ids, patienceMs: settings.hostPatienceMs }),
+  hosts: Hosts = createHosts({ ids: deps.ids, timeoutMs: settings.hostTimeoutMs }),
 ): FrontDoor {
   return {
     name: 'harn',

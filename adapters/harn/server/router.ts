@@ -65,11 +65,11 @@ function fixedness({ segments }: Entry): string {
 function paramsOf(pattern: readonly string[], segments: readonly string[]): Record<string, string> | undefined {
   const params: Record<string, string> = {};
   for (const [at, wanted] of pattern.entries()) {
-    const given = segments[at] ?? '';
+    const segment = segments[at] ?? '';
     if (!wanted.startsWith('{')) {
-      if (wanted !== given) return undefined;
-    } else if (ID.test(given)) {
-      params[wanted.slice(1, -1)] = given;
+      if (wanted !== segment) return undefined;
+    } else if (ID.test(segment)) {
+      params[wanted.slice(1, -1)] = segment;
     } else {
       return undefined;
     }

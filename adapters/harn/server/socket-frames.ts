@@ -32,7 +32,7 @@ type Command = Static<typeof Command>;
 const Resume = Frame({ last_event_id: Id });
 
 /** All tools that this client runs; another offer replaces them. */
-const Offer = Frame({
+const OfferFrame = Frame({
   id: NonEmpty,
   tools: Type.Array(
     Type.Object({
@@ -89,7 +89,7 @@ export function toIncoming(
     case 'resume':
       return { type, cursor: check(Resume, frame, 'frame').last_event_id };
     case 'tools.offer': {
-      const { id, tools } = check(Offer, frame, 'frame');
+      const { id, tools } = check(OfferFrame, frame, 'frame');
       return { type: 'offer', id, tools };
     }
   }

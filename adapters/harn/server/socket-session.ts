@@ -60,7 +60,7 @@ export function converse(deps: ConversationDeps): { message(text: string): void 
   let turn = Promise.resolve();
   let cutOff = false;
 
-  const place = followers.add({
+  const follower = followers.add({
     kind: 'websocket',
     bearer: deps.bearer,
     actor,
@@ -68,15 +68,15 @@ export function converse(deps: ConversationDeps): { message(text: string): void 
     drain: () => peer.close(CLOSE.drain, 'the gateway is shutting down'),
   });
   peer.signal.addEventListener('abort', () => {
-    clearTimeout(patience);
+    clearTimeout(firstFrameTimer);
     following?.abort();
-    offer?.close();
-    place.leave(cutOff);
+    registration?.close();
+    follower.leave(cutOff);
   });
 
   const say = (frame: object): boolean => peer.send(JSON.stringify(frame));
 
-  function complain(thrown: unknown, id?: string): void {
+  function sendFault(thrown: unknown, id?: string): void {
     const fault = asFault(thrown);
     if (fault.kind === 'internal')
       context.deps.log.error({ err: fault.cause, request_id: requestId }, 'a frame failed');
@@ -141,7 +141,7 @@ export function converse(deps: ConversationDeps): { message(text: string): void 
       }
     } catch (thrown) {
       const expired = thrown instanceof Fault && thrown.kind === 'cursor_expired';
-      complain(thrown);
+      sendFault(thrown);
       peer.close(expired ? CLOSE.cursorExpired : CLOSE.internal, expired ? 'the cursor has expired' : 'broken off');
     }
   }
@@ -156,21 +156,21 @@ export function converse(deps: ConversationDeps): { message(text: string): void 
       say({ type: 'request', request_id: id, kind: 'tool', task_id, payload, expires_at: null, replayed: again }),
     withdraw: (request_id) => say({ type: 'request.withdrawn', request_id }),
   };
-  let offer: ToolRegistration | undefined;
+  let registration: ToolRegistration | undefined;
 
-  function offered({ id, tools }: Extract<Incoming, { type: 'offer' }>): void {
+  function register({ id, tools }: Extract<Incoming, { type: 'offer' }>): void {
     requireScope(actor, 'tasks:write');
     if (!deps.session) throw new Fault('invalid_request', 'tools are offered on the socket of a session or a task');
-    offer ??= context.hosts.offer(host);
+    registration ??= context.hosts.register(host);
     say({ type: 'result', id, status: 200, body: { object: 'list', data: tools.map(({ name }) => name) } });
-    offer.replace(tools);
+    registration.replace(tools);
   }
 
   /** True when the response answers a tool call that was sent to this host. */
   function ran({ id, params, body }: Extract<Incoming, { type: 'command' }>): boolean {
     const requestId = params.request_id ?? '';
     const said = context.hosts.knows(host, requestId) && context.hosts.answer(host, requestId, toCoreResult(body));
-    if (said === 'late') throw new Fault('conflict', `nobody waits for ${requestId} any more`);
+    if (said === 'late') throw new Fault('conflict', `request ${requestId} is no longer open`);
     if (!said) return false;
     say({ type: 'result', id, status: 200, body: { object: 'tool_request', id: requestId, status: 'answered' } });
     return true;
@@ -182,7 +182,7 @@ export function converse(deps: ConversationDeps): { message(text: string): void 
       const { status, body } = await perform(command.operation, { ...command, revision: deps.revision, actor });
       say({ type: 'result', id: command.id, status, body });
     } catch (thrown) {
-      complain(thrown, command.id);
+      sendFault(thrown, command.id);
     }
   }
 
@@ -195,11 +195,11 @@ export function converse(deps: ConversationDeps): { message(text: string): void 
         begin(incoming.cursor);
         return;
       case 'offer':
-        offered(incoming);
+        register(incoming);
         return;
       case 'command':
         if (waiting >= MOST_WAITING) {
-          complain(new Fault('rate_limited', 'too many commands wait for an answer'), incoming.id);
+          sendFault(new Fault('rate_limited', 'too many commands wait for an answer'), incoming.id);
           return;
         }
         waiting += 1;
@@ -214,9 +214,9 @@ export function converse(deps: ConversationDeps): { message(text: string): void 
     }
   }
 
-  const patience = setTimeout(() => begin(deps.cursor), deps.cursor ? 0 : FIRST_FRAME_MS);
+  const firstFrameTimer = setTimeout(() => begin(deps.cursor), deps.cursor ? 0 : FIRST_FRAME_MS);
   function begin(cursor: Cursor | undefined): void {
-    clearTimeout(patience);
+    clearTimeout(firstFrameTimer);
     follow(cursor ?? deps.begin);
   }
 
@@ -238,7 +238,7 @@ export function converse(deps: ConversationDeps): { message(text: string): void 
         if (incoming.type !== 'resume' && !following) begin(deps.cursor);
         take(incoming);
       } catch (thrown) {
-        complain(thrown, idOf(frame));
+        sendFault(thrown, idOf(frame));
       }
     },
   };

@@ -49,7 +49,7 @@ export interface ToolRegistration {
 
 export interface Hosts {
   readonly backend: ToolBackend;
-  offer(host: Host): ToolRegistration;
+  register(host: Host): ToolRegistration;
   /** This host was asked this. */
   knows(host: Host, requestId: string): boolean;
   /** The answer of a host that was asked; late when it is no longer waited for. */
@@ -73,14 +73,14 @@ interface ToolSet {
 export interface HostsDeps {
   readonly ids: Ids;
   /** How long a call, and the knowledge of a tool, outlives the connection of the only host that has it. */
-  readonly patienceMs: number;
+  readonly timeoutMs: number;
 }
 
 const MADE = '2026-01-01T00:00:00.000Z';
 /** Ended requests that are remembered, so that late answers can be distinguished from invalid ones. */
 const REMEMBERED = 1000;
 
-export function createHosts({ ids, patienceMs: timeoutMs }: HostsDeps): Hosts {
+export function createHosts({ ids, timeoutMs }: HostsDeps): Hosts {
   const toolSets = new Set<ToolSet>();
   const live = new Set<Host>();
   const pending = new Map<string, Pending>();
@@ -153,7 +153,7 @@ export function createHosts({ ids, patienceMs: timeoutMs }: HostsDeps): Hosts {
       call,
     },
 
-    offer(host) {
+    register(host) {
       const toolSet: ToolSet = { host, tools: [] };
       toolSets.add(toolSet);
       live.add(host);

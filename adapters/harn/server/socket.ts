@@ -28,7 +28,7 @@ import { converse } from './socket-session.ts';
 
 export type Perform = (
   id: OperationId,
-  given: {
+  handshake: {
     readonly revision: Revision;
     readonly actor: Actor;
     readonly params: Readonly<Record<string, string>>;
@@ -60,8 +60,8 @@ export function createSockets({ context, admit, perform }: SocketDeps): Sockets 
     bufferLimit: settings.bufferBytes,
     stallMs: settings.stallMs,
     // The token is never chosen as the subprotocol, because the chosen one is echoed.
-    choose: (offered) => {
-      const revision = newestOffered([...offered]);
+    choose: (protocols) => {
+      const revision = newestRevision([...protocols]);
       return revision ? `harn.${revision.version}` : false;
     },
   });
@@ -70,11 +70,11 @@ export function createSockets({ context, admit, perform }: SocketDeps): Sockets 
     const requestId = requestIdOf(request);
     try {
       const at = new URL(request.url ?? '/', 'http://here');
-      const offered = protocolsOf(request);
-      const revision = revisionOf(request, offered);
+      const protocols = protocolsOf(request);
+      const revision = revisionOf(request, protocols);
       const found = revision.match('GET', at.pathname.slice(prefix.length));
       const stream = found && streamOf(found.operation.id, found.params);
-      const bearer = tokenOf(request, offered);
+      const bearer = tokenOf(request, protocols);
       const actor = await admit(bearer, addressOf(request));
       if (!stream) throw new Fault('not_found', 'there is nothing to follow at this path');
       const cursor = request.headersDistinct['last-event-id']?.[0] || at.searchParams.get('last_event_id') || undefined;
@@ -143,26 +143,26 @@ function protocolsOf(request: IncomingMessage): readonly string[] {
 }
 
 /** The header or a subprotocol names it; where both do, they have to agree, because the subprotocol is echoed. */
-function revisionOf(request: IncomingMessage, offered: readonly string[]): Revision {
-  const words = offered.filter((word) => word.startsWith(VERSION_PROTOCOL));
+function revisionOf(request: IncomingMessage, protocols: readonly string[]): Revision {
+  const words = protocols.filter((word) => word.startsWith(VERSION_PROTOCOL));
   if (request.headersDistinct[VERSION_HEADER] === undefined) {
-    const newest = newestOffered(words);
+    const newest = newestRevision(words);
     if (newest) return newest;
     throw unsupportedVersion(words[0]);
   }
   const revision = requireRevision(request);
-  if (words.length > 0 && newestOffered(words) !== revision) throw unsupportedVersion(words[0]);
+  if (words.length > 0 && newestRevision(words) !== revision) throw unsupportedVersion(words[0]);
   return revision;
 }
 
 /** The newest supported revision among those offered. */
-function newestOffered(offered: readonly string[]): Revision | undefined {
-  return REVISIONS.findLast(({ version }) => offered.includes(`harn.${version}`));
+function newestRevision(protocols: readonly string[]): Revision | undefined {
+  return REVISIONS.findLast(({ version }) => protocols.includes(`harn.${version}`));
 }
 
-function tokenOf(request: IncomingMessage, offered: readonly string[]): string | undefined {
+function tokenOf(request: IncomingMessage, protocols: readonly string[]): string | undefined {
   const header = bearerOf(request);
-  const carried = offered.filter((word) => word.startsWith(BEARER_PROTOCOL));
+  const carried = protocols.filter((word) => word.startsWith(BEARER_PROTOCOL));
   if (carried.length === 0) return header;
   if (carried.length > 1 || header !== undefined) throw new Fault('unauthenticated', 'more than one token');
   return Buffer.from(carried[0]!.slice(BEARER_PROTOCOL.length), 'base64url').toString();

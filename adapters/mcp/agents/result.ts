@@ -18,7 +18,7 @@ const TEXT = { type: 'string' } as const;
 
 /** One tool per agent. `tasks`: the caller supports tasks as 2025-11-25 has them. */
 export function agentTools(agents: readonly AgentFace[], tasks: boolean): JsonObject[] {
-  const given = agents.map(({ name, about }) => ({
+  const starters = agents.map(({ name, about }) => ({
     name: `${AGENT_PREFIX}${name}`,
     title: name,
     description: `${about.description ?? `Gives work to the agent ${name}.`} Answers when the work is done, or with a task to follow.`,
@@ -33,7 +33,7 @@ export function agentTools(agents: readonly AgentFace[], tasks: boolean): JsonOb
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
     ...(tasks && { execution: { taskSupport: 'optional' } }),
   }));
-  return agents.length === 0 ? [] : [...given, ...FOLLOWING];
+  return agents.length === 0 ? [] : [...starters, ...FOLLOWING];
 }
 
 function object(properties: JsonObject, required: readonly string[]): JsonObject {
@@ -86,9 +86,9 @@ export function toLegacyTask(task: Task): JsonObject {
 
 /** The extension. A failure of the agent is a result here; `failed` would mean that the agent could not be asked. */
 export function toExtensionTask(task: Task): JsonObject {
-  const told = timesOf(task);
-  const status = told.status === 'failed' ? 'completed' : told.status;
-  return { ...told, status: status as Json, ttlMs: null, pollIntervalMs: POLL_MS };
+  const times = timesOf(task);
+  const status = times.status === 'failed' ? 'completed' : times.status;
+  return { ...times, status: status as Json, ttlMs: null, pollIntervalMs: POLL_MS };
 }
 const POLL_MS = 1000;
 

@@ -59,7 +59,7 @@ export function createModernPeer(
       for (;;) {
         const id = nextId();
         const token = withToken(sent, id);
-        const heard = (frame: Notice | Request) => {
+        const receive = (frame: Notice | Request) => {
           timeout.moved();
           const trouble = isNotice(frame) ? serverFrameTrouble(frame) : 'a server makes no requests in this revision';
           if (isNotice(frame) && !trouble) context.notify(asTheirs(restored(frame, token?.theirs), context));
@@ -69,7 +69,11 @@ export function createModernPeer(
           context.refused?.(frame.method, why);
           if ('id' in frame) open.respond(frame.id, failed(CODES.methodNotFound, why)).catch(() => {});
         };
-        const sending = { signal: timeout.signal, heard, ...(context.headers && { headers: context.headers }) };
+        const sending = {
+          signal: timeout.signal,
+          received: receive,
+          ...(context.headers && { headers: context.headers }),
+        };
         const found = wire();
         const open = found instanceof Promise ? await found : found;
         if (metaOf(sent)[META.level] !== undefined) listening.set(id, context);

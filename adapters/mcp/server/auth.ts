@@ -1,6 +1,6 @@
 /**
  * Authenticates callers as an OAuth resource server: a token in the Authorization header, issued for this gateway. A caller
- * without one, or with too few scopes, is told where to get one. Its credentials are never forwarded.
+ * without one, or with too few scopes, gets the address where tokens are issued. Its credentials are never forwarded.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Actor, type Authenticate, asFault } from '../../../src/index.ts';
@@ -65,8 +65,8 @@ export function createRequestAuth(options: RequestAuthOptions): RequestAuth {
           refuse(response, 403, -32000, message);
           return undefined;
         }
-        const given = request.headers.authorization === undefined ? {} : { error: 'invalid_token' };
-        response.setHeader('www-authenticate', challenge(at, given));
+        const error = request.headers.authorization === undefined ? {} : { error: 'invalid_token' };
+        response.setHeader('www-authenticate', challenge(at, error));
         refuse(response, 401, -32000, message);
         return undefined;
       }

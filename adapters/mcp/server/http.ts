@@ -183,19 +183,19 @@ function modernTrouble(request: IncomingMessage, body: unknown): { status: numbe
   });
   if (Array.isArray(body)) return say(400, CODES.invalidRequest, batchTrouble(body, MODERN) ?? 'Invalid Request');
   const [version, method, name] = [header('mcp-protocol-version'), header('mcp-method'), header('mcp-name')];
-  const ruling = classifyInboundRequest({
+  const classified = classifyInboundRequest({
     httpMethod: 'POST',
     ...(version !== undefined && { protocolVersionHeader: version }),
     ...(method !== undefined && { mcpMethodHeader: method }),
     ...(name !== undefined && { mcpNameHeader: name }),
     body,
   });
-  if (ruling.kind === 'reject') {
-    return say(ruling.httpStatus, ruling.code, ruling.message, ruling.data as JsonObject | undefined);
+  if (classified.kind === 'reject') {
+    return say(classified.httpStatus, classified.code, classified.message, classified.data as JsonObject | undefined);
   }
   const frame = readFrame(body);
   if (!frame || !('method' in frame)) return say(400, CODES.invalidRequest, 'Invalid Request');
-  if (ruling.kind === 'legacy')
+  if (classified.kind === 'legacy')
     return say(400, CODES.invalidParams, 'the request lacks the _meta of its protocol version');
   if (!isRequest(frame)) return undefined;
   const requested = metaOf(frame.params)[META.version];

@@ -91,7 +91,7 @@ export function createLegacyClientSession({
       const giveUp = () => {
         over();
         out.send(notice('notifications/cancelled', { requestId: key }));
-        reject(new Fault('client_closed', 'nobody waits for the answer any more'));
+        reject(new Fault('client_closed', 'the client no longer waits for the answer'));
       };
       if (signal.aborted) return giveUp();
       signal.addEventListener('abort', giveUp, { once: true });
@@ -123,11 +123,11 @@ export function createLegacyClientSession({
       era: 'legacy',
       capabilities,
       client,
-      session: line,
+      session: context,
       home,
       headers,
       signal,
-      notify: (heard) => out.send(heard),
+      notify: (notice) => out.send(notice),
       input: (requests, _, withdrawn) => inputOn(out, requests, either(signal, withdrawn)),
     };
   }
@@ -167,26 +167,26 @@ export function createLegacyClientSession({
     } else waiting?.answer(outcome.result);
   }
 
-  async function told(frame: Notice): Promise<void> {
+  async function noticed(frame: Notice): Promise<void> {
     const { method, params = {} } = frame;
     if (method === 'notifications/cancelled') {
       flights.get(params.requestId as Id)?.abort(params.reason);
       return;
     }
-    await handler.tell(method, params, callerOn(standalone, ended.signal)).catch((cause) => {
+    await handler.notify(method, params, callerOn(standalone, ended.signal)).catch((cause) => {
       log.info({ err: cause, method }, 'a notification went no further');
     });
   }
 
   /** The reason, for a notification that the table of frames refuses. */
-  async function heard(frame: Notice | Response): Promise<FrameOutcome | undefined> {
+  async function received(frame: Notice | Response): Promise<FrameOutcome | undefined> {
     if (isResponse(frame)) {
       answered(frame);
       return undefined;
     }
     const trouble = clientFrameTrouble(frame);
     if (!trouble) {
-      await told(frame);
+      await noticed(frame);
       return undefined;
     }
     await handler.refuse(frame, trouble.error.message, callerOn(standalone, ended.signal)).catch((cause) => {
@@ -195,21 +195,21 @@ export function createLegacyClientSession({
     return trouble;
   }
 
-  const line: SessionContext = {
+  const context: SessionContext = {
     id,
     ended: ended.signal,
-    hear: (heard) => standalone.send(heard),
+    notify: (notice) => standalone.send(notice),
     input: (requests, _, withdrawn) => inputOn(standalone, requests, either(ended.signal, withdrawn)),
   };
 
   return {
-    ...line,
+    ...context,
     actor,
     get revision() {
       return revision;
     },
     receive(frame, out, headers) {
-      return isRequest(frame) ? request(frame, out, headers) : heard(frame);
+      return isRequest(frame) ? request(frame, out, headers) : received(frame);
     },
     end() {
       ended.abort();

@@ -16,7 +16,7 @@ import { createLegacyClientSession, type LegacyClientSession, type Out } from '.
 import { type LegacyClient, refuse } from './legacy-sessions.ts';
 
 export interface SseSessions {
-  handle(request: IncomingMessage, response: ServerResponse, who: LegacyClient, place: SsePath): Promise<void>;
+  handle(request: IncomingMessage, response: ServerResponse, who: LegacyClient, path: SsePath): Promise<void>;
   close(): void;
 }
 
@@ -112,13 +112,13 @@ export function createSseSessions({ bodyLimit, prefix, log, ended }: SseSessions
   }
 
   return {
-    async handle(request, response, who, place) {
-      const wanted = place.part === 'sse' ? 'GET' : 'POST';
+    async handle(request, response, who, path) {
+      const wanted = path.part === 'sse' ? 'GET' : 'POST';
       if (request.method !== wanted) {
         response.setHeader('allow', wanted);
         return refuse(response, 405, -32000, 'Method not allowed.');
       }
-      if (place.part === 'sse') open(response, who, place);
+      if (path.part === 'sse') open(response, who, path);
       else await post(request, response, who);
     },
     close() {

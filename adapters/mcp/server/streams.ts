@@ -110,9 +110,9 @@ export function createStreams(): Streams {
       send(stream as Kept, 0, response, primed, headers);
     },
     find(lastEventId) {
-      const [id = '', place = ''] = lastEventId.split('.');
+      const [id = '', position = ''] = lastEventId.split('.');
       const stream = streams.get(id);
-      const from = place === 'p' ? 0 : Number(place) + 1;
+      const from = position === 'p' ? 0 : Number(position) + 1;
       if (!stream || !Number.isInteger(from)) return undefined;
       const first = stream.events[0]?.at ?? stream.at;
       if (from > stream.at || from < first) return undefined;

@@ -33,7 +33,7 @@ export interface LegacyTasksParts {
   /** The log level of the caller's session. */
   readonly level: (context: McpRequestContext) => string | undefined;
   /** Whether the server makes tasks of calls. */
-  readonly offered: (context: McpRequestContext, timeout: ResponseTimeout) => Promise<boolean>;
+  readonly supported: (context: McpRequestContext, timeout: ResponseTimeout) => Promise<boolean>;
 }
 
 const POLL_MS = 1_000;
@@ -42,7 +42,7 @@ const SHORTEST_POLL_MS = 20;
 const LOOKS_AFTER_CANCEL = 5;
 const LAST_WORD_MS = 5_000;
 
-export function createLegacyTasks({ peer, level, offered }: LegacyTasksParts): LegacyTasks {
+export function createLegacyTasks({ peer, level, supported }: LegacyTasksParts): LegacyTasks {
   const notices = createTaskNotices(ask);
   /** Open questions of tasks; they are withdrawn once their task is canceled. */
   const asking = new Set<{ readonly taskId: Json; readonly withdrawn: AbortController }>();
@@ -113,8 +113,8 @@ export function createLegacyTasks({ peer, level, offered }: LegacyTasksParts): L
         await pause(pollIntervalMs, timeout.signal);
         continue;
       }
-      const told = await ask('tasks/update', { taskId, inputResponses }, context, timeout);
-      if ('error' in told) return told;
+      const updated = await ask('tasks/update', { taskId, inputResponses }, context, timeout);
+      if ('error' in updated) return updated;
       // They may be shown for a moment longer, and are not asked twice.
       for (const [key] of open) answered.add(key);
     }
@@ -149,8 +149,8 @@ export function createLegacyTasks({ peer, level, offered }: LegacyTasksParts): L
     if (OVER.includes(outcome.result.status)) {
       return failed(CODES.invalidParams, `the task has ended as ${asText(toLegacyState(outcome.result).status)}`);
     }
-    const told = await ask('tasks/cancel', { taskId }, context, timeout);
-    if ('error' in told) return told;
+    const cancelled = await ask('tasks/cancel', { taskId }, context, timeout);
+    if ('error' in cancelled) return cancelled;
     for (const { taskId: about, withdrawn } of asking) if (about === taskId) withdrawn.abort();
     for (let looks = 0; looks < LOOKS_AFTER_CANCEL; looks += 1) {
       outcome = await look(taskId, context, timeout);
@@ -206,7 +206,7 @@ export function createLegacyTasks({ peer, level, offered }: LegacyTasksParts): L
 
   return {
     async call(params, context, timeout) {
-      if (context.tasks && (await offered(context, timeout))) return await begin(params, context, timeout);
+      if (context.tasks && (await supported(context, timeout))) return await begin(params, context, timeout);
       const outcome = await peer.call('tools/call', params, context, timeout);
       // It was refused before anything was done, so that asking again is no second call.
       return wantsTasks(outcome) ? await wait(params, context, timeout) : outcome;

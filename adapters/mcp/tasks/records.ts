@@ -7,7 +7,7 @@
 import { randomUUID } from 'node:crypto';
 import { CODES } from '../../../mappings/mcp.ts';
 import { asFault, asText, type Bridge, type Clock, type Json, type JsonObject } from '../../../src/index.ts';
-import { offersTasks } from '../compat/convert.ts';
+import { supportsTasks } from '../compat/convert.ts';
 import { type FrameOutcome, failed, isObject } from '../frames.ts';
 import type { ContextTasks, SessionContext } from '../request-context.ts';
 import { lastCounted } from '../server/aggregate/numbered-names.ts';
@@ -20,7 +20,7 @@ import { type Kept, keptIn, keptName, related, toLegacyState } from './words.ts'
 export interface TaskRecords {
   /** A session has begun, with this answer of the server to `initialize`. */
   opened(outcome: FrameOutcome, caller: Caller): void;
-  /** Whether the caller asks for a task, and was told that calls can be tasks. */
+  /** Whether the caller asks for a task, after a tool list that said calls can be tasks. */
   wants(params: JsonObject, caller: Caller): boolean;
   asked(params: JsonObject, caller: Caller): AskedTask | undefined;
   /** The tasks part of the context of a request about tasks. */
@@ -127,8 +127,8 @@ export function createTaskRecords(server: string, { bridge, clock, made, hasSche
     const ids: string[] = [];
     let { count, skip } = from;
     for (; count >= oldest; count -= 1, skip = 0) {
-      const place = await bridge.bound('mcp', scope, entryId(count));
-      const begun = place ? await log.begun(place.id, scope, now()) : [];
+      const entry = await bridge.bound('mcp', scope, entryId(count));
+      const begun = entry ? await log.begun(entry.id, scope, now()) : [];
       for (const [at, { taskId, alive }] of begun.entries()) {
         if (at < skip || !alive || !wanted(taskId)) continue;
         if (ids.length === PAGE) return { ids, next: `${count}.${at}` };
@@ -179,7 +179,7 @@ export function createTaskRecords(server: string, { bridge, clock, made, hasSche
     context,
     wants,
     opened(outcome, { session }) {
-      if (session && 'result' in outcome && offersTasks(outcome.result)) taskSessions.add(session);
+      if (session && 'result' in outcome && supportsTasks(outcome.result)) taskSessions.add(session);
     },
     asked(params, caller) {
       if (!wants(params, caller)) return undefined;

@@ -152,9 +152,9 @@ export function createUpdateReader(taskId: string): UpdateReader {
     const { reason } = isObject(judge_decision) ? judge_decision : {};
     const words = [role, decision_type, reason_code, reason].filter((word) => typeof word === 'string' && word !== '');
     // Held-back calls stay held back: a question about one of them may follow a decision about it.
-    const told = emit(event, 'agent.reasoning_summary', { summary: words.join(': ') });
+    const summary = emit(event, 'agent.reasoning_summary', { summary: words.join(': ') });
     const over = /^(approval|input)_(timed_out|denied)$/.test(asText(reason_code));
-    return over ? [{ do: 'answered', askId: askIdIn(event) }, told] : [told];
+    return over ? [{ do: 'answered', askId: askIdIn(event) }, summary] : [summary];
   }
 
   function asked(event: RemoteEvent): Instruction[] {

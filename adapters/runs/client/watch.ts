@@ -160,13 +160,13 @@ export function createWatch({ remote, runId, pollMs, idleMs, pause }: WatchOptio
 }
 
 /** Undefined when it is not an event. The number may also be the frame's id, and the value may be beside its envelope. */
-export function toEvent(given: unknown, id?: string): RemoteEvent | undefined {
-  const { seq, type, payload } = (given ?? {}) as { seq?: unknown; type?: unknown; payload?: unknown };
+export function toEvent(frame: unknown, id?: string): RemoteEvent | undefined {
+  const { seq, type, payload } = (frame ?? {}) as { seq?: unknown; type?: unknown; payload?: unknown };
   const number = typeof seq === 'number' ? seq : Number(id ?? Number.NaN);
   if (typeof type !== 'string' || !Number.isSafeInteger(number) || number < 1) return undefined;
   const { value } = (payload ?? {}) as { value?: unknown };
-  const told = isMembers(value) ? value : isMembers(payload) && !('redacted' in payload) ? payload : {};
-  return { seq: number, type, value: told };
+  const content = isMembers(value) ? value : isMembers(payload) && !('redacted' in payload) ? payload : {};
+  return { seq: number, type, value: content };
 }
 
 function isMembers(value: unknown): value is JsonObject {

@@ -12,9 +12,9 @@ const KEY_ID = /^tbk_[0-9a-f]{16}$/;
 const PAIR = /^bearer +([A-Za-z0-9._@-]{1,200}):([A-Za-z0-9._~+/=-]+)$/i;
 
 export async function admit(request: IncomingMessage, authenticate: Authenticate): Promise<Actor> {
-  const given = request.headersDistinct.authorization ?? [];
-  if (given.length === 0) throw new RunsRefusal('AUTH_HEADER_MISSING');
-  const [, keyId, secret] = (given.length === 1 && PAIR.exec(given[0]!.trim())) || [];
+  const headers = request.headersDistinct.authorization ?? [];
+  if (headers.length === 0) throw new RunsRefusal('AUTH_HEADER_MISSING');
+  const [, keyId, secret] = (headers.length === 1 && PAIR.exec(headers[0]!.trim())) || [];
   if (!keyId || !secret) throw new RunsRefusal('AUTH_HEADER_MALFORMED');
   const at = addressOf(request);
   const actor = KEY_ID.test(keyId)

@@ -20,26 +20,26 @@ export interface RunRequest {
 /** Types, size, tags, plan: in this order. */
 export function readCreate(body: unknown): RunRequest {
   if (!isObject(body as Json)) throw invalid('the body must be a JSON object');
-  const given = body as JsonObject;
-  const { input, metadata } = given;
+  const request = body as JsonObject;
+  const { input, metadata } = request;
   if (!isObject(input)) throw invalid('input must be an object');
   if (!isObject(metadata)) throw invalid('metadata must be an object');
   const typed = {
     input,
     metadata,
-    workspace_id: optional(given.workspace_id, 'workspace_id', isText) ?? null,
-    subject_id: optional(given.subject_id, 'subject_id', isText) ?? null,
-    attachment_refs: optional(given.attachment_refs, 'attachment_refs', isTexts) ?? [],
-    routing_hint: word(given.routing_hint, 'routing_hint', ROUTING_HINTS),
-    run_class: word(given.run_class, 'run_class', RUN_CLASSES) ?? 'default',
-    streaming: optional(given.streaming, 'streaming', isTruth),
+    workspace_id: optional(request.workspace_id, 'workspace_id', isText) ?? null,
+    subject_id: optional(request.subject_id, 'subject_id', isText) ?? null,
+    attachment_refs: optional(request.attachment_refs, 'attachment_refs', isTexts) ?? [],
+    routing_hint: word(request.routing_hint, 'routing_hint', ROUTING_HINTS),
+    run_class: word(request.run_class, 'run_class', RUN_CLASSES) ?? 'default',
+    streaming: optional(request.streaming, 'streaming', isTruth),
   };
   if (sizeOf(input) + sizeOf(metadata) > INPUT_LIMIT) throw new RunsRefusal('INPUT_PAYLOAD_TOO_LARGE');
-  const tags = readTags(given.sensitivity_tags);
+  const tags = readTags(request.sensitivity_tags);
   if (tags.length === 0 && (holdsSensitive(input) || holdsSensitive(metadata))) {
     throw new RunsRefusal('INPUT_SENSITIVITY_TAG_REQUIRED');
   }
-  return { ...typed, tags, plan: readPlan(given.plan) };
+  return { ...typed, tags, plan: readPlan(request.plan) };
 }
 
 /** Version 2 with at least one step; the contents of the steps are not interpreted. */

@@ -57,8 +57,8 @@ export function createRun(context: RouteContext): (call: Call) => Promise<Reply>
       const where = { session_id: sessionId };
       const page = await bridge.list<Task & Row>(actor, { object: 'task', where, limit: 200, ...(after && { after }) });
       const found = page.data.find((task) => {
-        const given = runMetadataOf(task);
-        return given?.key === key && given.attempt === 1 && !task.parent_task_id;
+        const metadata = runMetadataOf(task);
+        return metadata?.key === key && metadata.attempt === 1 && !task.parent_task_id;
       });
       if (found || !page.next) return found;
       after = page.next;
@@ -152,10 +152,10 @@ export function createRun(context: RouteContext): (call: Call) => Promise<Reply>
 
   return async (call) => {
     const { actor, requestId } = call;
-    const given = keyOf(call);
+    const clientKey = keyOf(call);
     const body = await refusing({ invalid_request: 'INPUT_PAYLOAD_INVALID' }, () => call.body());
     const wanted = readCreate(body);
-    const key = context.digest(['key', actor.tenant_id ?? null, given]).slice(-32);
+    const key = context.digest(['key', actor.tenant_id ?? null, clientKey]).slice(-32);
     const trace = traceMembers(traceParentOf(call.request));
     const request: Request = { actor, key, digest: context.digest(body as Json), requestId, wanted, trace };
     const { task, replayed } = await refusing({ not_found: 'IDEMPOTENCY_KEY_REUSED' }, () =>
@@ -169,7 +169,7 @@ export function createRun(context: RouteContext): (call: Call) => Promise<Reply>
 }
 
 const QUEUED = ({ created_at }: Task) =>
-  ({ status: 'queued', seq: 0, questions: [], updated_at: created_at, heard_at: created_at }) as const;
+  ({ status: 'queued', seq: 0, questions: [], updated_at: created_at, received_at: created_at }) as const;
 
 function keyOf({ request }: Call): string {
   const keys = request.headersDistinct['idempotency-key'] ?? [];

@@ -107,9 +107,9 @@ function lastSeen({ request }: Call): number {
 }
 
 function numberIn({ query }: Call, name: string, least: number, most: number): number | undefined {
-  const given = query.getAll(name);
-  if (given.length > 1) throw new RunsRefusal('EVENTS_QUERY_PARAMS_INVALID');
-  return given[0] === undefined ? undefined : whole(given[0], least, most);
+  const values = query.getAll(name);
+  if (values.length > 1) throw new RunsRefusal('EVENTS_QUERY_PARAMS_INVALID');
+  return values[0] === undefined ? undefined : whole(values[0], least, most);
 }
 
 function whole(text: string, least: number, most: number): number {

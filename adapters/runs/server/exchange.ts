@@ -43,10 +43,10 @@ export function uuidOf(request: IncomingMessage): string {
 
 /** Reads the body on the first call; later calls get the same result. */
 export function bodyReader(request: IncomingMessage): () => Promise<unknown> {
-  let reading: Promise<unknown> | undefined;
+  let pendingBody: Promise<unknown> | undefined;
   return () => {
-    reading ??= readJson(request, { ...JSON_LIMITS, bytes: BODY_LIMIT });
-    return reading;
+    pendingBody ??= readJson(request, { ...JSON_LIMITS, bytes: BODY_LIMIT });
+    return pendingBody;
   };
 }
 

@@ -109,15 +109,15 @@ function readFilter(query: URLSearchParams): Filter {
 }
 
 function truth(query: URLSearchParams, name: string): boolean {
-  const given = query.get(name);
-  if (given !== null && given !== 'true' && given !== 'false') throw new RunsRefusal('MEMORY_QUERY_PARAMS_INVALID');
-  return given === 'true';
+  const text = query.get(name);
+  if (text !== null && text !== 'true' && text !== 'false') throw new RunsRefusal('MEMORY_QUERY_PARAMS_INVALID');
+  return text === 'true';
 }
 
 function whole(query: URLSearchParams, name: string, least: number, most: number): number | undefined {
-  const given = query.get(name);
-  if (given === null) return undefined;
-  const value = Number(given);
-  if (!/^\d{1,16}$/.test(given) || value < least || value > most) throw new RunsRefusal('MEMORY_QUERY_PARAMS_INVALID');
+  const text = query.get(name);
+  if (text === null) return undefined;
+  const value = Number(text);
+  if (!/^\d{1,16}$/.test(text) || value < least || value > most) throw new RunsRefusal('MEMORY_QUERY_PARAMS_INVALID');
   return value;
 }

@@ -63,7 +63,7 @@ export function createRunReader(bridge: Pick<Bridge, 'view' | 'list' | 'events'>
   async function read(actor: Actor, page: Page): Promise<void> {
     const stream = { of: 'task', id: page.current } as const;
     for await (const event of bridge.events(actor, { stream, ...(page.cursor && { after: page.cursor }) })) {
-      page.events.push(...page.renderer.tell(event));
+      page.events.push(...page.renderer.render(event));
       page.cursor = event.id;
     }
   }
@@ -72,8 +72,8 @@ export function createRunReader(bridge: Pick<Bridge, 'view' | 'list' | 'events'>
     const where = { parent_task_id: parent };
     const { data } = await bridge.list<Task & Row>(actor, { object: 'task', where, limit: 200 });
     return data.find((task) => {
-      const given = runMetadataOf(task);
-      return given?.run_id === runId && given.attempt === attempt + 1;
+      const metadata = runMetadataOf(task);
+      return metadata?.run_id === runId && metadata.attempt === attempt + 1;
     });
   }
 
@@ -126,7 +126,7 @@ export function createRunReader(bridge: Pick<Bridge, 'view' | 'list' | 'events'>
     const known = TASK_STATES.find((state) => state === current.status) ?? 'WORKING';
     const { updated_at } = current;
     const status = runState.toWire(known);
-    const standing = { status, seq: 0, questions: [], updated_at, heard_at: updated_at };
+    const standing = { status, seq: 0, questions: [], updated_at, received_at: updated_at };
     return { id: runId, first, current, standing, events: [], upTo: undefined, expired: true };
   }
 

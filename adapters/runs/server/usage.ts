@@ -52,8 +52,8 @@ export function getUsage({ bridge, deps }: RouteContext): (call: Call) => Promis
 
 function learn(runs: Map<string, RunMetadata>, { payload, replayed }: CoreEvent): void {
   const task = payload.task as Task;
-  const given = runMetadataOf(task);
-  if (given && !replayed) runs.set(task.id, given);
+  const metadata = runMetadataOf(task);
+  if (metadata && !replayed) runs.set(task.id, metadata);
 }
 
 function counts(event: CoreEvent, run: RunMetadata | undefined, type: UsageEvent, wanted: Query): boolean {
@@ -111,10 +111,10 @@ function readQuery(query: URLSearchParams, now: string): Query {
 }
 
 function timeIn(query: URLSearchParams, name: string): string | undefined {
-  const given = query.get(name);
-  if (given === null) return undefined;
-  if (!TIME.test(given) || Number.isNaN(Date.parse(given))) throw invalid();
-  return new Date(given).toISOString();
+  const text = query.get(name);
+  if (text === null) return undefined;
+  if (!TIME.test(text) || Number.isNaN(Date.parse(text))) throw invalid();
+  return new Date(text).toISOString();
 }
 
 function wordIn<const Words extends readonly string[]>(
@@ -122,9 +122,9 @@ function wordIn<const Words extends readonly string[]>(
   name: string,
   words: Words,
 ): Words[number] | undefined {
-  const given = query.get(name);
-  if (given !== null && !words.includes(given)) throw invalid();
-  return given ?? undefined;
+  const text = query.get(name);
+  if (text !== null && !words.includes(text)) throw invalid();
+  return text ?? undefined;
 }
 
 function invalid(): RunsRefusal {

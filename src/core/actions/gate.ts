@@ -1,5 +1,5 @@
 /**
- * The gate: the one place where policy is consulted. Every error here becomes a refusal with a reason; the gate never throws. Its
+ * The gate: policy is consulted here and nowhere else. Every error here becomes a refusal with a reason; the gate never throws. Its
  * callers record the decision in the same commit as the act it is about, and only then run the act.
  */
 import type { Action, Actor, Decision } from '../../model/actions.ts';
@@ -57,7 +57,7 @@ export function createGate({ policy, timeoutMs, log, digest }: GateDeps): Gate {
     // A timer of our own rather than AbortSignal.timeout, so that a quick decision leaves no timer behind.
     const deadline = new AbortController();
     let timer: NodeJS.Timeout | undefined;
-    const waitMs = Math.min(withinMs, Math.max(timeoutMs, policy.patienceMs ?? 0));
+    const waitMs = Math.min(withinMs, Math.max(timeoutMs, policy.extraTimeMs ?? 0));
     try {
       // Called before the timer starts: an engine's synchronous setup, such as reading its rules for the first time, does not count
       // against its time.

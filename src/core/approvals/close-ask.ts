@@ -1,6 +1,6 @@
 /**
  * Closes a question, once and in one commit with all that follows from it: by an approver, by expiry, or by the asker. A later
- * answer is told which one came first.
+ * answer gets the first one in the error.
  */
 
 import type { Actor } from '../../model/actions.ts';
@@ -25,7 +25,7 @@ import type { TypedAnswers } from './typed-answers.ts';
 import type { WholeActs } from './whole-acts.ts';
 
 /** The message that carried an answer: written in the same commit, or not at all. */
-export interface GivenAnswer {
+export interface AnswerRecord {
   readonly events: readonly EventDraft[];
   readonly result: Json;
 }
@@ -38,13 +38,13 @@ export interface AskClosing {
     askId: string,
     as: Closed,
     claim?: Pick<Unit, 'idempotency'>,
-    message?: GivenAnswer,
+    message?: AnswerRecord,
   ): Promise<{ repeated: boolean; result: Json | undefined }>;
   answer(
     actor: Actor,
     body: { ask_id: string; approved?: boolean; value?: Json; arguments?: JsonObject; reason?: string },
     claim?: Pick<Unit, 'idempotency'>,
-    message?: GivenAnswer,
+    message?: AnswerRecord,
   ): Promise<{ record: AskRecord; repeated: boolean; result: Json | undefined }>;
 }
 
@@ -72,7 +72,7 @@ export function createAskClosing(
     askId: string,
     { state, by, reason, answer }: Closed,
     claim: Pick<Unit, 'idempotency'> = {},
-    message: GivenAnswer = { events: [], result: { id: askId } },
+    message: AnswerRecord = { events: [], result: { id: askId } },
   ): Promise<{ repeated: boolean; result: Json | undefined }> {
     const known = await store.get<AskRecord & Row>('ask', askId);
     if (!known) throw new Fault('not_found', `no question ${askId}`);
@@ -88,7 +88,7 @@ export function createAskClosing(
         if (!ask) throw new Fault('not_found', `no question ${askId}`);
         if (ask.state !== 'open') throw alreadyClosed(ask);
         const late = ask.expires_at <= at.now;
-        // An answer after the deadline becomes an expiry; the person is told so instead of being ignored.
+        // An answer after the deadline becomes an expiry, and the person gets that as an error.
         if (late && state !== 'expired' && state !== 'canceled') {
           return { events: closing(at, ask, 'expired', 'bridge', EXPIRED), result: message.result };
         }
@@ -183,7 +183,7 @@ export function createAskClosing(
   };
 }
 
-function withEvents(message: GivenAnswer | undefined, events: readonly EventDraft[], askId: string): GivenAnswer {
+function withEvents(message: AnswerRecord | undefined, events: readonly EventDraft[], askId: string): AnswerRecord {
   return { events: [...events, ...(message?.events ?? [])], result: message?.result ?? { id: askId } };
 }
 

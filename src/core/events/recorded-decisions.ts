@@ -19,11 +19,11 @@ export interface RecordedDecision {
   readonly decision: Decision;
 }
 
-type Reading = Pick<Store, 'read' | 'get' | 'blob'>;
+type StoreReader = Pick<Store, 'read' | 'get' | 'blob'>;
 
 /** Decisions in log order; `limit` counts decisions. Omitted: decisions that replays repeat, and those that no rule made. */
 export async function* recordedDecisions(
-  store: Reading,
+  store: StoreReader,
   { limit = Number.POSITIVE_INFINITY, kinds: _, ...range }: EventRange,
 ): AsyncGenerator<RecordedDecision, void, undefined> {
   const inputOf = createInputs(store);
@@ -76,7 +76,7 @@ function fromRules({ engine, code = '' }: Decision): boolean {
 }
 
 /** The decision of the rules themselves: that the asker could not accept rewritten arguments was not theirs. */
-async function asSaid(store: Reading, decision: Decision): Promise<Decision> {
+async function asSaid(store: StoreReader, decision: Decision): Promise<Decision> {
   const { code, arguments: args, ...rest } = decision;
   const original = { ...rest, ...(code && { code }), ...(args && { arguments: await whole(store, args) }) };
   if (code !== 'cannot_modify') return original;
@@ -85,7 +85,7 @@ async function asSaid(store: Reading, decision: Decision): Promise<Decision> {
 }
 
 /** The arguments of calls, which are in the request and not in the decision. */
-function createInputs(store: Reading) {
+function createInputs(store: StoreReader) {
   const known = new Map<string, JsonObject>();
   const keyOf = (taskId: string | null | undefined, callId: unknown) => `${taskId}\n${asText(callId)}`;
   const inputIn = ({ payload }: CoreEvent) => (payload.input ?? {}) as JsonObject;
@@ -121,7 +121,7 @@ function createInputs(store: Reading) {
 const REMEMBERED = 10_000;
 
 /** Current directories of workspaces: they do not change. */
-function createRoots(store: Reading) {
+function createRoots(store: StoreReader) {
   const roots = new Map<string, string | undefined>();
   return async (id: string): Promise<string | undefined> => {
     if (!roots.has(id)) roots.set(id, (await store.get<Workspace & Row>('workspace', id))?.root);
@@ -130,7 +130,7 @@ function createRoots(store: Reading) {
 }
 
 /** Personas as of a decision. */
-function createPersonas(store: Reading) {
+function createPersonas(store: StoreReader) {
   const histories = new Map<string, Promise<readonly { readonly at: Cursor; readonly persona: Persona }[]>>();
 
   async function historyOf(id: string) {
@@ -158,7 +158,7 @@ function createPersonas(store: Reading) {
 }
 
 /** Arguments as far as they are known. Values stored as artifacts are fetched; a marker when they are gone. */
-async function whole(store: Reading, value: JsonObject): Promise<JsonObject> {
+async function whole(store: StoreReader, value: JsonObject): Promise<JsonObject> {
   if (value.type !== 'artifact_ref' || typeof value.sha256 !== 'string') return asKnown(value) as JsonObject;
   const bytes = await store.blob(value.sha256);
   return bytes ? (asKnown(JSON.parse(Buffer.from(bytes).toString('utf8'))) as JsonObject) : MISSING;

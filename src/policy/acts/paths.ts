@@ -25,7 +25,7 @@ export function pathForms(written: string, bases: readonly string[], followed: F
   const spellings = new Set<string>();
   const leads: PathForms['leads'][number][] = [];
   let ignoring = false;
-  for (const text of readings(written)) {
+  for (const text of interpretations(written)) {
     spellings.add(folded(text));
     for (const base of bases) {
       const lexical = absolute(text, base);
@@ -47,7 +47,7 @@ export function pathForms(written: string, bases: readonly string[], followed: F
 }
 
 /** The possible meanings of a text as a path: as it is, as a `file:` address, with `~` and `$HOME` expanded, with `/` for `\`. */
-function readings(written: string): readonly string[] {
+function interpretations(written: string): readonly string[] {
   const out = new Set<string>();
   const text = written.trim().slice(0, MAX_CHARS);
   const texts = text === written ? [text] : [text, written.slice(0, MAX_CHARS)];
@@ -80,8 +80,8 @@ function asToolsRead(text: string): readonly string[] {
   return out;
 }
 
-function fromUrl(given: string): string {
-  const text = given.replace(/^[a-z][a-z0-9+.-]*\+(?=file:)/i, '');
+function fromUrl(path: string): string {
+  const text = path.replace(/^[a-z][a-z0-9+.-]*\+(?=file:)/i, '');
   if (!/^file:/i.test(text)) return text;
   try {
     const url = new URL(text);

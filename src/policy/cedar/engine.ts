@@ -64,8 +64,8 @@ export function createCedarEngine({
   const asRead = (action: Action): Action =>
     !read || !policies.seesFacts || action.facts?.of === action.arguments ? action : { ...action, facts: read(action) };
 
-  const outcomeOf = (given: Action): CedarOutcome => {
-    const action = policies.seesFacts ? asRead(given) : given;
+  const outcomeOf = (proposed: Action): CedarOutcome => {
+    const action = policies.seesFacts ? asRead(proposed) : proposed;
     const rules = selector.select(action);
     if (rules.length === 0) return NOTHING;
     const slice = sliceFor(action.kind, rules);
@@ -105,8 +105,8 @@ export function createCedarEngine({
     version,
     judge,
     decide: async (action) => judge(action),
-    inputs(given) {
-      const action = asRead(given);
+    inputs(proposed) {
+      const action = asRead(proposed);
       const rules = selector.selectInDoubt(action, isRedacted);
       const { names, seesPrincipal, seesResource } = sliceOf(version, action.kind, rules);
       return [

@@ -24,8 +24,8 @@ export function createMounting(): Mounting {
   const everything: Mounted[] = [];
 
   return {
-    add(given, handler) {
-      const prefix = given.replace(/\/+$/, '');
+    add(path, handler) {
+      const prefix = path.replace(/\/+$/, '');
       (prefix === '' ? everything : named).push({ prefix, handler });
     },
     show(request, response, left) {

@@ -3,13 +3,13 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { openScene, outcome } from '../../support/mcp.ts';
-import { anything } from '../../support/mcp-fixture-asking.ts';
-import { openMcpGateway } from '../../support/mcp-gateway.ts';
-import { type Loose, openUpstream, text } from '../../support/mcp-upstream.ts';
-import { exchange } from '../../support/mcp-wire-client.ts';
+import { anything } from '../../support/mcp/fixture/asking.ts';
+import { openMcpGateway } from '../../support/mcp/gateway.ts';
+import { openScene, outcome } from '../../support/mcp/one-server.ts';
+import { type Loose, openUpstream, text } from '../../support/mcp/upstream.ts';
+import { exchange } from '../../support/mcp/wire-client.ts';
 
-/** A server of the legacy era in a few lines: it says what it was given, dies when told to, and counts its lives. */
+/** A server of the legacy era in a few lines: it says what it was given, dies when asked to, and counts its lives. */
 const PROGRAM = `
 import { createInterface } from 'node:readline';
 const say = (frame) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...frame }) + '\\n');
@@ -89,8 +89,8 @@ test('a session the server has forgotten is opened again, and the call made ther
   const client = await legacy();
   await client.request('tools/call', { name: 'echo', arguments: { text: 'a' } });
   upstream.forget();
-  const heard = await client.request('tools/call', { name: 'echo', arguments: { text: 'b' } });
-  expect(outcome(heard).result.content).toEqual([{ type: 'text', text: 'b' }]);
+  const received = await client.request('tools/call', { name: 'echo', arguments: { text: 'b' } });
+  expect(outcome(received).result.content).toEqual([{ type: 'text', text: 'b' }]);
   expect(upstream.count('tools/call')).toBe(2);
 });
 
@@ -110,14 +110,14 @@ test('progress keeps a call alive, and not for ever', { timeout: 30_000 }, async
   });
   const client = await legacy();
   const call = (name: string) => client.request('tools/call', { name, _meta: { progressToken: 'p' } });
-  const heard = await call('long');
-  expect(outcome(heard).result.content[0].text).toBe('done');
-  expect(heard.frames.slice(0, 2).map(({ params }) => params)).toEqual([
+  const received = await call('long');
+  expect(outcome(received).result.content[0].text).toBe('done');
+  expect(received.frames.slice(0, 2).map(({ params }) => params)).toEqual([
     { progressToken: 'p', progress: 1 },
     { progressToken: 'p', progress: 2 },
   ]);
   expect(outcome(await call('endless')).result.content[0].text).toBe(
-    'u: the server took too long and was told to stop',
+    'u: the server took too long and the call was canceled',
   );
 });
 

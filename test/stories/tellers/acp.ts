@@ -1,5 +1,5 @@
 /**
- * Stories told in the Agent Client Protocol: an editor at our door, over lines. `{"hang_up": true}` ends its line and
+ * Stories rendered in the Agent Client Protocol: an editor at our door, over lines. `{"hang_up": true}` ends its line and
  * `{"connect": true}` begins another; everything else it says is a frame.
  */
 import { PassThrough } from 'node:stream';
@@ -12,11 +12,11 @@ import type { World } from '../world.ts';
 
 const MIB = 1024 * 1024;
 
-function connect({ house, ana, personaId, logger }: World, hear: Hear) {
+function connect({ runtime, ana, personaId, logger }: World, hear: Hear) {
   const [input, output] = [new PassThrough(), new PassThrough()];
   // An editor that lost its line comes back; its work goes on without it.
   const config = { on_disconnect: 'continue' as const, ...(personaId && { persona: personaId }) };
-  const served = serveAcp({ bridge: house.bridge, actor: ana, input, output, log: logger, config });
+  const served = serveAcp({ bridge: runtime.bridge, actor: ana, input, output, log: logger, config });
   const reading = (async () => {
     for await (const line of readLines(output, { limit: 32 * MIB })) hear(JSON.parse(line) as Json);
   })();

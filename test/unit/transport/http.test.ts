@@ -7,7 +7,7 @@ import {
   type ListeningHost,
   requestIdOf,
 } from '../../../src/transport/http/server.ts';
-import { rawHttp } from '../../support/raw-http.ts';
+import { rawHttp } from '../../support/wire/raw-http.ts';
 
 const open: ListeningHost[] = [];
 afterEach(async () => {

@@ -95,7 +95,7 @@ export function createTerminals({ wires, held, approvals, blocked }: TerminalsDe
       // Values of variables are often secrets; names are enough for a decision, unless the variable chooses what runs.
       const variables = env.map(({ name, value }) => (LOADING_VARIABLES.test(name) ? `${name}=${value}` : name));
       let response: Response | undefined;
-      const acting = held.act(request, turn, withdrawn, {
+      const action = held.act(request, turn, withdrawn, {
         action: {
           kind: 'terminal',
           tool: 'terminal',
@@ -141,8 +141,8 @@ export function createTerminals({ wires, held, approvals, blocked }: TerminalsDe
         },
       });
       const acts = recording.get(turn) ?? new Set();
-      recording.set(turn, acts.add(acting));
-      await acting.finally(() => acts.delete(acting));
+      recording.set(turn, acts.add(action));
+      await action.finally(() => acts.delete(action));
     },
 
     use(request) {

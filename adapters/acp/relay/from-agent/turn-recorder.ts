@@ -81,7 +81,7 @@ export function createTurnRecorder({ sink, log, ...options }: TurnRecorderOption
       ahead += 1;
       writing = writing
         .then(() => put(step))
-        .catch((cause) => log.warn({ err: asFault(cause) }, 'something an agent told could not be written down'))
+        .catch((cause) => log.warn({ err: asFault(cause) }, 'an update from an agent could not be recorded'))
         .finally(() => {
           ahead -= 1;
         });

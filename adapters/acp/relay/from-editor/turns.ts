@@ -157,9 +157,9 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
       },
     };
     tickets.set(ticket, {
-      async begin(given) {
+      async begin(options) {
         const recorder = createTurnRecorder({
-          ...given,
+          ...options,
           log,
           thoughts,
           cwd: sessionKey.cwd,
@@ -167,7 +167,7 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
           sessionId: sessionKey.wireId,
           spent: sessionKey.spent,
         });
-        state.live = { ...given, recorder };
+        state.live = { ...options, recorder };
         begin(state.live);
         const how = await done;
         sessionKey.spent = recorder.reader.meter.spent;

@@ -64,7 +64,7 @@ export function createCommonLists({ bridge, callTasks, agents, at, ...parts }: L
 
   async function tool(name: string, caller: Caller): Promise<Skill | undefined> {
     const skill = (await names(caller)).get(name);
-    return skill && (await bridge.offered(caller.actor, await callTasks.workspace(caller), skill))[0];
+    return skill && (await bridge.visible(caller.actor, await callTasks.workspace(caller), skill))[0];
   }
 
   async function tasking(caller: Caller): Promise<readonly string[]> {
@@ -79,8 +79,8 @@ export function createCommonLists({ bridge, callTasks, agents, at, ...parts }: L
   }
 
   async function tools(caller: Caller): Promise<FrameOutcome> {
-    const offered = await bridge.offered(caller.actor, await callTasks.workspace(caller));
-    const may = new Set(offered.map(keyOf));
+    const visible = await bridge.visible(caller.actor, await callTasks.workspace(caller));
+    const may = new Set(visible.map(keyOf));
     const named = [...(await names(caller))].flatMap(([name, skill]) =>
       may.has(keyOf(skill)) ? [toTool(name, skill, caller)] : [],
     );

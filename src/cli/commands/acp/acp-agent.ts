@@ -21,13 +21,13 @@ export async function acpAgent({ agent, persona, ...common }: AcpAgentOptions): 
   process.stdout.removeAllListeners('error');
   const config = await configFrom(common, { host: '127.0.0.1', port: 0 });
   const doors = Object.fromEntries(adapters.map(({ name }) => [name, false as const]));
-  const gateway = await startGateway({ ...config, doors }, { keeper: false });
+  const gateway = await startGateway({ ...config, doors }, { recoversOrphans: false });
   const endSupervision = superviseIn(config.dataDir);
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => stop.abort());
   try {
     await serveAcp({
-      bridge: gateway.house.bridge,
+      bridge: gateway.core.bridge,
       actor: localActor(),
       input: process.stdin,
       output: process.stdout,

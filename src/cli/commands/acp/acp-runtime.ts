@@ -30,7 +30,7 @@ export async function openRelay(command: readonly string[], options: AcpOptions,
     ...surroundings,
     name: 'acp',
     mounts: 'harnesses',
-    settings: { graceMs: settings.cancelMs, keeper: false },
+    settings: { graceMs: settings.cancelMs, recoversOrphans: false },
     prepare: (services) => {
       const turns = createTurns({ bridge: services.bridge, name, ids, log, thoughts: settings.thoughts });
       return { turns, backends: [turns.backend] };

@@ -37,7 +37,7 @@ export async function settingsFrom(
   const grants = options.hideAlways === undefined ? lasting_grants : options.hideAlways ? 'hide' : 'honour';
   const terminal = oneOf('--blocked-terminal', options.blockedTerminal, ['exit126', 'error'] as const);
   const shown = oneOf('--thoughts', options.thoughts, THOUGHTS);
-  const servers = options.mcp?.map((given) => serverOf(given, config)) ?? mcp;
+  const servers = options.mcp?.map((server) => serverOf(server, config)) ?? mcp;
   const stall = stallOf(options.stall) ?? timeouts.stall_ms ?? PLAIN_SETTINGS.stallMs;
   return {
     cwd: process.cwd(),
@@ -51,16 +51,16 @@ export async function settingsFrom(
   };
 }
 
-function oneOf<W extends string>(flag: string, given: string | undefined, words: readonly W[]): W | undefined {
-  const word = words.find((each) => each === given);
-  if (given !== undefined && !word) throw new Fault('invalid_request', `${flag} is one of: ${words.join(', ')}`);
+function oneOf<W extends string>(flag: string, value: string | undefined, words: readonly W[]): W | undefined {
+  const word = words.find((each) => each === value);
+  if (value !== undefined && !word) throw new Fault('invalid_request', `${flag} is one of: ${words.join(', ')}`);
   return word;
 }
 
-function stallOf(given: string | undefined): number | undefined {
-  if (given === undefined) return undefined;
-  const ms = given === 'off' ? 0 : durationMs(given);
-  if (ms === undefined) throw new Fault('invalid_request', `--stall ${given}: write 30s, 10m, 2h, or off`);
+function stallOf(value: string | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  const ms = value === 'off' ? 0 : durationMs(value);
+  if (ms === undefined) throw new Fault('invalid_request', `--stall ${value}: write 30s, 10m, 2h, or off`);
   return ms;
 }
 
@@ -70,10 +70,10 @@ function requireUrlOrCommand({ url, command }: Server, position: string): void {
 }
 
 /** An address is a running server, a name one of the configuration, and anything else a command that starts one. */
-function serverOf(given: string, config: Config): Server {
-  if (/^https?:\/\//.test(given)) return { name: 'tollbridge', url: given };
-  if (own(config.tools, given)?.mcp) return { name: given, command: ownServer(given, config) };
-  return { name: 'tollbridge', command: given.split(' ').filter(Boolean) };
+function serverOf(value: string, config: Config): Server {
+  if (/^https?:\/\//.test(value)) return { name: 'tollbridge', url: value };
+  if (own(config.tools, value)?.mcp) return { name: value, command: ownServer(value, config) };
+  return { name: 'tollbridge', command: value.split(' ').filter(Boolean) };
 }
 
 /**

@@ -81,7 +81,7 @@ function whenOver(link: Link, child: Child): Promise<Over> {
   });
   const signalled = new Promise<Over>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-      process.once(signal, () => resolve({ who: 'editor', why: `told to end by ${signal}` }));
+      process.once(signal, () => resolve({ who: 'editor', why: `ended by ${signal}` }));
     }
   });
   return Promise.race([editor, agent, signalled]);
@@ -107,8 +107,8 @@ async function conclude({ who, why }: Over, relay: Relay, link: Link, child: Chi
  */
 async function untilQuiet(link: Link): Promise<void> {
   const until = performance.now() + LEAVING_MS / 2;
-  for (let received = Number.NaN; received !== link.agentHeardAt() && performance.now() < until; ) {
-    received = link.agentHeardAt();
+  for (let received = Number.NaN; received !== link.agentReceivedAt() && performance.now() < until; ) {
+    received = link.agentReceivedAt();
     const over = await Promise.race([link.agentEnded.then(() => true), pause(DRAIN_MS)]);
     if (over) return;
   }

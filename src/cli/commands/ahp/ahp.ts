@@ -34,7 +34,7 @@ export async function ahp(options: AhpOptions): Promise<void> {
     name: 'ahp',
     mounts: 'harnesses',
     roomBytes: SERVING_ROOM,
-    settings: { keeper: false },
+    settings: { recoversOrphans: false },
     prepare: () => ({}),
   });
   const { logger: log, ids } = runtime;

@@ -129,8 +129,8 @@ export async function answer(
 }
 
 /** `{…}` or `@file`. Read strictly: of a repeated member the person could see one value and the tool get another. */
-async function readArguments(given: string): Promise<JsonObject> {
-  const text = given.startsWith('@') ? await readFile(given.slice(1), 'utf8').catch(unreadable) : given;
+async function readArguments(source: string): Promise<JsonObject> {
+  const text = source.startsWith('@') ? await readFile(source.slice(1), 'utf8').catch(unreadable) : source;
   let value: unknown;
   try {
     value = parseStrict(text);

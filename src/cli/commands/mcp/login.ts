@@ -46,7 +46,7 @@ export async function login(server: string, options: LoginOptions): Promise<void
   const redirect = upstream.sign_in.redirect ?? REDIRECT;
   const loopback = options.paste ? undefined : await openLoopback(redirect, upstream.sign_in.redirect === undefined);
   const stop = new AbortController();
-  const letGo = onStop(() => stop.abort(new Fault('client_closed', 'stopped before anybody signed in')));
+  const letGo = onStop(() => stop.abort(new Fault('client_closed', 'stopped before the sign-in was complete')));
   try {
     const signal = anySignal([stop.signal, late()]);
     say(`Signing in at ${url.href} for the server "${server}".`);
@@ -90,7 +90,7 @@ function upstreamOf(server: string, section: unknown): SignedInUpstream {
   if (!section) throw new Fault('not_found', `the configuration has no ${at}`);
   const upstream = check(upstreamSchema, section, at) as UpstreamConfig;
   const { url, sign_in } = upstream;
-  if (url === undefined) throw new Fault('invalid_request', `${at} is a command: nobody signs in there`);
+  if (url === undefined) throw new Fault('invalid_request', `${at} is a command: it has no sign-in`);
   if (!sign_in) throw trouble('invalid_request', `${at} does not say that a person signs in`, 'add to it: sign_in: {}');
   return { ...upstream, sign_in };
 }
@@ -182,10 +182,10 @@ async function pasted(signal: AbortSignal): Promise<URL> {
 }
 
 function late(): AbortSignal {
-  const given = new AbortController();
-  const why = new Fault('deadline_exceeded', `nobody came back within ${TIMEOUT_MS / 60_000} minutes`);
-  setTimeout(() => given.abort(why), TIMEOUT_MS).unref();
-  return given.signal;
+  const deadline = new AbortController();
+  const why = new Fault('deadline_exceeded', `no sign-in within ${TIMEOUT_MS / 60_000} minutes`);
+  setTimeout(() => deadline.abort(why), TIMEOUT_MS).unref();
+  return deadline.signal;
 }
 
 /** Replaces the library's message about a server without sign-in with one for people. */
@@ -193,6 +193,6 @@ function explained(cause: unknown, url: URL, status: number, signal: AbortSignal
   if (signal.aborted) return signal.reason;
   if (cause instanceof Fault) return cause;
   const { message } = asFault(cause).cause instanceof Error ? (asFault(cause).cause as Error) : asFault(cause);
-  const open = status < 400 ? ` (it lets in whoever comes: perhaps nobody has to sign in there)` : '';
+  const open = status < 400 ? ` (the server accepts requests without a token: perhaps it needs no sign-in)` : '';
   return new Fault('unauthenticated', `signing in at ${url.host} came to nothing: ${message}${open}`, { cause });
 }

@@ -53,7 +53,7 @@ export async function mcp(command: readonly string[], options: McpOptions): Prom
     mounts: 'harnesses',
     // Orphaned agent work is left to other processes; calls interrupted in a killed process are ended by the next one
     // that starts.
-    settings: { keeper: false },
+    settings: { recoversOrphans: false },
     prepare: ({ deps }) => ({ tools: [createUpstream(name, upstream, deps)] }),
   });
   const { bridge, prepared, deps, logger: log } = runtime;

@@ -50,7 +50,7 @@ export async function policyCheck(options: PolicyOptions): Promise<number> {
     if (!options.json || kind !== 'invalid_request') throw thrown;
     const problems = details?.problems ?? [{ message }];
     process.stdout.write(`${JSON.stringify({ ok: false, rules: null, version: null, problems })}\n`);
-    return EXIT.misunderstood;
+    return EXIT.usageError;
   }
 }
 
