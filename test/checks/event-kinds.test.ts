@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
-import { PROJECT } from '../support/project.ts';
+import { PROJECT } from '../support/process/project.ts';
 
 const KIND = 'vendor.tollbridge.brand_new';
 
@@ -36,7 +36,7 @@ test('a kind that is only in the map fails at each reader, by name', async () =>
     'src/core/events/projector.ts',
     'src/receipt/build/reducers.ts',
   ]);
-}, 120_000);
+}, 300_000);
 
 async function insert(file: string, after: string, text: string): Promise<void> {
   const source = await readFile(file, 'utf8');
