@@ -25,6 +25,8 @@ export { COMMANDS, DECLARED_KINDS, ProposedAction, ReplayOverride } from './mode
 export type { CoreEvent, Cursor, EventDraft, EventTable, Stream, VendorKind } from './model/events.ts';
 export { isEventKind, leaveOut, rowFor, vendorEvent, withMembers } from './model/events.ts';
 export { asFault, FAULT_KINDS, Fault, type FaultKind, fieldName } from './model/faults.ts';
+export { isObject } from './model/is-object.ts';
+export { LruMap } from './model/lru-map.ts';
 export { memoryRead } from './model/memory-read.ts';
 export { own } from './model/own.ts';
 export type * from './model/payloads.ts';
@@ -77,6 +79,7 @@ export { VERSION } from './model/version.ts';
 export { visibleLine, visibleText } from './model/visible-text.ts';
 export * from './model/words.ts';
 export type * from './ports/index.ts';
+export { part } from './ports/index.ts';
 export { batchRoot } from './receipt/export/batch-root.ts';
 export { encodeCbor, RECEIPT_CBOR } from './receipt/export/cbor.ts';
 export { canonicalJson, comparableHash, hashOf } from './receipt/seal/canonical-json.ts';

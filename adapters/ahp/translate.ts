@@ -5,12 +5,12 @@ import {
   canonicalJson,
   type Decision,
   type Effect,
+  isObject,
   type Json,
   type JsonObject,
   type ProposedAction,
   type Verdict,
 } from '../../src/index.ts';
-import { isObject } from './decode.ts';
 
 export type AhpEvent = {
   readonly event_type: EventType;
@@ -65,7 +65,7 @@ export interface Call {
 }
 
 export function readCall(payload: Json): Call {
-  const object = isObject(payload) ? (payload as JsonObject) : {};
+  const object = isObject(payload) ? payload : {};
   const named = NAME_KEYS.find((key) => typeof object[key] === 'string' && object[key]);
   const tool = named ? (object[named] as string) : 'unknown';
   const key = ARGUMENT_KEYS.find((name) => isObject(object[name]));

@@ -10,12 +10,13 @@ import {
   type CallerOfCall,
   type CallerReference,
   hashOf,
+  isObject,
   type JsonObject,
   own,
   type Task,
   type ToolResult,
 } from '../../src/index.ts';
-import { type FrameOutcome, isObject, metaOf } from './frames.ts';
+import { type FrameOutcome, metaOf } from './frames.ts';
 
 /** Gateways in a row; more are a mistake, or a circle. */
 const MOST_HOPS = 8;

@@ -11,9 +11,9 @@ import type {
   Skill,
   ToolResult,
 } from '../../src/index.ts';
-import { asText } from '../../src/index.ts';
+import { asText, isObject } from '../../src/index.ts';
 import type { UpstreamSettings } from './config.ts';
-import { type FrameOutcome, isObject } from './frames.ts';
+import type { FrameOutcome } from './frames.ts';
 import { remoteIn } from './gateways.ts';
 
 export interface ToolOutput {

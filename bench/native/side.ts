@@ -61,7 +61,7 @@ export async function openHost(agent: AgentBackend) {
 
 export async function openDoor(agent: AgentBackend) {
   const { runtime, deps, listen, close } = await openHost(agent);
-  const door = await harn.door!({}, deps).open(runtime.bridge);
+  const door = await harn.parts.door.open({}, { ...deps, name: 'harn' }).open(runtime.bridge);
   const url = await listen();
   const workspace = await runtime.bridge.submit({
     kind: 'resource.create',

@@ -51,6 +51,11 @@ export function localActor(): Actor {
   return { id: `local:${userInfo().username}`, kind: 'person', scopes: ['*'], door: 'cli' };
 }
 
+/** The program that started us is an agent of this machine's owner. */
+export function localAgent(door: string): Actor {
+  return { id: 'agent:local', kind: 'agent', scopes: ['*'], door };
+}
+
 /**
  * Opens a core runtime to submit a command; it runs no work and recovers none. The rules on record in the data
  * directory decide, and not those of the directory the command is run in.

@@ -6,10 +6,12 @@
  * events, artifacts, receipts. A principal sees its own work; other work only with the scope `others:read`. Its other scopes say
  * what it may then do with it.
  */
+
 import type { Actor } from '../model/actions.ts';
 import { type CommandKind, DECLARED_KINDS } from '../model/commands.ts';
 import type { CoreEvent, Stream } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
+import { LruMap } from '../model/lru-map.ts';
 import type { Artifact, Workspace } from '../model/resources.ts';
 import type { Row, Store, VaultAccess } from '../ports/index.ts';
 import type { Owner } from './events/rows.ts';
@@ -154,7 +156,7 @@ export function createAccess(store: Pick<Store, 'get' | 'read'>, vaults?: Pick<V
     return workspace !== undefined && (workspace.tenant_id ?? null) === (actor.tenant_id ?? null);
   }
 
-  const owners = new Map<string, string>();
+  const owners = new LruMap<string, string>(OWNERS_REMEMBERED);
 
   /**
    * The owner of a session, or of an artifact outside any session. Undefined when no row names one: then no restricted principal
@@ -167,7 +169,6 @@ export function createAccess(store: Pick<Store, 'get' | 'read'>, vaults?: Pick<V
   async function lookUp(id: string): Promise<string | undefined> {
     const owner = (await store.get<Owner>('owner', id))?.owner_id ?? (await opener(id));
     if (owner === undefined) return undefined;
-    if (owners.size >= OWNERS_REMEMBERED) owners.delete(owners.keys().next().value as string);
     owners.set(id, owner);
     return owner;
   }

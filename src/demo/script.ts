@@ -1,4 +1,5 @@
 /** Turns plain words into the demo agent's steps. Pure: the same text always gives the same script. */
+import { isObject } from '../model/is-object.ts';
 import { own } from '../model/own.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import type { Effect } from '../model/words.ts';
@@ -98,7 +99,7 @@ export function stepFrom(response: Json): Step {
 }
 
 function isStep(value: Json | undefined): value is Step & JsonObject {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  if (!isObject(value)) return false;
   const step = value as JsonObject;
   const members = MEMBERS[step.do as Step['do']];
   if (!Object.hasOwn(MEMBERS, String(step.do)) || !members) return false;
@@ -167,7 +168,7 @@ export function textOf(input: JsonObject): string {
   for (const name of ['text', 'prompt', 'message', 'input', 'content'] as const) {
     const found = input[name];
     if (typeof found === 'string') return found;
-    if (typeof found === 'object' && found !== null && !Array.isArray(found)) return textOf(found as JsonObject);
+    if (isObject(found)) return textOf(found as JsonObject);
   }
   return '';
 }

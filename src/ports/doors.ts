@@ -1,4 +1,5 @@
 /** The port of a door (an adapter's server side), and the bridge through which a door reaches core. */
+import type { Readable, Writable } from 'node:stream';
 import type { Actor, Decision } from '../model/actions.ts';
 import type { Answer, AskKind, PendingAct } from '../model/asks.ts';
 import type { Command, CommandKind } from '../model/commands.ts';
@@ -18,6 +19,24 @@ export interface FrontDoor {
   /** Tools that clients of this door run or that the door serves itself; mounted while the door is open. */
   readonly tools?: readonly ToolBackend[];
   open(bridge: Bridge): Promise<Closable>;
+  /** Serves one client over its own streams instead, in a process that the client started. Resolves when its input has ended. */
+  serve?(bridge: Bridge, client: StreamClient): Promise<void>;
+}
+
+/** The program that started this process, as the client of a door. */
+export interface StreamClient {
+  readonly input: Readable;
+  /** Only protocol messages are written here. */
+  readonly output: Writable;
+  readonly actor: Actor;
+  /** The person at the client, who may answer approvals; absent: no person is there. */
+  readonly person?: Actor;
+  /** The session of ours that the client works in. */
+  readonly session?: string | undefined;
+  /** The one tool server it reaches, for a door that serves several. */
+  readonly server?: string;
+  /** Ends the connection, as the end of the input does. */
+  readonly signal?: AbortSignal;
 }
 
 /** The whole interface from a door into core. */

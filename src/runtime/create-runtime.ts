@@ -31,11 +31,11 @@ import { type CoreRuntime, openCoreRuntime, type Parts } from './assemble.ts';
 import { closeAll } from './close.ts';
 import type { Config } from './config/config.ts';
 import { hidingEnvironment } from './config/environment.ts';
-import { declare } from './declared-resources.ts';
 import { createLiveConfig } from './live-config.ts';
-import { type Mounts, mountsOf } from './mounts.ts';
-import { createNameCheck } from './name-check.ts';
-import { createParts } from './parts.ts';
+import { declare } from './mounts/declared-resources.ts';
+import { type Mounts, mountsOf } from './mounts/mounts.ts';
+import { createNameCheck } from './mounts/name-check.ts';
+import { createParts } from './mounts/parts.ts';
 import { createRefusedFrames } from './refused-frames.ts';
 import { requireRules } from './rules-on-record.ts';
 import { haveWorkspace } from './workspace.ts';
@@ -65,7 +65,7 @@ export interface RuntimeOptions<P extends Prepared = Prepared> extends Surroundi
   /** Which parts of the configuration are mounted: agents, tools and harnesses, or only the harnesses. */
   readonly mounts: 'everything' | 'harnesses';
   /** Which protocols are spoken. Loaded when they are needed, unless given. */
-  readonly adapters?: readonly Adapter<never>[];
+  readonly adapters?: readonly Adapter[];
   /** Makes the parts this command adds, before anything is opened; returned as `prepared`. */
   readonly prepare: (services: Services) => P | Promise<P>;
   readonly settings?: Partial<Settings>;
@@ -78,6 +78,8 @@ export interface RuntimeOptions<P extends Prepared = Prepared> extends Surroundi
 export interface Prepared {
   readonly backends?: readonly AgentBackend[];
   readonly tools?: readonly ToolBackend[];
+  /** Beside those of the configuration, which they precede. */
+  readonly settings?: Partial<Settings>;
   /** For doors and backends, instead of those of the services: a server to listen on, an authenticator. */
   readonly deps?: Deps;
   /** Wraps the mounted parts, and the bridge, in telemetry. */
@@ -185,8 +187,8 @@ async function open<P extends Prepared>(config: Config, options: RuntimeOptions<
         ...(config.limits.resultSize && { resultLimits: { ...RESULT_LIMITS, size: config.limits.resultSize } }),
         ...(config.autonomy && { defaultTier: config.autonomy }),
         ...(config.askExpiresMs && { askExpiresMs: config.askExpiresMs }),
-        ...(config.limits.resultSize && { resultLimits: { ...RESULT_LIMITS, size: config.limits.resultSize } }),
         ...options.settings,
+        ...prepared.settings,
       },
     });
     closing.splice(1, 0, refusedFrames, made);
@@ -275,11 +277,11 @@ function createMounting({ adapters: configured, mounts }: Pick<RuntimeOptions, '
       return { ...NOTHING, harnesses: mountsOf(config, await adapters()).harnesses };
     },
     /** Names of all doors; undefined while the adapters are not loaded. */
-    doors: () => configured?.map(({ name }) => name),
+    doors: () => configured?.flatMap(({ name, parts }) => (parts.door ? [name] : [])),
     async section(config: Config, door: string): Promise<object> {
       if (!own(config.doors, door)) return {};
       const { doors } = mountsOf(config, await adapters());
-      return doors.find(({ adapter }) => adapter.name === door)?.section ?? {};
+      return doors.find(({ name }) => name === door)?.section ?? {};
     },
   };
 }

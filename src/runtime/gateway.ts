@@ -31,7 +31,7 @@ import type { Config } from './config/config.ts';
 import { createRuntime, createSurroundings, type Prepared, type Services } from './create-runtime.ts';
 import { createLogger } from './logger.ts';
 import { upkeep } from './maintenance.ts';
-import { type Mounts, mountsOf } from './mounts.ts';
+import { type Mounts, mountsOf } from './mounts/mounts.ts';
 import { readTls, watchTls } from './tls-files.ts';
 
 export { adapters } from '../../adapters/index.ts';
@@ -39,7 +39,7 @@ export { readConfig } from './config/config.ts';
 
 export interface GatewayOptions {
   /** Which protocols are spoken; the built-in adapters by default. */
-  readonly adapters?: readonly Adapter<never>[];
+  readonly adapters?: readonly Adapter[];
   /** A file that gets one line for each effect a demo tool really had. */
   readonly journal?: string;
   /**
@@ -51,6 +51,7 @@ export interface GatewayOptions {
 
 export interface Gateway extends Closable {
   readonly core: CoreRuntime;
+  readonly deps: Deps;
   readonly url: string;
   /**
    * For a reader of this process's output: full access until the process ends. Undefined where unauthenticated callers
@@ -138,7 +139,8 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       opened.unshift(openWebhooks({ bridge, actor, recipients, clock: systemClock, log: logger, pause }));
     let closed: Promise<void> | undefined;
     return {
-      core: core,
+      core,
+      deps,
       url,
       token,
       recovered,
@@ -210,11 +212,12 @@ async function prepared(
 
 /** Each door authenticates as itself, because a credential may be limited to some doors. */
 function doorsOf({ doors }: Mounts, deps: Deps): readonly FrontDoor[] {
-  return doors.flatMap(({ adapter, section, open }) => {
-    const door = adapter.name;
-    const authenticate = ((bearer, from) => deps.authenticate(bearer, { ...from, door })) as Authenticate;
-    return (open && adapter.door?.(section, { ...deps, authenticate })) || [];
-  });
+  return doors
+    .filter(({ shut }) => !shut)
+    .map(({ name, open }) => {
+      const authenticate: Authenticate = (bearer, from) => deps.authenticate(bearer, { ...from, door: name });
+      return open({ ...deps, authenticate });
+    });
 }
 
 const pause = (ms: number, signal: AbortSignal): Promise<void> => sleep(ms, undefined, { signal });

@@ -1,11 +1,10 @@
 /** The page behind a decision link, in a real browser: a person sees what is asked and answers with a button. */
 
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { linkDoor } from '../../src/inbox/door.ts';
 import { createLinks } from '../../src/inbox/links.ts';
-import type { HttpHandler, HttpHost } from '../../src/ports/index.ts';
+import type { HttpHost } from '../../src/ports/index.ts';
+import { createHttpHost } from '../../src/transport/http/server.ts';
 import { scriptedAgent } from '../support/gateway/agents.ts';
 import { openTestGateway } from '../support/gateway/test-gateway.ts';
 import { openPage } from '../support/process/browser.ts';
@@ -72,21 +71,15 @@ test('a person approves on a phone, and what they saw is what ran', async () => 
   expect(await page.getByRole('button').count()).toBe(0);
 });
 
-/** Just enough of a host to stand a door on. */
 async function serve(open: (http: HttpHost) => Promise<void>): Promise<string> {
-  const mounted: { prefix: string; handler: HttpHandler }[] = [];
-  const server = createServer((request, response) => {
-    const found = mounted.find(({ prefix }) => request.url?.startsWith(prefix));
-    if (!found) return response.writeHead(404).end();
-    request.url = request.url?.slice(found.prefix.length) ?? '/';
-    found.handler(request, response, () => response.writeHead(500).end());
+  let count = 0;
+  const host = createHttpHost({
+    requestId: () => `req_${++count}`,
+    log: { info() {}, warn() {}, error() {} },
+    graceMs: 0,
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  await open({ url, mount: (prefix, handler) => void mounted.push({ prefix, handler }), upgrade() {} });
+  await open(host);
+  const { url } = await host.listen();
+  onTestFinished(() => host.close());
   return url;
 }

@@ -18,7 +18,7 @@ const HEADERS = { authorization: `Bearer ${TOKEN}`, 'harn-agents-protocol-versio
 function rest(): Protocol {
   return {
     headers: HEADERS,
-    open: async ({ deps, runtime }) => await harn.door!({}, deps).open(runtime.bridge),
+    open: async ({ deps, runtime }) => await harn.parts.door.open({}, { ...deps, name: 'harn' }).open(runtime.bridge),
     async prepare(send) {
       const make = async (path: string, body: JsonObject) => {
         const { text } = await send({ method: 'POST', path, body: Buffer.from(JSON.stringify(body)) });
@@ -60,7 +60,7 @@ async function socket(frames: number, seed: number): Promise<Fuzzed> {
   const gateway = await openGateway();
   const found: string[] = [];
   const { runtime, deps, workspace } = gateway;
-  const door = await harn.door!({}, deps).open(runtime.bridge);
+  const door = await harn.parts.door.open({}, { ...deps, name: 'harn' }).open(runtime.bridge);
   try {
     const { url } = await (deps.http as unknown as { listen(): Promise<{ url: string }> }).listen();
     const post = async (path: string, body: JsonObject) => {

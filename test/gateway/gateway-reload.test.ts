@@ -7,8 +7,8 @@ import type { Actor } from '../../src/model/actions.ts';
 import type { ConfigLoadedPayload } from '../../src/model/payloads.ts';
 import type { Adapter, AgentBackend, Deps, Row } from '../../src/ports/index.ts';
 import { type Gateway, startGateway } from '../../src/runtime/gateway.ts';
-import { mountsOf } from '../../src/runtime/mounts.ts';
-import { createParts } from '../../src/runtime/parts.ts';
+import { mountsOf } from '../../src/runtime/mounts/mounts.ts';
+import { createParts } from '../../src/runtime/mounts/parts.ts';
 import { latch } from '../support/gateway/agents.ts';
 import { configIn } from '../support/process/config-in.ts';
 
@@ -134,17 +134,18 @@ test('an agent that is replaced is closed when what it began is done, and not be
   const adapter = {
     name: 'fake',
     revision: '1',
-    configSchema: { type: 'object' },
-    backend: {
-      configSchema: { type: 'object' },
-      open: (name: string, { mark }: { mark: string }): AgentBackend => ({
-        name,
-        abilities: { resume: false, evidence: 'held' },
-        start: async () => ({ done: work.promise.then(() => ({ state: 'COMPLETED' as const })) }),
-        close: async () => void reported.push(`closed ${mark}`),
-      }),
+    parts: {
+      backend: {
+        configSchema: { type: 'object' },
+        open: ({ mark }: { mark: string }, { name }): AgentBackend => ({
+          name,
+          abilities: { resume: false, evidence: 'held' },
+          start: async () => ({ done: work.promise.then(() => ({ state: 'COMPLETED' as const })) }),
+          close: async () => void reported.push(`closed ${mark}`),
+        }),
+      },
     },
-  } as unknown as Adapter<never>;
+  } satisfies Adapter;
   const configOf = async (yaml: string) => {
     const dir = await mkdtemp(join(tmpdir(), 'tb-parts-'));
     onTestFinished(() => rm(dir, { recursive: true, force: true }));

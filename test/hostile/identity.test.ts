@@ -2,9 +2,11 @@
  * Who may see, stop and approve what, tried from outside at every door of the built gateway. Work belongs to the principal that
  * started it; the proposer of an act does not approve it; a key opens the doors it was made for.
  */
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import {
   type Body,
   command,
@@ -48,16 +50,6 @@ async function question(to: string): Promise<Body> {
     return body.data.find((each: Body) => JSON.stringify(each.action ?? {}).includes(to));
   };
   return await eventually(find);
-}
-
-/** What is looked for, once it is there. */
-async function eventually<T>(find: () => Promise<T | undefined>): Promise<T> {
-  for (const until = Date.now() + 20_000; ; ) {
-    const found = await find();
-    if (found !== undefined) return found;
-    if (Date.now() > until) throw new Error('it never came');
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
 }
 
 async function started(key: string, text: string): Promise<{ session: string; task: string }> {

@@ -9,7 +9,7 @@ import { EDITORS, type Editor, type EditorLocation } from '../../src/cli/editors
 import { add, remove, unwrap, wrap } from '../../src/cli/editors/settings-edit.ts';
 import { readConfig } from '../../src/runtime/config/config.ts';
 import { userPaths } from '../../src/runtime/config/user-paths.ts';
-import { mountsOf } from '../../src/runtime/mounts.ts';
+import { mountsOf } from '../../src/runtime/mounts/mounts.ts';
 
 const editor = (name: string) => EDITORS.find((each) => each.name === name) as Editor;
 

@@ -1,8 +1,6 @@
 /** Heads kept elsewhere: a log that was rolled back, or exchanged for another, does not fit them, and the head that shows it is named. */
 
 import { appendFile, cp, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { openApiKeys } from '../../src/auth/api-keys.ts';
@@ -12,9 +10,9 @@ import { systemClock } from '../../src/core/clock.ts';
 import type { Actor } from '../../src/model/actions.ts';
 import type { EventDraft } from '../../src/model/events.ts';
 import { Fault } from '../../src/model/faults.ts';
-import type { HttpHandler } from '../../src/ports/index.ts';
 import { openCoreRuntime } from '../../src/runtime/assemble.ts';
 import { startGateway } from '../../src/runtime/gateway.ts';
+import { createHttpHost } from '../../src/transport/http/server.ts';
 import { openWitnessDoor } from '../../src/witness/door.ts';
 import { aDirectory, aLog, typed } from '../support/process/cli.ts';
 import { configIn } from '../support/process/config-in.ts';
@@ -125,31 +123,23 @@ describe('another gateway', () => {
     const other = await aDirectory();
     const runtime = await openCoreRuntime({ dataDir: other });
     onTestFinished(() => runtime.close());
-    let handler: HttpHandler = () => {};
+    let count = 0;
+    const log = { info() {}, warn() {}, error() {} };
+    const http = createHttpHost({ requestId: () => `req_${++count}`, log, graceMs: 0 });
     openWitnessDoor({
       store: runtime.store,
       dir: join(other, 'witness'),
-      log: { info() {}, warn() {}, error() {} },
-      http: {
-        url: '',
-        mount(_, given) {
-          handler = given;
-        },
-        upgrade() {},
-      },
+      log,
+      http,
       authenticate: async (bearer) => {
         const scopes = bearer === undefined ? undefined : KEYS[bearer];
         if (!scopes) throw new Fault('unauthenticated', 'no such key');
         return { id: `key:${bearer}`, kind: 'service', scopes, door: 'witness' } as unknown as Actor;
       },
     });
-    const server = createServer((request, response) => {
-      request.url = request.url?.replace(/^\/witness/, '');
-      handler(request, response, () => response.writeHead(500).end());
-    });
-    await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
-    onTestFinished(() => void server.close());
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}/witness/heads`;
+    const { url } = await http.listen();
+    onTestFinished(() => http.close());
+    return `${url}/witness/heads`;
   }
 
   test('keeps heads that go on from one another, asks for the proof, and refuses a rollback and a fork', async () => {

@@ -5,7 +5,7 @@ import { ServerCallContext } from '@a2a-js/sdk/server';
 import express, { type Request, type Response } from 'express';
 import { OPERATIONS, type Operation, type OperationId, PROTOCOL } from '../../../mappings/a2a.ts';
 import type { JsonObject } from '../../../src/index.ts';
-import { asText } from '../../../src/index.ts';
+import { asText, isObject } from '../../../src/index.ts';
 import {
   answer,
   bodyOf,
@@ -79,7 +79,7 @@ export function createRest(deps: BindingDeps): (incoming: Incoming) => Promise<v
       throw new Refusal('CONTENT_TYPE_NOT_SUPPORTED', `the body has to be ${A2A_JSON} or application/json`);
     }
     const body = request.method === 'POST' ? ((await bodyOf(request, settings)) ?? {}) : {};
-    if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    if (!isObject(body)) {
       throw new Refusal('INVALID_PARAMS', 'the body has to be a JSON object');
     }
     const { tenant, id, configId } = groups;

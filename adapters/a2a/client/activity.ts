@@ -5,7 +5,7 @@
  */
 import type { StreamResponse } from '@a2a-js/sdk';
 import { EXTENSIONS } from '../../../mappings/a2a.ts';
-import type { Fact, JsonObject } from '../../../src/index.ts';
+import { type Fact, isObject, type JsonObject } from '../../../src/index.ts';
 import {
   observedRequest,
   type RemoteDecision,
@@ -90,5 +90,5 @@ export function cursorOf({ payload }: StreamResponse): string | undefined {
 }
 
 function objectOf(value: unknown): JsonObject | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
+  return isObject(value) ? value : undefined;
 }

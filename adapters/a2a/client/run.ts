@@ -27,6 +27,7 @@ import type { Connection } from './connect.ts';
 import { endOf, isLeaving, isOver, isWaiting, whenStopped } from './end.ts';
 import { isPassing, unwrapped } from './faults.ts';
 import type { Inbox } from './outgoing-messages.ts';
+import type { Hooks } from './push-receiver.ts';
 import { settle } from './questions.ts';
 import { createUpdateReader, type ReadStep, type Standing } from './read-updates.ts';
 import { findAgain, messageIdOf, optionsFor, requestOf, withBytes } from './send.ts';
@@ -36,6 +37,7 @@ import { createWaiting } from './wait.ts';
 export interface RunDeps {
   readonly settings: PeerSettings;
   readonly deps: BackendDeps;
+  readonly hooks: Hooks | undefined;
   readonly connection: Connection;
   readonly work: Work;
   readonly sink: Sink;
@@ -52,11 +54,11 @@ const REPORTED_ONLY = 'what the peer did inside: only its own report is known';
 const LOST = 'some of what the peer did: it could not be asked about it again';
 
 export async function hand(run: RunDeps): Promise<End> {
-  const { settings, connection, work, sink, signal, deps } = run;
+  const { settings, connection, work, sink, signal, deps, hooks } = run;
   const { client } = connection;
   const reader = createUpdateReader({ taskId: work.task.id, peer: settings.name, deltas: !work.resumed });
   const over = new AbortController();
-  const waiting = createWaiting({ settings, deps, connection, taskId: work.task.id });
+  const waiting = createWaiting({ settings, deps, connection, hooks, taskId: work.task.id });
   const activity = createActivity();
   /** Our position in the peer's log, when it reports one; and the questions it accepted our answers to. */
   let cursor: string | undefined;

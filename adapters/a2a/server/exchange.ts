@@ -101,6 +101,7 @@ function goneSignal(socket: Socket): AbortSignal {
   GONE.set(socket, gone.signal);
   return gone.signal;
 }
+/** A cache, collected with the connection. */
 const GONE = new WeakMap<Socket, AbortSignal>();
 
 /** The authenticated actor, marked with this door. Most callers return, and adding a member costs more than caching the result. */
@@ -111,6 +112,7 @@ function atThisDoor(actor: Actor): Actor {
   HERE.set(actor, here);
   return here;
 }
+/** A cache, collected with the authenticator's actor. */
 const HERE = new WeakMap<Actor, Actor>();
 
 function listOf(header: string | string[] | undefined): string[] {

@@ -35,6 +35,8 @@ export interface HandlerDeps {
   readonly contexts: Contexts;
   readonly reader: Reader;
   readonly push: Push | undefined;
+  /** Fires when the door is closed: streams end with it. */
+  readonly closing: AbortSignal;
   card(): Promise<AgentCard>;
   extendedCard(call: CallOptions): Promise<AgentCard>;
 }
@@ -55,6 +57,8 @@ interface Begun {
 
 export function createHandler(deps: HandlerDeps): A2ARequestHandler {
   const { bridge, settings, agent, contexts, reader, push } = deps;
+
+  const whileOpen = (signal: AbortSignal) => AbortSignal.any([signal, deps.closing]);
 
   function pushOrRefuse(): Push {
     if (push) return push;
@@ -191,7 +195,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
     // At INPUT_REQUIRED the caller must answer; any approver may answer an approval, so those streams stay open.
     const over = () => projection.waiting && projection.status === 'INPUT_REQUIRED';
     if (!fresh && over()) return;
-    for await (const updates of reader.follow(call.actor, owned.task.id, projection, call.signal)) {
+    for await (const updates of reader.follow(call.actor, owned.task.id, projection, whileOpen(call.signal))) {
       for (const update of updates) yield encode(update);
       if (over()) return;
     }
@@ -265,7 +269,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
       if (projection.ended && !upTo) throw new Refusal('UNSUPPORTED_OPERATION', `task ${owned.task.id} has ended`);
       const encode = updateEncoder(projection, resume);
       yield encode({ $case: 'task', value: projection.snapshot() });
-      for await (const updates of reader.follow(call.actor, owned.task.id, projection, call.signal)) {
+      for await (const updates of reader.follow(call.actor, owned.task.id, projection, whileOpen(call.signal))) {
         for (const update of updates) yield encode(update);
       }
     },

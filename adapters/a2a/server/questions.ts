@@ -11,6 +11,7 @@ import {
   asText,
   type CommandBody,
   dialogText,
+  isObject,
   type Json,
   type JsonObject,
   visibleText,
@@ -142,5 +143,5 @@ function reasonOf({ reason }: JsonObject): { reason?: string } {
 }
 
 function objectOf(value: Json): JsonObject | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
+  return isObject(value) ? value : undefined;
 }

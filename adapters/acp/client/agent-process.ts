@@ -5,11 +5,13 @@
 
 import { PROVIDER_CATALOG } from '../../../mappings/acp-harn.ts';
 import { anySignal, asText, Fault, type Json, type JsonObject } from '../../../src/index.ts';
+import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
+import type { Asked, Peer } from '../../../src/transport/json-rpc/peer.ts';
 import { lineWriter, readLines } from '../../../src/transport/ndjson/ndjson.ts';
 import { type Child, startChild } from '../../../src/transport/process/child.ts';
 import { type BackendDeps, type BackendSettings, LINE_LIMIT } from '../config.ts';
 import { hasToolCatalog } from '../harn.ts';
-import { type Asked, createPeer, type Peer, RpcError } from '../peer.ts';
+import { createAcpPeer } from '../peer.ts';
 import { lastPath, objectOf, textOf } from '../shapes.ts';
 import { environmentOf } from './environment.ts';
 import { openSession } from './open-session.ts';
@@ -92,7 +94,7 @@ async function greet(child: Child, options: AgentProcessOptions): Promise<AgentP
   let receivedAt = performance.now();
   const late: JsonObject[] = [];
 
-  const peer = createPeer({
+  const peer = createAcpPeer({
     send: write,
     log: deps.log,
     other: 'agent',

@@ -1,9 +1,11 @@
 /** Initializes an agent and opens its session: a previous session is restored where the agent can do that. */
+import type { InitializeRequest, NewSessionRequest } from '@agentclientprotocol/sdk';
 import { AUTH_REQUIRED, PROTOCOL } from '../../../mappings/acp.ts';
 import { Fault, type Json, type JsonObject, VERSION } from '../../../src/index.ts';
 import { SESSION_HEADER } from '../../../src/transport/http/session-header.ts';
+import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
+import type { Peer } from '../../../src/transport/json-rpc/peer.ts';
 import type { BackendSettings } from '../config.ts';
-import { type Peer, RpcError } from '../peer.ts';
 import { listOf, objectOf, textOf, within } from '../shapes.ts';
 import type { AgentProcessOptions } from './agent-process.ts';
 
@@ -29,7 +31,7 @@ export async function openSession(peer: Peer, options: AgentProcessOptions, sign
     settings.mcp
       .filter(() => within(can, 'mcpCapabilities', 'http') === true)
       .map(async ({ name, url, token }) => ({
-        type: 'http',
+        type: 'http' as const,
         name,
         url,
         headers: [
@@ -38,7 +40,7 @@ export async function openSession(peer: Peer, options: AgentProcessOptions, sign
         ],
       })),
   );
-  const where = { cwd, mcpServers };
+  const where = { cwd, mcpServers } satisfies NewSessionRequest;
 
   async function again(): Promise<Json | undefined> {
     if (!before) return undefined;
@@ -88,14 +90,14 @@ export async function openSession(peer: Peer, options: AgentProcessOptions, sign
 }
 
 /** The capabilities we declare. File and terminal access go through the gate only where they are enabled here. */
-function clientCapabilities({ fs, terminal }: BackendSettings): JsonObject {
+function clientCapabilities({ fs, terminal }: BackendSettings) {
   return {
     fs: { readTextFile: fs, writeTextFile: fs },
     terminal,
     elicitation: { form: {} },
     session: { notices: {}, compaction: {} },
     _meta: { harn: {} },
-  };
+  } satisfies InitializeRequest['clientCapabilities'];
 }
 
 function initializeParams(settings: BackendSettings): JsonObject {
@@ -103,7 +105,7 @@ function initializeParams(settings: BackendSettings): JsonObject {
     protocolVersion: PROTOCOL,
     clientCapabilities: clientCapabilities(settings),
     clientInfo: { name: 'tollbridge', title: 'Tollbridge', version: VERSION },
-  };
+  } satisfies InitializeRequest;
 }
 
 function modesOf(result: Json): readonly string[] {

@@ -15,17 +15,18 @@ import {
   type Sink,
   type Work,
 } from '../../../src/index.ts';
+import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
+import type { Asked } from '../../../src/transport/json-rpc/peer.ts';
 import type { BackendDeps, BackendSettings } from '../config.ts';
-import { type Asked, RpcError } from '../peer.ts';
 import { compact, textOf } from '../shapes.ts';
 import { toCoreEnd, toCoreFailure } from '../translate.ts';
+import { createFiles } from './acts/files.ts';
+import { createTerminals } from './acts/terminals.ts';
 import { type AgentProcess, isStanding } from './agent-process.ts';
 import type { RecordedFact } from './facts.ts';
-import { createFiles } from './files.ts';
 import { historyBlock, promptBlocks } from './prompt.ts';
 import { createUpdateReader } from './read-updates.ts';
 import { createRequests } from './requests.ts';
-import { createTerminals } from './terminals.ts';
 
 /** File reads and writes finish within this time. */
 const SETTLE_MS = 500;

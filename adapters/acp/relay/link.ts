@@ -3,18 +3,11 @@
  * forwarded at once, everything else waits, unread, until the relay can decide about it. Imports nothing heavy.
  */
 import type { Readable, Writable } from 'node:stream';
+import { NOT_JSON } from '../../../src/transport/json-rpc/messages.ts';
+import { sameId } from '../../../src/transport/json-rpc/raw-id.ts';
 import { type ByteLines, type LineVerdict, readByteLines } from '../../../src/transport/ndjson/byte-lines.ts';
 import { createOrderedWriter, type OrderedWriter } from '../../../src/transport/ndjson/ordered-writer.ts';
-import {
-  type Frame,
-  frameOf,
-  idOf,
-  NOT_JSON,
-  type Request,
-  type Response,
-  sameId,
-  unreadable,
-} from './frames/frame.ts';
+import { type Frame, frameOf, idOf, type Request, type Response, unreadable } from './frames/frame.ts';
 import type { RunOn } from './frames/repeated-lines.ts';
 
 /** Inspects lines once the relay is ready. */

@@ -3,6 +3,8 @@
  * bridge command or a read of the log; nothing is decided here, and the only state is which sessions are watched.
  */
 
+import type { AgentRequestMethod } from '@agentclientprotocol/sdk';
+import type { InitializeResponse } from '@agentclientprotocol/sdk/unstable';
 import { PROTOCOL } from '../../../mappings/acp.ts';
 import { HITL_RESPOND, PROVIDER_CATALOG } from '../../../mappings/acp-harn.ts';
 import {
@@ -17,12 +19,15 @@ import {
   type Session,
   VERSION,
 } from '../../../src/index.ts';
+import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
+import type { Asked, Peer } from '../../../src/transport/json-rpc/peer.ts';
 import type { AcpSettings } from '../config.ts';
 import { harnCapabilities } from '../harn.ts';
-import { type Asked, createPeer, type Peer, RpcError } from '../peer.ts';
+import { createAcpPeer } from '../peer.ts';
 import { listOf, lookup, objectOf, textOf, within } from '../shapes.ts';
 import { OURS } from '../translate.ts';
 import { type ClientProfile, profileOf } from './client-profile.ts';
+import { requireSoundParams } from './params.ts';
 import { cancelTasks, givePrompt } from './prompt.ts';
 import { createViewer, type Viewer, type ViewerDeps } from './viewer.ts';
 import { AGENT_OPTION, createWorkspaces, DEFAULT_MODE, requireDirectory, type Workspaces } from './workspaces.ts';
@@ -51,7 +56,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   const workspaces: Workspaces = createWorkspaces(bridge, actor, settings);
   let client: ClientProfile | undefined;
 
-  const peer: Peer = createPeer({
+  const peer: Peer = createAcpPeer({
     send: options.send,
     log,
     other: 'editor',
@@ -61,6 +66,7 @@ export function createConnection(options: ConnectionOptions): Connection {
       if (!serve) throw new RpcError({ code: -32601, message: `there is no method ${asked.method.slice(0, 100)}` });
       if (!client && asked.method !== 'initialize')
         throw new RpcError({ code: -32600, message: 'initialize comes first' });
+      requireSoundParams(asked.method, asked.params);
       return await serve(asked);
     },
     async notification(method, params) {
@@ -95,7 +101,7 @@ export function createConnection(options: ConnectionOptions): Connection {
         _meta: { [OURS]: { version: VERSION }, ...harn },
       },
       authMethods: [],
-    };
+    } satisfies InitializeResponse;
   }
 
   function view(sessionId: string): Viewer {
@@ -257,7 +263,8 @@ export function createConnection(options: ConnectionOptions): Connection {
     return { ok: true };
   }
 
-  const CALLS: Readonly<Record<string, Call>> = {
+  /** A request of the protocol without a line here does not compile. Nobody logs in at our door, so nobody logs out. */
+  const CALLS: Readonly<Record<Exclude<AgentRequestMethod, 'logout'>, Call> & Record<string, Call>> = {
     initialize: async ({ params }) => initialize(params),
     authenticate: async () => {
       throw new Fault('invalid_request', 'this door has no login: the connection is authenticated already');

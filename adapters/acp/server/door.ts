@@ -25,6 +25,7 @@ import type { AcpSettings } from '../config.ts';
 import { objectOf, textOf, within } from '../shapes.ts';
 import { createConnection } from './connection.ts';
 import { createRemote, ownerOf, type Remote } from './remote-connection.ts';
+import { serveStreams } from './stdio.ts';
 
 export const CONNECTION = 'acp-connection-id';
 export const SESSION = 'acp-session-id';
@@ -36,6 +37,7 @@ export function acpDoor(settings: AcpSettings, deps: Deps): FrontDoor {
     async open(bridge) {
       return openDoor(settings, deps, bridge);
     },
+    serve: (bridge, client) => serveStreams(settings, deps, bridge, client),
   };
 }
 
@@ -166,10 +168,6 @@ function openDoor(settings: AcpSettings, deps: Deps, bridge: Bridge): Closable {
           await remoteOf(request, actor).close();
           response.writeHead(202, { 'content-length': 0 });
           response.end();
-          return;
-        default:
-          response.writeHead(405, { allow: 'GET, POST, DELETE', 'content-length': 0 });
-          response.end();
       }
     } catch (thrown) {
       const fault = asFault(thrown);
@@ -229,19 +227,19 @@ function openDoor(settings: AcpSettings, deps: Deps, bridge: Bridge): Closable {
     });
   }
 
-  deps.http.mount('/', (request, response, next) => {
-    if ((request.url ?? '/').split('?', 1)[0] !== settings.path) return next();
-    serve(request, response).catch(next);
-  });
-  deps.http.upgrade(
-    (path) => path === settings.path,
-    (request, socket, head) => {
-      upgrade(request, socket, head).catch((cause) => {
-        log.error({ err: cause }, 'an upgrade failed');
-        socket.destroy();
-      });
+  deps.http.claim('acp', [
+    {
+      path: settings.path,
+      methods: ['GET', 'POST', 'DELETE'],
+      handler: (request, response, next) => void serve(request, response).catch(next),
+      upgrade: (request, socket, head) => {
+        upgrade(request, socket, head).catch((cause) => {
+          log.error({ err: cause }, 'an upgrade failed');
+          socket.destroy();
+        });
+      },
     },
-  );
+  ]);
 
   /** Only a definite denial ends a connection; an unavailable authenticator is asked again. */
   async function holds(bearer: string | undefined): Promise<boolean> {

@@ -2,8 +2,7 @@
 
 import { type EventType, eventRow, type Family, verdictOf } from '../../../mappings/ahp.ts';
 import type { Action, Decision, Json, JsonObject } from '../../../src/index.ts';
-import { asText } from '../../../src/index.ts';
-import { isObject } from '../decode.ts';
+import { asText, isObject } from '../../../src/index.ts';
 import type { AhpEvent } from '../translate.ts';
 import type { Worker } from './agent-identity.ts';
 

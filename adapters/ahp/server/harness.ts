@@ -19,18 +19,22 @@ import {
   type Bridge,
   type Deps,
   type Fault,
+  isObject,
   type Json,
   type JsonObject,
+  LruMap,
   VERSION,
 } from '../../../src/index.ts';
+import { envelopeOf, isStrictId } from '../../../src/transport/json-rpc/messages.ts';
 import type { AhpSettings } from '../config.ts';
-import { isObject, Misfit } from '../decode.ts';
+import { Misfit } from '../decode.ts';
 import { payloadShapes, shapes } from '../shapes.ts';
 import { manyMayListen, wait } from '../timeout.ts';
 import { type AhpEvent, failed, toWireRefusal, viaOf } from '../translate.ts';
-import { createAuthorizer, type HoldTimeout } from './authorize.ts';
-import { type Asker, createDecider } from './decide.ts';
-import { createObserver } from './observe.ts';
+import type { Asker } from './decide/ask-gate.ts';
+import { createAuthorizer, type HoldTimeout } from './decide/authorize.ts';
+import { createDecider } from './decide/decide.ts';
+import { createObserver } from './observe/observe.ts';
 import { createQueries } from './queries.ts';
 import { createRuns, PROTOCOL_NAME, type Run, scopeOf } from './supervised-tasks.ts';
 import { readHandshake } from './tolerant.ts';
@@ -94,7 +98,7 @@ export function createHarness(
   const decider = createDecider({ bridge, runs, authorizer, settings, deps });
   const observer = createObserver({ bridge, runs, settings, deps });
   const queries = createQueries({ runs, authorizer, hop: settings.hop });
-  const greetings = new Map<string, Greeting>();
+  const greetings = new LruMap<string, Greeting>(MOST_GREETINGS);
   const closing = manyMayListen(new AbortController());
 
   /** HTTP has no disconnect; without this check, abandoned work would stay open, and in memory, for ever. */
@@ -108,15 +112,12 @@ export function createHarness(
   // ---- Envelopes ----
 
   async function receive(message: unknown, caller: Caller): Promise<MessageOutcome> {
-    if (!isObject(message) || typeof message.method !== 'string' || typeof message.jsonrpc !== 'string') return INVALID;
-    if (message.params === undefined || 'result' in message || 'error' in message) return INVALID;
-    const { id, method } = message as { id?: unknown; method: string };
-    if (id === undefined) return await notified(method, message, caller);
-    if (typeof id !== 'string' && !Number.isInteger(id)) return INVALID;
-    const reply = (said: JsonObject): MessageOutcome => ({
-      kind: 'reply',
-      response: { jsonrpc: '2.0', id: id as string | number, ...said },
-    });
+    if (!isObject(message) || typeof message.jsonrpc !== 'string' || message.params === undefined) return INVALID;
+    const envelope = envelopeOf(message);
+    if (envelope.kind === 'notification') return await notified(envelope.method, message, caller);
+    if (envelope.kind !== 'request' || !isStrictId(envelope.id)) return INVALID;
+    const { id, method } = envelope;
+    const reply = (said: JsonObject): MessageOutcome => ({ kind: 'reply', response: { jsonrpc: '2.0', id, ...said } });
     try {
       if (message.jsonrpc !== '2.0') throw new Refusal(-32600, 'jsonrpc must be 2.0');
       return reply({ result: await requested(method, message.params as Json, caller, asText(id)) });
@@ -185,7 +186,6 @@ export function createHarness(
     if (mended) deps.log.info({ framework, mended }, 'a handshake was read with what it left out filled in');
     await written(value, caller);
     caller.greeting = { version, framework };
-    if (greetings.size >= MOST_GREETINGS) greetings.delete(greetings.keys().next().value as string);
     greetings.set(greetingKey(caller.actor, value as AhpEvent), caller.greeting);
     return {
       protocol_version: PROTOCOL,

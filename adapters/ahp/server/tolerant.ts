@@ -5,8 +5,8 @@
 
 import { WORDS } from '../../../mappings/ahp.ts';
 import type { Json, JsonObject } from '../../../src/index.ts';
-import { asText } from '../../../src/index.ts';
-import { isObject, Misfit } from '../decode.ts';
+import { asText, isObject } from '../../../src/index.ts';
+import { Misfit } from '../decode.ts';
 import { payloadShapes, shapes, type TypedEvent } from '../shapes.ts';
 
 export interface Read {

@@ -7,6 +7,7 @@ import {
   type Clock,
   EFFECTS,
   Fault,
+  isObject,
   type Json,
   type JsonObject,
   type Logger,
@@ -225,7 +226,7 @@ function wordsOf(value: Json): string {
 }
 
 function objectOf(value: Json | undefined): JsonObject | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
+  return isObject(value) ? value : undefined;
 }
 
 function textOf(value: Json | undefined): string | undefined {

@@ -4,7 +4,7 @@
  */
 
 import type { End, Fact, Json, JsonObject, Message, Task } from '../../../src/index.ts';
-import { asText } from '../../../src/index.ts';
+import { asText, isObject } from '../../../src/index.ts';
 import { type RemoteDecision, toRemoteDecision } from '../../../src/transport/outbound/remote-decisions.ts';
 import { readUpdate, type Update } from './session-updates.ts';
 import type { RemoteEvent } from './watch.ts';
@@ -251,7 +251,7 @@ function toRequested({ id, name, kind, input, server, target, effect }: Requeste
     tool_call_id: id,
     name: typeof name === 'string' && name !== '' ? name : 'unknown',
     kind: typeof kind === 'string' ? kind : 'tool',
-    input: typeof input === 'object' && input !== null && !Array.isArray(input) ? input : {},
+    input: isObject(input) ? input : {},
     effect: typeof effect === 'string' ? effect : 'unknown',
     evidence: 'observed',
     ...(typeof server === 'string' && { server }),
@@ -290,10 +290,6 @@ export function toCoreEnd(task: RemoteTask, summary?: string, metrics?: JsonObje
     default:
       return undefined;
   }
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 const RUNNING = new Set(['SUBMITTED', 'WORKING', 'INPUT_REQUIRED', 'AUTH_REQUIRED']);

@@ -1,7 +1,15 @@
 /** Calls of tools that stand for agents: the call submits a task and returns its result, or the task where the client supports tasks. */
 import { CODES } from '../../../mappings/mcp.ts';
-import { type Bridge, type CoreEvent, Fault, type JsonObject, type Task, visibleLine } from '../../../src/index.ts';
-import { type FrameOutcome, failed, isObject, metaOf, notice } from '../frames.ts';
+import {
+  type Bridge,
+  type CoreEvent,
+  Fault,
+  isObject,
+  type JsonObject,
+  type Task,
+  visibleLine,
+} from '../../../src/index.ts';
+import { type FrameOutcome, failed, metaOf, notice } from '../frames.ts';
 import { callerIn, circleIn } from '../gateways.ts';
 import type { Caller } from '../server/caller.ts';
 import type { Running } from '../server/suspended-calls.ts';

@@ -1,4 +1,5 @@
 /** An agent's work as MCP renders it: tools that submit it, a task with its state, and a result. Pure. */
+import type { CallToolResult, ResourceLink } from '@modelcontextprotocol/server';
 import { taskState } from '../../../mappings/mcp.ts';
 import type {
   AgentFace,
@@ -113,23 +114,23 @@ export function toResult(task: Task, said: readonly Message[], outcome: WorkOutc
   const summary = outcome?.summary ?? '';
   return {
     content: [
-      ...(words.length > 0 ? words : [summary || task.status]).map((text) => ({ type: 'text', text })),
+      ...(words.length > 0 ? words : [summary || task.status]).map((text) => ({ type: 'text' as const, text })),
       ...(outcome?.artifacts ?? []).map(toLink),
     ],
     structuredContent: { task_id: task.id, session_id: task.session_id, status: task.status, summary },
     ...(task.status !== 'COMPLETED' && { isError: true }),
-  };
+  } satisfies CallToolResult;
 }
 
-export function toLink({ id, mime_type, metadata }: Artifact): JsonObject {
+export function toLink({ id, mime_type, metadata }: Artifact) {
   const { name, size } = metadata as { name?: string; size?: number };
   return {
-    type: 'resource_link',
+    type: 'resource_link' as const,
     uri: artifactUri(id),
     name: typeof name === 'string' ? name : id,
     mimeType: mime_type,
     ...(typeof size === 'number' && { size }),
-  };
+  } satisfies ResourceLink;
 }
 
 const ARTIFACTS = 'harn://artifacts/';

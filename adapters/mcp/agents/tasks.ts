@@ -1,7 +1,7 @@
 /** Requests about tasks of agents, for clients of either era. */
 import { CODES } from '../../../mappings/mcp.ts';
-import { asFault, isTerminal, type JsonObject, type Task } from '../../../src/index.ts';
-import { type FrameOutcome, failed, isObject } from '../frames.ts';
+import { asFault, isObject, isTerminal, type JsonObject, type Task } from '../../../src/index.ts';
+import { type FrameOutcome, failed } from '../frames.ts';
 import { answerIn, approvalForm } from '../server/approvals.ts';
 import type { Caller } from '../server/caller.ts';
 import type { Running } from '../server/suspended-calls.ts';

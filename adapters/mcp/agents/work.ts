@@ -12,6 +12,7 @@ import {
   type Dialog,
   dialogFor,
   Fault,
+  isObject,
   type JsonObject,
   type Logger,
   type Message,
@@ -20,7 +21,6 @@ import {
   type Outcome as WorkOutcome,
 } from '../../../src/index.ts';
 import { receiptReference } from '../../../src/transport/outbound/receipt-reference.ts';
-import { isObject } from '../frames.ts';
 import { accountMeta, isFromGateway } from '../gateways.ts';
 import { createApprovals } from '../server/approvals.ts';
 import type { CallTasks } from '../server/call-tasks.ts';

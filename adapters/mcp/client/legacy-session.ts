@@ -4,14 +4,13 @@
  */
 
 import { CHANGES, CODES } from '../../../mappings/mcp.ts';
-import { asText, Fault, type Json, type JsonObject } from '../../../src/index.ts';
+import { asText, Fault, isObject, type Json, type JsonObject } from '../../../src/index.ts';
 import { InFlightMap } from '../../../src/transport/in-flight-map.ts';
 import { inputTrouble, serverFrameTrouble } from '../frame-rules.ts';
 import {
   type FrameOutcome,
   failed,
   isNotice,
-  isObject,
   metaOf,
   type Notice,
   notice,

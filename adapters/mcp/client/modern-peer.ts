@@ -3,10 +3,10 @@
  * Legacy callers get their envelope here, and answer the server's questions in the way of their era.
  */
 import { CODES, META, MODERN } from '../../../mappings/mcp.ts';
-import type { JsonObject } from '../../../src/index.ts';
+import { isObject, type JsonObject } from '../../../src/index.ts';
 import { envelopeFor, toLegacyOutcome } from '../compat/convert.ts';
 import { inputsTrouble, serverFrameTrouble } from '../frame-rules.ts';
-import { type FrameOutcome, failed, isNotice, isObject, metaOf, type Notice, type Request } from '../frames.ts';
+import { type FrameOutcome, failed, isNotice, metaOf, type Notice, type Request } from '../frames.ts';
 import type { Inputs, McpRequestContext } from '../request-context.ts';
 import { restored, withToken } from './progress-tokens.ts';
 import type { ResponseTimeout } from './timeout.ts';

@@ -4,22 +4,22 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { CHANGES, CODES, type Era, methodRow } from '../../../mappings/mcp.ts';
-import { asFault, type Deps, Fault, type Json, type JsonObject, type ToolBackend } from '../../../src/index.ts';
+import {
+  asFault,
+  type Deps,
+  Fault,
+  isObject,
+  type Json,
+  type JsonObject,
+  type ToolBackend,
+} from '../../../src/index.ts';
+import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
 import { outgoingTrace } from '../../../src/transport/outbound/trace-context.ts';
 import { toDiscoverResult, toModernOutcome, wantedCapabilities } from '../compat/convert.ts';
 import { createLegacyView, listenTo } from '../compat/modern-as-legacy.ts';
 import { type UpstreamConfig, upstreamSettings } from '../config.ts';
 import { serverFrameTrouble } from '../frame-rules.ts';
-import {
-  type FrameOutcome,
-  failed,
-  isObject,
-  metaOf,
-  type Notice,
-  outcomeOf,
-  type Request,
-  RpcError,
-} from '../frames.ts';
+import { type FrameOutcome, failed, metaOf, type Notice, outcomeOf, type Request } from '../frames.ts';
 import { announcing, unansweredBy } from '../gateways.ts';
 import { paramHeaders } from '../header-values.ts';
 import { isMcpRequestContext, type McpRequestContext } from '../request-context.ts';
@@ -322,7 +322,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
       const outcome = session
         ? await session.call('tools/list', params, context, timeout).finally(() => timeout.end())
         : await exchange('tools/list', params, context, signal);
-      if ('error' in outcome) throw new RpcError(outcome.error.code, outcome.error.message);
+      if ('error' in outcome) throw new RpcError({ code: outcome.error.code, message: outcome.error.message });
       const { tools, nextCursor } = outcome.result;
       all.push(...(Array.isArray(tools) ? tools : []));
       if (nextCursor === undefined || nextCursor === null) break;

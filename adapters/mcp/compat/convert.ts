@@ -12,8 +12,8 @@ import {
   methodRow,
   TASKS_EXTENSION,
 } from '../../../mappings/mcp.ts';
-import type { Json, JsonObject } from '../../../src/index.ts';
-import { type FrameOutcome, isObject, metaOf, type Notice } from '../frames.ts';
+import { isObject, type Json, type JsonObject } from '../../../src/index.ts';
+import { type FrameOutcome, metaOf, type Notice } from '../frames.ts';
 import type { McpRequestContext } from '../request-context.ts';
 import { knowsTasks } from '../tasks/words.ts';
 

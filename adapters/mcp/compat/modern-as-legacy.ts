@@ -4,11 +4,11 @@
  */
 
 import { CHANGES, META, MODERN } from '../../../mappings/mcp.ts';
-import { anySignal, asText, type Json, type JsonObject } from '../../../src/index.ts';
+import { anySignal, asText, isObject, type Json, type JsonObject } from '../../../src/index.ts';
 import type { StopSignal } from '../../../src/transport/light-abort-signal.ts';
 import type { ModernPeer } from '../client/modern-peer.ts';
 import { createResponseTimeout, type ResponseTimeout } from '../client/timeout.ts';
-import { type FrameOutcome, isObject, type Notice, notice } from '../frames.ts';
+import { type FrameOutcome, type Notice, notice } from '../frames.ts';
 import type { McpRequestContext, SessionContext } from '../request-context.ts';
 import { knowsTasks } from '../tasks/words.ts';
 import { toInitializeResult } from './convert.ts';

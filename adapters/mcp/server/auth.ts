@@ -3,16 +3,16 @@
  * without one, or with too few scopes, gets the address where tokens are issued. Its credentials are never forwarded.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Actor, type Authenticate, asFault } from '../../../src/index.ts';
+import { type Actor, type Authenticate, asFault, type HttpRoute } from '../../../src/index.ts';
 import { addressOf, bearerOf } from '../../../src/transport/http/bearer.ts';
-import { refuse } from './legacy-sessions.ts';
-import { writeJson } from './reply.ts';
+import { refuse } from './transports/legacy-sessions.ts';
+import { writeJson } from './transports/reply.ts';
 
 export interface RequestAuth {
   /** Undefined when it has been answered. */
   admit(request: IncomingMessage, response: ServerResponse, path: string): Promise<Actor | undefined>;
-  /** True when it was a question about ourselves, and is answered. */
-  described(request: IncomingMessage, response: ServerResponse): boolean;
+  /** The protected resource metadata, of the common address and of each server's. */
+  readonly routes: readonly HttpRoute[];
 }
 
 export interface RequestAuthOptions {
@@ -41,6 +41,17 @@ export function createRequestAuth(options: RequestAuthOptions): RequestAuth {
     return `Bearer ${Object.entries(parts)
       .map(([name, value]) => `${name}="${value}"`)
       .join(', ')}`;
+  }
+
+  function describe(request: IncomingMessage, response: ServerResponse): void {
+    const about = (request.url ?? '').split('?', 1)[0]?.slice(WELL_KNOWN.length);
+    const document = {
+      resource: `${base()}${about || path}`,
+      ...(authorizationServers.length > 0 && { authorization_servers: authorizationServers }),
+      bearer_methods_supported: ['header'],
+      scopes_supported: scopes,
+    };
+    writeJson(response, 200, JSON.stringify(document), { 'cache-control': 'max-age=300' });
   }
 
   /** Admitted actors: the check is not repeated while `authenticate` returns the same object. */
@@ -82,20 +93,7 @@ export function createRequestAuth(options: RequestAuthOptions): RequestAuth {
       refuse(response, 403, -32000, `${actor.id} does not have the scope ${missing.join(' ')}`);
       return undefined;
     },
-    described(request, response) {
-      const asked = (request.url ?? '').split('?', 1)[0] ?? '';
-      if (!asked.startsWith(WELL_KNOWN)) return false;
-      const about = asked.slice(WELL_KNOWN.length);
-      if (request.method !== 'GET' || (about !== '' && about !== path && !about.startsWith(`${path}/`))) return false;
-      const document = {
-        resource: `${base()}${about === '' ? path : about}`,
-        ...(authorizationServers.length > 0 && { authorization_servers: authorizationServers }),
-        bearer_methods_supported: ['header'],
-        scopes_supported: scopes,
-      };
-      writeJson(response, 200, JSON.stringify(document), { 'cache-control': 'max-age=300' });
-      return true;
-    },
+    routes: [WELL_KNOWN, `${WELL_KNOWN}${path}/*`].map((at) => ({ path: at, methods: ['GET'], handler: describe })),
   };
 }
 

@@ -14,13 +14,14 @@ import {
   type CallerOfCall,
   type Deps,
   Fault,
+  isObject,
   type JsonObject,
   type Row,
 } from '../../../src/index.ts';
 import { receiptReference } from '../../../src/transport/outbound/receipt-reference.ts';
 import type { McpSettings } from '../config.ts';
 import { clientFrameTrouble } from '../frame-rules.ts';
-import { type FrameOutcome, failed, type Id, isObject, type Notice, outcomeOf, type Request } from '../frames.ts';
+import { type FrameOutcome, failed, type Id, type Notice, outcomeOf, type Request } from '../frames.ts';
 import { callerIn, circleIn, type OwnAccount, withWord } from '../gateways.ts';
 import { paramTrouble } from '../header-values.ts';
 import type { McpRequestContext } from '../request-context.ts';

@@ -4,8 +4,8 @@
  * behalf, if the server has declared `listChanged`.
  */
 import { META } from '../../../mappings/mcp.ts';
-import type { Bridge, JsonObject, Logger } from '../../../src/index.ts';
-import { type FrameOutcome, type Id, isObject, type Notice, notice } from '../frames.ts';
+import { type Bridge, isObject, type JsonObject, type Logger } from '../../../src/index.ts';
+import { type FrameOutcome, type Id, type Notice, notice } from '../frames.ts';
 import type { SessionContext } from '../request-context.ts';
 import type { Caller } from './caller.ts';
 import { createListChanges } from './list-changes.ts';

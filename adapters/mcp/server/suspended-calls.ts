@@ -5,10 +5,10 @@
  */
 import { randomBytes } from 'node:crypto';
 import { CODES } from '../../../mappings/mcp.ts';
-import { canonicalJson, Fault, type JsonObject } from '../../../src/index.ts';
+import { canonicalJson, Fault, isObject, type JsonObject } from '../../../src/index.ts';
 import type { StopSignal } from '../../../src/transport/light-abort-signal.ts';
 import { createSpareSignals } from '../abort-controller-pool.ts';
-import { type FrameOutcome, failed, isObject, metaOf, type Notice } from '../frames.ts';
+import { type FrameOutcome, failed, metaOf, type Notice } from '../frames.ts';
 import type { Input, Inputs, Inputted } from '../request-context.ts';
 import { cameToTask } from '../tasks/owners.ts';
 

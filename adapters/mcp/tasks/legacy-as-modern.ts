@@ -6,11 +6,12 @@
 
 import { CODES, TASKS_EXTENSION } from '../../../mappings/mcp.ts';
 import type { Json, JsonObject } from '../../../src/index.ts';
-import { asText } from '../../../src/index.ts';
+import { asText, isObject } from '../../../src/index.ts';
+import type { WireError } from '../../../src/transport/json-rpc/messages.ts';
 import type { LegacyPeers } from '../client/legacy-peers.ts';
 import { createResponseTimeout, type ResponseTimeout } from '../client/timeout.ts';
 import { supportsTasks, toModernOutcome } from '../compat/convert.ts';
-import { type FrameOutcome, failed, isObject, type WireError } from '../frames.ts';
+import { type FrameOutcome, failed } from '../frames.ts';
 import type { Inputs, Inputted, McpRequestContext } from '../request-context.ts';
 import { knowsTasks, lost, toExtensionState, unrelated } from './words.ts';
 

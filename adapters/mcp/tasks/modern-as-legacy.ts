@@ -6,13 +6,14 @@
 
 import { CODES, META, TASKS_EXTENSION } from '../../../mappings/mcp.ts';
 import type { Json, JsonObject } from '../../../src/index.ts';
-import { asText } from '../../../src/index.ts';
+import { asText, isObject } from '../../../src/index.ts';
+import type { WireError } from '../../../src/transport/json-rpc/messages.ts';
 import type { StopSignal } from '../../../src/transport/light-abort-signal.ts';
 import type { ModernPeer } from '../client/modern-peer.ts';
 import { createResponseTimeout, type ResponseTimeout } from '../client/timeout.ts';
 import { envelopeFor, toLegacyOutcome } from '../compat/convert.ts';
 import { inputsTrouble } from '../frame-rules.ts';
-import { type FrameOutcome, failed, isObject, metaOf, type WireError } from '../frames.ts';
+import { type FrameOutcome, failed, metaOf } from '../frames.ts';
 import type { Inputs, McpRequestContext } from '../request-context.ts';
 import { createTaskNotices } from './notices.ts';
 import { lost, OVER, related, toExtensionState, toLegacyState, unrelated } from './words.ts';

@@ -3,8 +3,8 @@
  * the owner is recorded in the log, and for other callers the task does not exist.
  */
 import { randomUUID } from 'node:crypto';
-import { asFault, type Bridge, type JsonObject } from '../../../src/index.ts';
-import { type FrameOutcome, isObject } from '../frames.ts';
+import { asFault, type Bridge, isObject, type JsonObject } from '../../../src/index.ts';
+import type { FrameOutcome } from '../frames.ts';
 import { type Caller, scopeOf } from '../server/caller.ts';
 import { taskIn } from './words.ts';
 

@@ -129,7 +129,6 @@ async function follow(context: FollowContext, runId: string): Promise<End> {
   }
 
   async function sendAnswer(question: RemoteQuestion, answer: Answer): Promise<boolean> {
-    if (answer.kind === 'canceled') return false;
     const body = { ...signalFor(answer), idempotency_key: `tollbridge-${question.key}` };
     const send = () => remote.call('POST', `${path}/signal`, { body, signal });
     return await persist(send, signal, pause).then(() => true, unlessAnswered);

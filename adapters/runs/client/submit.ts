@@ -1,8 +1,16 @@
 /** Submits a task to a remote exactly once: its idempotency key is derived from the task id, and sensitive members are tagged. */
 import { assumedClass, isSensitiveKey } from '../../../mappings/runs.ts';
-import { Fault, type Json, type JsonObject, type KnownPart, type Message, type Work } from '../../../src/index.ts';
+import {
+  Fault,
+  isObject,
+  type Json,
+  type JsonObject,
+  type KnownPart,
+  type Message,
+  type Work,
+} from '../../../src/index.ts';
 import { isPassing, Refusal, type Remote } from '../../../src/transport/outbound/remote.ts';
-import { isObject, readPath } from '../server/sensitive.ts';
+import { readPath } from '../server/sensitive.ts';
 import type { BackendSettings } from './config.ts';
 
 const TRIES = 6;

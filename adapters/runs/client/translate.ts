@@ -4,9 +4,8 @@
  */
 
 import type { Fact, Json, JsonObject, ProposedAction } from '../../../src/index.ts';
-import { asText } from '../../../src/index.ts';
+import { asText, isObject } from '../../../src/index.ts';
 import type { RemoteDecision } from '../../../src/transport/outbound/remote-decisions.ts';
-import { isObject } from '../server/sensitive.ts';
 import type { RemoteEvent } from './watch.ts';
 
 export type Instruction =

@@ -2,7 +2,7 @@
  * A remote run as a sequence of signs: its events, each once and in order, and silences after which the run should be read.
  * Streams where possible, polls otherwise, and resumes from its cursor after any failure.
  */
-import { anySignal, Fault, type JsonObject } from '../../../src/index.ts';
+import { anySignal, Fault, isObject, type JsonObject } from '../../../src/index.ts';
 import { parseJsonText } from '../../../src/transport/http/body.ts';
 import { isPassing, Refusal, type Remote, segment } from '../../../src/transport/outbound/remote.ts';
 import { readSse } from '../../../src/transport/sse/read.ts';
@@ -165,12 +165,8 @@ export function toEvent(frame: unknown, id?: string): RemoteEvent | undefined {
   const number = typeof seq === 'number' ? seq : Number(id ?? Number.NaN);
   if (typeof type !== 'string' || !Number.isSafeInteger(number) || number < 1) return undefined;
   const { value } = (payload ?? {}) as { value?: unknown };
-  const content = isMembers(value) ? value : isMembers(payload) && !('redacted' in payload) ? payload : {};
+  const content = isObject(value) ? value : isObject(payload) && !('redacted' in payload) ? payload : {};
   return { seq: number, type, value: content };
-}
-
-function isMembers(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** Undefined for text that is not JSON or is ambiguous. */

@@ -3,10 +3,9 @@
  * token the key id names its holder. An unknown name and a wrong secret get the same refusal.
  */
 import type { IncomingMessage } from 'node:http';
-import type { Actor, Authenticate, Fault, LoginSource } from '../../../src/index.ts';
+import { type Actor, type Authenticate, type Fault, isObject, type LoginSource } from '../../../src/index.ts';
 import { addressOf } from '../../../src/transport/http/bearer.ts';
 import { isFault, RunsRefusal } from './refusal.ts';
-import { isObject } from './sensitive.ts';
 
 const KEY_ID = /^tbk_[0-9a-f]{16}$/;
 const PAIR = /^bearer +([A-Za-z0-9._@-]{1,200}):([A-Za-z0-9._~+/=-]+)$/i;

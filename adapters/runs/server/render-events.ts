@@ -18,6 +18,7 @@ import {
   type CoreEvent,
   type DecidedPayload,
   dialogText,
+  isObject,
   type Json,
   type JsonObject,
   type Message,
@@ -28,7 +29,6 @@ import { decisionIn, ownWord } from '../gateway-extension.ts';
 import { readMessage } from '../translate.ts';
 import { type RunEvent, toRunEvent } from './frames.ts';
 import { CLASS_LIMIT, REJECTED, runMetadataOf, UNANSWERED } from './run-metadata.ts';
-import { isObject } from './sensitive.ts';
 import { summarize } from './summary.ts';
 
 export interface RunQuestion {

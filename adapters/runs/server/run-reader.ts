@@ -3,7 +3,7 @@
  * because a log only grows; the caller's access is checked on every read.
  */
 import { runState } from '../../../mappings/runs.ts';
-import { type Actor, type Bridge, Fault, type Row, TASK_STATES, type Task } from '../../../src/index.ts';
+import { type Actor, type Bridge, Fault, LruMap, type Row, TASK_STATES, type Task } from '../../../src/index.ts';
 import type { RunEvent } from './frames.ts';
 import { createKeyQueue } from './key-queue.ts';
 import { isFault, RunsRefusal, refusing } from './refusal.ts';
@@ -41,7 +41,7 @@ interface Page {
 const MOST_PAGES = 256;
 
 export function createRunReader(bridge: Pick<Bridge, 'view' | 'list' | 'events'>): RunReader {
-  const pages = new Map<string, Page>();
+  const pages = new LruMap<string, Page>(MOST_PAGES);
   const turns = createKeyQueue();
 
   function pageOf(runId: string, firstTask: string): Page {
@@ -53,10 +53,7 @@ export function createRunReader(bridge: Pick<Bridge, 'view' | 'list' | 'events'>
       attempt: 1,
       cursor: undefined,
     };
-    pages.delete(runId);
     pages.set(runId, page);
-    const oldest = pages.size > MOST_PAGES ? pages.keys().next().value : undefined;
-    if (oldest !== undefined) pages.delete(oldest);
     return page;
   }
 

@@ -9,7 +9,7 @@ import {
   isSensitiveKey,
   REDACTIONS,
 } from '../../../mappings/runs.ts';
-import type { Json, JsonObject } from '../../../src/index.ts';
+import { isObject, type Json, type JsonObject } from '../../../src/index.ts';
 import { RunsRefusal } from './refusal.ts';
 
 export interface Tag {
@@ -154,8 +154,4 @@ export function createCleaner(digest: (text: string) => string): Cleaner {
       return { value: kept, marks };
     },
   };
-}
-
-export function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

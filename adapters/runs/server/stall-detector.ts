@@ -6,7 +6,7 @@
 import { isOver } from '../../../mappings/runs.ts';
 import type { Actor, Row, Task } from '../../../src/index.ts';
 import type { RouteContext } from './call.ts';
-import { mark } from './run-actions.ts';
+import { mark } from './operations/run-actions.ts';
 import { CLASS_LIMIT, LOST, runIdOf, runMetadataOf } from './run-metadata.ts';
 import type { OpenRun } from './run-reader.ts';
 

@@ -29,7 +29,7 @@ export async function lookAtConfig(
     const config = await read();
     const [{ adapters }, { mountsOf }] = await Promise.all([
       import('../../../adapters/index.ts'),
-      import('../../runtime/mounts.ts'),
+      import('../../runtime/mounts/mounts.ts'),
     ]);
     mountsOf(config, adapters);
     return { config, finding: ok('config', config.file ? `${config.file} is fine` : 'no file, and none is needed') };

@@ -8,6 +8,7 @@ import type { Decision } from '../../model/actions.ts';
 import { asText } from '../../model/as-text.ts';
 import { outcomeOfEnd } from '../../model/call-outcomes.ts';
 import { type CoreEvent, type EventTable, leaveOut, rowFor } from '../../model/events.ts';
+import { LruMap } from '../../model/lru-map.ts';
 import { own } from '../../model/own.ts';
 import type { EventPayloads } from '../../model/payloads.ts';
 import type { Outcome } from '../../model/resources.ts';
@@ -34,7 +35,7 @@ export const VERDICT_WORDS: Readonly<Record<string, string>> = {
 const REMEMBERED = 1_000;
 
 export function createNarrator(): Narrator {
-  const calls = new Map<string, CoreEvent<'tool.requested'>['payload']>();
+  const calls = new LruMap<string, CoreEvent<'tool.requested'>['payload']>(REMEMBERED);
 
   const decided = ({ payload }: CoreEvent<'vendor.tollbridge.decided'>): EventLine | undefined => {
     const { action, decision } = payload;
@@ -66,7 +67,6 @@ export function createNarrator(): Narrator {
     }),
     'tool.requested'({ payload }) {
       calls.set(asText(payload.tool_call_id), payload);
-      if (calls.size > REMEMBERED) calls.delete(calls.keys().next().value as string);
       return undefined;
     },
     'vendor.tollbridge.decided': decided,

@@ -2,8 +2,10 @@
  * The gate: policy is consulted here and nowhere else. Every error here becomes a refusal with a reason; the gate never throws. Its
  * callers record the decision in the same commit as the act it is about, and only then run the act.
  */
+
 import type { Action, Actor, Decision } from '../../model/actions.ts';
 import type { EventDraft } from '../../model/events.ts';
+import { isObject } from '../../model/is-object.ts';
 import type { DecidedPayload } from '../../model/payloads.ts';
 import type { JsonObject } from '../../model/schema.ts';
 import { VERDICTS } from '../../model/words.ts';
@@ -96,9 +98,9 @@ function isDecision(value: unknown): value is Decision {
   return (
     typeof reason === 'string' &&
     (VERDICTS as readonly unknown[]).includes(verdict) &&
-    (args === undefined || isMembers(args)) &&
+    (args === undefined || isObject(args)) &&
     (retry === undefined || isDuration(retry)) &&
-    (ask === undefined || (isMembers(ask) && isAsking(ask)))
+    (ask === undefined || (isObject(ask) && isAsking(ask)))
   );
 }
 
@@ -107,10 +109,6 @@ function isAsking({ to, expires_ms }: NonNullable<Decision['ask']>): boolean {
     (to === undefined || (Array.isArray(to) && to.every((word) => typeof word === 'string'))) &&
     (expires_ms === undefined || isDuration(expires_ms))
   );
-}
-
-function isMembers(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** A longer duration is an error, and a date cannot represent it. */

@@ -9,6 +9,7 @@ import { type AskRecord, type AskState, type ChangedArguments, isChanged } from 
 import { outcomeOfEnd } from '../../model/call-outcomes.ts';
 import type { EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
+import { isObject } from '../../model/is-object.ts';
 import type { AskClosedPayload, ToolDecisionPayload } from '../../model/payloads.ts';
 import type { Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
@@ -192,9 +193,9 @@ function withEvents(message: AnswerRecord | undefined, events: readonly EventDra
  * run as it was asked about.
  */
 function argumentsIn(value: Json | undefined): JsonObject | undefined {
-  if (!isMembers(value)) return undefined;
+  if (!isObject(value)) return undefined;
   const { arguments: args } = value;
-  if (isMembers(args)) return args;
+  if (isObject(args)) return args;
   const other = Object.keys(value).find((name) => !REMARKS.has(name));
   if (other === undefined) return undefined;
   const name = JSON.stringify(other.slice(0, 80));
@@ -203,10 +204,6 @@ function argumentsIn(value: Json | undefined): JsonObject | undefined {
   });
 }
 const REMARKS = new Set(['approved', 'request_id', 'ask_id', 'reason', 'comment', 'note', 'outcome', 'reviewer']);
-
-function isMembers(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 const MOST_NOTED = 1_000;
 export const EXPIRED = 'nobody answered in time';

@@ -7,6 +7,7 @@ import type { Action, Decision } from '../../model/actions.ts';
 import { asText } from '../../model/as-text.ts';
 import type { CoreEvent, Cursor } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
+import { LruMap } from '../../model/lru-map.ts';
 import type { DecidedPayload } from '../../model/payloads.ts';
 import type { Persona, Workspace } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
@@ -86,15 +87,12 @@ async function asSaid(store: StoreReader, decision: Decision): Promise<Decision>
 
 /** The arguments of calls, which are in the request and not in the decision. */
 function createInputs(store: StoreReader) {
-  const known = new Map<string, JsonObject>();
+  const known = new LruMap<string, JsonObject>(REMEMBERED);
   const keyOf = (taskId: string | null | undefined, callId: unknown) => `${taskId}\n${asText(callId)}`;
   const inputIn = ({ payload }: CoreEvent) => (payload.input ?? {}) as JsonObject;
   return {
     note(event: CoreEvent): void {
-      const key = keyOf(event.task_id, event.payload.tool_call_id);
-      known.delete(key); // reinserted last, so that the oldest is evicted first
-      known.set(key, inputIn(event));
-      if (known.size > REMEMBERED) known.delete(known.keys().next().value as string);
+      known.set(keyOf(event.task_id, event.payload.tool_call_id), inputIn(event));
     },
     async find(decided: CoreEvent, callId: string): Promise<JsonObject> {
       const key = keyOf(decided.task_id, callId);

@@ -7,6 +7,7 @@
 
 import type { Actor } from '../../model/actions.ts';
 import { type CoreEvent, withMembers } from '../../model/events.ts';
+import { isObject } from '../../model/is-object.ts';
 import { own } from '../../model/own.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import type { Row } from '../../ports/index.ts';
@@ -125,8 +126,4 @@ function each(list: readonly Json[], show: (value: JsonObject) => JsonObject): r
     return next;
   });
   return changed ? shown : list;
-}
-
-function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

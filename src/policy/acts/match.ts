@@ -26,6 +26,7 @@ export interface Matcher {
   value(field: 'command' | 'content' | 'paths' | 'urls'): Json | undefined;
 }
 
+/** A cache, collected with the facts: the rules and the Cedar entities of one act ask for the same matcher. */
 const matchers = new WeakMap<ActFacts, Matcher>();
 
 export function matcherOf(facts: ActFacts): Matcher {

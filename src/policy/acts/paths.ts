@@ -3,10 +3,12 @@
  * restricting rule matches if any of them does, an allowing one only if the resolved path matches too. Reads the disk, changes
  * nothing.
  */
+
 import { lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, dirname, isAbsolute, join, posix, relative, win32 } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { LruMap } from '../../model/lru-map.ts';
 import { ANY, type Pattern } from '../rules/glob.ts';
 import { HOLE } from './holes.ts';
 
@@ -183,8 +185,8 @@ function look(path: string): 'there' | 'link' | 'nothing' {
   }
 }
 
-const known = new Map<string, boolean>();
 const REMEMBERED = 1_024;
+const known = new LruMap<string, boolean>(REMEMBERED);
 
 /** Whether the file system treats `README` and `readme` in that directory as the same: tested on disk once. */
 function ignoresCase(path: string): boolean {
@@ -192,7 +194,6 @@ function ignoresCase(path: string): boolean {
   const before = known.get(dir);
   if (before !== undefined) return before;
   const answer = probe(dir);
-  if (known.size >= REMEMBERED) known.delete(known.keys().next().value as string);
   known.set(dir, answer);
   return answer;
 }

@@ -4,6 +4,7 @@
  */
 
 import { ACTION_KINDS } from '../../model/actions.ts';
+import { isObject } from '../../model/is-object.ts';
 import { own } from '../../model/own.ts';
 import { AUTONOMY_TIERS, EFFECTS, EVIDENCE } from '../../model/words.ts';
 import { isPlainText } from '../cedar/values.ts';
@@ -186,10 +187,6 @@ function unknownKeys(value: object, known: readonly string[], path: Path): reado
       const instead = meant ? `did you mean ${meant}?` : `the words here are ${known.join(', ')}`;
       return { path: [...path, key], atKey: true, message: `${show(key)} is not known; ${instead}` };
     });
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isText(value: unknown): value is string {

@@ -9,7 +9,7 @@ import { adapters } from '../../../adapters/index.ts';
 import { loadPolicies } from '../../../src/policy/rules/load.ts';
 import { readConfig } from '../../../src/runtime/config/config.ts';
 import { configSchema } from '../../../src/runtime/config/schema.ts';
-import { mountsOf } from '../../../src/runtime/mounts.ts';
+import { mountsOf } from '../../../src/runtime/mounts/mounts.ts';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const examples = (await readdir(join(root, 'examples'))).filter((name) => name.endsWith('.yaml'));

@@ -14,7 +14,7 @@ import { createIds, systemClock } from '../../../src/core/clock.ts';
 import type { Actor } from '../../../src/model/actions.ts';
 import { Fault } from '../../../src/model/faults.ts';
 import type { Json } from '../../../src/model/schema.ts';
-import type { Adapter, Deps, PolicyEngine } from '../../../src/ports/index.ts';
+import type { Deps, PolicyEngine } from '../../../src/ports/index.ts';
 import { openCoreRuntime } from '../../../src/runtime/assemble.ts';
 import { createHttpHost } from '../../../src/transport/http/server.ts';
 import { readLines } from '../../../src/transport/ndjson/ndjson.ts';
@@ -73,7 +73,7 @@ export async function openPeer(config: AhpConfig = {}): Promise<Peer> {
     secret: async () => '',
   };
   const settings = settingsOf(config);
-  const door = await (ahp as Adapter<AhpConfig>).door!(config, deps).open(runtime.bridge);
+  const door = await ahp.parts.door.open(config, { ...deps, name: 'ahp' }).open(runtime.bridge);
   const { url } = await http.listen();
 
   const harness = createHarness(runtime.bridge, settings, deps);

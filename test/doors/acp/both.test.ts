@@ -6,7 +6,8 @@ import { PassThrough } from 'node:stream';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { AgentProcessOptions } from '../../../adapters/acp/client/agent-process.ts';
 import { acpBackend } from '../../../adapters/acp/client/backend.ts';
-import { serveAcp } from '../../../adapters/acp/server/stdio.ts';
+import { settingsOf } from '../../../adapters/acp/config.ts';
+import { serveStreams } from '../../../adapters/acp/server/stdio.ts';
 import { essentialLog, spine } from '../../stories/essence.ts';
 import { leftBy } from '../../stories/perform.ts';
 import { readCore, readStory, storyNames } from '../../stories/story.ts';
@@ -18,7 +19,11 @@ function behind({ runtime, ana, personaId, logger }: World): NonNullable<AgentPr
   return async () => {
     const [stdin, stdout] = [new PassThrough(), new PassThrough()];
     const config = personaId ? { persona: personaId } : {};
-    const served = serveAcp({ bridge: runtime.bridge, actor: ana, input: stdin, output: stdout, log: logger, config });
+    const served = serveStreams(settingsOf(config), { log: logger }, runtime.bridge, {
+      actor: ana,
+      input: stdin,
+      output: stdout,
+    });
     const exited = served.then(() => {
       stdout.end();
       return { code: 0, signal: null };

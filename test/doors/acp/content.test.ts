@@ -1,7 +1,7 @@
 /** What crosses the gateway from an editor to an agent of the same protocol and back, and what is kept of it on the way. */
 import { describe, expect, test } from 'vitest';
-import { createOutput } from '../../../adapters/acp/client/command-output.ts';
-import { effectsOf } from '../../../adapters/acp/client/effects.ts';
+import { createOutput } from '../../../adapters/acp/client/acts/command-output.ts';
+import { effectsOf } from '../../../adapters/acp/client/acts/effects.ts';
 import { createMeter, NOTHING_SPENT } from '../../../adapters/acp/client/usage.ts';
 import { fromBlock, toBlock } from '../../../adapters/acp/content.ts';
 import { merged, toolNameOf, toWireStop } from '../../../adapters/acp/translate.ts';

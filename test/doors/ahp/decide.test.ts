@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { AGENT, type Agent, event, OBEDIENT, openAgent, type Said } from '../../support/ahp/gateway.ts';
+import { eventually } from '../../support/eventually.ts';
 
 const RULES = `
 - { id: shell, when: { tool: bash }, then: allow }
@@ -19,11 +20,7 @@ async function answering(agent: Agent, body: object): Promise<void> {
 }
 
 async function seenTask(agent: Agent): Promise<Said> {
-  for (;;) {
-    const task = await agent.task();
-    if (task) return task;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+  return await eventually(() => agent.task(), 'the task');
 }
 
 describe('pre_action', () => {

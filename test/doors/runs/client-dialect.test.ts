@@ -204,11 +204,12 @@ describe('what is refused', () => {
 
   test('a key is not sent where it can be read on the way, and addresses have no secrets in them', () => {
     const open = (url: string) => () =>
-      adapter.backend!.open('far', { url } as never, { log: {}, secret: {} } as never);
+      adapter.parts.backend.open({ url }, { name: 'far', log: {}, secret: {} } as never);
     expect(open('http://harness.example')).toThrow('a remote has to be https, or on this machine');
     expect(open('https://me:pw@harness.example')).toThrow('has no user, query or fragment');
     expect(open('https://harness.example/api')).not.toThrow();
-    const config = (value: unknown) => () => check(adapter.backend!.configSchema as never, value, 'agents.far.runs');
+    const config = (value: unknown) => () =>
+      check(adapter.parts.backend.configSchema as never, value, 'agents.far.runs');
     expect(config({ url: 'https://x.example', secret: 'k', on_stalled: 'wait' })).not.toThrow();
     expect(config({ url: 'https://x.example', token: 'in the open' })).toThrow();
     expect(config({})).toThrow('url');

@@ -4,7 +4,7 @@ import { PassThrough } from 'node:stream';
 import { settingsOf } from '../../../adapters/mcp/config.ts';
 import { createCallTasks } from '../../../adapters/mcp/server/call-tasks.ts';
 import { createEndpoint } from '../../../adapters/mcp/server/endpoint.ts';
-import { serveStdio } from '../../../adapters/mcp/server/stdio.ts';
+import { serveStdio } from '../../../adapters/mcp/server/transports/stdio.ts';
 import { createIds, systemClock } from '../../../src/core/clock.ts';
 import { type McpGateway, VISITOR } from '../../support/mcp/gateway.ts';
 

@@ -3,9 +3,11 @@
  * knows, texts that two readers read differently, servers that call back. Each test looks at the answer, at what the server
  * saw, and at the log; at the end the oracle looks at everything.
  */
+
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { eventually } from '../../support/eventually.ts';
 import {
   aPlace,
   judge,
@@ -446,14 +448,12 @@ describe('over standard input and output', { timeout: 60_000 }, () => {
     running.child.stdin?.write(text);
     running.child.stdin?.write('\n');
   };
-  const received = async (like: (frame: Loose) => boolean): Promise<Loose> => {
-    for (;;) {
+  const received = (like: (frame: Loose) => boolean): Promise<Loose> =>
+    eventually(() => {
       const found = frames.find(like);
-      if (found) return found;
-      if (running.child.exitCode !== null) throw new Error('the process is gone');
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
-  };
+      if (!found && running.child.exitCode !== null) throw new Error('the process is gone');
+      return found;
+    }, 'a frame of the process');
   const ask = (frame: Loose) => {
     const id = `ask-${++count}`;
     write(JSON.stringify({ jsonrpc: '2.0', id, ...frame }));

@@ -1,8 +1,10 @@
 /** Servers that go away, take their time or want secrets: what a caller notices of it, and what stays between us and them. */
+
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { latch } from '../../support/gateway/agents.ts';
 import { anything } from '../../support/mcp/fixture/asking.ts';
 import { openMcpGateway } from '../../support/mcp/gateway.ts';
 import { openScene, outcome } from '../../support/mcp/one-server.ts';
@@ -140,17 +142,21 @@ test('where a server is has to be said once', async () => {
 });
 
 test('a question the server takes back is taken back from the client', async () => {
+  const asked = latch();
   const withdraw = async ({ ctx }: Loose) => {
     const stop = new AbortController();
     const form = { message: 'sure?', requestedSchema: { type: 'object', properties: {} } };
     const asking = ctx.mcpReq.send({ method: 'elicitation/create', params: form }, anything, { signal: stop.signal });
-    setTimeout(() => stop.abort(), 100);
+    void asked.promise.then(() => stop.abort());
     await asking.catch(() => {});
     return text('went on without');
   };
   const { legacy } = await openScene({ eras: ['legacy'], tools: { hasty: { call: withdraw } } });
   const client = await legacy({ elicitation: {} });
-  const { frames } = await client.request('tools/call', { name: 'hasty' });
+  const { frames } = await client.request('tools/call', { name: 'hasty' }, () => {
+    asked.open();
+    return undefined;
+  });
   const [question, withdrawn, answer] = frames;
   expect(question).toMatchObject({ method: 'elicitation/create', params: { message: 'sure?' } });
   expect(withdrawn).toEqual({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: question?.id } });

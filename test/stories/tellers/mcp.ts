@@ -8,7 +8,7 @@ import { type Frame, isRequest } from '../../../adapters/mcp/frames.ts';
 import { createAggregateEndpoint } from '../../../adapters/mcp/server/aggregate/endpoint.ts';
 import { createCallTasks } from '../../../adapters/mcp/server/call-tasks.ts';
 import { createEndpoint } from '../../../adapters/mcp/server/endpoint.ts';
-import { createLegacyClientSession } from '../../../adapters/mcp/server/legacy-session.ts';
+import { createLegacyClientSession } from '../../../adapters/mcp/server/transports/legacy-session.ts';
 import type { Json } from '../../../src/model/schema.ts';
 import { type OpenWire, play } from '../playing.ts';
 import type { Teller } from '../teller.ts';

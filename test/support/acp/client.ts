@@ -3,8 +3,8 @@
 import { PassThrough } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import { WebSocket } from 'ws';
-import type { AcpConfig } from '../../../adapters/acp/config.ts';
-import { serveAcp } from '../../../adapters/acp/server/stdio.ts';
+import { type AcpConfig, settingsOf } from '../../../adapters/acp/config.ts';
+import { serveStreams } from '../../../adapters/acp/server/stdio.ts';
 import { openApiKeys } from '../../../src/auth/api-keys.ts';
 import { PRESETS, type Preset } from '../../../src/auth/presets.ts';
 import { systemClock } from '../../../src/core/clock.ts';
@@ -126,7 +126,7 @@ export async function openEditor(at: TestGateway, options: EditorOptions = {}): 
   const { actor = ana, config = {}, capabilities } = options;
   const [input, output] = [new PassThrough(), new PassThrough()];
   const log = { info() {}, warn() {}, error() {} };
-  const served = serveAcp({ bridge: at.bridge, actor, input, output, log, config });
+  const served = serveStreams(settingsOf(config), { log }, at.bridge, { actor, input, output });
   let hear: (text: string) => void = () => {};
   (async () => {
     for await (const text of readLines(output, { limit: 64 * 1024 * 1024 })) hear(text);

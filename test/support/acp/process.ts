@@ -2,8 +2,10 @@
  * The command as an editor starts it, with agents that are programs of their own. Every process here carries a mark that
  * whatever it starts inherits, so that nothing can be left behind unseen.
  */
+
 import type { ChildProcess } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
+import { eventually } from '../eventually.ts';
 import { type Spoken, startSpeaking } from '../process/stdio-process.ts';
 import type { End } from '../wire/line-end.ts';
 
@@ -100,13 +102,9 @@ export async function left(mark: string): Promise<number[]> {
   return looked.flat();
 }
 
-/** Resolves with the client that is still there when nobody came to their end any more. */
+/** Waits until no process with this mark is left; resolves with those that are, once the time is up. */
 export async function eventuallyNone(mark: string, ms = 15_000): Promise<number[]> {
-  const until = Date.now() + ms;
-  let there = await left(mark);
-  while (there.length > 0 && Date.now() < until) {
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    there = await left(mark);
-  }
-  return there;
+  const none = async () => (await left(mark)).length === 0;
+  await eventually(none, 'every process to end', { timeoutMs: ms }).catch(() => {});
+  return await left(mark);
 }

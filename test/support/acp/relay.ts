@@ -6,13 +6,14 @@ import { PassThrough } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import { createWires } from '../../../adapters/acp/relay/frames/pending.ts';
 import { createTurns } from '../../../adapters/acp/relay/from-editor/turns.ts';
+import { createWrappedAgent } from '../../../adapters/acp/relay/from-editor/wrapped-agent.ts';
 import { openLink } from '../../../adapters/acp/relay/link.ts';
-import { createRelay, type Relay } from '../../../adapters/acp/relay/relay.ts';
+import { createRelay, type LinkRelay } from '../../../adapters/acp/relay/relay.ts';
 import { PLAIN_SETTINGS, type RelaySettings } from '../../../adapters/acp/relay/settings.ts';
 import type { Actor } from '../../../src/model/actions.ts';
 import type { Task } from '../../../src/model/resources.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
-import type { Bridge, Row } from '../../../src/ports/index.ts';
+import type { Row } from '../../../src/ports/index.ts';
 import { sequentialIds } from '../gateway/clock.ts';
 import { openTestGateway, type TestGateway, type TestGatewayOptions } from '../gateway/test-gateway.ts';
 import { createEnd, type End, type Handler, type Wire } from '../wire/line-end.ts';
@@ -20,7 +21,7 @@ import { createEnd, type End, type Handler, type Wire } from '../wire/line-end.t
 export interface Stage {
   readonly editor: End;
   readonly agent: End;
-  readonly relay: Relay;
+  readonly relay: LinkRelay;
   readonly home: TestGateway;
   /** The one task there is, or the newest. */
   task(): Promise<Task & Row>;
@@ -44,12 +45,12 @@ export async function openStage({ relay: wanted = {}, early = '', ...options }: 
     () => new PassThrough({ highWaterMark: 1 << 20 }),
   );
   const settings = { ...PLAIN_SETTINGS, cwd: CWD, ...wanted };
-  let bridge: Bridge | undefined;
   const ids = sequentialIds('relay');
   const log = { info() {}, warn() {}, error() {} };
-  const turns = createTurns({ bridge: () => bridge as Bridge, name: 'bot', ids, log, thoughts: settings.thoughts });
-  const home = await openTestGateway({ ...options, agents: [turns.backend] });
-  bridge = home.bridge;
+  const wrapped = createWrappedAgent('bot');
+  const home = await openTestGateway({ ...options, agents: [wrapped.backend] });
+  const { bridge } = home;
+  const turns = createTurns({ bridge, agent: wrapped, name: 'bot', log, thoughts: settings.thoughts });
   const link = openLink({
     editor: { input: fromEditor as PassThrough, output: toEditor as PassThrough },
     agent: { stdin: toAgent as PassThrough, stdout: fromAgent as PassThrough },

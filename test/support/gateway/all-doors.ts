@@ -20,6 +20,8 @@ export interface AllDoors {
   /** The only workspace. */
   readonly workspace: string;
   readonly links: Links;
+  /** The open doors, by name. */
+  readonly doors: ReadonlyMap<string, Closable>;
 }
 
 export interface AllDoorsOptions extends TestGatewayOptions {
@@ -58,7 +60,7 @@ export async function openAllDoors({ people, pushTo = [], ...options }: AllDoors
   const body = { object: 'workspace' as const, body: { name: 'w', root: 'file:///w' } };
   const workspace = (await at.send('resource.create', body)).resource.id;
   const links = createLinks((text) => at.runtime.keyring.signer().mac(text));
-  const settings: readonly (readonly [Adapter<never>, object])[] = [
+  const settings: readonly (readonly [Adapter, object])[] = [
     [a2a, { push: { allow: pushTo, retry_ms: [1] } }],
     [runs, { stream: { linger_ms: 1 } }],
     [acp, {}],
@@ -66,13 +68,15 @@ export async function openAllDoors({ people, pushTo = [], ...options }: AllDoors
     [ahp, { settle_ms: 0, workspace }],
     [harn, {}],
   ];
-  const opened: Closable[] = [];
-  for (const [{ door }, config] of settings) opened.push(await door!(config as never, deps).open(at.bridge));
-  opened.push(await linkDoor({ http, log: quiet, clock: at.clock, links, recipients: ['duty'] }).open(at.bridge));
+  const doors = new Map<string, Closable>();
+  for (const [{ name, parts }, config] of settings)
+    doors.set(name, await parts.door!.open(config as never, { ...deps, name }).open(at.bridge));
+  const link = linkDoor({ http, log: quiet, clock: at.clock, links, recipients: ['duty'] });
+  doors.set(link.name, await link.open(at.bridge));
   const { url } = await http.listen();
   onTestFinished(async () => {
-    for (const door of opened) await door.close();
+    for (const door of doors.values()) await door.close();
     await http.close();
   });
-  return { at, url, workspace, links };
+  return { at, url, workspace, links, doors };
 }

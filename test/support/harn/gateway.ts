@@ -3,7 +3,7 @@ import { expect, onTestFinished } from 'vitest';
 import { type HarnConfig, settingsOf } from '../../../adapters/harn/config.ts';
 import { harn } from '../../../adapters/harn/index.ts';
 import { harnDoor } from '../../../adapters/harn/server/door.ts';
-import type { Hosts } from '../../../adapters/harn/server/socket-tools.ts';
+import type { Hosts } from '../../../adapters/harn/server/sockets/socket-tools.ts';
 import type { Actor } from '../../../src/model/actions.ts';
 import { Fault } from '../../../src/model/faults.ts';
 import type { Deps } from '../../../src/ports/index.ts';
@@ -88,7 +88,9 @@ export async function openDoor(options: DoorOptions = {}): Promise<Door> {
     },
   };
   const config = options.config ?? {};
-  const opening = options.hosts ? harnDoor(settingsOf(config), deps, [], options.hosts) : harn.door!(config, deps);
+  const opening = options.hosts
+    ? harnDoor(settingsOf(config), deps, [], options.hosts)
+    : harn.parts.door.open(config, { ...deps, name: 'harn' });
   const door = await opening.open(at.bridge);
   const { url } = await http.listen();
   const close = async () => {

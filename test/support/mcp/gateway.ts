@@ -65,7 +65,7 @@ export async function openMcpGateway(options: McpGatewayOptions): Promise<McpGat
     },
   };
   const tools: ToolBackend[] = Object.entries(upstreams).map(([name, config]) =>
-    mcp.tools!.open(name, config as never, deps),
+    mcp.parts.tools.open(config, { ...deps, name }),
   );
   const runtime = await openCoreRuntime({
     dataDir: dir,

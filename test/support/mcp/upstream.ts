@@ -146,7 +146,7 @@ export function buildServer(
         return { tools };
       }
       if (method === 'tools/call') {
-        const tool = world.tools[params.name];
+        const tool = Object.hasOwn(world.tools, params.name) ? world.tools[params.name] : undefined;
         if (!tool) throw Object.assign(new Error(`Unknown tool: ${params.name}`), { code: -32602 });
         return await tool.call(ask);
       }

@@ -2,6 +2,7 @@
  * A whole gateway in a temporary directory, with agents and tools that follow a script. Nothing in it is a stand-in: the
  * store, the keys, the rules and the core are the real ones.
  */
+
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,6 +17,7 @@ import type { JsonObject } from '../../../src/model/schema.ts';
 import { isTerminal } from '../../../src/model/words.ts';
 import type { Accepted, Row } from '../../../src/ports/index.ts';
 import { type CoreRuntime, type CoreRuntimeOptions, openCoreRuntime } from '../../../src/runtime/assemble.ts';
+import { eventually } from '../eventually.ts';
 
 export const ana: Actor = { id: 'ana', kind: 'person', scopes: ['*'], interactive: true };
 export const bo: Actor = { id: 'bo', kind: 'person', scopes: ['*'], interactive: true };
@@ -208,8 +210,5 @@ export async function faultOf(work: Promise<unknown>): Promise<{ kind: string; p
 }
 
 export async function until(what: () => boolean | Promise<boolean>): Promise<void> {
-  for (let tries = 0; !(await what()); tries += 1) {
-    if (tries > 3000) throw new Error('it never came to be');
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
+  await eventually(what);
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { adapters } from '../../../adapters/index.ts';
-import { mountsOf } from '../../../src/runtime/mounts.ts';
+import { mountsOf } from '../../../src/runtime/mounts/mounts.ts';
 import { configIn } from '../../support/process/config-in.ts';
 
 async function read(yaml?: string, env: NodeJS.ProcessEnv = {}) {
@@ -194,7 +194,7 @@ test('a section for a door is held against what its adapter understands', async 
     /^tollbridge\.yaml:2:3: there is no door gopher; there are: .*\bharn\b/,
   );
   const { config } = await read('doors: { harn: { files: [/srv] }, ahp: false }');
-  const said = mounts(config).doors.map(({ adapter, open }) => [adapter.name, open]);
+  const said = mounts(config).doors.map(({ name, shut }) => [name, !shut]);
   expect(said).toContainEqual(['ahp', false]);
   expect(said).toContainEqual(['harn', true]);
 });

@@ -1,4 +1,5 @@
 /** What was just written is followed without asking the file, and exactly as the file would have reported it. */
+
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,6 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.ts';
 import type { CoreEvent, EventDraft, Stream } from '../../../src/model/events.ts';
 import { createSqliteStore, type SqliteStore } from '../../../src/store/sqlite/index.ts';
+import { eventually } from '../../support/eventually.ts';
 
 const projector = { touches: () => [], apply: () => [] };
 let dir = '';
@@ -124,7 +126,7 @@ test('a second follower that begins in memory misses nothing of what others wrot
   })();
   await write(ours, said('t', 0));
   await write(theirs, said('t', 1));
-  while (seen.length < 2) await new Promise((resolve) => setTimeout(resolve, 2));
+  await eventually(() => seen.length >= 2, 'both events');
   const events = await received(ours, { of: 'task', id: 't' }, 2);
   expect(events.map(({ payload }) => payload.n)).toEqual([0, 1]);
   stop.abort();
@@ -134,7 +136,6 @@ test('a second follower that begins in memory misses nothing of what others wrot
 test('what was pruned is gone from memory, too', async () => {
   const store = await opened();
   await write(store, said('t', 0));
-  await new Promise((resolve) => setTimeout(resolve, 5));
   await store.retain(new Date(Date.now() + 1_000).toISOString());
   await write(store, said('u', 0));
   await expect(received(store, { of: 'task', id: 't' }, 1)).rejects.toMatchObject({ kind: 'cursor_expired' });

@@ -1,4 +1,5 @@
 /** Children: started as they were named, drained, and ended so that nothing of them is left, whatever they do about it. */
+
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { startChild } from '../../../src/transport/process/child.ts';
 import { superviseIn } from '../../../src/transport/process/supervision.ts';
+import { eventually } from '../../support/eventually.ts';
 
 const node = process.execPath;
 const script = (text: string) => [node, '-e', text];
@@ -34,7 +36,7 @@ function runs(pid: number): boolean {
 }
 
 async function ends(pid: number): Promise<void> {
-  while (runs(pid)) await new Promise((resolve) => setTimeout(resolve, 20));
+  await eventually(() => !runs(pid), `the end of process ${pid}`);
 }
 
 test('arguments arrive as they were given, no shell in between', async () => {

@@ -5,7 +5,7 @@
  */
 import { resolve } from 'node:path';
 import type { Actor, Answer, Effect } from '../../../../src/index.ts';
-import type { Call } from '../../client/tool-calls.ts';
+import type { Call } from '../../client/acts/tool-calls.ts';
 import { realPath } from '../../real-path.ts';
 import { shownCommands, shownContents, shownDirectory, shownPaths, showsContents } from '../../shown-act.ts';
 import type { ReportedCall } from '../../translate.ts';

@@ -7,7 +7,7 @@ import { normalize } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { HeldEffect, Ids, Json, JsonObject, ProposedAction, ToolResult } from '../../../../src/index.ts';
 import { asText, own } from '../../../../src/index.ts';
-import { sha256, shownPath } from '../../client/effects.ts';
+import { sha256, shownPath } from '../../client/acts/effects.ts';
 import { realPath } from '../../real-path.ts';
 import { objectOf, textOf, within } from '../../shapes.ts';
 import { toWireError } from '../../translate.ts';

@@ -6,7 +6,7 @@
 
 import { STANDING_GRANT } from '../../../../mappings/acp.ts';
 import { type Answer, asFault, asText, type JsonObject } from '../../../../src/index.ts';
-import type { Call } from '../../client/tool-calls.ts';
+import type { Call } from '../../client/acts/tool-calls.ts';
 import { listOf, objectOf, textOf, within } from '../../shapes.ts';
 import {
   effectOfCall,

@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { LOADING_VARIABLES } from '../../../../mappings/acp-acts.ts';
 import type { Json, JsonObject, ToolResult } from '../../../../src/index.ts';
 import { asText } from '../../../../src/index.ts';
-import { sha256 } from '../../client/effects.ts';
+import { sha256 } from '../../client/acts/effects.ts';
 import { objectOf, textOf, within } from '../../shapes.ts';
 import { encodeError, encodeResult, idOf, paramsOf, type Request, type Response } from '../frames/frame.ts';
 import { withMember } from '../frames/members.ts';

@@ -5,19 +5,11 @@
 
 import { META } from '../../../../mappings/mcp.ts';
 import { asText, Fault, type JsonObject } from '../../../../src/index.ts';
-import { InFlightMap } from '../../../../src/transport/in-flight-map.ts';
-import {
-  type Frame,
-  type FrameOutcome,
-  isNotice,
-  isResponse,
-  metaOf,
-  type Notice,
-  notice,
-  type Request,
-} from '../../frames.ts';
+import type { WireError } from '../../../../src/transport/json-rpc/messages.ts';
+import { createPendingRequests, GivenUp } from '../../../../src/transport/json-rpc/pending-requests.ts';
+import { type Frame, isNotice, isResponse, metaOf, type Notice, notice } from '../../frames.ts';
 import { unanswered } from '../unanswered.ts';
-import type { Unasked, Wire } from './transport.ts';
+import type { Sending, Unasked, Wire } from './transport.ts';
 
 export interface SharedConnection extends Pick<Wire, 'request' | 'notify' | 'respond'> {
   /** Handles a frame of the server. */
@@ -28,66 +20,49 @@ export interface SharedConnection extends Pick<Wire, 'request' | 'notify' | 'res
   over(cause: Error): void;
 }
 
-interface Waiting {
-  readonly received: (frame: Notice | Request) => void;
-  settle(outcome: FrameOutcome): void;
-  fail(cause: Error): void;
-}
-
 /** If `say` fails, the request fails with it. */
 export function createSharedConnection(say: (frame: object) => Promise<void>, unasked: Unasked): SharedConnection {
-  const waiting = new InFlightMap<string, Waiting>();
+  /** The note of a request receives the notifications that belong to it. */
+  const pending = createPendingRequests<Sending['received']>(say);
   let ended: Error | undefined;
 
   return {
     take(frame) {
       if (isResponse(frame)) {
-        waiting.get(asText(frame.id))?.settle('error' in frame ? { error: frame.error } : { result: frame.result });
+        pending.deliver(frame as unknown as JsonObject);
         return;
       }
-      const owner = isNotice(frame) ? waiting.get(ownerOf(frame)) : undefined;
-      if (owner) owner.received(frame);
+      const received = isNotice(frame) ? pending.noteOf(ownerOf(frame)) : undefined;
+      if (received) received(frame);
       else unasked(frame);
     },
     unread(head, cause) {
       if (head === '') return;
       const id = /^\s*\{[^{}[\]]*"id"\s*:\s*"([^"\\]+)"/.exec(head)?.[1];
-      const named = id === undefined ? undefined : waiting.get(id);
-      const all = [...waiting.all()];
-      (named ?? (all.length === 1 ? all[0] : undefined))?.fail(cause);
+      const ids = pending.ids();
+      const named = id !== undefined && pending.noteOf(id) ? id : ids.length === 1 ? ids[0] : undefined;
+      if (named !== undefined) pending.fail(cause, named);
     },
     over(cause) {
       ended ??= cause;
-      for (const each of waiting.all()) each.fail(unanswered(cause));
+      pending.fail(unanswered(cause));
     },
-    request(id, method, params, { signal, received }) {
-      return new Promise<FrameOutcome>((resolve, reject) => {
-        const done = () => {
-          waiting.over(id);
-          signal.removeEventListener('abort', giveUp);
-        };
-        const giveUp = () => {
-          done();
-          say(notice('notifications/cancelled', { requestId: id })).catch(() => {});
-          reject(new Fault('client_closed', 'the request was given up'));
-        };
-        if (signal.aborted) return giveUp();
-        signal.addEventListener('abort', giveUp, { once: true });
-        const mine: Waiting = {
-          received: received,
-          settle(outcome) {
-            done();
-            resolve(outcome);
-          },
-          fail(cause) {
-            done();
-            reject(cause);
-          },
-        };
-        waiting.begin(id, mine);
-        if (ended) mine.fail(ended);
-        else say({ jsonrpc: '2.0', id, method, ...(params && { params }) }).catch((cause) => mine.fail(cause));
-      });
+    async request(id, method, params, { signal, received }) {
+      if (ended) throw ended;
+      try {
+        const answer = await pending.request(
+          { jsonrpc: '2.0', id, method, ...(params && { params }) },
+          signal,
+          received,
+        );
+        return 'error' in answer
+          ? { error: answer.error as unknown as WireError }
+          : { result: answer.result as JsonObject };
+      } catch (cause) {
+        if (!(cause instanceof GivenUp)) throw cause;
+        say(notice('notifications/cancelled', { requestId: id })).catch(() => {});
+        throw new Fault('client_closed', 'the request was given up');
+      }
     },
     notify: say,
     respond: (id, outcome) => say({ jsonrpc: '2.0', id, ...outcome }),

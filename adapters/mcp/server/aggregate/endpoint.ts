@@ -8,6 +8,7 @@ import {
   type Artifact,
   asFault,
   asText,
+  isObject,
   type Json,
   type JsonObject,
   type Row,
@@ -19,7 +20,7 @@ import { answerTasks } from '../../agents/tasks.ts';
 import { createWork } from '../../agents/work.ts';
 import { LEGACY_TASKS } from '../../compat/convert.ts';
 import { clientFrameTrouble } from '../../frame-rules.ts';
-import { type FrameOutcome, failed, isObject, outcomeOf, type Request } from '../../frames.ts';
+import { type FrameOutcome, failed, outcomeOf, type Request } from '../../frames.ts';
 import type { SessionContext } from '../../request-context.ts';
 import { type Caller, type LegacyCaller, scopeOf } from '../caller.ts';
 import { type EndpointDeps, type EndpointHandler, runningFor } from '../endpoint.ts';

@@ -1,8 +1,8 @@
 /** `subscriptions/listen` at the common address: the address announces list changes itself, servers announce resources and tasks. */
 import { CHANGES, META } from '../../../../mappings/mcp.ts';
-import type { Json, JsonObject } from '../../../../src/index.ts';
+import { isObject, type Json, type JsonObject } from '../../../../src/index.ts';
 import type { StopSignal } from '../../../../src/transport/light-abort-signal.ts';
-import { type FrameOutcome, isObject, metaOf, type Notice, notice, type Request } from '../../frames.ts';
+import { type FrameOutcome, metaOf, type Notice, notice, type Request } from '../../frames.ts';
 import type { Caller } from '../caller.ts';
 import type { ListChanges } from '../list-changes.ts';
 import type { CommonLists, ListParts } from './lists.ts';

@@ -8,13 +8,14 @@ import {
   type AgentFace,
   asText,
   type Bridge,
+  isObject,
   type Json,
   type JsonObject,
   type Skill,
   VERSION,
 } from '../../../../src/index.ts';
 import { agentTools } from '../../agents/result.ts';
-import { type FrameOutcome, isObject, metaOf, type Request } from '../../frames.ts';
+import { type FrameOutcome, metaOf, type Request } from '../../frames.ts';
 import type { CallTasks } from '../call-tasks.ts';
 import type { Caller } from '../caller.ts';
 import { exposedPrompt, exposedUri, namesOf } from './names.ts';

@@ -3,11 +3,9 @@
  * it speaks. It shares the log with other processes on the same data directory, and opens no door but the editor's own.
  * Nothing but the protocol goes to standard output.
  */
-import { serveAcp } from '../../../../adapters/acp/index.ts';
+import { acp } from '../../../../adapters/acp/index.ts';
 import { adapters } from '../../../../adapters/index.ts';
-import { createRedactor } from '../../../core/redaction/redact.ts';
 import { startGateway } from '../../../runtime/gateway.ts';
-import { createLogger } from '../../../runtime/logger.ts';
 import { superviseIn } from '../../../transport/process/supervision.ts';
 import { type CommonOptions, configFrom, localActor } from '../../context.ts';
 
@@ -26,13 +24,14 @@ export async function acpAgent({ agent, persona, ...common }: AcpAgentOptions): 
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => stop.abort());
   try {
-    await serveAcp({
-      bridge: gateway.core.bridge,
+    const door = acp.parts.door.open(
+      { ...(agent && { agent }), ...(persona && { persona }) },
+      { ...gateway.deps, name: 'acp' },
+    );
+    await door.serve?.(gateway.core.bridge, {
       actor: localActor(),
       input: process.stdin,
       output: process.stdout,
-      log: createLogger(createRedactor()),
-      config: { ...(agent && { agent }), ...(persona && { persona }) },
       signal: stop.signal,
     });
   } finally {

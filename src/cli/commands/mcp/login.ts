@@ -5,15 +5,21 @@
 
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
-import { keptAs, REDIRECT, signedIn } from '../../../../adapters/mcp/client/auth/auth.ts';
-import type { OpenSignInPage } from '../../../../adapters/mcp/client/auth/sign-in.ts';
-import { type UpstreamConfig, upstreamSchema } from '../../../../adapters/mcp/config.ts';
+import {
+  keptAs,
+  mcp,
+  type OpenSignInPage,
+  REDIRECT,
+  signedIn,
+  type UpstreamConfig,
+} from '../../../../adapters/mcp/index.ts';
 import { createSecrets, createSecretWriter } from '../../../auth/vaults.ts';
 import { systemClock } from '../../../core/clock.ts';
 import { createRedactor } from '../../../core/redaction/redact.ts';
 import { asFault, Fault } from '../../../model/faults.ts';
 import { own } from '../../../model/own.ts';
 import { anySignal } from '../../../model/signals.ts';
+import type { TSchema } from '../../../model/type.ts';
 import { check } from '../../../model/validate.ts';
 import type { Deps } from '../../../ports/index.ts';
 import { createLogger } from '../../../runtime/logger.ts';
@@ -88,7 +94,7 @@ type SignedInUpstream = UpstreamConfig & { readonly sign_in: NonNullable<Upstrea
 function upstreamOf(server: string, section: unknown): SignedInUpstream {
   const at = `tools.${server}.mcp`;
   if (!section) throw new Fault('not_found', `the configuration has no ${at}`);
-  const upstream = check(upstreamSchema, section, at) as UpstreamConfig;
+  const upstream = check(mcp.parts.tools.configSchema as TSchema, section, at) as UpstreamConfig;
   const { url, sign_in } = upstream;
   if (url === undefined) throw new Fault('invalid_request', `${at} is a command: it has no sign-in`);
   if (!sign_in) throw trouble('invalid_request', `${at} does not say that a person signs in`, 'add to it: sign_in: {}');

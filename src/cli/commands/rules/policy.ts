@@ -57,8 +57,8 @@ export async function policyCheck(options: PolicyOptions): Promise<number> {
 async function requireNames(config: Config, { mentions }: CompiledPolicies, options: PolicyOptions): Promise<void> {
   const [{ adapters }, { mountsOf }, { knownNames, unknownInDoors }] = await Promise.all([
     import('../../../../adapters/index.ts'),
-    import('../../../runtime/mounts.ts'),
-    import('../../../runtime/known-names.ts'),
+    import('../../../runtime/mounts/mounts.ts'),
+    import('../../../runtime/mounts/known-names.ts'),
   ]);
   mountsOf(config, adapters);
   const personas = hasLog(config) ? await lookInto(options, ({ store }) => personasIn(store)) : [];

@@ -3,10 +3,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { gatewayToolServers, relaySettings } from '../../../../adapters/acp/relay/settings.ts';
 import { adapters } from '../../../../adapters/index.ts';
 import type { AcpOptions } from '../../../../src/cli/commands/acp/acp.ts';
-import { settingsFrom } from '../../../../src/cli/commands/acp/acp-settings.ts';
-import { mountsOf } from '../../../../src/runtime/mounts.ts';
+import { sectionFrom } from '../../../../src/cli/commands/acp/acp-settings.ts';
+import { openAt } from '../../../../src/runtime/config/document.ts';
+import { mountsOf } from '../../../../src/runtime/mounts/mounts.ts';
 import { configIn } from '../../../support/process/config-in.ts';
 
 async function written(yaml: string) {
@@ -17,7 +19,9 @@ async function written(yaml: string) {
 }
 
 async function settings(yaml: string, options: AcpOptions = {}) {
-  const { mcpServers, cwd: _, ...rest } = await settingsFrom(await written(yaml), options, async (name) => `<${name}>`);
+  const section = sectionFrom(await written(yaml), options);
+  const { cwd: _, ...rest } = relaySettings(section);
+  const mcpServers = await gatewayToolServers(section, async (name) => `<${name}>`);
   return { ...rest, mcpServers: mcpServers.map((server) => server.toWire('session_1')) };
 }
 
@@ -94,7 +98,9 @@ test.each([
   ['relays:\n  gopher: {}\n', 'tollbridge.yaml:2:', /there is no relay gopher; there are: acp/],
 ])('a mistake is reported with its place: %j', async (yaml, place, why) => {
   const config = await written(yaml);
-  const reported = await settingsFrom(config, {}, async () => '')
+  const reported = await Promise.resolve()
+    .then(() => sectionFrom(config, {}))
+    .then((section) => openAt(() => relaySettings(section), config.where, ['relays', 'acp']))
     .then(() => mountsOf(config, adapters))
     .then(
       () => 'nothing',

@@ -1,7 +1,8 @@
 /** Our client against our own server, over broken lines and restarts on both sides. */
-import { setTimeout as sleep } from 'node:timers/promises';
+
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createDemoTools } from '../../../../src/demo/tools.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { of } from '../../../support/gateway/test-gateway.ts';
 import { openDoor } from '../../../support/harn/gateway.ts';
 import { demoAgent, openTwo, RULES, real, remoteAgent, said } from '../../../support/harn/two-gateways.ts';
@@ -38,8 +39,9 @@ describe('broken lines', () => {
     const [ask] = await two.near.asks(id);
     two.relay.cut();
     two.relay.to(undefined);
+    const before = two.relay.calls.length;
     const answered = two.near.answer(ask!.id, { value: 'blue' });
-    await sleep(300);
+    await eventually(() => two.relay.calls.length > before, 'an attempt over the broken line');
     two.relay.to(two.far.url);
     await answered;
     expect((await two.near.until(id)).status).toBe('COMPLETED');

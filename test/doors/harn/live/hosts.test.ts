@@ -1,7 +1,7 @@
 /** Tools that the other end of a socket runs: decided and recorded like all others, and found again after a hang-up. */
 import { expect, test } from 'vitest';
 import { settingsOf } from '../../../../adapters/harn/config.ts';
-import { createHosts, type Host, type HostRequest } from '../../../../adapters/harn/server/socket-tools.ts';
+import { createHosts, type Host, type HostRequest } from '../../../../adapters/harn/server/sockets/socket-tools.ts';
 import { latch, scriptedAgent } from '../../../support/gateway/agents.ts';
 import { type Door, openDoor, text } from '../../../support/harn/gateway.ts';
 import { openSocket, type SocketClient, type WireFrame } from '../../../support/wire/socket-client.ts';

@@ -1,5 +1,6 @@
 import { connect } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
+import { eventually } from '../../../support/eventually.ts';
 import { latch, scriptedAgent, untilAborted } from '../../../support/gateway/agents.ts';
 import { type Door, openDoor, type PEOPLE, text, VERSION } from '../../../support/harn/gateway.ts';
 import { type Frame, openSse } from '../../../support/wire/sse.ts';
@@ -290,7 +291,7 @@ test('a thousand follow one busy task and get all of it in order; one that does 
     const metrics = (await door.call('GET', '/metrics')).body as string;
     return Number(/tollbridge_streams_open\{kind="sse"\} (\d+)/.exec(metrics)?.[1]);
   };
-  while ((await open()) < followers + 1) await new Promise((resolve) => setTimeout(resolve, 20));
+  await eventually(async () => (await open()) > followers, 'all followers');
   go.open();
   const all: string[] = [];
   const seen = await Promise.all(readers);
@@ -298,7 +299,7 @@ test('a thousand follow one busy task and get all of it in order; one that does 
   expect(all.length).toBeGreaterThan(notes);
   for (const one of seen) expect(one).toEqual(all);
   // Its own bound decides when the one that does not read is let go; until then it only waits.
-  while ((await open()) > 0) await new Promise((resolve) => setTimeout(resolve, 20));
+  await eventually(async () => (await open()) === 0, 'the end of every stream');
   const metrics = (await door.call('GET', '/metrics')).body as string;
   expect(metrics).toMatch(/tollbridge_streams_cut_off_total\{kind="sse"\} [01]\n/);
 }, 120_000);
@@ -332,7 +333,7 @@ test('a reader that stops reading is cut off at the bound and finds in its strea
   socket.pause();
   go.open();
   const cut = async () => ((await door.call('GET', '/metrics')).body as string).includes('cut_off_total{kind="sse"} 1');
-  while (!(await cut())) await new Promise((resolve) => setTimeout(resolve, 50));
+  await eventually(cut, 'the reader to be cut off');
   socket.on('data', (chunk) => {
     received += chunk;
   });

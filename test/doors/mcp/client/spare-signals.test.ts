@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { createSpareSignals } from '../../../../adapters/mcp/abort-controller-pool.ts';
 import type { Frame, FrameOutcome } from '../../../../adapters/mcp/frames.ts';
 import type { Caller } from '../../../../adapters/mcp/server/caller.ts';
-import { createLegacyClientSession } from '../../../../adapters/mcp/server/legacy-session.ts';
+import { createLegacyClientSession } from '../../../../adapters/mcp/server/transports/legacy-session.ts';
 
 test('one that nobody fired and nobody listens to is used again', () => {
   const spare = createSpareSignals(1);

@@ -2,19 +2,18 @@
  * Lists that change at the common address: the client that would now see another list than the one they saw is notified, in both eras, whatever
  * era the server is of; the client that would see the same is not. Resources are reported by the names they have there.
  */
+
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Caller } from '../../../../adapters/mcp/server/caller.ts';
 import { createListChanges } from '../../../../adapters/mcp/server/list-changes.ts';
 import type { Actor } from '../../../../src/model/actions.ts';
 import type { Bridge } from '../../../../src/ports/index.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { openScene, outcome, type Scene, type SceneOptions } from '../../../support/mcp/one-server.ts';
 import { echo, type Loose, openUpstream, text, type Upstream } from '../../../support/mcp/upstream.ts';
 
 const SUBSCRIPTION = 'io.modelcontextprotocol/subscriptionId';
 const names = (received: Loose): string[] => outcome(received).result.tools.map(({ name }: Loose) => name);
-const until = async (what: () => boolean) => {
-  while (!what()) await new Promise((resolve) => setTimeout(resolve, 5));
-};
 const NO_SECRETS =
   '- { id: no, when: { tool: secret, principal: "person:visitor" }, then: block, say: no }\n- { id: all, when: {}, then: allow }';
 
@@ -27,7 +26,7 @@ async function adds(upstream: Upstream, name: string): Promise<void> {
   const before = upstream.count('tools/list');
   upstream.tools[name] = echo;
   upstream.changed();
-  await until(() => upstream.count('tools/list') > before);
+  await eventually(() => upstream.count('tools/list') > before);
 }
 
 /** Everything said on the stream of a session that belongs to no request. */
@@ -57,10 +56,10 @@ describe.each([['legacy'], ['modern']] as const)('a server of the %s era', (era)
     const { received, stop } = receivedByOthers(client);
     expect(names(await client.request('tools/list'))).toEqual(['u__echo']);
     // A server is received once it is listened to.
-    await until(() => era === 'legacy' || upstream.count('subscriptions/listen') > 0 || upstream.listening() > 0);
+    await eventually(() => era === 'legacy' || upstream.count('subscriptions/listen') > 0 || upstream.listening() > 0);
     await adds(upstream, 'secret');
     await adds(upstream, 'plain');
-    await until(() => received.length > 0);
+    await eventually(() => received.length > 0);
     expect(received).toEqual([{ jsonrpc: '2.0', method: 'notifications/tools/list_changed' }]);
     expect(names(await client.request('tools/list'))).toEqual(['u__echo', 'u__plain']);
     stop();
@@ -83,17 +82,17 @@ describe.each([['legacy'], ['modern']] as const)('a server of the %s era', (era)
         },
       },
     ).catch(() => {});
-    await until(() => received.length > 0);
+    await eventually(() => received.length > 0);
     const mark = { _meta: { [SUBSCRIPTION]: 'mine' } };
     expect(received[0]).toEqual({
       jsonrpc: '2.0',
       method: 'notifications/subscriptions/acknowledged',
       params: { notifications: wishes, ...mark },
     });
-    await until(() => era === 'legacy' || upstream.listening() > 0);
+    await eventually(() => era === 'legacy' || upstream.listening() > 0);
     await adds(upstream, 'secret');
     await adds(upstream, 'plain');
-    await until(() => received.length > 1);
+    await eventually(() => received.length > 1);
     expect(received.slice(1)).toEqual([{ jsonrpc: '2.0', method: 'notifications/tools/list_changed', params: mark }]);
     hangUp.abort();
     await listening;
@@ -120,11 +119,11 @@ describe.each([['legacy'], ['modern']] as const)('a server of the %s era', (era)
       return undefined;
     };
     modern('subscriptions/listen', wishes, { id: 's', signal: hangUp.signal, frame }).catch(() => {});
-    await until(() => later.length > 0);
+    await eventually(() => later.length > 0);
     expect(later[0].params.notifications).toEqual({ resourceSubscriptions: [uri] });
-    await until(() => (era === 'legacy' ? upstream.count('resources/subscribe') : upstream.listening()) > 1);
+    await eventually(() => (era === 'legacy' ? upstream.count('resources/subscribe') : upstream.listening()) > 1);
     upstream.updated('note://1');
-    await until(() => received.length > 0 && later.length > 1);
+    await eventually(() => received.length > 0 && later.length > 1);
     expect(received).toEqual([{ jsonrpc: '2.0', method: 'notifications/resources/updated', params: { uri } }]);
     expect(later[1]).toEqual({
       jsonrpc: '2.0',
@@ -148,7 +147,7 @@ test('two callers hear what concerns each of them', async () => {
   await ana.request('tools/list');
   await visitor.request('tools/list');
   await adds(upstream, 'secret');
-  await until(() => anas.received.length > 0);
+  await eventually(() => anas.received.length > 0);
   expect(names(await ana.request('tools/list'))).toEqual(['u__echo', 'u__secret']);
   expect(names(await visitor.request('tools/list'))).toEqual(['u__echo']);
   expect(visitors.received).toEqual([]);
@@ -168,11 +167,11 @@ test('other rules are a change as well, and so is a definition that is no longer
   expect(names(await client.request('tools/list'))).toEqual(['u__echo']);
   rules = '- { id: all, when: {}, then: allow }';
   await gateway.runtime.policy.reload();
-  await until(() => received.length === 1);
+  await eventually(() => received.length === 1);
   expect(names(await client.request('tools/list'))).toEqual(['u__echo', 'u__secret']);
   upstream.tools.secret = { ...echo, definition: { description: 'does secret, and more' } };
   upstream.changed();
-  await until(() => received.length === 2);
+  await eventually(() => received.length === 2);
   expect(names(await client.request('tools/list'))).toEqual(['u__echo']);
   expect(new Set(received.map(({ method }) => method))).toEqual(new Set(['notifications/tools/list_changed']));
   stop();
@@ -212,7 +211,7 @@ test('what a client says of itself reaches the servers it has been at; a level r
   await client.request('logging/setLevel', { level: 'debug' });
   expect(upstream.asked.find(({ method }) => method === 'logging/setLevel')?.params).toEqual({ level: 'debug' });
   await client.post({ method: 'notifications/roots/list_changed' });
-  await until(() => upstream.count('notifications/roots/list_changed') > 0);
+  await eventually(() => upstream.count('notifications/roots/list_changed') > 0);
 });
 
 test('a task of a server is followed here under a name that says whose it is', async () => {

@@ -2,11 +2,13 @@
  * HTTP+SSE of 2024-11-05, on both sides: clients that know no other way are served where that is switched on, and servers that
  * know no other are reached. Same callers, same rules, same refusals as over the transport of today.
  */
+
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { UpstreamConfig } from '../../../../adapters/mcp/config.ts';
 import type { Actor } from '../../../../src/model/actions.ts';
 import { Fault } from '../../../../src/model/faults.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { openScene, outcome, type Scene, type SceneOptions } from '../../../support/mcp/one-server.ts';
 import { SDK_CLIENTS, type SdkClient, v1Client } from '../../../support/mcp/sdk-clients.ts';
 import { openSseServer, type SseServer } from '../../../support/mcp/sse-server.ts';
@@ -35,10 +37,6 @@ async function olderClient(url: string): Promise<SdkClient> {
   onTestFinished(() => client.close());
   return client;
 }
-
-const until = async (what: () => boolean) => {
-  while (!what()) await new Promise((resolve) => setTimeout(resolve, 5));
-};
 
 describe('at the door', () => {
   test('it is not there unless it is switched on', async () => {
@@ -83,7 +81,7 @@ describe('at the door', () => {
     await client.call('slowly', {}, (received) => progress.push(received));
     expect(progress).toMatchObject([{ progress: 1, total: 2 }]);
     await client.close();
-    await until(() => upstream.sessions() === 0);
+    await eventually(() => upstream.sessions() === 0);
   });
 
   test('the common address has it as well, and its calls are held at the same gate', async () => {
@@ -108,7 +106,7 @@ describe('at the door', () => {
       for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) place += Buffer.from(chunk).toString();
     });
     listening.catch(() => {});
-    await until(() => place.includes('\n\n'));
+    await eventually(() => place.includes('\n\n'));
     const [, address = ''] = /^event: endpoint\ndata: (\/mcp\/u\/message\?sessionId=\S{24})\n\n/.exec(place) ?? [];
     const post = async (who: string, to = address) => {
       const body = { jsonrpc: '2.0', id: 1, method: 'ping' };
@@ -121,9 +119,9 @@ describe('at the door', () => {
     expect(await post('ana', address.replace('/u/', '/v/'))).toEqual([404, 'Session not found']);
     expect(upstream.asked).toEqual([]);
     expect((await post('ana'))[0]).toBe(202);
-    await until(() => place.includes('"id":1'));
+    await eventually(() => place.includes('"id":1'));
     hangUp.abort();
-    await until(() => upstream.sessions() === 0);
+    await eventually(() => upstream.sessions() === 0);
     let last: unknown[] = [];
     while (last[0] !== 404) last = await post('ana');
     expect(last).toEqual([404, 'Session not found']);
@@ -213,7 +211,7 @@ describe('towards servers', () => {
     expect(await said()).toEqual(words);
     expect(older.sessions()).toBeGreaterThanOrEqual(clients.length);
     older.cut();
-    await until(() => older.sessions() === 0);
+    await eventually(() => older.sessions() === 0);
     expect(await said()).toEqual(words);
   });
 });

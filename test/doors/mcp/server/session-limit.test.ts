@@ -1,6 +1,6 @@
 /** Sessions are counted by principal and in all, and give their place back when they end. */
 import { expect, test } from 'vitest';
-import { createSessionLimit } from '../../../../adapters/mcp/server/session-limit.ts';
+import { createSessionLimit } from '../../../../adapters/mcp/server/transports/session-limit.ts';
 import type { Actor } from '../../../../src/model/actions.ts';
 
 const caller = (id: string, tenant_id?: string): Actor => ({

@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { settingsOf } from '../../../../adapters/mcp/config.ts';
 import { createCallTasks } from '../../../../adapters/mcp/server/call-tasks.ts';
 import { createEndpoint } from '../../../../adapters/mcp/server/endpoint.ts';
-import { serveStdio } from '../../../../adapters/mcp/server/stdio.ts';
+import { serveStdio } from '../../../../adapters/mcp/server/transports/stdio.ts';
 import { systemClock } from '../../../../src/core/clock.ts';
 import type { Actor } from '../../../../src/model/actions.ts';
 import type { Logger } from '../../../../src/ports/index.ts';

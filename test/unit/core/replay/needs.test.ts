@@ -1,4 +1,5 @@
 /** What a replay depends on: where it may begin, and that it says what is missing instead of making it up. */
+
 import { join } from 'node:path';
 import Database from 'libsql';
 import { describe, expect, test } from 'vitest';
@@ -7,6 +8,7 @@ import type { Task } from '../../../../src/model/resources.ts';
 import type { JsonObject } from '../../../../src/model/schema.ts';
 import { check } from '../../../../src/model/validate.ts';
 import type { Store } from '../../../../src/ports/index.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { openMortal, settings } from '../../../support/tasks/killable-gateway.ts';
 import { faultOf, kinds, type Life, openLife, until } from '../../../support/tasks/life.ts';
 import { everything, play, RULES, replay, sayYes, tools } from '../../../support/tasks/replay.ts';
@@ -124,7 +126,7 @@ describe('what a replay depends on', () => {
     const { id } = await life.submit(await life.session({ workspace_id }), { metadata });
     const task = await life.ended(id);
     expect((await replay(life, id)).status).toBe('COMPLETED');
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await eventually(() => new Date().toISOString() > memory.resource.updated_at, 'the clock to move');
     await life.do('resource.update', { object: 'memory', id: memory.resource.id, body: { content: 'coffee' } });
     const events = await life.events(id);
     const index = events.findIndex(({ event }) => event === 'agent.memory_read');

@@ -167,14 +167,16 @@ describe('the end', () => {
   });
 
   test('an agent that goes on without its answer ends through WORKING, and the question is withdrawn', async () => {
+    const asked = latch();
     const agent = scripted('hasty', async ({ sink }) => {
       void sink.ask({ kind: 'input', key: 'k', question: 'Shall I?' }).catch(() => {});
-      await new Promise((resolve) => setTimeout(resolve, 30));
+      await asked.opened;
       return { state: 'COMPLETED', summary: 'never mind' };
     });
     const life = await openLife({ backends: [agent] });
     const { id } = await life.submit(await life.session());
     const ask = await life.ask(id);
+    asked.open();
     await life.ended(id);
     const events = await life.events(id);
     expectLegal(events);
