@@ -1,10 +1,11 @@
 /** A gateway with a secret planted everywhere one can be said: by agents, tools, rules, people and services. */
-import { vendorEvent } from '../../../src/model/events.ts';
+
 import { join } from 'node:path';
 import pino from 'pino';
 import { expect } from 'vitest';
 import type { Actor } from '../../../src/model/actions.ts';
 import type { Command, CommandBody, CommandKind } from '../../../src/model/commands.ts';
+import { vendorEvent } from '../../../src/model/events.ts';
 import type { PolicyEngine } from '../../../src/ports/index.ts';
 import { bag, KNOWN, looks, MARK, sentence } from './canaries.ts';
 import { type Life, openLife, until } from './life.ts';
