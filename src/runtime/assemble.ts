@@ -2,6 +2,7 @@
  * The composition root: assembles every part of the runtime from a configuration and closes the parts in order. No
  * logic lives here.
  */
+
 import { join } from 'node:path';
 import { createPermissions } from '../core/actions/permissions.ts';
 import { createPolicyData } from '../core/actions/policy-data.ts';
@@ -172,7 +173,7 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
     quotas: quotaRules,
     // Values that callers send may have no canonical spelling; they still have to be compared.
     issuer: { ...issuer, hash: comparableHash },
-    verify: async (stored, how) => (await verifier(stored, how)) as unknown as VerifyAnswer,
+    verify: async (stored, how) => await verifier(stored, how),
     signer,
     canonical: comparableText,
     redactor,

@@ -1,4 +1,5 @@
 /** A running gateway: the runtime with everything the configuration mounts, and its doors on one port. */
+
 import { randomBytes } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -15,8 +16,8 @@ import { createDemoTools } from '../demo/tools.ts';
 import { LINK_PATH, linkDoor } from '../inbox/door.ts';
 import { createLinks } from '../inbox/links.ts';
 import { countOpenQuestions, openWebhooks, type Recipient } from '../inbox/webhook.ts';
+import type { EventDraft } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
-import type { JsonObject } from '../model/schema.ts';
 import { VERSION } from '../model/version.ts';
 import type { Adapter, Authenticate, Closable, Deps, FrontDoor, HttpHost } from '../ports/index.ts';
 import { isLoopback } from '../transport/http/origin.ts';
@@ -272,10 +273,10 @@ async function requireAuthOffLoopback({ host, dataDir, oauth }: Config): Promise
 }
 
 async function noteFailedLogin(log: CoreRuntime['log'], { doors, ...failed }: FailedLoginNote): Promise<void> {
-  const event = {
+  const event: EventDraft = {
     event: 'vendor.tollbridge.login_failed',
     resource: { object: 'door', id: doors[0] ?? 'unknown' },
-    payload: { doors, ...failed } as unknown as JsonObject,
+    payload: { doors, ...failed },
   };
   await log.commit({ decide: () => ({ events: [event] }) });
 }

@@ -6,8 +6,9 @@
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Log } from '../core/events/log.ts';
+import type { EventDraft } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
-import type { JsonObject } from '../model/schema.ts';
+
 import { type Sources, versionOf } from '../policy/rules/load.ts';
 import { problemsFault } from '../policy/rules/problems.ts';
 import type { PolicyChange, ReloadablePolicy } from '../policy/rules/reload.ts';
@@ -65,10 +66,10 @@ export async function noteChange(
   if (change.outcome === 'loaded') await keepRules(dataDir, read);
   const last = await lastChange(store);
   if (change.outcome === 'loaded' && last?.outcome === 'loaded' && last.version === change.version) return;
-  const event = {
+  const event: EventDraft = {
     event: 'vendor.tollbridge.policy_loaded',
     resource: RULES,
-    payload: change as unknown as JsonObject,
+    payload: change,
   };
   await log.commit({ decide: () => ({ events: [event] }) });
 }

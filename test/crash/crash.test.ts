@@ -204,7 +204,7 @@ describe('the checker notices', () => {
         });
         const { payload } = evidence.events[at]!;
         const asking = { ...payload, decision: { verdict: 'escalate' } };
-        const events = changed(evidence.events, at, (event) => ({ ...event, payload: asking }));
+        const events = changed(evidence.events, at, (event) => ({ ...event, payload: asking }) as typeof event);
         return { evidence: { events }, ledger: { streams: [] } };
       },
     ],

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Actor } from '../../src/model/actions.ts';
+import type { ConfigLoadedPayload } from '../../src/model/payloads.ts';
 import type { Adapter, AgentBackend, Deps, Row } from '../../src/ports/index.ts';
 import { type Gateway, startGateway } from '../../src/runtime/gateway.ts';
-import type { ConfigChange } from '../../src/runtime/live-config.ts';
 import { mountsOf } from '../../src/runtime/mounts/mounts.ts';
 import { createParts } from '../../src/runtime/mounts/parts.ts';
 import { latch } from '../support/gateway/agents.ts';
@@ -27,13 +27,13 @@ async function runtime(yaml: string) {
 }
 
 /** The next change that stands in the log. */
-async function nextChange({ core: runtime }: Gateway, write: () => Promise<void>): Promise<ConfigChange> {
+async function nextChange({ core: runtime }: Gateway, write: () => Promise<void>): Promise<ConfigLoadedPayload> {
   const stop = new AbortController();
   const tip = await runtime.store.tip({ of: 'all' });
   await write();
   const from = { stream: { of: 'all' } as const, ...(tip && { after: tip }) };
   for await (const { event, payload } of runtime.store.follow(from, stop.signal)) {
-    if (event === 'vendor.tollbridge.config_loaded') return payload as unknown as ConfigChange;
+    if (event === 'vendor.tollbridge.config_loaded') return payload as unknown as ConfigLoadedPayload;
   }
   throw new Error('the log ended');
 }

@@ -7,11 +7,11 @@
 import { PROTOCOL } from '../../../mappings/a2a-0.3.ts';
 import type { Json, JsonObject } from '../../../src/index.ts';
 
-interface Interface {
+type Interface = {
   readonly url: string;
   readonly protocolBinding: string;
   readonly protocolVersion: string;
-}
+};
 
 export function toLegacyCard(wire: JsonObject): JsonObject {
   const { signatures: _signed, securityRequirements: _required, ...rest } = wire;

@@ -100,6 +100,7 @@ function finished(card: JsonObject, sign: Deps['sign']): MadeCard {
 
 /** A detached JWS over the canonical text of the JSON form without its signatures. */
 function signed(card: JsonObject, sign: NonNullable<Deps['sign']>): JsonObject {
+  // The SDK's type has the members of its decoded form; the canonical text is that of the JSON form.
   const payload = base64url(canonicalizeAgentCard(card as unknown as AgentCard));
   // The header is signed and names the key, so the key must be known first; after a rotation in between it is tried again.
   for (let kid = sign(payload).key_id; ; ) {

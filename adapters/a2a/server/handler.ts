@@ -113,7 +113,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
         agent,
         // A refusal of the work is a task that says so; a refusal of the caller stays an error.
         refusal: 'task',
-        input: input as unknown as Record<string, never>,
+        input: input,
         metadata: {
           a2a: {
             version,

@@ -27,6 +27,7 @@ import {
   type MessagePayload,
   type Part as OurPart,
   type Task as OurTask,
+  withMembers,
 } from '../../../src/index.ts';
 import { type TraceMembers, taskTrace } from '../../../src/transport/outbound/trace-context.ts';
 import { type Content, filePart, textPart, toWireParts, toWireState, wireMessage } from '../translate.ts';
@@ -214,7 +215,7 @@ export function createProjection(options: ProjectionOptions): Projection {
   }
 
   function file(event: CoreEvent, content: Content): readonly Update[] {
-    const { artifact } = event.payload as unknown as ArtifactPayload;
+    const { artifact } = event.payload as ArtifactPayload;
     if (artifact.visibility !== 'public') return activity && isInside(artifact) ? [kept(event, content)] : NONE;
     const part = filePart(artifact, artifact.uri && !content.bytes ? { url: artifact.uri } : content);
     // Content that was stored separately only because of its length belongs to its message.
@@ -247,9 +248,9 @@ export function createProjection(options: ProjectionOptions): Projection {
     switch (event.event) {
       case 'user.message':
         answered = payload.kind === 'input' || payload.kind === 'tool_confirmation';
-        return message(payload as unknown as MessagePayload);
+        return message(payload as MessagePayload);
       case 'agent.message':
-        return message(payload as unknown as MessagePayload);
+        return message(payload as MessagePayload);
       case 'vendor.tollbridge.message_delta':
         return delta(payload);
       case 'artifact.created':
@@ -275,11 +276,11 @@ export function createProjection(options: ProjectionOptions): Projection {
 
   /** A file the agent did not publish, such as a change it made: no result, but part of its activity. */
   function kept(event: CoreEvent, { bytes }: Content): Update {
-    const { artifact } = event.payload as unknown as ArtifactPayload;
+    const { artifact } = event.payload as ArtifactPayload;
     const { id, kind, mime_type, sha256, metadata } = artifact;
     const about = { id, kind, mime_type, sha256, name: metadata.name ?? null } as JsonObject;
     const inside = bytes && mime_type === 'application/json' ? jsonOf(bytes) : undefined;
-    return rendered({ ...event, payload: { artifact: about, ...(inside !== undefined && { content: inside }) } });
+    return rendered(withMembers(event, { artifact: about, ...(inside !== undefined && { content: inside }) }));
   }
 
   function snapshot({ historyLength, artifacts: shown = true }: Parameters<Projection['snapshot']>[0] = {}): Task {
@@ -308,7 +309,7 @@ export function createProjection(options: ProjectionOptions): Projection {
     reply: undefined,
     wants({ event, payload }) {
       if (event !== 'artifact.created') return undefined;
-      const { artifact } = payload as unknown as ArtifactPayload;
+      const { artifact } = payload as ArtifactPayload;
       const small = typeof artifact.metadata.bytes === 'number' && artifact.metadata.bytes <= INLINE_BYTES;
       const shown = artifact.visibility === 'public' || (activity && isInside(artifact));
       return shown && small ? artifact.id : undefined;
@@ -340,7 +341,7 @@ function isInside({ visibility, metadata }: ArtifactPayload['artifact']): boolea
 /** A part of a message that was stored separately: its bytes are the part itself. */
 function spilledPart(bytes: Uint8Array): Part | undefined {
   const part = jsonOf(bytes);
-  return part === undefined ? undefined : toWireParts([part as unknown as OurPart], () => undefined)[0];
+  return part === undefined ? undefined : toWireParts([part as OurPart], () => undefined)[0];
 }
 
 function jsonOf(bytes: Uint8Array): Json | undefined {

@@ -6,7 +6,7 @@
 import { UPDATES } from '../../../mappings/acp.ts';
 import { AGENT_EVENT } from '../../../mappings/acp-harn.ts';
 import type { CoreEvent, Json, JsonObject, Message, Part } from '../../../src/index.ts';
-import { asText, emptyTaskView, evolve, type TaskView } from '../../../src/index.ts';
+import { asText, emptyTaskView, evolve, type TaskView, vendorEvent } from '../../../src/index.ts';
 import { cameAs } from '../client/facts.ts';
 import { type Fetched, toArtifactBlock, toBlock } from '../content.ts';
 import { harnUpdate } from '../harn.ts';
@@ -19,6 +19,8 @@ import { createToolRenderer } from './render-tools.ts';
 
 /** An update of the session, or a separate notification. */
 export type RenderedFrame = { readonly update: JsonObject } | { readonly method: string; readonly params: JsonObject };
+
+const HARN_EVENT = vendorEvent('vendor.harn.agent_event');
 
 export interface RendererOptions {
   readonly client: ClientProfile;
@@ -56,7 +58,7 @@ export function createEventRenderer({ client, own, artifact }: RendererOptions):
     const blocks: JsonObject[] = [];
     for (const part of parts) {
       if ((!all && part.type === 'text') || part.type === 'redacted') continue;
-      const id = textOf((part as unknown as JsonObject).artifact_id);
+      const id = textOf((part as JsonObject).artifact_id);
       const fetched = id ? await artifact(id) : undefined;
       if (id) unshown.delete(id);
       const block = toBlock(part, fetched, EMBED);
@@ -87,7 +89,7 @@ export function createEventRenderer({ client, own, artifact }: RendererOptions):
   }
 
   async function said(event: CoreEvent): Promise<RenderedFrame[]> {
-    const original = objectOf(event.payload.message) as unknown as Message | undefined;
+    const original = objectOf(event.payload.message) as Message | undefined;
     if (!original) return [];
     if (original.role === 'user') return await message('user_message_chunk', original, true);
     return await message('agent_message_chunk', original, !spoken.delete(original.id));
@@ -179,11 +181,11 @@ export function createEventRenderer({ client, own, artifact }: RendererOptions):
       }
       case 'vendor.tollbridge.note':
         return notice('info', textOf(payload.text) ?? textOf(payload.message));
-      case 'vendor.harn.agent_event': {
-        const params = objectOf(within(event.ext, 'acp', 'notification', 'params'));
-        return client.harn && params ? [{ method: AGENT_EVENT, params }] : [];
-      }
       default:
+        if (event.event === HARN_EVENT) {
+          const params = objectOf(within(event.ext, 'acp', 'notification', 'params'));
+          return client.harn && params ? [{ method: AGENT_EVENT, params }] : [];
+        }
         return rest(event, view, replay);
     }
   }

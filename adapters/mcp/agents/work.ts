@@ -160,7 +160,7 @@ export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonl
       const metadata = from && { tollbridge: { caller: { ...from } } };
       const body = { ...home, input, agent, ...(metadata && { metadata }) };
       const { resource } = await bridge.submit({ kind: 'task.submit', actor, body });
-      return resource as unknown as Task;
+      return resource as Task;
     },
     async list({ actor }, after) {
       const query = { object: 'task', newestFirst: true, limit: 50, ...(after && { after }) };
@@ -174,7 +174,7 @@ export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonl
         onEvent(event);
         const { task: now } = evolve(view, event);
         if (event.event === 'vendor.tollbridge.ask_opened') {
-          const { ask } = event.payload as unknown as { ask: AskRecord };
+          const { ask } = event.payload as { ask: AskRecord };
           const put1 = put(ask.id, task, caller, running).catch((cause) => {
             deps.log.info(
               { err: cause, ask: ask.id, by: scopeOf(caller.actor) },

@@ -160,6 +160,7 @@ const REDUCERS: Readonly<Record<ProtocolEventKind | OwnEventKind, Reducer>> = {
   'vendor.tollbridge.bound': unchanged,
   'vendor.tollbridge.recovered': recovered,
   'vendor.tollbridge.policy_loaded': unchanged,
+  'vendor.tollbridge.config_loaded': unchanged,
   'vendor.tollbridge.resource_created': unchanged,
   'vendor.tollbridge.resource_updated': unchanged,
   'vendor.tollbridge.resource_deleted': unchanged,

@@ -1,6 +1,6 @@
 /** What the stories are told with: events, receipts, random histories, and eyes for streams. */
 import fc from 'fast-check';
-import type { CoreEvent, EventDraft } from '../../../src/model/events.ts';
+import { type CoreEvent, type EventDraft, vendorEvent } from '../../../src/model/events.ts';
 import type { Fault } from '../../../src/model/faults.ts';
 import type { Receipt } from '../../../src/model/receipt.ts';
 import type { ChainHead, SealedReceipt, Store } from '../../../src/ports/index.ts';
@@ -19,7 +19,7 @@ export function taskEvent(
     session_id: 'session_1',
     workspace_id: 'workspace_1',
     ...rest,
-  };
+  } as EventDraft;
 }
 
 export const randomEvent = fc
@@ -31,7 +31,7 @@ export const randomEvent = fc
   })
   .map(({ task, session, kind, status }) =>
     taskEvent(`task_${task}`, status ? { status } : {}, {
-      event: `task.${kind}`,
+      event: vendorEvent(`task.${kind}`),
       session_id: session === null ? null : `session_${session}`,
     }),
   );

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createOpenCalls } from '../../../adapters/ahp/server/open-calls.ts';
+import { vendorEvent } from '../../../src/model/events.ts';
 import type { Task } from '../../../src/model/resources.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import type { Row } from '../../../src/ports/index.ts';
@@ -233,7 +234,7 @@ test('a heartbeat is kept once a minute', async () => {
   for (let count = 0; count < 3; count += 1) await agent.tell('heartbeat', beat);
   agent.t.clock.advance?.(61_000);
   await agent.tell('heartbeat', beat);
-  const beats = (await agent.t.all()).filter(({ event }) => event === 'vendor.ahp.heartbeat');
+  const beats = (await agent.t.all()).filter(({ event }) => event === vendorEvent('vendor.ahp.heartbeat'));
   expect(beats).toHaveLength(2);
 });
 

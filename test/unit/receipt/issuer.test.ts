@@ -99,7 +99,7 @@ describe('an account', () => {
   test('counts the events of the commit that ends the task without taking them in', () => {
     const running = account(log.filter((event) => event.sequence <= 16));
     const location = { resource: { object: 'task', id: 'task_fix' }, task_id: 'task_fix' };
-    const draft = (event: string, payload: JsonObject): EventDraft => ({ ...location, event, payload });
+    const draft = (event: string, payload: JsonObject): EventDraft => ({ ...location, event, payload }) as EventDraft;
     const last = [
       draft('vendor.tollbridge.ask_closed', {
         ask_id: 'ask_1',

@@ -1,5 +1,7 @@
 /** While one batch is being written, the next is decided on top of it; nobody can tell, except by how soon they are answered. */
+
 import { describe, expect, test } from 'vitest';
+import { vendorEvent } from '../../../src/model/events.ts';
 import { Fault } from '../../../src/model/faults.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import type { At, Draft, Unit } from '../../../src/ports/index.ts';
@@ -86,7 +88,7 @@ describe('while a batch is being written', () => {
     const first = commit('first', () => ({
       events: [
         event('task_3', { text: LONG }),
-        { ...event('task_2'), event: 'task.withdrawn' },
+        { ...event('task_2'), event: vendorEvent('task.withdrawn') },
         event('task_1', { status: 'COMPLETED' }),
       ],
     }));

@@ -37,7 +37,7 @@ function said(task: string, n: number, more: Partial<EventDraft> = {}): EventDra
     payload: { n },
     ...location,
     ...more,
-  };
+  } as EventDraft;
 }
 
 async function write(store: SqliteStore, ...events: EventDraft[]): Promise<void> {

@@ -2,7 +2,7 @@
  * Turns a draft into an event, and an event into its JSON text. The text equals the output of JSON.stringify but is joined from
  * pieces that many events share. Every event's text begins the same way, so the kind can be matched without parsing.
  */
-import { type CoreEvent, type EventDraft, eventId } from '../../../model/events.ts';
+import { type CoreEvent, type EventDraft, type EventEnvelope, eventId } from '../../../model/events.ts';
 import type { Pointer } from '../../../model/resources.ts';
 import type { JsonObject } from '../../../model/schema.ts';
 import type { Ids } from '../database.ts';
@@ -10,7 +10,7 @@ import type { Ids } from '../database.ts';
 const OPENING = `{"id":"${eventId(0)}","object":"event","event":"`;
 
 export function buildEvent(draft: EventDraft, position: number, sequence: number, now: string): CoreEvent {
-  const event: { -readonly [K in keyof CoreEvent]: CoreEvent[K] } = {
+  const event: Written = {
     id: eventId(position),
     object: 'event',
     event: draft.event,
@@ -32,8 +32,9 @@ export function buildEvent(draft: EventDraft, position: number, sequence: number
   if (draft.replayed !== undefined) event.replayed = draft.replayed;
   if (draft.replay !== undefined) event.replay = draft.replay;
   if (draft.ext !== undefined) event.ext = draft.ext;
-  return event;
+  return event as CoreEvent; // of the kind of its draft, with the draft's payload
 }
+type Written = { -readonly [K in keyof EventEnvelope]: EventEnvelope[K] } & Pick<EventDraft, 'event' | 'payload'>;
 
 export interface Encoder {
   /** `resource` and `ids` are the results of `resourceText` and `idsText` for this event. */

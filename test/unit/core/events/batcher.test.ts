@@ -1,9 +1,13 @@
 /** Facts of one turn share a commit: all of them, in order, each answered when it is written, and none held back by another. */
 import { expect, test } from 'vitest';
 import { createBatcher } from '../../../../src/core/events/batcher.ts';
-import type { EventDraft } from '../../../../src/model/events.ts';
+import { type EventDraft, vendorEvent } from '../../../../src/model/events.ts';
 
-const fact = (n: number): EventDraft => ({ event: 'x', resource: { object: 'task', id: 't' }, payload: { n } });
+const fact = (n: number): EventDraft => ({
+  event: vendorEvent('x'),
+  resource: { object: 'task', id: 't' },
+  payload: { n },
+});
 
 function scene(refuse?: Error) {
   const units: unknown[][] = [];
