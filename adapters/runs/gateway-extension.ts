@@ -3,7 +3,7 @@
  * and who decided by which rule. Under one member of our own, which other clients ignore.
  */
 import { type CallView, hashOf, type Json, type JsonObject } from '../../src/index.ts';
-import { summarize } from './server/summary.ts';
+import { summarize } from './server/render/summary.ts';
 
 export function ownWord(
   { arguments: input, requested, decision }: CallView,
