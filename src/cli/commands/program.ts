@@ -6,6 +6,7 @@ import { addA2a } from './a2a/definition.ts';
 import { addAcp } from './acp/definition.ts';
 import { addAhp } from './ahp/definition.ts';
 import { addAnswers } from './approvals/definition.ts';
+import { addConsole } from './console/definition.ts';
 import { addRecord } from './history/definition.ts';
 import { addKeys } from './keys/definition.ts';
 import { addUpkeep } from './maintenance/definition.ts';
@@ -37,7 +38,7 @@ port that cannot be used, 7: a program that cannot be started or reached. More i
   addBegin(program);
   program.commandsGroup('Stand between an agent and the world:');
   for (const add of [addAcp, addMcp, addA2a, addAhp]) add(program);
-  for (const add of [addAnswers, addRecord, addProof, addRules, addKeys, addUpkeep]) add(program);
+  for (const add of [addAnswers, addConsole, addRecord, addProof, addRules, addKeys, addUpkeep]) add(program);
   return program.addHelpCommand(
     new Command('help').argument('[command]').description('explain a command').helpGroup('Help:'),
   );

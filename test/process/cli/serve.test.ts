@@ -83,6 +83,7 @@ test('for programs it is one object, and nothing else', async () => {
     object: 'gateway',
     url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
     token: expect.any(String),
+    console: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/sign-in#[\w-]{32}$/),
     config: null,
     project: null,
     data: dir,

@@ -34,11 +34,15 @@ export async function serve(options: ServeOptions): Promise<void> {
   const { waiting, recovered } = gateway;
   const asks = waiting === 0 ? 'none waits' : waiting === 1 ? '1 waits' : `${waiting} wait`;
   const taken = recovered.resumed + recovered.started;
+  const link = await gateway.consoleLink?.();
   process.stdout.write(
     options.json
-      ? `${JSON.stringify({ object: 'gateway', url: gateway.url, token: gateway.token ?? null, config: config.file ?? null, project: projectOf(config), data: config.dataDir, waiting, resumed: taken })}\n`
+      ? `${JSON.stringify({ object: 'gateway', url: gateway.url, token: gateway.token ?? null, console: link ?? null, config: config.file ?? null, project: projectOf(config), data: config.dataDir, waiting, resumed: taken })}\n`
       : [
           `tollbridge listens on ${gateway.url}  (${gateway.token ? `token ${gateway.token}` : 'API keys and OAuth2 tokens only'})`,
+          link
+            ? `console, signed in once by this link: ${link}`
+            : `console: ${gateway.url}/  (sign in with an API key)`,
           ...configLine(config),
           `the log is in ${logAt(config)}${taken > 0 ? `; ${taken} ${taken === 1 ? 'task goes' : 'tasks go'} on from where ${taken === 1 ? 'it was' : 'they were'}` : ''}`,
           `questions are shown, and answered, with: ${calledAgain(options)} approvals  (${asks})`,

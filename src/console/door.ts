@@ -1,0 +1,214 @@
+/**
+ * The console's door: the built web app, sign-in, and a few routes of its own. Everything else the page asks for is a public route of
+ * the native door; for those this door only turns the session of the page into the bearer token that stands for it.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Actor } from '../model/actions.ts';
+import { asFault, Fault } from '../model/faults.ts';
+import type { Bridge, Closable, Deps, FrontDoor } from '../ports/index.ts';
+import { addressOf } from '../transport/http/bearer.ts';
+import { readJson } from '../transport/http/body.ts';
+import { cookieOf, isOwnPage, proofOf, setCookie } from './cookies.ts';
+import { type BuiltApp, readBuiltApp, sendFile } from './files.ts';
+import { PAGE_HEADERS } from './headers.ts';
+import { roleOf } from './roles.ts';
+import { type ConsoleRoute, createConsoleRoutes } from './routes.ts';
+import type { ConsoleServices, ConsoleSession, SignedIn } from './services.ts';
+
+export interface ConsoleDeps extends Pick<Deps, 'http' | 'log' | 'clock'> {
+  readonly services: ConsoleServices;
+}
+
+/** Addresses of the app's pages; each is answered with the same file. */
+export const PAGES = [
+  'approvals',
+  'activity',
+  'sessions',
+  'proof',
+  'rules',
+  'catalog',
+  'map',
+  'replay',
+  'sign-in',
+] as const;
+
+/** Routes of other doors that the page uses. */
+const FOREIGN = ['/v1', '/health'];
+const BODY = { bytes: 1024 * 1024, depth: 32, values: 20_000 };
+
+export function consoleDoor({ http, log, clock, services }: ConsoleDeps): FrontDoor {
+  return {
+    name: 'console',
+    carries: ['approval', 'input'],
+    async open(bridge: Bridge): Promise<Closable> {
+      const app = await readBuiltApp();
+      const routes = createConsoleRoutes({ bridge, services, clock });
+      const caught =
+        (work: (request: IncomingMessage, response: ServerResponse) => Promise<unknown>) =>
+        (request: IncomingMessage, response: ServerResponse) => {
+          work(request, response).catch((thrown) => sendFault(response, thrown));
+        };
+      const page = (request: IncomingMessage, response: ServerResponse) => showPage(app, request, response);
+      for (const name of PAGES) http.mount(`/${name}`, page);
+      http.mount('/console/assets', (request, response, next) => {
+        const file = app.asset(pathOf(request).slice(1));
+        if (file && isRead(request)) sendFile(request, response, file, 'kept');
+        else next();
+      });
+      http.mount('/console/session', caught(session));
+      http.mount(
+        '/console/api',
+        caught((request, response) => ownRoute(routes, request, response)),
+      );
+      for (const prefix of FOREIGN) {
+        http.mount(prefix, (request, _response, next) => {
+          // A request with a bearer token of its own, or without a session, is left alone.
+          if (request.headers.authorization !== undefined || !cookieOf(request)) next();
+          else asSession(request).then(() => next(), next);
+        });
+      }
+      http.mount('/', (request, response, next) => {
+        if (pathOf(request) === '/' && isRead(request)) page(request, response);
+        else next();
+      });
+      return { close: async () => {} };
+    },
+  };
+
+  /** The session of this request: both secrets, from a page of ours, under the host it was opened for. */
+  async function current(request: IncomingMessage) {
+    const cookie = cookieOf(request);
+    const proof = proofOf(request);
+    if (!cookie || !proof || !isOwnPage(request)) return undefined;
+    const found = await services.signIn.find(cookie, proof, request.headers.host);
+    return found && { session: found, token: services.signIn.token(cookie, proof) };
+  }
+
+  async function asSession(request: IncomingMessage): Promise<void> {
+    const found = await current(request);
+    if (found) request.headers.authorization = `Bearer ${found.token}`;
+  }
+
+  async function required(request: IncomingMessage): Promise<{ session: ConsoleSession; actor: Actor }> {
+    const found = await current(request);
+    if (!found) throw new Fault('unauthenticated', 'sign in first');
+    return { session: found.session, actor: { ...found.session.actor, door: 'console', sees: 'internal' } };
+  }
+
+  /** Sign-in, the session as it is, sign-out. */
+  async function session(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { host = '' } = request.headers;
+    if (!isOwnPage(request)) throw new Fault('permission_denied', 'only a page of this console may sign in');
+    switch (request.method) {
+      case 'POST': {
+        const { code, key } = ((await readJson(request, BODY)) ?? {}) as { code?: unknown; key?: unknown };
+        const made =
+          typeof code === 'string'
+            ? await services.signIn.withCode(code, host)
+            : typeof key === 'string'
+              ? await services.signIn.withKey(key, host, addressOf(request).address)
+              : undefined;
+        if (!made) throw new Fault('unauthenticated', 'this sign-in link was used before, or is too old');
+        return signedIn(request, response, made);
+      }
+      case 'GET':
+        return sendJson(response, 200, shown((await required(request)).session));
+      case 'DELETE': {
+        const { session: ended } = await required(request);
+        await services.signIn.end(ended.id);
+        response.setHeader('set-cookie', setCookie(host, '', isSecure(request), 0));
+        return sendJson(response, 200, { ended: true });
+      }
+      default:
+        throw new Fault('not_found', 'there is nothing of this kind here');
+    }
+  }
+
+  function signedIn(request: IncomingMessage, response: ServerResponse, made: SignedIn): void {
+    const seconds = Math.floor((Date.parse(made.session.expires_at) - Date.parse(clock.now())) / 1000);
+    response.setHeader('set-cookie', setCookie(request.headers.host, made.cookie, isSecure(request), seconds));
+    sendJson(response, 201, { ...shown(made.session), proof: made.proof });
+  }
+
+  async function ownRoute(
+    routes: readonly ConsoleRoute[],
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    const { actor } = await required(request);
+    const path = pathOf(request);
+    for (const route of routes) {
+      const match = request.method === route.method ? route.path.exec(path) : null;
+      if (!match) continue;
+      const body = route.method === 'GET' ? undefined : await readJson(request, BODY);
+      const reply = await route.answer({ actor, params: match.slice(1), body, response });
+      if (reply !== 'answered') sendJson(response, 200, reply);
+      return;
+    }
+    throw new Fault('not_found', 'there is nothing of this kind here');
+  }
+
+  function sendFault(response: ServerResponse, thrown: unknown): void {
+    const { kind, message, details } = asFault(thrown);
+    if (kind === 'internal') log.error({ err: thrown }, 'a request of the console failed');
+    if (response.headersSent) {
+      response.destroy();
+      return;
+    }
+    sendJson(response, STATUS[kind] ?? 500, {
+      error: {
+        code: kind,
+        message: kind === 'internal' ? 'something went wrong inside the gateway' : message,
+        ...(details && { details }),
+      },
+    });
+  }
+}
+
+const STATUS: Readonly<Record<string, number>> = {
+  invalid_request: 400,
+  unauthenticated: 401,
+  permission_denied: 403,
+  not_found: 404,
+  conflict: 409,
+  unavailable: 503,
+};
+
+function shown({ actor, how, created_at, expires_at }: ConsoleSession) {
+  const { id, kind, scopes } = actor;
+  return { actor: { id, kind, scopes }, role: roleOf(actor), how, created_at, expires_at };
+}
+
+function showPage({ page }: BuiltApp, request: IncomingMessage, response: ServerResponse): void {
+  if (page && isRead(request)) {
+    sendFile(request, response, page, 'not kept');
+    return;
+  }
+  const [status, text] = page ? [405, 'A page is read with GET.'] : [503, 'The console is not built: npm run build'];
+  response.writeHead(status, { ...PAGE_HEADERS, 'content-type': 'text/plain; charset=utf-8' });
+  response.end(`${text}\n`);
+}
+
+function sendJson(response: ServerResponse, status: number, body: unknown): void {
+  const text = JSON.stringify(body);
+  response.writeHead(status, {
+    ...PAGE_HEADERS,
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(text),
+    'cache-control': 'no-store',
+  });
+  response.end(text);
+}
+
+function pathOf({ url }: IncomingMessage): string {
+  return (url ?? '/').split('?', 1)[0] ?? '/';
+}
+
+function isRead({ method }: IncomingMessage): boolean {
+  return method === 'GET' || method === 'HEAD';
+}
+
+/** Behind a proxy that ends TLS, the page's own origin says so. */
+function isSecure(request: IncomingMessage): boolean {
+  return 'encrypted' in request.socket || request.headers.origin?.startsWith('https:') === true;
+}

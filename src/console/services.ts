@@ -1,0 +1,33 @@
+/** Everything the console needs beyond the bridge, handed in by the runtime. Each route checks its caller before it calls one. */
+import type { Actor } from '../model/actions.ts';
+
+export interface ConsoleSession {
+  readonly id: string;
+  readonly how: string;
+  readonly actor: Omit<Actor, 'doors' | 'door'>;
+  readonly created_at: string;
+  readonly expires_at: string;
+}
+
+export interface SignedIn {
+  readonly cookie: string;
+  readonly proof: string;
+  readonly session: ConsoleSession;
+}
+
+export interface SignIn {
+  /** Undefined when the code is wrong, used or too old. */
+  withCode(code: string, host: string): Promise<SignedIn | undefined>;
+  /** Throws `unauthenticated` for a key that is not valid. */
+  withKey(key: string, host: string, address: string | undefined): Promise<SignedIn>;
+  find(cookie: string, proof: string, host: string | undefined): Promise<ConsoleSession | undefined>;
+  end(id: string): Promise<unknown>;
+  /** The bearer token that stands for both secrets. */
+  token(cookie: string, proof: string): string;
+}
+
+export interface ConsoleServices {
+  readonly signIn: SignIn;
+  /** The id of the newest event. */
+  tip(): Promise<string | undefined>;
+}

@@ -1,0 +1,50 @@
+/** What the console is given: sign-in here, and later the parts of the runtime that its own routes show. Composition, no logic. */
+import { type ApiKeys, keyIdOf } from '../auth/api-keys.ts';
+import { type ConsoleSessions, consoleToken } from '../auth/console-sessions.ts';
+import type { ConsoleServices } from '../console/services.ts';
+import type { Actor } from '../model/actions.ts';
+import { Fault } from '../model/faults.ts';
+import type { Deps } from '../ports/index.ts';
+import type { CoreRuntime } from './assemble.ts';
+
+export interface ConsoleParts {
+  readonly runtime: { readonly deps: Pick<Deps, 'authenticate'>; readonly house: Pick<CoreRuntime, 'store'> };
+  readonly sessions: ConsoleSessions;
+  readonly keys: ApiKeys;
+}
+
+/** The person who opened the printed link: anyone who could read this process's output. */
+const LINK_HOLDER = { id: 'local:console', kind: 'person', scopes: ['*'] } as const;
+
+export function consoleServices({ runtime, sessions }: ConsoleParts): ConsoleServices {
+  return {
+    signIn: {
+      async withCode(code, host) {
+        if (!(await sessions.useCode(code))) return undefined;
+        return await sessions.open({ host, how: 'link', actor: { ...LINK_HOLDER, scopes: [...LINK_HOLDER.scopes] } });
+      },
+      async withKey(key, host, address) {
+        const actor = await runtime.deps.authenticate(key, { door: 'harn', address });
+        const key_id = keyIdOf(key);
+        if (!key_id) throw new Fault('unauthenticated', 'this is not an API key');
+        return await sessions.open({ host, how: 'key', key_id, actor: person(actor) });
+      },
+      find: sessions.find,
+      end: sessions.end,
+      token: consoleToken,
+    },
+    tip: () => runtime.house.store.tip({ of: 'all' }),
+  };
+}
+
+/** Agents answer for no one, so none of them signs in where people answer. */
+function person({ id, kind, scopes, tenant_id, workspaces }: Actor) {
+  if (kind !== 'person' && kind !== 'service') throw new Fault('permission_denied', 'the console is for people');
+  return {
+    id,
+    kind,
+    scopes: [...scopes],
+    ...(tenant_id && { tenant_id }),
+    ...(workspaces && { workspaces: [...workspaces] }),
+  };
+}
