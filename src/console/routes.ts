@@ -4,8 +4,12 @@ import { viewQuestion } from '../inbox/question-view.ts';
 import type { Actor } from '../model/actions.ts';
 import type { AskRecord } from '../model/asks.ts';
 import type { CoreEvent } from '../model/events.ts';
-import { asFault } from '../model/faults.ts';
+import { asFault, Fault } from '../model/faults.ts';
+import type { Skill } from '../model/resources.ts';
+import type { JsonObject } from '../model/schema.ts';
 import type { Bridge, Clock, Row } from '../ports/index.ts';
+import { ADMIN, holds, requireAdmin } from './roles.ts';
+import { ruleRoutes } from './rule-routes.ts';
 import type { ConsoleServices } from './services.ts';
 
 export interface ConsoleCall {
@@ -56,6 +60,51 @@ export function createConsoleRoutes({ bridge, services, clock }: RouteDeps): rea
       path: /^\/events\/([\w.-]+)$/,
       answer: async ({ actor, params: [id = ''] }) => await bridge.view<CoreEvent & Row>(actor, 'event', id),
     },
+    {
+      method: 'GET',
+      path: /^\/tasks\/([\w.-]+)\/log$/,
+      async answer({ actor, params: [id = ''] }) {
+        const events: CoreEvent[] = [];
+        for await (const event of bridge.events(actor, { stream: { of: 'task', id } })) {
+          if (events.push(event) > MOST_EVENTS)
+            throw new Fault('conflict', 'the task has too many events to check here');
+        }
+        return { data: events };
+      },
+    },
+    {
+      method: 'GET',
+      path: /^\/catalog$/,
+      async answer({ actor }) {
+        const admin = holds(actor, ADMIN);
+        return {
+          doors: services.doors(),
+          agents: await bridge.agents(actor).catch(nothingIfHidden),
+          parts: services.parts(),
+          servers: await bridge.servers(actor).catch(nothingIfHidden),
+          keys: admin ? await services.keys() : null,
+        };
+      },
+    },
+    {
+      method: 'POST',
+      path: /^\/pins\/([\w.-]+)$/,
+      async answer({ actor, params: [id = ''], body }) {
+        requireAdmin(actor);
+        const { accept, version } = (body ?? {}) as { accept?: unknown; version?: unknown };
+        const pin = await bridge.view<Skill & Row>(actor, 'skill', id);
+        const pending = (pin.metadata as { pending?: JsonObject & { version: string; metadata: JsonObject } }).pending;
+        // The definition that was looked at, and no later one.
+        if (!pending || pending.version !== version) throw new Fault('conflict', 'the definition has changed again');
+        const { pending: _, ...kept } = pin.metadata as JsonObject;
+        const { metadata, ...now } = pending;
+        const change = accept === true ? { body: now as JsonObject, metadata } : { body: {}, metadata: kept };
+        await bridge.submit({ kind: 'resource.update', actor, body: { object: 'skill', id, ...change } });
+        return await bridge.view<Skill & Row>(actor, 'skill', id);
+      },
+    },
+    { method: 'GET', path: /^\/proof$/, answer: async () => await services.proof() },
+    ...ruleRoutes(services.rules),
   ];
 
   /** How earlier questions about the same tool ended, among the latest that this actor may see. */
@@ -88,7 +137,14 @@ export function createConsoleRoutes({ bridge, services, clock }: RouteDeps): rea
   }
 }
 
+/** A part that the caller's scopes do not cover is left out, as if there were none. */
+function nothingIfHidden(thrown: unknown): [] {
+  if (asFault(thrown).kind === 'permission_denied') return [];
+  throw thrown;
+}
+
 const LOOKED_AT = 200;
+const MOST_EVENTS = 20_000;
 
 function without({ metadata: _, ...ask }: AskRecord & Row): object {
   return ask;

@@ -1,4 +1,4 @@
-/** What the console is given: sign-in here, and later the parts of the runtime that its own routes show. Composition, no logic. */
+/** What the console is given: sign-in, and the parts of the runtime that its own routes show. Composition, no logic. */
 import { type ApiKeys, keyIdOf } from '../auth/api-keys.ts';
 import { type ConsoleSessions, consoleToken } from '../auth/console-sessions.ts';
 import type { ConsoleServices } from '../console/services.ts';
@@ -6,17 +6,25 @@ import type { Actor } from '../model/actions.ts';
 import { Fault } from '../model/faults.ts';
 import type { Deps } from '../ports/index.ts';
 import type { CoreRuntime } from './assemble.ts';
+import type { Config } from './config/config.ts';
+import { consoleRules } from './console-rules.ts';
 
 export interface ConsoleParts {
-  readonly runtime: { readonly deps: Pick<Deps, 'authenticate'>; readonly house: Pick<CoreRuntime, 'store'> };
+  readonly runtime: {
+    readonly deps: Pick<Deps, 'authenticate'>;
+    readonly house: Pick<CoreRuntime, 'store' | 'log' | 'policy'>;
+    readonly config: () => Config;
+  };
   readonly sessions: ConsoleSessions;
   readonly keys: ApiKeys;
+  readonly doors: readonly string[];
 }
 
 /** The person who opened the printed link: anyone who could read this process's output. */
 const LINK_HOLDER = { id: 'local:console', kind: 'person', scopes: ['*'] } as const;
 
-export function consoleServices({ runtime, sessions }: ConsoleParts): ConsoleServices {
+export function consoleServices({ runtime, sessions, keys, doors }: ConsoleParts): ConsoleServices {
+  const { store } = runtime.house;
   return {
     signIn: {
       async withCode(code, host) {
@@ -33,7 +41,25 @@ export function consoleServices({ runtime, sessions }: ConsoleParts): ConsoleSer
       end: sessions.end,
       token: consoleToken,
     },
-    tip: () => runtime.house.store.tip({ of: 'all' }),
+    tip: () => store.tip({ of: 'all' }),
+    rules: consoleRules({ core: runtime.house, config: runtime.config }),
+    doors: () => doors.map((name) => ({ name, protocol: name, open: true })),
+    keys: () => keys.list(),
+    async proof() {
+      const { witness } = runtime.config();
+      const tip = await store.tip({ of: 'all' });
+      const witnesses = Object.entries(witness).map(([name, where]) => ({
+        name,
+        by: 'file' in where ? 'file' : 'url',
+      }));
+      return { tip: tip ?? null, witnesses };
+    },
+    parts: () => {
+      const { agents, tools, harnesses } = runtime.config();
+      return Object.entries({ agent: agents, tools, harness: harnesses }).flatMap(([kind, named]) =>
+        Object.entries(named).map(([name, section]) => ({ kind, name, protocol: Object.keys(section)[0] ?? '' })),
+      );
+    },
   };
 }
 

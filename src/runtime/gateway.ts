@@ -136,9 +136,10 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       opened.unshift(
         await linkDoor({ http: deps.http, log: logger, clock: systemClock, links, recipients: linked }).open(bridge),
       );
-    const services = consoleServices({ runtime, sessions, keys });
+    const doors = runtime.prepared.doors.map(({ name }) => name);
+    const services = consoleServices({ runtime, sessions, keys, doors });
     // The console is a client of the native door, and is not there without it.
-    const console = runtime.prepared.doors.some(({ name }) => name === 'harn');
+    const console = doors.includes('harn');
     if (console)
       opened.unshift(await consoleDoor({ http: deps.http, log: logger, clock: systemClock, services }).open(bridge));
     const { url } = await http.listen();

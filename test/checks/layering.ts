@@ -78,6 +78,14 @@ export const ROOMS: readonly Room[] = [
     }),
   ),
   {
+    name: 'verifier',
+    at: /^examples\/verify\//,
+    imports: [],
+    packages: [],
+    refuses: '*',
+    rule: 'the verifier is for anyone to copy: it imports nothing',
+  },
+  {
     name: 'app',
     at: /^src\/console\/app\//,
     imports: ['model', 'inbox', 'verifier'],

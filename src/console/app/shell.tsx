@@ -6,6 +6,13 @@ import iconUrl from './icon.svg';
 import iconWaitingUrl from './icon-waiting.svg';
 import { Activity } from './pages/activity.tsx';
 import { Approvals } from './pages/approvals.tsx';
+import { CatalogPage } from './pages/catalog.tsx';
+import { MapPage } from './pages/map.tsx';
+import { Overview } from './pages/overview.tsx';
+import { Proof } from './pages/proof.tsx';
+import { Replay } from './pages/replay.tsx';
+import { Rules } from './pages/rules.tsx';
+import { SessionPage } from './pages/session.tsx';
 import { SignIn } from './pages/sign-in.tsx';
 import { go, Link, useRoute } from './router.tsx';
 import { Trouble, useKeys } from './ui.tsx';
@@ -19,8 +26,15 @@ interface Entry {
 }
 
 const ENTRIES: readonly Entry[] = [
+  { page: '', name: 'Overview', key: '1', icon: 'M4 13h6V4H4zM14 20h6v-9h-6zM4 20h6v-4H4zM14 8h6V4h-6z' },
   { page: 'approvals', name: 'Approvals', key: '2', icon: 'M4 12l5 5L20 6' },
   { page: 'activity', name: 'Activity', key: '3', icon: 'M3 12h4l3-7 4 14 3-7h4' },
+  { page: 'sessions', name: 'Sessions', key: '4', icon: 'M4 6h10M7 12h13M5 18h8' },
+  { page: 'proof', name: 'Proof', key: '5', icon: 'M12 3l7 3v5c0 5-3 8-7 10-4-2-7-5-7-10V6z' },
+  { page: 'rules', name: 'Rules', key: '6', icon: 'M5 4h14v16H5zM9 9h6M9 13h6' },
+  { page: 'catalog', name: 'Catalog', key: '7', icon: 'M4 5h7v6H4zM13 5h7v6h-7zM4 13h7v6H4zM13 13h7v6h-7z' },
+  { page: 'map', name: 'Map', key: '8', icon: 'M5 6h4v4H5zM15 4h4v4h-4zM15 16h4v4h-4zM9 8h6M9 9l6 8' },
+  { page: 'replay', name: 'Replay', key: '9', icon: 'M4 12a8 8 0 1 0 3-6M4 4v4h4' },
 ];
 
 export function Shell() {
@@ -111,16 +125,30 @@ function Frame({ me, left }: { readonly me: Me; readonly left: () => void }) {
 }
 
 function isCurrent(page: string, entry: string): boolean {
-  return page === entry || (entry === 'activity' && page === 'sessions');
+  return page === entry;
 }
 
 function View({ me }: { readonly me: Me }) {
   const route = useRoute();
   switch (route.page) {
+    case 'approvals':
+      return <Approvals me={me} id={route.id} />;
     case 'activity':
       return <Activity query={route.query} />;
+    case 'sessions':
+      return <SessionPage key={route.id} id={route.id} query={route.query} />;
+    case 'proof':
+      return <Proof id={route.id} query={route.query} />;
+    case 'rules':
+      return <Rules me={me} query={route.query} />;
+    case 'catalog':
+      return <CatalogPage me={me} />;
+    case 'map':
+      return <MapPage />;
+    case 'replay':
+      return <Replay me={me} id={route.id} query={route.query} />;
     default:
-      return <Approvals me={me} id={route.id} />;
+      return <Overview me={me} />;
   }
 }
 

@@ -101,7 +101,7 @@ function Entry({ one, current }: { readonly one: Waiting; readonly current: bool
         <b>
           <Line text={str(tool) || str(kind) || 'A question'} />
         </b>{' '}
-        <Line text={str(target).slice(0, 120)} />
+        <Line text={(str(target) || JSON.stringify(one.action.arguments ?? '').replace(/[{}"]/g, ' ')).slice(0, 120)} />
       </span>
       <span class="entry-who">
         <Line text={str(actor)} /> {str(effect) && <Badge tone={toneOf(str(effect))}>{str(effect)}</Badge>}
