@@ -7,4 +7,4 @@ import { harn } from './harn/index.ts';
 import { mcp } from './mcp/index.ts';
 import { runs } from './runs/index.ts';
 
-export const adapters: readonly Adapter<never>[] = [a2a, acp, ahp, harn, mcp, runs];
+export const adapters: readonly Adapter[] = [a2a, acp, ahp, harn, mcp, runs];

@@ -79,13 +79,13 @@ async function connect(bench: (typeof names)[number], side: Side, dir: string, c
     return await openLink({ command: [process.execPath, CHILD, side, dir] }, undefined, QUIET);
   }
   const harness = await openSide(side, dir);
-  const where = await PLACES[bench](harness, dir, closing);
+  const where = await TARGETS[bench](harness, dir, closing);
   // The door closes the harness behind it; a socket alone does not.
   if (bench === 'ahp-unix') closing.push(harness);
   return await openLink(where, where.url ? { kind: 'token', value: 't' } : undefined, QUIET);
 }
 
-const PLACES = {
+const TARGETS = {
   async 'ahp-unix'(harness: Harness, dir: string, closing: Closable[]): Promise<Where> {
     const socket = join(dir, 's');
     closing.push(await serveUnix(socket, harness, { lineLimit: 4 << 20 }, { log: QUIET }));

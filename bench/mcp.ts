@@ -5,7 +5,7 @@
  * `mcp-1`: one client, the median of one call after the other. `mcp-32`: as many as 32 clients get done. All contenders are
  * up at once and take turns in one run.
  */
-import type { Told } from './mcp/load.ts';
+import type { Report } from './mcp/load.ts';
 import {
   echoCommand,
   startEcho,
@@ -51,13 +51,13 @@ async function measure(bench: Name): Promise<Measured> {
       supergateway: keep(await startSupergateway(command)),
     };
     const load = keep(startLoad());
-    const place = (name: string, { port, token }: Started, path = '/mcp') =>
+    const target = (name: string, { port, token }: Started, path = '/mcp') =>
       load.open({ name, port, path, connections, era: 'legacy', ...(token && { token }) });
-    await place('direct', echo);
-    await place('least', least);
-    await place('ours', ours, '/mcp/http');
-    await place('ours-stdio', ours, '/mcp/stdio');
-    for (const [other, started] of Object.entries(others)) await place(other, started);
+    await target('direct', echo);
+    await target('least', least);
+    await target('ours', ours, '/mcp/http');
+    await target('ours-stdio', ours, '/mcp/stdio');
+    for (const [other, started] of Object.entries(others)) await target(other, started);
 
     const pids = { direct: echo.pid, least: least.pid, ours: ours.pid, 'ours-stdio': ours.pid };
     const contenders = Object.entries<number>(pids).concat(
@@ -65,18 +65,18 @@ async function measure(bench: Name): Promise<Measured> {
     );
     for (const [who] of contenders) await load.run(who, WARM_MS);
 
-    const told = new Map<string, Heard[]>();
+    const reported = new Map<string, Received[]>();
     let settled = 0;
     for (let round = 0; round < ROUNDS; round += 1) {
       for (const [who, pid] of contenders) {
         const before = processorMsOf(pid);
-        const heard = await load.run(who, ROUND_MS);
-        const cpuMs = (processorMsOf(pid) - before) / heard.calls;
-        told.set(who, [...(told.get(who) ?? []), { ...heard, cpuMs }]);
+        const received = await load.run(who, ROUND_MS);
+        const cpuMs = (processorMsOf(pid) - before) / received.calls;
+        reported.set(who, [...(reported.get(who) ?? []), { ...received, cpuMs }]);
       }
       if (round === 0) settled = residentOf(ours.pid);
     }
-    const of = (figure: (heard: Heard) => number) => (who: string) => middle(told.get(who)!.map(figure));
+    const of = (figure: (received: Received) => number) => (who: string) => middle(reported.get(who)!.map(figure));
     const figures: Figures = {
       p50: of((each) => each.p50),
       rate: of(({ calls, ms }) => (calls / ms) * 1_000),
@@ -88,7 +88,7 @@ async function measure(bench: Name): Promise<Measured> {
   }
 }
 
-type Heard = Told & { readonly cpuMs: number };
+type Received = Report & { readonly cpuMs: number };
 
 /** The middle of all rounds, by contender. */
 interface Figures {

@@ -24,30 +24,30 @@ export interface Runner {
   readonly names: readonly string[];
   load(name: string): Promise<Bench>;
   print(line: string): void;
-  tell(line: string): void;
+  progress(line: string): void;
 }
 
-export async function runBenches(wanted: readonly string[], { names, load, print, tell }: Runner): Promise<number> {
+export async function runBenches(wanted: readonly string[], { names, load, print, progress }: Runner): Promise<number> {
   const unknown = wanted.filter((name) => !names.includes(name));
   if (unknown.length > 0) {
-    tell(`there is no measurement called ${unknown.join(' or ')}; there are: ${names.join(', ')}`);
+    progress(`there is no measurement called ${unknown.join(' or ')}; there are: ${names.join(', ')}`);
     return 2;
   }
   let failed = 0;
   for (const name of wanted.length > 0 ? wanted : names) {
-    tell(`measuring ${name} ...`);
+    progress(`measuring ${name} ...`);
     try {
       const figures = await (await load(name)).run(name);
       for (const figure of figures) print(JSON.stringify(checked(figure)));
     } catch (cause) {
       failed += 1;
-      tell(`${name} could not be measured: ${cause instanceof Error ? cause.message : String(cause)}`);
+      progress(`${name} could not be measured: ${cause instanceof Error ? cause.message : String(cause)}`);
     }
   }
   return failed === 0 ? 0 : 1;
 }
 
-/** A figure nobody can compare is not a figure. */
+/** A figure without a comparison is not reported. */
 function checked(figure: Measured): Measured {
   const { bench, ratio, against } = figure;
   if (!bench || !against || !Number.isFinite(ratio) || ratio <= 0) {
@@ -64,7 +64,7 @@ function benchNames(): readonly string[] {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  // A measurement that chats must not break the lines someone else reads.
+  // Output of a measurement must not break the JSON lines that another program reads.
   console.log = console.error;
   const files = benchNames();
   const wanted = process.argv.slice(2);
@@ -82,6 +82,6 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     names: [...files, ...more.flat()],
     load,
     print: (line) => process.stdout.write(`${line}\n`),
-    tell: (line) => process.stderr.write(`${line}\n`),
+    progress: (line) => process.stderr.write(`${line}\n`),
   });
 }

@@ -24,11 +24,11 @@ function busyAgent() {
     name: 'busy',
     abilities: { resume: false, evidence: 'held' },
     async start(_, sink) {
-      const told = new Promise<void>((resolve) => {
+      const reported = new Promise<void>((resolve) => {
         go = resolve;
       });
       const work = async () => {
-        await told;
+        await reported;
         for (let at = 0; at < EVENTS; at += AT_ONCE) {
           const few = Array.from({ length: Math.min(AT_ONCE, EVENTS - at) }, (_, each) => at + each);
           await Promise.all(
@@ -97,7 +97,11 @@ export async function run(): Promise<readonly Measured[]> {
 async function newTask(door: Awaited<ReturnType<typeof openDoor>>) {
   const session_id = await door.session();
   const input = { role: 'user', parts: [{ type: 'text', text: 'go', visibility: 'public' }] };
-  const { resource } = await door.house.bridge.submit({ kind: 'task.submit', actor: ANA, body: { session_id, input } });
+  const { resource } = await door.runtime.bridge.submit({
+    kind: 'task.submit',
+    actor: ANA,
+    body: { session_id, input },
+  });
   const path = `/v1/tasks/${resource.id}/stream`;
   const headers = Object.fromEntries(
     HEADERS.trim()

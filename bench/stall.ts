@@ -1,5 +1,5 @@
 /**
- * How long one call at the default limits holds the event loop at most, while everybody else waits: texts that are hard to look
+ * How long one call at the default limits holds the event loop at most, while all other calls wait: texts that are hard to look
  * through, as arguments and as a result. Against the time that parsing and spelling the same bytes once takes, which nothing can avoid.
  */
 import { spawn } from 'node:child_process';

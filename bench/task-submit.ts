@@ -77,8 +77,8 @@ export async function run(): Promise<readonly Measured[]> {
       const letGo = hold();
       const accepted = await perSecond(door.port, await sessions(), REQUESTS);
       letGo();
-      await door.house.idle();
-      const completed = await perSecond(door.port, await sessions(), REQUESTS, () => door.house.idle());
+      await door.runtime.idle();
+      const completed = await perSecond(door.port, await sessions(), REQUESTS, () => door.runtime.idle());
       const echoed = await perSecond(echo.port, ['/echo'], REQUESTS * 4);
       // The first round warms every side up.
       if (round > 0) rounds.push({ accepted, completed, echoed });

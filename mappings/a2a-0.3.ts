@@ -24,8 +24,13 @@ export const taskState = table(TASK_STATES, [
 export const role = table(ROLES, [
   { wire: 'user', core: 'user', dir: '<->' },
   { wire: 'agent', core: 'agent', dir: '<->' },
-  { wire: 'agent', core: 'assistant', dir: '<-', why: 'whoever answers is the agent' },
-  { wire: 'agent', core: 'system', dir: '<-', why: 'never sent: what the house says to its agent stays inside' },
+  { wire: 'agent', core: 'assistant', dir: '<-', why: 'the side that answers is the agent' },
+  {
+    wire: 'agent',
+    core: 'system',
+    dir: '<-',
+    why: 'never sent: system messages stay between the gateway and its agent',
+  },
   { wire: 'agent', core: 'tool', dir: '<-', why: 'never sent: agents are opaque to their peers' },
 ]);
 

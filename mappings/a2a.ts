@@ -43,12 +43,12 @@ export const REFUSAL_CODES: readonly string[] = ['policy_violation', 'permission
 export const role = table(ROLES, [
   { wire: 'ROLE_USER', core: 'user', dir: '<->' },
   { wire: 'ROLE_AGENT', core: 'agent', dir: '<->' },
-  { wire: 'ROLE_AGENT', core: 'assistant', dir: '<-', why: 'whoever answers is the agent' },
+  { wire: 'ROLE_AGENT', core: 'assistant', dir: '<-', why: 'the side that answers is the agent' },
   {
     wire: 'ROLE_UNSPECIFIED',
     core: 'system',
     dir: '<-',
-    why: 'never sent: what the house says to its agent stays inside',
+    why: 'never sent: system messages stay between the gateway and its agent',
   },
   { wire: 'ROLE_UNSPECIFIED', core: 'tool', dir: '<-', why: 'never sent: agents are opaque to their peers' },
 ]);
@@ -87,7 +87,7 @@ export const EVENTS = [
 ] as const;
 
 /** Requests to a remote agent that works for us, with the operation each one becomes. */
-export const GIVEN = [
+export const REMOTE_REQUESTS = [
   {
     core: 'task.submit',
     operation: 'send',
@@ -108,7 +108,7 @@ export const GIVEN = [
 ] as const;
 
 /** The log entry that each message of such an agent becomes. `call`: a push notification, which only triggers a poll. */
-export const HEARD = [
+export const REMOTE_EVENTS = [
   { wire: 'task', core: 'agent.handoff', note: 'the first time, and again with its end' },
   { wire: 'message', core: 'agent.message' },
   {

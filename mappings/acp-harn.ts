@@ -47,7 +47,7 @@ export const HARN_UPDATES = [
   { wire: 'artifact', dir: '<->', facts: ['artifact.created'], fields: ['artifactId', 'kind', 'title', 'mimeType', 'spec', 'fallback', 'sizeBytes', 'provenance', 'metadata'], plain: 'message', later: true },
   { wire: 'reminder_emitted', dir: '<->', facts: ['vendor.harn.reminder_emitted'], fields: ['reminder'], plain: 'nothing', later: true },
   { wire: 'stance_transition', dir: '<->', facts: ['vendor.harn.stance_transition'], fields: ['phase', 'escapeTool', 'allowedTools', 'justification', 'consent', 'reason'], plain: 'nothing', later: true },
-  { wire: 'session_truncated', dir: '->', facts: ['vendor.harn.session_truncated'], fields: ['keptTurnCount', 'removedTurnCount', 'newTipTurnId', 'reason'], plain: 'nothing', later: true, why: 'ours is told with session_info_update' },
+  { wire: 'session_truncated', dir: '->', facts: ['vendor.harn.session_truncated'], fields: ['keptTurnCount', 'removedTurnCount', 'newTipTurnId', 'reason'], plain: 'nothing', later: true, why: 'ours is sent as session_info_update' },
   { wire: 'live_session_client', dir: '->', facts: ['vendor.harn.live_session_client'], fields: [], plain: 'nothing', later: true, why: 'who else watches an agent elsewhere is not for our clients' },
 ] as const satisfies readonly HarnRow[];
 export type HarnKind = (typeof HARN_UPDATES)[number]['wire'];

@@ -74,7 +74,7 @@ export const actVocabulary: ActVocabulary = {
         'local_path',
       ],
     ],
-    place: [
+    location: [
       ...[
         'source',
         'sources',
@@ -372,7 +372,7 @@ export const actVocabulary: ActVocabulary = {
     },
     {
       tools: ['glob', 'ls', 'list', 'list_directory', 'list_dir', 'file_search', 'directory_tree', 'search_files'],
-      arguments: { place: ['pattern', 'query'] },
+      arguments: { location: ['pattern', 'query'] },
     },
     {
       tools: [

@@ -56,7 +56,7 @@ export const EVENTS = [
   { wire: 'success', dir: '->', batch: true, facts: ['span.completed'], why: 'says again what post_action said' },
   { wire: 'idle', dir: '<->', answer: 'idle', action: 'background', effect: 'none', facts: [], why: 'the decision in the log is the record of it' },
   { wire: 'intent_detection', dir: '->', answer: 'intent_detection', action: 'enrich', effect: 'none', facts: [], why: 'nothing of ours asks for an intent' },
-  { wire: 'context_perception', dir: '<->', answer: 'context_perception', action: 'enrich', effect: 'read', facts: ['agent.memory_read'], why: 'what is read is what the house knows, so it is an enrichment that reads, not a file access' },
+  { wire: 'context_perception', dir: '<->', answer: 'context_perception', action: 'enrich', effect: 'read', facts: ['agent.memory_read'], why: 'it reads data of the gateway, so it is an enrichment that reads, not a file access' },
   { wire: 'memory_recall', dir: '<->', answer: 'memory_recall', action: 'memory.read', effect: 'read', facts: ['agent.memory_read'] },
   { wire: 'planning', dir: '<->', answer: 'planning', action: 'plan', effect: 'none', facts: ['agent.reasoning_summary'] },
   { wire: 'reasoning', dir: '->', answer: 'reasoning', action: 'reason', effect: 'none', facts: ['agent.reasoning_summary'], why: 'reasoning stays inside; only its kind and the verdict are kept' },
@@ -100,7 +100,7 @@ export const frames = frameTable([
 ]);
 
 /** Peers up to 2.2 send these as notifications, later ones as questions; a notification of this kind has no consequence. */
-export const OLDER_TELL: readonly string[] = ['idle', 'rate_limit'];
+export const NOTICES_BEFORE_2_4: readonly string[] = ['idle', 'rate_limit'];
 
 /** The capabilities we declare: every event we decide or record, and the two methods beside them. */
 export const CAPABILITIES: readonly string[] = [
@@ -182,7 +182,7 @@ export const spoken = {
 } as const satisfies Record<Family, Record<Verdict | 'failed', string>>;
 
 /** The verdict for each word of an outside harness. A word without a row is not a decision and therefore a block. */
-export const heard = {
+export const verdictOf = {
   generic: { allow: 'allow', block: 'block', modify: 'modify', defer: 'defer', escalate: 'escalate' },
   idle: { allow: 'allow', defer: 'defer' },
   intent_detection: { allow: 'allow', block: 'allow' },

@@ -96,8 +96,6 @@ export interface Operation extends RouteRow {
   readonly repeated?: number;
   /** The response has no version header. */
   readonly unversioned?: boolean;
-  /** The operation answers "not implemented" and is left out of descriptions. */
-  readonly unlisted?: boolean;
   readonly from: 'first' | 'later' | 'narrative' | 'ours';
 }
 
@@ -246,7 +244,7 @@ export interface SocketRow extends FrameRow<'client' | 'gateway'> {
   readonly of?: 'session_id' | 'task_id' | 'request_id';
 }
 
-const told = (method: string): SocketRow[] => [
+const notices = (method: string): SocketRow[] => [
   { method, from: 'client', frame: 'notification', handling: 'answer' },
   { method, from: 'client', frame: 'request', handling: 'answer' },
 ];
@@ -262,10 +260,10 @@ const said = (method: string): SocketRow => ({ method, from: 'gateway', frame: '
 
 /** A frame with an id is a request. A frame about the connection may have an id; a command must have one. */
 export const frames = frameTable<SocketRow>([
-  ...told('ping'),
-  ...told('pong'),
-  ...told('ack'),
-  ...told('resume'),
+  ...notices('ping'),
+  ...notices('pong'),
+  ...notices('ack'),
+  ...notices('resume'),
   { method: 'tools.offer', from: 'client', frame: 'request', handling: 'answer' },
   command('message.append', 'appendSessionMessage', 'session_id'),
   command('task.submit', 'submitSessionTask', 'session_id'),

@@ -112,6 +112,7 @@ const ROWS = [
   { method: 'notifications/*', from: 'server', frame: 'notification', handling: 'pass', eras: BOTH, why: RESERVED },
   { method: 'notifications/*', from: 'server', frame: 'request', handling: 'refuse', eras: BOTH, why: NO_REQUEST },
 ] as const satisfies readonly McpFrameRow[];
+export type McpMethod = (typeof ROWS)[number]['method'];
 export const frames = frameTable<McpFrameRow>(ROWS);
 
 const requestsOf = (from: McpFrameRow['from']): ReadonlyMap<string, McpFrameRow> =>

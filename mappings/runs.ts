@@ -19,7 +19,7 @@ export const runState = table(TASK_STATES, [
   { wire: 'running', core: 'WORKING', dir: '<->' },
   { wire: 'running', core: 'AUTH_REQUIRED', dir: '<-', why: 'waiting is no state of a run; the event says what for' },
   { wire: 'running', core: 'INPUT_REQUIRED', dir: '<-', why: 'waiting is no state of a run; the event says what for' },
-  { wire: 'stalled', core: 'WORKING', dir: '->', why: 'a lost worker is no state of a task; nobody has ended it' },
+  { wire: 'stalled', core: 'WORKING', dir: '->', why: 'a lost worker is no state of a task, which has not ended' },
   { wire: 'paused', core: 'WORKING', dir: '->', why: 'an older word for stalled, never sent' },
   { wire: 'succeeded', core: 'COMPLETED', dir: '<->' },
   { wire: 'failed', core: 'FAILED', dir: '<->' },
@@ -72,14 +72,14 @@ export const EVENTS = [
 export type RunEventType = (typeof EVENTS)[number]['wire'];
 
 /** Canonical families that the runs API does not show, and why. */
-export const NOT_TOLD = {
+export const NOT_RENDERED = {
   'agent.memory_': 'memory is read over its own endpoints',
   'artifact.': 'files have no word here; a step names those its message refers to',
   'branch.': 'runs know no branches',
   'connector.': 'runs know no connectors',
   'replay.': 'a replay is a task of its own, and no run',
   'receipt.': 'receipts are read at the canonical door',
-  'span.': 'a step is told by its text and its tools',
+  'span.': 'a step is rendered as its text and its tools',
 } as const;
 
 /** Members removed from a payload before it is shown. */

@@ -24,6 +24,8 @@ export type { Command, CommandBody, CommandKind, CommandOf, DeclaredKind, End, F
 export { COMMANDS, DECLARED_KINDS, ProposedAction, ReplayOverride } from './model/commands.ts';
 export type { CoreEvent, Cursor, EventDraft, Stream } from './model/events.ts';
 export { asFault, FAULT_KINDS, Fault, type FaultKind, fieldName } from './model/faults.ts';
+export { isObject } from './model/is-object.ts';
+export { LruMap } from './model/lru-map.ts';
 export { memoryRead } from './model/memory-read.ts';
 export { own } from './model/own.ts';
 export type * from './model/payloads.ts';
@@ -76,6 +78,7 @@ export { VERSION } from './model/version.ts';
 export { visibleLine, visibleText } from './model/visible-text.ts';
 export * from './model/words.ts';
 export type * from './ports/index.ts';
+export { part } from './ports/index.ts';
 export { batchRoot } from './receipt/export/batch-root.ts';
 export { encodeCbor, RECEIPT_CBOR } from './receipt/export/cbor.ts';
 export { canonicalJson, comparableHash, hashOf } from './receipt/seal/canonical-json.ts';

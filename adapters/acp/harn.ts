@@ -42,7 +42,7 @@ export function harnCapabilities(catalog: boolean): JsonObject {
 }
 
 /** True when an agent declares a provider catalog. */
-export function offersCatalog(agentCapabilities: unknown): boolean {
+export function hasToolCatalog(agentCapabilities: unknown): boolean {
   return objectOf(within(agentCapabilities, '_meta', 'harn', 'extensionMethods', PROVIDER_CATALOG)) !== undefined;
 }
 
@@ -80,9 +80,9 @@ const CHUNKS = new Set(['agent_message_chunk', 'agent_thought_chunk', 'user_mess
 export function normalised(update: JsonObject): JsonObject {
   const kind = asText(update.sessionUpdate);
   if (CHUNKS.has(kind)) {
-    const given = objectOf(update.content);
-    const content = given && moved(given, CONTENT_FIELDS);
-    return content === given ? update : { ...update, content: content as JsonObject };
+    const original = objectOf(update.content);
+    const content = original && moved(original, CONTENT_FIELDS);
+    return content === original ? update : { ...update, content: content as JsonObject };
   }
   if (TOOL_KINDS.has(kind)) return moved(update, [...TOOL_FIELDS, ...LATER_TOOL_FIELDS]);
   const row = harnRow(kind);

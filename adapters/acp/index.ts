@@ -1,23 +1,21 @@
-/** The Agent Client Protocol: a door for editors, a backend for agents. */
-
+/** The Agent Client Protocol: a door for editors, a backend for agents, and a relay between an editor and its agent. */
 import { PROTOCOL } from '../../mappings/acp.ts';
-import type { Adapter } from '../../src/index.ts';
-import { asText } from '../../src/index.ts';
+import { type Adapter, asText, part } from '../../src/index.ts';
 import { acpBackend } from './client/backend.ts';
-import { type AcpBackendConfig, type AcpConfig, backendSchema, configSchema, settingsOf } from './config.ts';
+import { backendSchema, configSchema, settingsOf } from './config.ts';
+import { acpRelay } from './relay/relay.ts';
 import { relaySchema } from './relay/settings.ts';
 import { acpDoor } from './server/door.ts';
 
-export const acp: Adapter<AcpConfig> = {
+export const acp = {
   name: 'acp',
   revision: asText(PROTOCOL),
-  configSchema,
-  door: (config, deps) => acpDoor(settingsOf(config), deps),
-  backend: {
-    configSchema: backendSchema,
-    open: (name, config: AcpBackendConfig, deps) => acpBackend(name, config, deps),
+  parts: {
+    door: part(configSchema, (config, context) => acpDoor(settingsOf(config), context)),
+    backend: part(backendSchema, (config, context) => acpBackend(context.name, config, context)),
+    relay: part(relaySchema, (config, context) => acpRelay(config, context)),
   },
-  relay: { configSchema: relaySchema },
-};
+} satisfies Adapter;
 
-export { serveAcp } from './server/stdio.ts';
+export type { RelayConfig } from './relay/settings.ts';
+export { THOUGHTS } from './server/render-thoughts.ts';

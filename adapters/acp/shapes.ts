@@ -1,8 +1,8 @@
 /** Reads members of wire values: a member of the wrong type counts as absent. */
-import type { Json, JsonObject } from '../../src/index.ts';
+import { isObject, type Json, type JsonObject } from '../../src/index.ts';
 
 export function objectOf(value: unknown): JsonObject | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
+  return isObject(value) ? value : undefined;
 }
 
 export function listOf(value: unknown): readonly Json[] {

@@ -56,10 +56,10 @@ function spelledOut(text: string): Json | undefined {
 
 /** Every path the call names: its locations, its diffs, its arguments. */
 export function shownPaths(call: Showing): readonly string[] {
-  const located = listOf(call.locations).map((place) => within(place, 'path'));
+  const located = listOf(call.locations).map((location) => within(location, 'path'));
   const diffs = listOf(call.content).map((item) => within(item, 'path'));
-  const given = named(call.rawInput, PATH_NAMES);
-  return [...new Set([...located, ...diffs, ...given].flatMap((path) => textOf(path) ?? []))];
+  const paths = named(call.rawInput, PATH_NAMES);
+  return [...new Set([...located, ...diffs, ...paths].flatMap((path) => textOf(path) ?? []))];
 }
 
 /** The contents it would write to this file, one per mention; empty when it shows none. */
@@ -68,8 +68,8 @@ export function shownContents(call: Showing, isFile: (path: string) => boolean):
     const { type, path, newText } = objectOf(item) ?? {};
     return type === 'diff' && typeof path === 'string' && isFile(path) && typeof newText === 'string' ? [newText] : [];
   });
-  const given = named(call.rawInput, CONTENT_NAMES).flatMap((value) => (typeof value === 'string' ? [value] : []));
-  return [...diffs, ...given];
+  const contents = named(call.rawInput, CONTENT_NAMES).flatMap((value) => (typeof value === 'string' ? [value] : []));
+  return [...diffs, ...contents];
 }
 
 /** Whether it shows contents at all, for any file. */

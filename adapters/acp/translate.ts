@@ -3,6 +3,7 @@
  * received.
  */
 
+import type { PlanEntry, RequestPermissionResponse } from '@agentclientprotocol/sdk';
 import {
   AGENT_ERRORS,
   effectOf,
@@ -26,16 +27,11 @@ import {
   type JsonObject,
   type ProposedAction,
 } from '../../src/index.ts';
+import type { WireError } from '../../src/transport/json-rpc/messages.ts';
 import { readTraceParent, type TraceMembers, traceMembers } from '../../src/transport/outbound/trace-context.ts';
-import { changesIn } from './client/file-changes.ts';
+import { changesIn } from './client/acts/file-changes.ts';
 import { compact, listOf, objectOf, textOf, within } from './shapes.ts';
 import { shownEffect, shownPaths } from './shown-act.ts';
-
-export interface WireError {
-  readonly code: number;
-  readonly message: string;
-  readonly data?: Json;
-}
 
 /** Our own members go under this name in `_meta`; other names are not touched. */
 export const OURS = 'tollbridge';
@@ -180,7 +176,9 @@ export function toWireOutcome(options: readonly WireOption[], answer: Answer): J
   // An approval that only a lasting option could express is a no.
   const instead = answer.kind === 'approved' && !chosen ? refusal : undefined;
   const option = chosen ?? instead;
-  return { outcome: option ? { outcome: 'selected', optionId: option.optionId } : { outcome: 'cancelled' } };
+  return {
+    outcome: option ? { outcome: 'selected', optionId: option.optionId } : { outcome: 'cancelled' },
+  } satisfies RequestPermissionResponse;
 }
 
 export function onlyLasting(options: readonly WireOption[]): boolean {
@@ -239,21 +237,24 @@ export function toWireStop(state: string, failure: Partial<Failure> | null | und
   return { code: -32603, message: failure?.message ?? 'the task failed', data: { code } };
 }
 
+const PLAN_STATES = ['pending', 'in_progress', 'completed'] as const satisfies readonly PlanEntry['status'][];
+const PLAN_RANKS = ['high', 'medium', 'low'] as const satisfies readonly PlanEntry['priority'][];
+
 /** The entries of a plan, with every member the wire requires. */
 export function toWirePlan(entries: unknown): JsonObject[] {
   return listOf(entries).flatMap((entry) => {
     const { content, status, priority } = objectOf(entry) ?? {};
     if (typeof content !== 'string') return [];
-    const known = ['pending', 'in_progress', 'completed'].includes(asText(status)) ? asText(status) : 'pending';
-    const rank = ['high', 'medium', 'low'].includes(asText(priority)) ? asText(priority) : 'medium';
-    return [{ content, status: known, priority: rank }];
+    const known = PLAN_STATES.find((each) => each === status) ?? 'pending';
+    const rank = PLAN_RANKS.find((each) => each === priority) ?? 'medium';
+    return [{ content, status: known, priority: rank } satisfies PlanEntry];
   });
 }
 
 /** The trace of a request, where its sender names one. */
 export function traceOf(params: JsonObject): TraceMembers {
-  const given = textOf(within(params, '_meta', 'traceparent'));
-  return given ? traceMembers(readTraceParent(given, within(params, '_meta', 'tracestate'))) : {};
+  const traceParent = textOf(within(params, '_meta', 'traceparent'));
+  return traceParent ? traceMembers(readTraceParent(traceParent, within(params, '_meta', 'tracestate'))) : {};
 }
 
 export function withMeta(value: JsonObject, name: string, members: JsonObject): JsonObject {

@@ -2,7 +2,7 @@
  * Decodes values as the protocol's own types do: unknown members are dropped, optional ones may be null, words are
  * case-sensitive, integers have ranges. The output is the value as those types would encode it again. Pure.
  */
-import type { Json, JsonObject } from '../../src/index.ts';
+import { isObject, type Json, type JsonObject } from '../../src/index.ts';
 
 /** A value that does not fit, with a message that names the member. */
 export class Misfit extends Error {}
@@ -17,7 +17,7 @@ export const u32 = integer('u32', 0, 2 ** 32 - 1);
 export const i32 = integer('i32', -(2 ** 31), 2 ** 31 - 1);
 export const u64 = integer('u64', 0, 2 ** 64);
 export const i64 = integer('i64', -(2 ** 63), 2 ** 63);
-export const map: Decode = (value) => (isObject(value) ? (value as JsonObject) : wrong(value, 'a map'));
+export const map: Decode = (value) => (isObject(value) ? value : wrong(value, 'a map'));
 
 export function list(item: Decode): Decode {
   return (value) => (Array.isArray(value) ? value.map(item) : wrong(value, 'a sequence'));
@@ -84,10 +84,10 @@ export function struct(members: Members): Decode {
     if (!isObject(value)) return wrong(value, 'a map');
     const read: Record<string, Json> = {};
     for (const [name, { decode, needed, nullable, otherwise, sparing }] of all) {
-      const given = value[name];
-      const absent = given === undefined || (given === null && nullable);
+      const member = value[name];
+      const absent = member === undefined || (member === null && nullable);
       if (absent && needed) throw new Misfit(`missing field \`${name}\``);
-      const result = absent ? otherwise?.() : inMember(name, decode, given);
+      const result = absent ? otherwise?.() : inMember(name, decode, member);
       if (result === undefined || (sparing && Array.isArray(result) && result.length === 0)) continue;
       read[name] = result;
     }
@@ -137,8 +137,4 @@ function strange(name: string, words: readonly string[]): never {
   throw new Misfit(
     `unknown variant \`${name.slice(0, 60)}\`, expected one of ${words.map((w) => `\`${w}\``).join(', ')}`,
   );
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

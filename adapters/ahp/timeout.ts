@@ -71,7 +71,7 @@ function stop(what: Wait): void {
   what.stop();
 }
 
-/** One listener per signal for all its waits: questions come and go, the connection stays. */
+/** One listener per signal for all its waits, collected with the signal: questions come and go, the connection stays. */
 const waitsBySignal = new WeakMap<AbortSignal, Set<Wait>>();
 
 function waitsOn(signal: AbortSignal): Set<Wait> {

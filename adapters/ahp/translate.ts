@@ -5,12 +5,12 @@ import {
   canonicalJson,
   type Decision,
   type Effect,
+  isObject,
   type Json,
   type JsonObject,
   type ProposedAction,
   type Verdict,
 } from '../../src/index.ts';
-import { isObject } from './decode.ts';
 
 export interface AhpEvent {
   readonly event_type: EventType;
@@ -65,12 +65,12 @@ export interface Call {
 }
 
 export function readCall(payload: Json): Call {
-  const given = isObject(payload) ? (payload as JsonObject) : {};
-  const named = NAME_KEYS.find((key) => typeof given[key] === 'string' && given[key]);
-  const tool = named ? (given[named] as string) : 'unknown';
-  const key = ARGUMENT_KEYS.find((name) => isObject(given[name]));
-  if (key) return { tool, arguments: given[key] as JsonObject, argumentsKey: key };
-  const rest = Object.entries(given).filter(([name]) => !BESIDE_ARGUMENTS.has(name));
+  const object = isObject(payload) ? payload : {};
+  const named = NAME_KEYS.find((key) => typeof object[key] === 'string' && object[key]);
+  const tool = named ? (object[named] as string) : 'unknown';
+  const key = ARGUMENT_KEYS.find((name) => isObject(object[name]));
+  if (key) return { tool, arguments: object[key] as JsonObject, argumentsKey: key };
+  const rest = Object.entries(object).filter(([name]) => !BESIDE_ARGUMENTS.has(name));
   return { tool, arguments: Object.fromEntries(rest), argumentsKey: '' };
 }
 /**

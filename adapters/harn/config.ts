@@ -60,7 +60,7 @@ export interface HarnSettings {
   readonly stallMs: number;
   readonly bufferBytes: number;
   readonly recheckMs: number;
-  readonly hostPatienceMs: number;
+  readonly hostTimeoutMs: number;
   readonly files: readonly string[];
 }
 
@@ -77,7 +77,7 @@ export function settingsOf(config: HarnConfig): HarnSettings {
     stallMs: config.stream?.stall_ms ?? 30_000,
     bufferBytes: config.stream?.buffer_bytes ?? MIB,
     recheckMs: config.stream?.recheck_ms ?? 15_000,
-    hostPatienceMs: config.host_patience_ms ?? 5 * 60_000,
+    hostTimeoutMs: config.host_patience_ms ?? 5 * 60_000,
     files: config.files ?? [],
   };
 }

@@ -53,8 +53,8 @@ function headersFor({ kind, details }: Fault): Record<string, string> {
   return {};
 }
 
-export function unsupportedVersion(given: string | undefined): Fault {
-  const what = given === undefined ? 'the version header is missing' : 'this version is not supported';
+export function unsupportedVersion(version: string | undefined): Fault {
+  const what = version === undefined ? 'the version header is missing' : 'this version is not supported';
   return new Fault('unsupported_version', what, {
     param: VERSION_HEADER,
     details: { supported_versions: [...VERSIONS] },

@@ -117,7 +117,7 @@ export interface McpSettings {
   readonly authorizationServers: readonly string[];
   readonly sse: boolean;
   readonly bodyLimit: number;
-  readonly parkMs: number;
+  readonly suspendMs: number;
   readonly sessionIdleMs: number;
   /** An answer that takes longer than this is sent on a stream, so that the connection is not silent. */
   readonly silenceMs: number;
@@ -141,7 +141,7 @@ export function settingsOf(config: McpConfig): McpSettings {
     authorizationServers: config.authorization_servers ?? [],
     sse: config.sse ?? false,
     bodyLimit: config.body_limit ?? 4 * MIB,
-    parkMs: config.park_ms ?? 60 * MINUTE,
+    suspendMs: config.park_ms ?? 60 * MINUTE,
     sessionIdleMs: config.session_idle_ms ?? 60 * MINUTE,
     silenceMs: SILENCE_MS,
     receiptCalls: config.receipt_calls ?? 200,

@@ -4,11 +4,17 @@
  * are paired with the request they answer, and one that answers no request is dropped.
  */
 
-import { CODES, frames, inputRow, MEMBERS } from '../../mappings/mcp.ts';
+import type { NotificationMethod, RequestMethod } from '@modelcontextprotocol/server';
+import { CODES, frames, inputRow, type McpMethod, MEMBERS } from '../../mappings/mcp.ts';
 import type { JsonObject } from '../../src/index.ts';
-import { asText, own } from '../../src/index.ts';
-import { failed, isObject, type Notice, type Request, type WireError } from './frames.ts';
+import { asText, isObject, own } from '../../src/index.ts';
+import type { WireError } from '../../src/transport/json-rpc/messages.ts';
+import { failed, type Notice, type Request } from './frames.ts';
 import type { Inputs } from './request-context.ts';
+
+/** A method of the SDK without a row in the table does not compile: it would be an act of unknown effect. */
+type Unplaced = Exclude<RequestMethod | NotificationMethod, McpMethod>;
+true satisfies [Unplaced] extends [never] ? true : Unplaced;
 
 /** Printable ASCII, as all methods are written: a name goes into logs, rules and questions to people. */
 const METHOD = /^[\x21-\x7e]{1,200}$/;

@@ -1,9 +1,11 @@
 /** JSON-RPC as this protocol uses it: the types of frames, and errors that are forwarded unchanged. Frames are not normalized. */
+import type { RequestId } from '@modelcontextprotocol/server';
 import { CODES, faults } from '../../mappings/mcp.ts';
-import { asFault, type Json, type JsonObject } from '../../src/index.ts';
+import { asFault, isObject, type Json, type JsonObject } from '../../src/index.ts';
 import { parseJsonText } from '../../src/transport/http/body.ts';
+import { isStrictId, RpcError, type WireError } from '../../src/transport/json-rpc/messages.ts';
 
-export type Id = string | number;
+export type Id = RequestId;
 export interface Request {
   readonly jsonrpc: '2.0';
   readonly id: Id;
@@ -15,35 +17,10 @@ export interface Notice {
   readonly method: string;
   readonly params?: JsonObject;
 }
-export interface WireError {
-  readonly code: number;
-  readonly message: string;
-  readonly data?: Json;
-}
 /** The outcome of a request. Errors are answers too: they are returned, not thrown. */
 export type FrameOutcome = { readonly result: JsonObject } | { readonly error: WireError };
 export type Response = { readonly jsonrpc: '2.0'; readonly id: Id | null } & FrameOutcome;
 export type Frame = Request | Notice | Response;
-
-export class RpcError extends Error {
-  readonly code: number;
-  readonly data: Json | undefined;
-
-  constructor(code: number, message: string, data?: Json) {
-    super(message);
-    this.name = 'RpcError';
-    this.code = code;
-    this.data = data;
-  }
-}
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-export function isId(value: unknown): value is Id {
-  return typeof value === 'string' || (typeof value === 'number' && Number.isInteger(value));
-}
 
 /** Undefined for anything that is not exactly a frame. */
 export function readFrame(value: unknown): Frame | undefined {
@@ -52,10 +29,10 @@ export function readFrame(value: unknown): Frame | undefined {
   if (typeof method === 'string') {
     if (params !== undefined && !isObject(params)) return undefined;
     if (id === undefined) return value as unknown as Notice;
-    return isId(id) ? (value as unknown as Request) : undefined;
+    return isStrictId(id) ? (value as unknown as Request) : undefined;
   }
   const answered = isObject(value.result) || isError(value.error);
-  return answered && (isId(id) || id === null) ? (value as unknown as Response) : undefined;
+  return answered && (isStrictId(id) || id === null) ? (value as unknown as Response) : undefined;
 }
 
 /** Deeper than any answer we know of, and no deeper than our JSON writer can go. */
@@ -105,7 +82,7 @@ export function failed(code: number, message: string, data?: Json): { readonly e
 
 /** A fault as a JSON-RPC error. Internal failures say no more than that they are internal. */
 export function outcomeOf(thrown: unknown): { readonly error: WireError } {
-  if (thrown instanceof RpcError) return failed(thrown.code, thrown.message, thrown.data);
+  if (thrown instanceof RpcError) return { error: thrown.toWire() };
   const { kind, message } = asFault(thrown);
   return failed(faults[kind] ?? CODES.internal, message, { code: kind });
 }

@@ -10,11 +10,13 @@ import {
   type CallerOfCall,
   type CallerReference,
   hashOf,
+  isObject,
   type JsonObject,
   own,
+  type Task,
   type ToolResult,
 } from '../../src/index.ts';
-import { type FrameOutcome, isObject, metaOf } from './frames.ts';
+import { type FrameOutcome, metaOf } from './frames.ts';
 
 /** Gateways in a row; more are a mistake, or a circle. */
 const MOST_HOPS = 8;
@@ -91,6 +93,17 @@ export function withWord(
   const { data } = outcome.error;
   if (data !== undefined && !isObject(data)) return outcome;
   return { error: { ...outcome.error, data: { ...data, [OWN_META.act]: said } } };
+}
+
+/** Whether a task here is another gateway's call of an agent. */
+export function isFromGateway({ metadata }: Pick<Task, 'metadata'>): boolean {
+  const { tollbridge } = metadata;
+  return isObject(tollbridge) && isObject(tollbridge.caller);
+}
+
+/** For the answer to another gateway whose call of an agent was a task of its own here. */
+export function accountMeta({ taskId, receipt }: OwnAccount): JsonObject {
+  return { [OWN_META.act]: { verdict: 'approved', task_id: taskId, ...receipt } };
 }
 
 /** The decision that a gateway behind the server claims to have made. Undefined when the server claims none, as most do. */

@@ -4,8 +4,7 @@
  */
 
 import type { Json, JsonObject } from '../../src/index.ts';
-import { asText } from '../../src/index.ts';
-import { isObject } from './frames.ts';
+import { asText, isObject } from '../../src/index.ts';
 
 const PLAIN = /^[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?$/;
 const MARKED = /^=\?base64\?(.*)\?=$/;

@@ -1,14 +1,19 @@
 /** The Model Context Protocol: servers of tools behind the gate, and clients of both eras in front of it. */
 import { MODERN } from '../../mappings/mcp.ts';
-import type { Adapter } from '../../src/index.ts';
+import { type Adapter, part } from '../../src/index.ts';
 import { createUpstream } from './client/tool-backend.ts';
-import { configSchema, type McpConfig, settingsOf, upstreamSchema } from './config.ts';
+import { configSchema, settingsOf, upstreamSchema } from './config.ts';
 import { mcpDoor } from './server/door.ts';
 
-export const mcp: Adapter<McpConfig> = {
+export const mcp = {
   name: 'mcp',
   revision: MODERN,
-  configSchema,
-  door: (config, deps) => mcpDoor(settingsOf(config), deps),
-  tools: { configSchema: upstreamSchema, open: (name, config, deps) => createUpstream(name, config, deps) },
-};
+  parts: {
+    door: part(configSchema, (config, context) => mcpDoor(settingsOf(config), context)),
+    tools: part(upstreamSchema, (config, context) => createUpstream(context.name, config, context)),
+  },
+} satisfies Adapter;
+
+export { keptAs, REDIRECT, signedIn } from './client/auth/auth.ts';
+export type { OpenSignInPage } from './client/auth/sign-in.ts';
+export type { UpstreamConfig } from './config.ts';

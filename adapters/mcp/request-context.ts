@@ -69,7 +69,7 @@ export interface ContextTasks {
 export interface SessionContext {
   readonly id: string;
   /** Something that belongs to no request in particular. */
-  hear(notice: Notice): void;
+  notify(notice: Notice): void;
   readonly input: Input;
   /** Fires when the session is over. */
   readonly ended: AbortSignal;

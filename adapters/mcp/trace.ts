@@ -1,12 +1,12 @@
 /** Trace context inside MCP requests: `traceparent` and `tracestate` are reserved members of `_meta` in every transport. */
-import type { JsonObject } from '../../src/index.ts';
+import { isObject, type JsonObject } from '../../src/index.ts';
 import {
   outgoingTrace,
   readTraceParent,
   type TraceMembers,
   traceMembers,
 } from '../../src/transport/outbound/trace-context.ts';
-import { isObject, metaOf } from './frames.ts';
+import { metaOf } from './frames.ts';
 
 /** The trace that the request names in `_meta`. */
 export function traceInMeta(params: JsonObject | undefined): TraceMembers | undefined {

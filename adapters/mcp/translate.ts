@@ -11,9 +11,9 @@ import type {
   Skill,
   ToolResult,
 } from '../../src/index.ts';
-import { asText } from '../../src/index.ts';
+import { asText, isObject } from '../../src/index.ts';
 import type { UpstreamSettings } from './config.ts';
-import { type FrameOutcome, isObject } from './frames.ts';
+import type { FrameOutcome } from './frames.ts';
 import { remoteIn } from './gateways.ts';
 
 export interface ToolOutput {
@@ -30,19 +30,19 @@ export function isPlainName(name: unknown): name is string {
 
 /** Tools whose names are distinct. Two with the same name, or with names that are easily confused, are both refused. */
 export function distinct(tools: readonly Json[]): {
-  readonly told: readonly ToolOutput[];
+  readonly tools: readonly ToolOutput[];
   readonly refused: readonly string[];
 } {
   const named = tools.flatMap((tool) => (isObject(tool) && isPlainName(tool.name) ? [{ name: tool.name, tool }] : []));
   const counts = new Map<string, number>();
   for (const { name } of named) counts.set(name.toLowerCase(), (counts.get(name.toLowerCase()) ?? 0) + 1);
-  const told = named.filter(({ name }) => counts.get(name.toLowerCase()) === 1);
-  const kept = new Set(told.map(({ name }) => name));
+  const unique = named.filter(({ name }) => counts.get(name.toLowerCase()) === 1);
+  const kept = new Set(unique.map(({ name }) => name));
   const refused = tools.flatMap((tool) => {
     const name = isObject(tool) ? asText(tool.name) : '';
     return kept.has(name) ? [] : [name];
   });
-  return { told, refused };
+  return { tools: unique, refused };
 }
 
 /** `tasks`: the server can make a task of any call, without declaring it for a single tool. */
@@ -99,14 +99,20 @@ export function toToolResult(
     effects: [{ type: 'network' as const, destination: egress.host, purpose: egress.purpose }],
   };
   const remote = remoteIn(outcome, server, about);
-  const told = remote ? { remote, ...effects } : effects;
+  const attributes = remote ? { remote, ...effects } : effects;
   if ('error' in outcome) {
     const { message } = outcome.error;
-    return { status: 'error', output: null, error: message, ext: { mcp: { error: outcome.error as never } }, ...told };
+    return {
+      status: 'error',
+      output: null,
+      error: message,
+      ext: { mcp: { error: outcome.error as never } },
+      ...attributes,
+    };
   }
   const { result } = outcome;
-  if (result.isError !== true) return { status: 'ok', output: result, ...told };
-  return { status: 'error', output: result, error: firstText(result) ?? 'the tool failed', ...told };
+  if (result.isError !== true) return { status: 'ok', output: result, ...attributes };
+  return { status: 'error', output: result, error: firstText(result) ?? 'the tool failed', ...attributes };
 }
 
 /** The opposite direction: the outcome of a call as its caller receives it. Refusals are results, so that a model can read them. */

@@ -25,7 +25,7 @@ export function ownWord(
 }
 
 /** `tool.approved`, `tool.denied`: who decided, by which rule, and why. */
-export function rulingIn(payload: JsonObject, at: string): JsonObject {
+export function decisionIn(payload: JsonObject, at: string): JsonObject {
   const said = ['ask_id', 'by', 'code', 'reason', 'rule_id'].flatMap((name) => {
     const value = payload[name];
     return typeof value === 'string' && value !== '' ? [[name, value] as const] : [];

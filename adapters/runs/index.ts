@@ -1,18 +1,16 @@
 /** Agent Harness v1: the runs API, for services that start runs here and for remote harnesses as agents. */
 import { REVISION } from '../../mappings/runs.ts';
-import type { Adapter } from '../../src/index.ts';
+import { type Adapter, part } from '../../src/index.ts';
 import { runsBackend } from './client/backend.ts';
-import { backendSchema, type RunsBackendConfig } from './client/config.ts';
-import { configSchema, type RunsConfig, settingsOf } from './config.ts';
+import { backendSchema } from './client/config.ts';
+import { configSchema, settingsOf } from './config.ts';
 import { runsDoor } from './server/door.ts';
 
-export const runs: Adapter<RunsConfig> = {
+export const runs = {
   name: 'runs',
   revision: REVISION,
-  configSchema,
-  door: (config, deps) => runsDoor(settingsOf(config), deps),
-  backend: {
-    configSchema: backendSchema,
-    open: (name, config: RunsBackendConfig, deps) => runsBackend(name, config, deps),
+  parts: {
+    door: part(configSchema, (config, context) => runsDoor(settingsOf(config), context)),
+    backend: part(backendSchema, (config, context) => runsBackend(context.name, config, context)),
   },
-};
+} satisfies Adapter;

@@ -57,14 +57,14 @@ export interface WireRun extends JsonObject {
 }
 
 export function toWireRun(id: string, first: Task, standing: RunProgress): WireRun {
-  const given = runMetadataOf(first);
+  const metadata = runMetadataOf(first);
   const [question] = standing.questions;
   return {
     id,
-    workspace_id: given?.workspace_id ?? null,
-    subject_id: given?.subject_id ?? null,
+    workspace_id: metadata?.workspace_id ?? null,
+    subject_id: metadata?.subject_id ?? null,
     status: standing.status,
-    run_class: given?.run_class ?? 'default',
+    run_class: metadata?.run_class ?? 'default',
     metadata: { created_at: first.created_at, updated_at: standing.updated_at || first.updated_at },
     event_payload: { redacted: true, value: null },
     ...(question && {

@@ -9,7 +9,7 @@ export interface A2aWanted {
   readonly callers: number;
   readonly requests: number;
 }
-export interface A2aTold {
+export interface A2aReported {
   readonly ms: number;
   /** Answers that were not 200, or not of work that was completed. */
   readonly bad: number;
@@ -18,10 +18,10 @@ export interface A2aTold {
 }
 
 process.on('message', (wanted: A2aWanted) => {
-  void load(wanted).then((told) => process.send?.(told));
+  void load(wanted).then((reported) => process.send?.(reported));
 });
 
-async function load({ port, path, token, body, callers, requests }: A2aWanted): Promise<A2aTold> {
+async function load({ port, path, token, body, callers, requests }: A2aWanted): Promise<A2aReported> {
   const agent = new Agent({ keepAlive: true, maxSockets: callers });
   let left = requests;
   let bad = 0;

@@ -1,5 +1,5 @@
 /**
- * Our side: a real house with log, rules, tokens and receipts, the A2A door, and an agent that says so many pieces. Prints its
+ * Our side: a real gateway with log, rules, tokens and receipts, the A2A door, and an agent that says so many pieces. Prints its
  * port and its token; `SIGTERM` ends it in order.
  */
 import { settingsOf } from '../../adapters/a2a/config.ts';
@@ -19,25 +19,25 @@ const talker: AgentBackend = {
       const message_id = `${task.id}.m`;
       const payload = { message_id, role: 'assistant', text: PIECE };
       // The other side's agent waits for nothing it says; this one never for more than it may have on the way.
-      const told: Promise<void>[] = [];
+      const reported: Promise<void>[] = [];
       for (let count = 0; count < pieces(); count += 1) {
-        told.push(sink.emit({ event: 'vendor.tollbridge.message_delta', payload }));
-        if (told.length === AT_ONCE) await Promise.all(told.splice(0));
+        reported.push(sink.emit({ event: 'vendor.tollbridge.message_delta', payload }));
+        if (reported.length === AT_ONCE) await Promise.all(reported.splice(0));
       }
       const text = PIECE.repeat(pieces());
       const message = { id: message_id, role: 'assistant', parts: [{ type: 'text', text, visibility: 'public' }] };
-      told.push(sink.emit({ event: 'agent.message', payload: { message } }));
-      await Promise.all(told);
+      reported.push(sink.emit({ event: 'agent.message', payload: { message } }));
+      await Promise.all(reported);
       return { state: 'COMPLETED' as const };
     };
     return { done: work() };
   },
 };
 
-const { house, deps, listen, close } = await openHost(talker);
+const { runtime, deps, listen, close } = await openHost(talker);
 const home = { object: 'workspace' as const, body: { name: 'w', root: 'tollbridge://w' } };
-await house.bridge.submit({ kind: 'resource.create', actor: ANA, body: home });
-const door = await a2aDoor(settingsOf({}), deps).open(house.bridge);
+await runtime.bridge.submit({ kind: 'resource.create', actor: ANA, body: home });
+const door = await a2aDoor(settingsOf({}), deps).open(runtime.bridge);
 process.once('SIGTERM', async () => {
   await door.close();
   await close();

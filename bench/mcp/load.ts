@@ -5,7 +5,7 @@
  */
 import { connect, type Socket } from 'node:net';
 
-export interface Place {
+export interface Target {
   readonly name: string;
   readonly port: number;
   readonly path: string;
@@ -14,8 +14,10 @@ export interface Place {
   /** Of the protocol that is spoken: with sessions, or with everything said anew in each request. */
   readonly era: 'legacy' | 'modern';
 }
-export type Wanted = { readonly do: 'open'; readonly place: Place } | { readonly do: 'run'; name: string; ms: number };
-export interface Told {
+export type Wanted =
+  | { readonly do: 'open'; readonly target: Target }
+  | { readonly do: 'run'; name: string; ms: number };
+export interface Report {
   readonly calls: number;
   readonly ms: number;
   readonly p50: number;
@@ -31,25 +33,25 @@ interface Client {
 const VERSIONS = { legacy: '2025-11-25', modern: '2026-07-28' } as const;
 const INFO = { name: 'load', version: '1' };
 const IDLE_MS = 2_000;
-const places = new Map<string, { readonly place: Place; readonly clients: readonly Client[] }>();
+const targets = new Map<string, { readonly target: Target; readonly clients: readonly Client[] }>();
 let count = 0;
 
 process.on('message', async (wanted: Wanted) => {
   try {
-    process.send?.(wanted.do === 'open' ? await open(wanted.place) : await run(wanted.name, wanted.ms));
+    process.send?.(wanted.do === 'open' ? await open(wanted.target) : await run(wanted.name, wanted.ms));
   } catch (cause) {
-    process.send?.({ calls: 0, ms: 0, p50: 0, p99: 0, trouble: String(cause) } satisfies Told);
+    process.send?.({ calls: 0, ms: 0, p50: 0, p99: 0, trouble: String(cause) } satisfies Report);
   }
 });
 
-async function open(place: Place): Promise<Told> {
-  const clients = await Promise.all(Array.from({ length: place.connections }, () => connected(place)));
-  places.set(place.name, { place, clients });
+async function open(target: Target): Promise<Report> {
+  const clients = await Promise.all(Array.from({ length: target.connections }, () => connected(target)));
+  targets.set(target.name, { target, clients });
   return { calls: 0, ms: 0, p50: 0, p99: 0 };
 }
 
-async function run(name: string, ms: number): Promise<Told> {
-  const { place, clients } = places.get(name)!;
+async function run(name: string, ms: number): Promise<Report> {
+  const { target, clients } = targets.get(name)!;
   const times: number[] = [];
   const began = performance.now();
   await Promise.all(
@@ -57,7 +59,7 @@ async function run(name: string, ms: number): Promise<Told> {
       while (performance.now() - began < ms) {
         const text = `call ${++count}`;
         const start = performance.now();
-        await client.send(toolCall(place, count, text), `"text":"${text}"`);
+        await client.send(toolCall(target, count, text), `"text":"${text}"`);
         times.push(performance.now() - start);
       }
     }),
@@ -68,19 +70,19 @@ async function run(name: string, ms: number): Promise<Told> {
   return { calls: times.length, ms: spent, p50: at(0.5), p99: at(0.99) };
 }
 
-function toolCall({ era }: Place, id: number, text: string): object {
+function toolCall({ era }: Target, id: number, text: string): object {
   const meta = { [`${PREFIX}protocolVersion`]: VERSIONS.modern, [`${PREFIX}clientCapabilities`]: {} };
   const params = { name: 'echo', arguments: { text }, ...(era === 'modern' && { _meta: meta }) };
   return { jsonrpc: '2.0', id, method: 'tools/call', params };
 }
 const PREFIX = 'io.modelcontextprotocol/';
 
-async function connected(place: Place): Promise<Client> {
-  const known = place.token ? `authorization: Bearer ${place.token}\r\n` : '';
-  let headers = `${known}mcp-protocol-version: ${VERSIONS[place.era]}\r\n`;
-  if (place.era === 'modern') headers += 'mcp-method: tools/call\r\nmcp-name: echo\r\n';
-  const post = poster(place);
-  if (place.era === 'legacy') {
+async function connected(target: Target): Promise<Client> {
+  const known = target.token ? `authorization: Bearer ${target.token}\r\n` : '';
+  let headers = `${known}mcp-protocol-version: ${VERSIONS[target.era]}\r\n`;
+  if (target.era === 'modern') headers += 'mcp-method: tools/call\r\nmcp-name: echo\r\n';
+  const post = poster(target);
+  if (target.era === 'legacy') {
     const params = { protocolVersion: VERSIONS.legacy, capabilities: {}, clientInfo: INFO };
     const begun = await post({ jsonrpc: '2.0', id: 'i', method: 'initialize', params }, known);
     const session = /^mcp-session-id: (.*)\r$/im.exec(begun)?.[1];
@@ -97,8 +99,8 @@ async function connected(place: Place): Promise<Client> {
 }
 
 /** One request at a time: resolves with the whole response, head and all. A connection that was let go is made anew. */
-function poster(place: Place): (message: object, headers: string) => Promise<string> {
-  const { port, path } = place;
+function poster(target: Target): (message: object, headers: string) => Promise<string> {
+  const { port, path } = target;
   let held = '';
   let done: ((text: string) => void) | undefined;
   let failed: ((cause: Error) => void) | undefined;
@@ -121,9 +123,9 @@ function poster(place: Place): (message: object, headers: string) => Promise<str
       if (!whole(held)) return;
       const text = held;
       held = '';
-      const tell = done;
+      const resolve = done;
       [done, failed] = [undefined, undefined];
-      tell?.(text);
+      resolve?.(text);
     });
     made.on('error', (cause) => made === socket && failed?.(cause));
     made.on('close', () => made === socket && failed?.(new Error(`hung up on after ${JSON.stringify(held)}`)));

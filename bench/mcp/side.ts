@@ -5,13 +5,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { tool } from '../../test/conformance/mcp/tools.ts';
 import { type Started, started, startSide } from '../sides/process.ts';
-import type { Place, Told, Wanted } from './load.ts';
+import type { Report, Target, Wanted } from './load.ts';
 
-const tell = (line: string) => process.stderr.write(`${line}\n`);
+const progress = (line: string) => process.stderr.write(`${line}\n`);
 
 /** How everyone starts the server behind: by the Node that the other gateways need. */
 export async function echoCommand(): Promise<readonly string[]> {
-  const [node] = await tool('conformance', tell);
+  const [node] = await tool('conformance', progress);
   return [node as string, fileURLToPath(new URL('./echo.js', import.meta.url))];
 }
 
@@ -47,7 +47,7 @@ export async function startSupergateway(command: readonly string[]): Promise<Sta
 }
 
 async function startOther(name: string, args: readonly string[], port: number): Promise<Started> {
-  const [node, program] = await tool(name, tell);
+  const [node, program] = await tool(name, progress);
   const child = spawn(node as string, [program as string, ...args], { stdio: 'ignore' });
   for (let tries = 0; tries < 200; tries += 1) {
     const up = await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined);
@@ -70,12 +70,12 @@ function freePort(): Promise<number> {
 export function startLoad() {
   const child = fork(fileURLToPath(new URL('./load.js', import.meta.url)));
   const ask = (wanted: Wanted) =>
-    new Promise<Told>((resolve, reject) => {
-      child.once('message', (told: Told) => (told.trouble ? reject(new Error(told.trouble)) : resolve(told)));
+    new Promise<Report>((resolve, reject) => {
+      child.once('message', (report: Report) => (report.trouble ? reject(new Error(report.trouble)) : resolve(report)));
       child.send(wanted);
     });
   return {
-    open: (place: Place) => ask({ do: 'open', place }),
+    open: (target: Target) => ask({ do: 'open', target }),
     run: (name: string, ms: number) => ask({ do: 'run', name, ms }),
     close: () => void child.kill(),
   };

@@ -1,4 +1,4 @@
-/** The harnesses that are compared: ours in a house of its own, and one that answers a constant, at once or once it is on disk. */
+/** The harnesses that are compared: ours in a gateway of its own, and one that answers a constant, at once or once it is on disk. */
 import { type FileHandle, open as openFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { settingsOf } from '../../adapters/ahp/config.ts';
@@ -24,15 +24,15 @@ export async function openSide(side: Side, dir: string): Promise<Harness> {
 async function ours(dir: string): Promise<Harness> {
   const ids = createIds();
   const policy = { load: async () => ({ rules: RULES, files: [] }) };
-  const house = await openCoreRuntime({ dataDir: dir, roomBytes: SERVING_ROOM, ids, policy });
+  const runtime = await openCoreRuntime({ dataDir: dir, roomBytes: SERVING_ROOM, ids, policy });
   const body = { object: 'workspace' as const, body: { name: 'w', root: 'file:///w' } };
-  await house.bridge.submit({ kind: 'resource.create', actor: OWNER, body });
-  const harness = createHarness(house.bridge, settingsOf({}), { log: QUIET, ids, clock: systemClock });
+  await runtime.bridge.submit({ kind: 'resource.create', actor: OWNER, body });
+  const harness = createHarness(runtime.bridge, settingsOf({}), { log: QUIET, ids, clock: systemClock });
   return {
     ...harness,
     async close() {
       await harness.close();
-      await house.close();
+      await runtime.close();
     },
   };
 }

@@ -22,7 +22,7 @@ export type Wanted =
       readonly body: string;
       readonly requests: number;
     };
-export type Told =
+export type Report =
   | { readonly said: 'ready' }
   /** Body bytes as they travelled, all sockets together. */
   | {
@@ -33,7 +33,7 @@ export type Told =
       readonly bad: number;
     };
 
-const tell = (told: Told) => process.send?.(told);
+const send = (report: Report) => process.send?.(report);
 let rounds = 0;
 
 process.on('message', (wanted: Wanted) => {
@@ -57,14 +57,14 @@ function follow({ port, path, headers, sockets }: Extract<Wanted, { do: 'follow'
       if (started || !chunk.includes('id: ')) return;
       started = true;
       begun += 1;
-      if (begun === sockets) tell({ said: 'ready' });
+      if (begun === sockets) send({ said: 'ready' });
     });
     socket.on('error', () => {});
     socket.once('close', () => {
       bytes += mine;
       least = Math.min(least, mine);
       open -= 1;
-      if (open === 0) tell({ said: 'done', bytes, least, ms: 0, bad: sockets - begun });
+      if (open === 0) send({ said: 'done', bytes, least, ms: 0, bad: sockets - begun });
     });
   }
 }
@@ -104,7 +104,7 @@ function post({ port, paths, callers, headers, body, requests }: Extract<Wanted,
       held = '';
       answered += 1;
       if (answered < requests) return next(socket);
-      tell({ said: 'done', bytes, least: 0, ms: performance.now() - began, bad });
+      send({ said: 'done', bytes, least: 0, ms: performance.now() - began, bad });
       for (const each of all) each.destroy();
     });
     socket.on('error', () => {});

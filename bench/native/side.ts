@@ -1,4 +1,4 @@
-/** What measurements of doors share: a real house behind a real door, and for the native one the process that puts load on it. */
+/** What measurements of doors share: a real gateway behind a real door, and for the native one the process that puts load on it. */
 import { fork } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -12,7 +12,7 @@ import type { AgentBackend, Deps, Logger } from '../../src/ports/index.ts';
 import { openCoreRuntime, SERVING_ROOM } from '../../src/runtime/assemble.ts';
 import { FIRST_RULES } from '../../src/runtime/config/config.ts';
 import { createHttpHost } from '../../src/transport/http/server.ts';
-import type { Told, Wanted } from './load.ts';
+import type { Report, Wanted } from './load.ts';
 
 export const TOKEN = 'token-of-the-measurement';
 export const HEADERS = `authorization: Bearer ${TOKEN}\r\nharn-agents-protocol-version: agents-protocol-2026-04-25\r\n`;
@@ -24,7 +24,7 @@ export async function openHost(agent: AgentBackend) {
   const dir = await mkdtemp(join(tmpdir(), 'tb-bench-'));
   const ids = createIds();
   const policy = { load: async () => ({ rules: FIRST_RULES, rulesName: 'bench', files: [] }) };
-  const house = await openCoreRuntime({
+  const runtime = await openCoreRuntime({
     dataDir: dir,
     roomBytes: SERVING_ROOM,
     backends: [agent],
@@ -32,7 +32,7 @@ export async function openHost(agent: AgentBackend) {
     logger: quiet,
     policy,
   });
-  await house.start();
+  await runtime.start();
   const http = createHttpHost({ requestId: () => ids.next('req'), log: quiet, graceMs: 100 });
   const deps: Deps = {
     log: quiet,
@@ -40,41 +40,41 @@ export async function openHost(agent: AgentBackend) {
     ids,
     http,
     authenticate: createAuthenticator({ clock: systemClock, localToken: TOKEN, localActor: ANA, dataDir: dir }),
-    jwks: () => house.keyring.jwks(),
-    sign: (text) => house.keyring.signer().sign(text),
-    mac: (text) => house.keyring.signer().mac(text),
+    jwks: () => runtime.keyring.jwks(),
+    sign: (text) => runtime.keyring.signer().sign(text),
+    mac: (text) => runtime.keyring.signer().mac(text),
     secret: () => Promise.reject(new Error('there are no secrets here')),
   };
   return {
-    house,
+    runtime,
     deps,
     /** Once the doors are open; answers with the address. */
     listen: async () => (await http.listen()).url,
     async close() {
       await http.close();
-      await house.idle();
-      await house.close();
+      await runtime.idle();
+      await runtime.close();
       await rm(dir, { recursive: true, force: true });
     },
   };
 }
 
 export async function openDoor(agent: AgentBackend) {
-  const { house, deps, listen, close } = await openHost(agent);
-  const door = await harn.door!({}, deps).open(house.bridge);
+  const { runtime, deps, listen, close } = await openHost(agent);
+  const door = await harn.parts.door.open({}, { ...deps, name: 'harn' }).open(runtime.bridge);
   const url = await listen();
-  const workspace = await house.bridge.submit({
+  const workspace = await runtime.bridge.submit({
     kind: 'resource.create',
     actor: ANA,
     body: { object: 'workspace', body: { name: 'w', root: 'harn://w' } },
   });
   return {
-    house,
+    runtime,
     url,
     port: Number(new URL(url).port),
     async session(): Promise<string> {
       const body = { workspace_id: workspace.resource.id };
-      return (await house.bridge.submit({ kind: 'session.create', actor: ANA, body })).resource.id;
+      return (await runtime.bridge.submit({ kind: 'session.create', actor: ANA, body })).resource.id;
     },
     async close() {
       await door.close();
@@ -85,17 +85,20 @@ export async function openDoor(agent: AgentBackend) {
 
 export function startLoad() {
   const child = fork(fileURLToPath(new URL('./load.js', import.meta.url)));
-  let hear: ((told: Told) => void) | undefined;
-  child.on('message', (told: Told) => hear?.(told));
+  let hear: ((reported: Report) => void) | undefined;
+  child.on('message', (reported: Report) => hear?.(reported));
   return {
     /** Sends a wish; `on` hears what comes of it. */
-    ask(wanted: Wanted): { readonly ready: Promise<void>; readonly done: Promise<Extract<Told, { said: 'done' }>> } {
+    ask(wanted: Wanted): {
+      readonly ready: Promise<void>;
+      readonly done: Promise<Extract<Report, { said: 'done' }>>;
+    } {
       let isReady = () => {};
       const ready = new Promise<void>((resolve) => {
         isReady = resolve;
       });
-      const done = new Promise<Extract<Told, { said: 'done' }>>((resolve) => {
-        hear = (told) => (told.said === 'ready' ? isReady() : resolve(told));
+      const done = new Promise<Extract<Report, { said: 'done' }>>((resolve) => {
+        hear = (reported) => (reported.said === 'ready' ? isReady() : resolve(reported));
       });
       child.send(wanted);
       return { ready, done };

@@ -25,14 +25,14 @@ import { createSqliteStore } from '../../src/store/sqlite/index.ts';
 const ANA: Actor = { id: 'local:ana', kind: 'person', scopes: ['*'], door: 'cli', interactive: true };
 const TEXTS = ['hello', 'read plan', 'hello', 'write plan anew'];
 /** Sessions at once. */
-const CROWD = 128;
+const CLIENTS = 128;
 /** Events between two signed heads. */
 const SIGNED = { most: 1_000 };
 const ENDS = /^task\.(completed|failed|canceled)$/;
 
 /** At least this many events; gives how many there are. A further call makes the same log longer. */
 export async function growLog(dataDir: string, events: number): Promise<number> {
-  // No house is open while the rest is written: it would take tasks that nobody works on for orphans, and recover them.
+  // No gateway is open while the rest is written: it would take tasks that nobody works on for orphans, and recover them.
   const recorded = await record(dataDir);
   const clock = systemClock;
   const signer = (await openKeyring({ dir: join(dataDir, 'keys'), now: () => clock.now() })).signer();
@@ -45,7 +45,7 @@ export async function growLog(dataDir: string, events: number): Promise<number> 
     const one = async (): Promise<void> => {
       while ((await size()) < events) await live(next++);
     };
-    await Promise.all(Array.from({ length: CROWD }, one));
+    await Promise.all(Array.from({ length: CLIENTS }, one));
     while ((await heads.take(SIGNED)).events);
     return await size();
   } finally {
@@ -59,17 +59,17 @@ interface Recorded {
 }
 
 async function record(dataDir: string): Promise<Recorded> {
-  const house = await openCoreRuntime({
+  const runtime = await openCoreRuntime({
     dataDir,
     policy: { load: async () => ({ rules: FIRST_RULES, files: [] }) },
     backends: [createDemoAgent({ pause: async () => {} })],
     tools: [createDemoTools()],
   });
   try {
-    await house.start();
-    return await session(house);
+    await runtime.start();
+    return await session(runtime);
   } finally {
-    await house.close();
+    await runtime.close();
   }
 }
 

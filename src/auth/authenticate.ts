@@ -85,6 +85,6 @@ const LOOKS_LIKE_JWT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$/;
 const LONGEST = 16 * 1024;
 
 /** Constant time for a given length; the length of the right token is no secret. */
-function isSame(given: Buffer, right: Buffer): boolean {
-  return given.length === right.length && timingSafeEqual(given, right);
+function isSame(sent: Buffer, right: Buffer): boolean {
+  return sent.length === right.length && timingSafeEqual(sent, right);
 }

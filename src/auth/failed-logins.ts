@@ -3,7 +3,9 @@
  * failures wait, so a good credential is accepted at once, whatever else comes from its address. Memory and events are
  * bounded: many failures of one address share an event, and so do those of many addresses. No part of a secret is kept.
  */
+
 import { Fault } from '../model/faults.ts';
+import { LruMap } from '../model/lru-map.ts';
 
 export interface FailedLogin {
   readonly door: string;
@@ -60,7 +62,7 @@ interface Unsaid {
 }
 
 export function createFailedLogins({ now, pause, write }: FailedLoginsOptions): FailedLogins {
-  const counts = new Map<string, Count>();
+  const counts = new LruMap<string, Count>(MOST_KEPT);
   let waiting = 0;
   let unsaid: Unsaid | undefined;
   let timer: NodeJS.Timeout | undefined;
@@ -69,10 +71,8 @@ export function createFailedLogins({ now, pause, write }: FailedLoginsOptions): 
 
   function countOf(name: string): Count {
     const known = counts.get(name);
-    counts.delete(name);
     const count = known && now() - known.last < FORGET_MS ? known : { failures: 0, last: 0, waiting: 0 };
     counts.set(name, count);
-    if (counts.size > MOST_KEPT) counts.delete(counts.keys().next().value as string);
     return count;
   }
 

@@ -2,10 +2,12 @@
  * Access tokens of an OAuth2 authorization server: signed by a key it publishes, with us as audience, not expired. A
  * token for another audience is refused however well it is signed, and so is every algorithm that is not on our list.
  */
+
 import { hash } from 'node:crypto';
 import type { JWTPayload, JWTVerifyGetKey } from 'jose';
 import type { Actor } from '../model/actions.ts';
 import { Fault } from '../model/faults.ts';
+import { LruMap } from '../model/lru-map.ts';
 import type { Clock } from '../ports/index.ts';
 import { clientOf, subjectOf } from './principals.ts';
 
@@ -66,13 +68,11 @@ export function createOAuthVerifier(options: OAuthOptions, clock: Clock): Verify
   }
 
   /** By the hash of the token: the credential itself is not kept. */
-  const kept = new Map<string, Kept>();
+  const kept = new LruMap<string, Kept>(MOST_KEPT);
 
   function keep(name: string, actor: Actor, now: number, { exp = 0 }: JWTPayload): void {
     const ends = (exp + (options.clockToleranceSeconds ?? TOLERANCE_S)) * 1000;
     kept.set(name, { actor, since: now, until: Math.min(now + KEPT_MS, ends) });
-    const oldest = kept.size > MOST_KEPT ? kept.keys().next() : undefined;
-    if (oldest && !oldest.done) kept.delete(oldest.value);
   }
 
   return async (token) => {

@@ -155,7 +155,7 @@ export async function listSecrets(
   return listed;
 }
 
-/** A shorter value could not be told from ordinary text, and so not be redacted. */
+/** A shorter value occurs in ordinary text, so it could not be redacted without damaging that text. */
 const SHORTEST = 6;
 
 export function requireLength(value: string, name: string): void {

@@ -1,4 +1,4 @@
-/** A readable name for a command: the program, or what a launcher such as npx was told to start. */
+/** A readable name for a command: the program, or the program that a launcher such as npx starts. */
 import { basename } from 'node:path';
 
 const STARTERS = new Set([

@@ -51,6 +51,11 @@ export function localActor(): Actor {
   return { id: `local:${userInfo().username}`, kind: 'person', scopes: ['*'], door: 'cli' };
 }
 
+/** The program that started us is an agent of this machine's owner. */
+export function localAgent(door: string): Actor {
+  return { id: 'agent:local', kind: 'agent', scopes: ['*'], door };
+}
+
 /**
  * Opens a core runtime to submit a command; it runs no work and recovers none. The rules on record in the data
  * directory decide, and not those of the directory the command is run in.
@@ -107,7 +112,7 @@ export async function open(config: Config, more: Partial<CoreRuntimeOptions>): P
   await requireUsable(config.dataDir);
   const { openCoreRuntime } = await import('../runtime/assemble.ts');
   const policy = { load: config.policy.load };
-  const core = await openCoreRuntime({ dataDir: config.dataDir, place: config.store, policy, ...more });
+  const core = await openCoreRuntime({ dataDir: config.dataDir, store: config.store, policy, ...more });
   if (more.policy === 'on record') return core;
   const { requireRules } = await import('../runtime/rules-on-record.ts');
   await requireRules(core.policy).catch(async (cause) => {

@@ -8,17 +8,17 @@ import { trouble } from './output/error-output.ts';
 const SHORTEST = 4;
 const PAGE = 200;
 
-type Reading = Pick<Store, 'get' | 'list'>;
+type StoreReader = Pick<Store, 'get' | 'list'>;
 
-export async function findTask(store: Reading, id: string): Promise<Task & Row> {
+export async function findTask(store: StoreReader, id: string): Promise<Task & Row> {
   return await find<Task & Row>(store, 'task', id, 'tollbridge log');
 }
 
-export async function findAsk(store: Reading, id: string): Promise<AskRecord & Row> {
+export async function findAsk(store: StoreReader, id: string): Promise<AskRecord & Row> {
   return await find<AskRecord & Row>(store, 'ask', id, 'tollbridge approvals');
 }
 
-async function find<T extends Row>(store: Reading, object: string, id: string, shownBy: string): Promise<T> {
+async function find<T extends Row>(store: StoreReader, object: string, id: string, shownBy: string): Promise<T> {
   const exact = await store.get<T>(object, id);
   if (exact) return exact;
   const noun = object === 'ask' ? 'question' : object;
@@ -35,7 +35,7 @@ async function find<T extends Row>(store: Reading, object: string, id: string, s
   throw trouble('not_found', `there is no ${noun} ${id}`, `"${shownBy}" shows what there is; --data says where`);
 }
 
-async function alike<T extends Row>(store: Reading, object: string, part: string): Promise<readonly T[]> {
+async function alike<T extends Row>(store: StoreReader, object: string, part: string): Promise<readonly T[]> {
   const found: T[] = [];
   for (let after: string | undefined; ; ) {
     const page = await store.list<T>({ object, limit: PAGE, newestFirst: true, ...(after && { after }) });

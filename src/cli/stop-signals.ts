@@ -16,7 +16,7 @@ export async function untilStopped(work: (signal: AbortSignal) => Promise<void>)
 
 /**
  * Calls `stop` on a stop signal, and keeps the process alive until then: following a log does not. A closed terminal
- * (SIGHUP) counts too; without a terminal nohup may have told the process to ignore it, and a listener would undo that.
+ * (SIGHUP) counts too; without a terminal the process may have been started by nohup to ignore it, and a listener would undo that.
  */
 export function onStop(stop: () => void, atTerminal = process.stdout.isTTY === true): () => void {
   const held = setInterval(() => {}, 2 ** 30);

@@ -5,7 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Actor } from '../model/actions.ts';
 import { asFault, Fault } from '../model/faults.ts';
-import type { Bridge, Closable, Deps, FrontDoor } from '../ports/index.ts';
+import type { Bridge, Closable, Deps, FrontDoor, HttpHandler } from '../ports/index.ts';
 import { addressOf } from '../transport/http/bearer.ts';
 import { readJson } from '../transport/http/body.ts';
 import { cookieOf, isOwnPage, proofOf, setCookie } from './cookies.ts';
@@ -33,7 +33,10 @@ export const PAGES = [
 ] as const;
 
 /** Routes of other doors that the page uses. */
-const FOREIGN = ['/v1', '/health'];
+const FOREIGN = ['/v1/*', '/health/*'];
+const ASSETS = '/console/assets';
+const API = '/console/api';
+const READ = ['GET', 'HEAD'];
 const BODY = { bytes: 1024 * 1024, depth: 32, values: 20_000 };
 
 export function consoleDoor({ http, log, clock, services }: ConsoleDeps): FrontDoor {
@@ -48,29 +51,25 @@ export function consoleDoor({ http, log, clock, services }: ConsoleDeps): FrontD
         (request: IncomingMessage, response: ServerResponse) => {
           work(request, response).catch((thrown) => sendFault(response, thrown));
         };
-      const page = (request: IncomingMessage, response: ServerResponse) => showPage(app, request, response);
-      for (const name of PAGES) http.mount(`/${name}`, page);
-      http.mount('/console/assets', (request, response, next) => {
-        const file = app.asset(pathOf(request).slice(1));
-        if (file && isRead(request)) sendFile(request, response, file, 'kept');
+      const page: HttpHandler = (request, response) => showPage(app, request, response);
+      const asset: HttpHandler = (request, response, next) => {
+        const file = app.asset(below(request, ASSETS).slice(1));
+        if (file) sendFile(request, response, file, 'kept');
         else next();
-      });
-      http.mount('/console/session', caught(session));
-      http.mount(
-        '/console/api',
-        caught((request, response) => ownRoute(routes, request, response)),
-      );
-      for (const prefix of FOREIGN) {
-        http.mount(prefix, (request, _response, next) => {
-          // A request with a bearer token of its own, or without a session, is left alone.
-          if (request.headers.authorization !== undefined || !cookieOf(request)) next();
-          else asSession(request).then(() => next(), next);
-        });
-      }
-      http.mount('/', (request, response, next) => {
-        if (pathOf(request) === '/' && isRead(request)) page(request, response);
-        else next();
-      });
+      };
+      const tokenised: HttpHandler = (request, _response, next) => {
+        // A request with a bearer token of its own, or without a session, is left alone.
+        if (request.headers.authorization !== undefined || !cookieOf(request)) next();
+        else asSession(request).then(() => next(), next);
+      };
+      http.claim('console', [
+        { path: '/', methods: READ, handler: page },
+        ...PAGES.map((name) => ({ path: `/${name}/*`, methods: READ, handler: page, listed: false as const })),
+        { path: `${ASSETS}/*`, methods: READ, handler: asset, listed: false },
+        { path: '/console/session', handler: caught(session) },
+        { path: `${API}/*`, handler: caught((request, response) => ownRoute(routes, request, response)) },
+        ...FOREIGN.map((path) => ({ path, shared: 'first' as const, handler: tokenised, listed: false as const })),
+      ]);
       return { close: async () => {} };
     },
   };
@@ -136,7 +135,7 @@ export function consoleDoor({ http, log, clock, services }: ConsoleDeps): FrontD
     response: ServerResponse,
   ): Promise<void> {
     const { actor } = await required(request);
-    const path = pathOf(request);
+    const path = below(request, API);
     for (const route of routes) {
       const match = request.method === route.method ? route.path.exec(path) : null;
       if (!match) continue;
@@ -180,13 +179,12 @@ function shown({ actor, how, created_at, expires_at }: ConsoleSession) {
 }
 
 function showPage({ page }: BuiltApp, request: IncomingMessage, response: ServerResponse): void {
-  if (page && isRead(request)) {
+  if (page) {
     sendFile(request, response, page, 'not kept');
     return;
   }
-  const [status, text] = page ? [405, 'A page is read with GET.'] : [503, 'The console is not built: npm run build'];
-  response.writeHead(status, { ...PAGE_HEADERS, 'content-type': 'text/plain; charset=utf-8' });
-  response.end(`${text}\n`);
+  response.writeHead(503, { ...PAGE_HEADERS, 'content-type': 'text/plain; charset=utf-8' });
+  response.end('The console is not built: npm run build\n');
 }
 
 function sendJson(response: ServerResponse, status: number, body: unknown): void {
@@ -200,12 +198,9 @@ function sendJson(response: ServerResponse, status: number, body: unknown): void
   response.end(text);
 }
 
-function pathOf({ url }: IncomingMessage): string {
-  return (url ?? '/').split('?', 1)[0] ?? '/';
-}
-
-function isRead({ method }: IncomingMessage): boolean {
-  return method === 'GET' || method === 'HEAD';
+/** The path below the one that was claimed. */
+function below({ url }: IncomingMessage, base: string): string {
+  return (url ?? '').slice(base.length).split('?', 1)[0] ?? '';
 }
 
 /** Behind a proxy that ends TLS, the page's own origin says so. */

@@ -6,10 +6,12 @@
  * events, artifacts, receipts. A principal sees its own work; other work only with the scope `others:read`. Its other scopes say
  * what it may then do with it.
  */
+
 import type { Actor } from '../model/actions.ts';
 import { type CommandKind, DECLARED_KINDS } from '../model/commands.ts';
 import type { CoreEvent, Stream } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
+import { LruMap } from '../model/lru-map.ts';
 import type { Artifact, Workspace } from '../model/resources.ts';
 import type { Row, Store, VaultAccess } from '../ports/index.ts';
 import type { Owner } from './events/rows.ts';
@@ -116,7 +118,7 @@ export interface Access {
   seeContent(actor: Actor, artifactId: string): Promise<Artifact & Row>;
   workspaceVisible(actor: Actor, workspaceId: string | null | undefined): Promise<boolean>;
   /** Whether the actor may see an event or resource of this workspace and session, by workspace and by owner. */
-  placeVisible(actor: Actor, location: ResourceOwner): Promise<boolean>;
+  locationVisible(actor: Actor, location: ResourceOwner): Promise<boolean>;
   /** Refuses a stream of a hidden resource; returns a filter for streams that mix owners, and undefined for others. */
   streamFilter(actor: Actor, stream: Stream): Promise<((event: CoreEvent) => Promise<boolean>) | undefined>;
 }
@@ -154,7 +156,7 @@ export function createAccess(store: Pick<Store, 'get' | 'read'>, vaults?: Pick<V
     return workspace !== undefined && (workspace.tenant_id ?? null) === (actor.tenant_id ?? null);
   }
 
-  const owners = new Map<string, string>();
+  const owners = new LruMap<string, string>(OWNERS_REMEMBERED);
 
   /**
    * The owner of a session, or of an artifact outside any session. Undefined when no row names one: then no restricted principal
@@ -167,7 +169,6 @@ export function createAccess(store: Pick<Store, 'get' | 'read'>, vaults?: Pick<V
   async function lookUp(id: string): Promise<string | undefined> {
     const owner = (await store.get<Owner>('owner', id))?.owner_id ?? (await opener(id));
     if (owner === undefined) return undefined;
-    if (owners.size >= OWNERS_REMEMBERED) owners.delete(owners.keys().next().value as string);
     owners.set(id, owner);
     return owner;
   }
@@ -209,7 +210,7 @@ export function createAccess(store: Pick<Store, 'get' | 'read'>, vaults?: Pick<V
     return task?.session_id !== undefined && (await ownsSession(actor, task.session_id));
   }
 
-  async function placeVisible(actor: Actor, { workspace_id, session_id }: ResourceOwner): Promise<boolean> {
+  async function locationVisible(actor: Actor, { workspace_id, session_id }: ResourceOwner): Promise<boolean> {
     if (!(await workspaceVisible(actor, workspace_id))) return false;
     return seesOthers(actor) || (session_id ? await ownsSession(actor, session_id) : false);
   }
@@ -279,5 +280,5 @@ export function createAccess(store: Pick<Store, 'get' | 'read'>, vaults?: Pick<V
     };
   }
 
-  return { see, seeContent, visible, owns, workspaceVisible, placeVisible, streamFilter };
+  return { see, seeContent, visible, owns, workspaceVisible, locationVisible, streamFilter };
 }

@@ -52,6 +52,7 @@ import { createDeliveries } from './commands/deliveries.ts';
 import { createMemories } from './commands/memories.ts';
 import { type RecordDeps, recordHandlers } from './commands/records.ts';
 import { WITHOUT_TENANT } from './commands/secret-use.ts';
+import { createSessionInputs } from './commands/session-inputs.ts';
 import type { Admit } from './commands/session-opening.ts';
 import { sessionHandlers } from './commands/sessions.ts';
 import { createUploads } from './commands/uploads.ts';
@@ -115,7 +116,7 @@ export interface Settings {
    * Recovers work of agents that this process does not have, and ends it when its process has died. False for short-lived
    * processes: the gateway that the work belongs to recovers it.
    */
-  readonly keeper: boolean;
+  readonly recoversOrphans: boolean;
   /** How often to look for tasks whose process has died. */
   readonly sweepMs: number;
 }
@@ -130,7 +131,7 @@ const DEFAULTS: Settings = {
   inlineLimit: 64 * 1024,
   artifactLimit: 64 * 1024 * 1024,
   resultLimits: RESULT_LIMITS,
-  keeper: true,
+  recoversOrphans: true,
   sweepMs: 10_000,
 };
 
@@ -191,6 +192,7 @@ export function createCore(deps: CoreDeps): Core {
     return committed;
   }
   function release(sessionId: string): void {
+    sessionInputs.release(sessionId);
     for (const backend of backends.values()) {
       backend
         .release?.(sessionId)
@@ -203,6 +205,12 @@ export function createCore(deps: CoreDeps): Core {
   const context: Context = { store, log, access, clock, ids, hash, logRoot: (events) => issuer.logRoot(events) };
   const tools = createTools(() => mounted.tools, hash);
   const pins = createPins({ ...context, tools });
+  const sessionInputs = createSessionInputs({
+    access,
+    clock,
+    learn: (secret) => learn(secret) && deps.redactor.text(secret) !== secret,
+    backends: () => backends.values(),
+  });
   const digest = createArgumentsDigest(deps.canonical, (text) => deps.signer.mac(text));
   const judge = pins.guard(
     createGate({ policy: deps.policy, timeoutMs: settings.policyTimeoutMs, log: logger, digest }),
@@ -283,6 +291,7 @@ export function createCore(deps: CoreDeps): Core {
     ...context,
     alarms: createAlarms(endings, log),
     memories,
+    sessionInputs,
     acts,
     asks,
     endings,
@@ -401,6 +410,7 @@ export function createCore(deps: CoreDeps): Core {
       submit,
       ...createViews({ store, access }),
       recall: memories.recall,
+      sessionInputs: sessionInputs.apply,
       pendingAct: (actor, askId) => wholeActs.show(actor, askId),
       quotasOf: async (actor, taskId) => (await policyData(await access.see<Task & Row>(actor, 'task', taskId))).quotas,
       ...createUploads({ ...context, artifactLimit: settings.artifactLimit }),
@@ -413,7 +423,7 @@ export function createCore(deps: CoreDeps): Core {
         requireReadScope(actor, 'skill');
         return (await tools.find(name, server))?.skill;
       },
-      async offered(actor, workspaceId, one) {
+      async visible(actor, workspaceId, one) {
         requireReadScope(actor, 'skill');
         if (!(await access.workspaceVisible(actor, workspaceId))) return [];
         const data = await acts.policyData({ workspace_id: workspaceId, persona_id: null, quota_id: null });
@@ -442,7 +452,7 @@ export function createCore(deps: CoreDeps): Core {
     async start() {
       held = await store.lease(`instance:${instance}`);
       const since = Date.parse(context.clock.now());
-      const orphans = { ...shared, runner, isDead, keeper: settings.keeper, since };
+      const orphans = { ...shared, runner, isDead, recoversOrphans: settings.recoversOrphans, since };
       await asks.expireDue();
       await wholeActs.sweep();
       const recovered = await recover(orphans);

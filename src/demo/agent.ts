@@ -26,7 +26,7 @@ export function createDemoAgent(deps: DemoAgentDeps): AgentBackend {
   const { pause, name = 'demo', stepMs = 100, streamMs = 0, handOver } = deps;
   return {
     name,
-    abilities: { resume: true, evidence: 'held', steer: true, reruns: true },
+    abilities: { resume: true, evidence: 'held', steer: true, reruns: true, inputs: true },
     async start(work, sink, signal) {
       const inbox: string[] = [];
       const wait = async (ms: number) => {
@@ -72,14 +72,14 @@ async function perform(run: Run): Promise<End> {
   const voice = createVoice({ ...run, said: await saidBefore(run.work) });
   const summary: string[] = [];
   try {
-    await tellGiver(run, 'accepted');
+    await reportToParent(run, 'accepted');
     for (const [at, planned] of steps.entries()) {
       if (signal.aborted) return canceled(at, steps.length);
       if (steps.length > 1) await voice.plan(steps, at);
       const step = await voice.think(at, planned);
       const came = await takeStep(run, voice, step, at);
       if (typeof came === 'object') {
-        await tellGiver(run, 'failed');
+        await reportToParent(run, 'failed');
         return came;
       }
       summary.push(came === 'done' ? describeStep(step) : `${describeStep(step)} (${came})`);
@@ -87,7 +87,7 @@ async function perform(run: Run): Promise<End> {
       if (signal.aborted) return canceled(at, steps.length);
     }
     if (steps.length > 1) await voice.plan(steps, steps.length);
-    await tellGiver(run, 'completed');
+    await reportToParent(run, 'completed');
   } catch (cause) {
     unlessStopped(cause, signal);
     return { state: 'CANCELED', summary: 'stopped while a step was under way' };
@@ -124,6 +124,12 @@ async function takeStep(run: Run, voice: Voice, step: Step, at: number): Promise
     case 'recall': {
       const known = (work.memories ?? []).map(({ content }) => textIn(content as Json));
       await voice.say(known.length > 0 ? `I remember: ${known.join('; ')}` : 'I remember nothing.');
+      return 'done';
+    }
+    case 'input': {
+      // A secret is never recorded: a replay has it only where it is overridden.
+      const value = work.recorded ? await work.recorded.secret(step.name) : work.inputs?.value(step.name);
+      await voice.say(value === undefined ? `I have no input ${step.name}.` : `I can use the input ${step.name}.`);
       return 'done';
     }
     case 'remember': {
@@ -196,25 +202,25 @@ async function toil(run: Run, voice: Voice, steps: number): Promise<void> {
  * Decided like any act, reported when it is accepted and when it ends, and linked to the receipt of the handed-over
  * task.
  */
-async function handOff(run: Run, voice: Voice, { to, work: given }: Handoff, at: number): Promise<Came> {
+async function handOff(run: Run, voice: Voice, { to, work: request }: Handoff, at: number): Promise<Came> {
   const { sink, work } = run;
-  const nobody = `${work.task.id}.handoff${at + 1}`;
-  const tell = (status: string, more: JsonObject = {}) =>
-    sink.emit({ event: 'agent.handoff', payload: { target_agent: to, task_id: nobody, ...more, status } });
+  const unknownTask = `${work.task.id}.handoff${at + 1}`;
+  const report = (status: string, more: JsonObject = {}) =>
+    sink.emit({ event: 'agent.handoff', payload: { target_agent: to, task_id: unknownTask, ...more, status } });
   const proposed = {
     kind: 'handoff',
     tool_call_id: `${work.task.id}.call${at + 1}`,
     tool: 'handoff',
     target: to,
     effect: 'execute',
-    arguments: { to, work: given },
+    arguments: { to, work: request },
   } as const;
   const outcome = await sink.act(proposed, async (args, signal) => {
     if (!run.handOver) {
-      await tell('accepted');
+      await report('accepted');
       return { status: 'ok', output: { text: `${to} took the work and gave it back, done.` } };
     }
-    const accepted = (task_id: string) => tell('accepted', { task_id });
+    const accepted = (task_id: string) => report('accepted', { task_id });
     const handed = await run.handOver(to, String(args.work), work.task, accepted, signal);
     const { task_id, receipt_id = null, state, text } = handed;
     const output = { text: `${to} says: ${text}`, task_id, receipt_id };
@@ -223,13 +229,13 @@ async function handOff(run: Run, voice: Voice, { to, work: given }: Handoff, at:
       : { status: 'error', output, error: `it ended as ${state}` };
   });
   if (outcome.kind === 'refused') {
-    await tell('rejected');
+    await report('rejected');
     await voice.say(`I was not allowed to hand off to ${to}: ${outcome.reason}`);
     return 'not allowed';
   }
   const { status, output, error } = outcome.result;
   const { task_id, receipt_id } = (output ?? {}) as JsonObject;
-  await tell(status === 'ok' ? 'completed' : 'failed', {
+  await report(status === 'ok' ? 'completed' : 'failed', {
     ...(typeof task_id === 'string' && { task_id }),
     ...(typeof receipt_id === 'string' && { receipt_id }),
   });
@@ -241,7 +247,7 @@ async function handOff(run: Run, voice: Voice, { to, work: given }: Handoff, at:
  * The other end of a handoff: work that came from another task names that task, so that each receipt leads to the
  * other.
  */
-async function tellGiver({ name, work, sink }: Run, status: string): Promise<void> {
+async function reportToParent({ name, work, sink }: Run, status: string): Promise<void> {
   const { task_id } = (work.task.metadata.handoff ?? {}) as JsonObject;
   if (typeof task_id !== 'string') return;
   await sink.emit({ event: 'agent.handoff', payload: { target_agent: name, task_id, status } });

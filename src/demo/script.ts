@@ -1,4 +1,5 @@
 /** Turns plain words into the demo agent's steps. Pure: the same text always gives the same script. */
+import { isObject } from '../model/is-object.ts';
 import { own } from '../model/own.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import type { Effect } from '../model/words.ts';
@@ -16,6 +17,7 @@ export type Step =
     }
   | { readonly do: 'artifact' }
   | { readonly do: 'recall' }
+  | { readonly do: 'input'; readonly name: string }
   | { readonly do: 'remember'; readonly text: string; readonly scope: string }
   | { readonly do: 'ask'; readonly question: string }
   | { readonly do: 'work'; readonly steps: number }
@@ -24,7 +26,7 @@ export type Step =
 
 export const HELP =
   'I am the demo agent. Say: hello · read <note> · write <note> <text> · delete <note> · send <text> to <someone> · ' +
-  'use <tool> <text> · artifact · recall · remember [for the session|persona|workspace|tenant] <text> · ask <question> · wait <steps> · handoff to <agent>: <work> · fail <code>. Join steps with "then".';
+  'use <tool> <text> · artifact · recall · check input <name> · remember [for the session|persona|workspace|tenant] <text> · ask <question> · wait <steps> · handoff to <agent>: <work> · fail <code>. Join steps with "then".';
 
 const GREETING = 'Hello! I am the demo agent: no network, no keys, always the same answer to the same words.';
 /** Text beyond this is not read. */
@@ -53,6 +55,7 @@ const VERBS: readonly Verb[] = [
   [/\buse (\S+)(?: (.*))?/i, ([tool = '', text = '']) => call(tool, 'unknown', tool, { text }, `use ${tool}`)],
   [/\bartifact\b/i, () => ({ do: 'artifact' })],
   [/\brecall\b/i, () => ({ do: 'recall' })],
+  [/\bcheck input (\S+)/i, ([name = '']) => ({ do: 'input', name })],
   [
     /\bremember (?:for the (session|persona|workspace|tenant) )?(.+)/i,
     ([scope, text = '']) => ({ do: 'remember', text, scope: scope?.toLowerCase() ?? 'session' }),
@@ -96,7 +99,7 @@ export function stepFrom(response: Json): Step {
 }
 
 function isStep(value: Json | undefined): value is Step & JsonObject {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  if (!isObject(value)) return false;
   const step = value as JsonObject;
   const members = MEMBERS[step.do as Step['do']];
   if (!Object.hasOwn(MEMBERS, String(step.do)) || !members) return false;
@@ -113,6 +116,7 @@ const MEMBERS: Readonly<Record<Step['do'], readonly (readonly [string, string])[
   ],
   artifact: [],
   recall: [],
+  input: [['name', 'string']],
   remember: [
     ['text', 'string'],
     ['scope', 'string'],
@@ -141,6 +145,8 @@ export function describeStep(step: Step): string {
       return 'produce a file and a patch';
     case 'recall':
       return 'say what it remembers';
+    case 'input':
+      return `check the private input ${step.name}`;
     case 'remember':
       return `remember for the ${step.scope}`;
     case 'ask':
@@ -162,7 +168,7 @@ export function textOf(input: JsonObject): string {
   for (const name of ['text', 'prompt', 'message', 'input', 'content'] as const) {
     const found = input[name];
     if (typeof found === 'string') return found;
-    if (typeof found === 'object' && found !== null && !Array.isArray(found)) return textOf(found as JsonObject);
+    if (isObject(found)) return textOf(found as JsonObject);
   }
   return '';
 }

@@ -76,8 +76,8 @@ const SKILLS: readonly Skill[] = [...TOOLS].map(([name, tool]) => ({
 }));
 
 export function createDemoTools(deps: DemoToolsDeps = {}): DemoTools {
-  const { name = 'demo', notes: given = NOTES, journal } = deps;
-  const notes = new Map(Object.entries(given));
+  const { name = 'demo', notes: initial = NOTES, journal } = deps;
+  const notes = new Map(Object.entries(initial));
   const outbox: { to: string; text: string }[] = [];
 
   /** Written at the moment of the effect: a line means that the effect happened. */

@@ -8,7 +8,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Actor } from '../model/actions.ts';
 import type { AskRecord, PendingAct } from '../model/asks.ts';
 import { asFault } from '../model/faults.ts';
-import type { Bridge, Closable, Deps, FrontDoor, Row } from '../ports/index.ts';
+import type { Bridge, Closable, Deps, FrontDoor, HttpHandler, Row } from '../ports/index.ts';
 import { readBytes } from '../transport/http/body.ts';
 import type { Links } from './links.ts';
 import { answerPage, questionPage } from './page.ts';
@@ -29,18 +29,20 @@ export function linkDoor({ http, log, links, recipients, clock }: LinkDoorDeps):
     name: 'link',
     carries: ['approval', 'input'],
     async open(bridge: Bridge): Promise<Closable> {
-      http.mount(LINK_PATH, (request, response, next) => {
+      const handler: HttpHandler = (request, response, next) => {
         answer(bridge, request, response).catch((thrown) => {
           log.error({ err: thrown }, 'a decision link could not be served');
           next(thrown);
         });
-      });
+      };
+      http.claim('link', [{ path: `${LINK_PATH}/*`, handler }]);
       return { close: async () => {} };
     },
   };
 
   async function answer(bridge: Bridge, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const [, token = '', file] = /^\/?([^/?#]*)(\/act)?(?:[?#].*)?$/.exec(request.url ?? '') ?? [];
+    const [, token = '', file] =
+      /^\/?([^/?#]*)(\/act)?(?:[?#].*)?$/.exec((request.url ?? '').slice(LINK_PATH.length)) ?? [];
     const link = links.read(token);
     const actor = link && holderOf(link.recipient);
     const ask = link && (await bridge.view<Ask>(actor as Actor, 'ask', link.askId).catch(() => undefined));
@@ -161,7 +163,7 @@ function answerIn(
 }
 
 function endOf({ state, answered_by, answered_at }: Ask): string {
-  if (state === 'expired') return 'Nobody answered in time, which counts as no.';
+  if (state === 'expired') return 'Not answered in time: denied.';
   if (state === 'canceled') return 'The work it was about has ended.';
   return `Answered by ${answered_by ?? 'someone'}${answered_at ? ` at ${answered_at}` : ''}.`;
 }

@@ -18,10 +18,10 @@ export function createLinks(mac: (text: string) => string): Links {
   return {
     token: (recipient, askId) => `${recipient}.${askId}.${proof(recipient, askId)}`,
     read(token) {
-      const [recipient = '', askId = '', given = '', ...more] = token.split('.');
+      const [recipient = '', askId = '', signature = '', ...more] = token.split('.');
       if (more.length > 0) return undefined;
       const wanted = Buffer.from(proof(recipient, askId));
-      const shown = Buffer.from(given);
+      const shown = Buffer.from(signature);
       return shown.length === wanted.length && timingSafeEqual(shown, wanted) ? { recipient, askId } : undefined;
     },
   };

@@ -61,7 +61,7 @@ function lineKind(line: string): string {
 
 function agentsWords(words: readonly string[]): readonly Markup[] {
   if (words.length === 0) return [];
-  const title = element('h2', ["In the agent's own words, which nobody has checked"]);
+  const title = element('h2', ["In the agent's own words, not verified"]);
   return [element('aside', [title, ...words.map((text) => element('pre', [text]))])];
 }
 

@@ -19,7 +19,7 @@ export function detailsText(view: QuestionView): string {
   if (view.words.length > 0) lines.push(WORDS, ...view.words.flatMap((words) => barred(words, '  ')));
   return lines.join('\n');
 }
-const WORDS = "In the agent's own words, which nobody has checked:";
+const WORDS = "In the agent's own words, not verified:";
 const NOT_WHOLE = 'Parts of this act are hidden here (redacted, or too long).';
 
 export interface Dialog {

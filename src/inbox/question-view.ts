@@ -94,8 +94,8 @@ function changeText(change: FileChange, args: JsonObject): Shown {
   const held = Object.values(args).some(
     (value) => value === change.after || (typeof value === 'string' && value.replace(/^sha256:/, '') === hash),
   );
-  const whose = held ? what : `${what}, as the agent describes it`;
-  return { name: `${visibleLine(change.path)} (${whose})`, value: text };
+  const described = held ? what : `${what}, as the agent describes it`;
+  return { name: `${visibleLine(change.path)} (${described})`, value: text };
 }
 
 function wordsOf(ask: AskRecord, { claims, arguments: args }: Partial<PendingAct>): readonly string[] {

@@ -202,7 +202,7 @@ export function openWebhooks(deps: WebhookDeps): Closable {
   }
 
   listen().catch((cause) => {
-    if (!closing.signal.aborted) log.error({ err: cause }, 'questions are no longer told to anyone');
+    if (!closing.signal.aborted) log.error({ err: cause }, 'questions are no longer delivered to webhooks');
   });
   return {
     async close() {

@@ -32,11 +32,11 @@ export interface ActFacts {
 }
 
 /**
- * The meaning of an argument by its name. `args`: the words that follow a command. `place`: a path, if it looks like one. `patch`:
+ * The meaning of an argument by its name. `args`: the words that follow a command. `location`: a path, if it looks like one. `patch`:
  * a text that names the files it changes. `cwd`: where relative paths start. `words`: text for people or models, no object of the
  * act.
  */
-export type ArgumentRole = 'command' | 'args' | 'path' | 'place' | 'url' | 'content' | 'patch' | 'cwd' | 'words';
+export type ArgumentRole = 'command' | 'args' | 'path' | 'location' | 'url' | 'content' | 'patch' | 'cwd' | 'words';
 export type ArgumentNames = Readonly<Partial<Record<ArgumentRole, readonly string[]>>>;
 
 /** Tools that do the same thing under different names in different agents. */

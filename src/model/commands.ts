@@ -211,7 +211,7 @@ export const COMMANDS = {
     decide_ms: Optional(Type.Integer({ minimum: 1 })),
     /** False for a proposer that would run the original arguments even if a rule rewrites them: then a rewrite is a refusal. */
     takes_arguments: Optional(Type.Boolean()),
-    /** False for a proposer that wants to be told at once that an act is deferred. */
+    /** False for a proposer that wants the answer `defer` at once instead of waiting. */
     waits_out_deferral: Optional(Type.Boolean()),
   }),
   /** Runs a tool call: gated, then run by the named tool backend, then recorded. */
@@ -286,7 +286,7 @@ export interface CommandEnvelope {
   /** For `action.propose`, `tool.call` and `passthrough`: fires when the caller has given up. */
   readonly signal?: AbortSignal;
   /** For the same commands: the request context, handed unread to the backend that runs the call. */
-  readonly line?: object;
+  readonly context?: object;
   /** For `action.propose` and `tool.call`: called with the id of the question that people are asked about the act. */
   readonly asked?: (askId: string) => void;
 }

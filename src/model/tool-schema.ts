@@ -3,8 +3,10 @@
  * fetched, and a schema that is too large or does not compile is used for the types of its direct members only. Running a check
  * that is not `plain` may take as long as the schema's author likes; the code that runs it sets a limit.
  */
+
 import { Ajv } from 'ajv';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import { isObject } from './is-object.ts';
 import { own } from './own.ts';
 import type { Json, JsonObject } from './schema.ts';
 
@@ -128,19 +130,19 @@ const TYPES: ReadonlyMap<unknown, (value: Json) => boolean> = new Map<unknown, (
   ['boolean', (value) => typeof value === 'boolean'],
   ['null', (value) => value === null],
   ['array', (value) => Array.isArray(value)],
-  ['object', (value) => typeof value === 'object' && value !== null && !Array.isArray(value)],
+  ['object', (value) => isObject(value)],
 ]);
 
 /** Checks the types of direct members and the required ones, which can be read from any schema in one pass. */
 export function checkDirectMembers({ properties, required }: JsonObject): ArgumentsCheck {
-  const declared = Object.entries(isMembers(properties) ? properties : {});
+  const declared = Object.entries(isObject(properties) ? properties : {});
   const needed = (Array.isArray(required) ? required : []).filter((name) => typeof name === 'string');
   return (args) => {
     for (const name of needed) {
       if (!Object.hasOwn(args, name)) return brief(`arguments must have required property ${JSON.stringify(name)}`);
     }
     for (const [name, schema] of declared) {
-      if (!Object.hasOwn(args, name) || !isMembers(schema)) continue;
+      if (!Object.hasOwn(args, name) || !isObject(schema)) continue;
       const types = Array.isArray(schema.type) ? schema.type : [schema.type];
       const known = types.map((type) => TYPES.get(type));
       if (known.every((is) => is && !is(own(args, name) as Json))) {
@@ -149,10 +151,6 @@ export function checkDirectMembers({ properties, required }: JsonObject): Argume
     }
     return undefined;
   };
-}
-
-function isMembers(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 const LONGEST = 300;

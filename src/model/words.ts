@@ -179,14 +179,14 @@ export const OWN_EVENT_KINDS = {
   'vendor.tollbridge.ask_opened': 'a question was put to people; the task events only say that the task waits',
   'vendor.tollbridge.ask_closed': 'the question was answered, expired or withdrawn; names who decided',
   'vendor.tollbridge.answer_refused':
-    'someone tried to answer a question who may not, as the proposer of an act may not',
+    'an answer by an actor that may not answer the question, such as the proposer of the act',
   'vendor.tollbridge.login_failed': 'credentials that open nothing were shown at a door; many of them share one event',
   'vendor.tollbridge.ask_used': 'an approval was spent on the one act it was given for',
   'vendor.tollbridge.message_delta': 'a piece of a message still being written',
   'vendor.tollbridge.plan': 'the plan of a task, as a full snapshot',
   'vendor.tollbridge.usage': 'tokens, money and time an agent reported',
   'vendor.tollbridge.quota_used': 'work was charged to a quota before it was done',
-  'vendor.tollbridge.quota_warned': 'work went past a soft limit, which is told and not enforced',
+  'vendor.tollbridge.quota_warned': 'work went past a soft limit, which is reported and not enforced',
   'vendor.tollbridge.side_effect': 'a file written or a host contacted, as reported or seen',
   'vendor.tollbridge.checkpoint': 'a named point a replay may start from',
   'vendor.tollbridge.bound': "another wire's id now stands for one of ours",
@@ -202,7 +202,7 @@ export const OWN_EVENT_KINDS = {
   'vendor.tollbridge.alarm': 'an act that was not let through is reported as run',
   'vendor.tollbridge.remote_decided': 'what another gateway says it decided on a call that it ran or refused itself',
   'vendor.tollbridge.tainted': 'a session has read what others wrote; names where it came from',
-  'vendor.tollbridge.note': 'something worth telling an auditor that fits nowhere else',
+  'vendor.tollbridge.note': 'a note for auditors that no other event carries',
 } as const;
 export type OwnEventKind = keyof typeof OWN_EVENT_KINDS;
 export type EventKind = ProtocolEventKind | OwnEventKind | (string & {});

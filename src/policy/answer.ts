@@ -1,6 +1,7 @@
 /** Checks whether a value is a decision. External engines may answer anything; only a known verdict with a reason counts. */
+
 import type { Decision } from '../model/actions.ts';
-import type { JsonObject } from '../model/schema.ts';
+import { isObject } from '../model/is-object.ts';
 import type { PolicyEngine } from '../ports/index.ts';
 import { block, isPure, rank } from './engine.ts';
 
@@ -15,15 +16,15 @@ export function checked(engine: PolicyEngine, value: unknown): Decision {
 }
 
 function isSound(value: unknown): value is Decision {
-  if (!isRecord(value)) return false;
+  if (!isObject(value)) return false;
   const { verdict, reason, arguments: args } = value;
   return (
     typeof reason === 'string' &&
     typeof verdict === 'string' &&
     rank(verdict) >= 0 &&
-    (args === undefined ? verdict !== 'modify' : isRecord(args)) &&
+    (args === undefined ? verdict !== 'modify' : isObject(args)) &&
     // An unreadable list of approvers invalidates the decision: dropping the list would let anyone answer.
-    (value.ask === undefined || (isRecord(value.ask) && namesPeople(value.ask.to)))
+    (value.ask === undefined || (isObject(value.ask) && namesPeople(value.ask.to)))
   );
 }
 
@@ -57,8 +58,4 @@ function knownParts(engine: string, said: Decision): Decision {
 
 function duration(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined;
-}
-
-function isRecord(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -31,20 +31,20 @@ export interface PolicyChain extends PolicyEngine {
   inputs(action: Action): readonly NamedValue[];
 }
 
-export function createPolicyChain({ engines: given, timeoutMs = DEFAULT_TIMEOUT_MS }: ChainDeps): PolicyChain {
-  const current = typeof given === 'function' ? given : () => given;
+export function createPolicyChain({ engines: sources, timeoutMs = DEFAULT_TIMEOUT_MS }: ChainDeps): PolicyChain {
+  const current = typeof sources === 'function' ? sources : () => sources;
   /** Engines are asked one after the other, so the extra time they declare adds up. */
-  const extraTimeMs = () => current().reduce((sum, { patienceMs = 0 }) => sum + patienceMs, 0);
+  const totalExtraTimeMs = () => current().reduce((sum, { extraTimeMs = 0 }) => sum + extraTimeMs, 0);
   return {
     name: NAME,
-    get patienceMs() {
-      return extraTimeMs();
+    get extraTimeMs() {
+      return totalExtraTimeMs();
     },
     judge(action) {
       const engines = current();
       if (!engines.every(isPure)) return undefined;
       const poll = openPoll(action);
-      for (const engine of engines) if (!poll.hear(engine, askPure(engine, poll.current()))) break;
+      for (const engine of engines) if (!poll.accept(engine, askPure(engine, poll.current()))) break;
       return poll.answer(engines);
     },
     async decide(action, signal, withinMs = Number.POSITIVE_INFINITY) {
@@ -57,11 +57,11 @@ export function createPolicyChain({ engines: given, timeoutMs = DEFAULT_TIMEOUT_
         let said: unknown;
         if (isPure(engine)) said = askPure(engine, poll.current());
         else {
-          deadline ??= performance.now() + Math.min(withinMs, Math.max(timeoutMs, extraTimeMs()));
+          deadline ??= performance.now() + Math.min(withinMs, Math.max(timeoutMs, totalExtraTimeMs()));
           const share = shareOf(engines, at, deadline - performance.now());
           said = await ask(engine, poll.current(), signal, share);
         }
-        if (!poll.hear(engine, said)) break;
+        if (!poll.accept(engine, said)) break;
       }
       return poll.answer(engines);
     },
@@ -74,9 +74,9 @@ export function createPolicyChain({ engines: given, timeoutMs = DEFAULT_TIMEOUT_
  * take, each gets its share of the rest.
  */
 function shareOf(engines: readonly PolicyEngine[], at: number, leftMs: number): number {
-  const { patienceMs: own = 0 } = engines[at] as PolicyEngine;
+  const { extraTimeMs: own = 0 } = engines[at] as PolicyEngine;
   let wanted = 0;
-  for (let next = at; next < engines.length; next += 1) wanted += engines[next]?.patienceMs ?? 0;
+  for (let next = at; next < engines.length; next += 1) wanted += engines[next]?.extraTimeMs ?? 0;
   return own === 0 || wanted <= leftMs ? leftMs : (leftMs * own) / wanted;
 }
 
@@ -84,7 +84,7 @@ interface Poll {
   /** The act with the rewrites of the engines asked so far. */
   current(): Action;
   /** Returns false when no further engine needs to be asked. */
-  hear(engine: PolicyEngine, said: unknown): boolean;
+  accept(engine: PolicyEngine, said: unknown): boolean;
   answer(engines: readonly PolicyEngine[]): Decision;
 }
 
@@ -95,7 +95,7 @@ function openPoll(action: Action): Poll {
   let shadowed: Decision | undefined;
   return {
     current: () => current,
-    hear(engine, answered) {
+    accept(engine, answered) {
       const decision = checked(engine, answered);
       if (isShadow(engine, decision) && !shadowed) {
         // Nothing will run, but the answers of the other engines are the purpose of a shadow tier.

@@ -2,8 +2,10 @@
  * The parts of an action that rules can see, and their names. One list, so that the loader can refuse a rule that names anything
  * else, and the engine passes only the parts that some rule names.
  */
+
 import type { ActField } from '../model/act-facts.ts';
 import type { Action } from '../model/actions.ts';
+import { isObject } from '../model/is-object.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import { isSideEffect } from '../model/words.ts';
 import { matcherOf, PATTERN_SETS } from './acts/match.ts';
@@ -164,7 +166,7 @@ function pick(value: Json, names: Names, depth: number): CedarValue {
   if (names.whole) return toCedar(value, depth);
   if (names.members.size === 0) return true;
   // A rule that looks for a member inside a value that is not an object gets the value itself, and fails on it.
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return toCedar(value, depth);
+  if (!isObject(value)) return toCedar(value, depth);
   const record = value as JsonObject;
   const out = emptyRecord();
   for (const [key, inner] of names.members) {
@@ -191,15 +193,15 @@ export function namedValues(action: Action, names: Names): readonly NamedValue[]
 }
 
 /** Values as they are in the action: a redacted one is recognized by its text. */
-function factValues({ facts, arguments: given }: Action, field: ActField): readonly NamedValue[] {
-  if (!facts || typeof given !== 'object') return [{ path: field, value: given as Json }];
+function factValues({ facts, arguments: args }: Action, field: ActField): readonly NamedValue[] {
+  if (!facts || typeof args !== 'object') return [{ path: field, value: args as Json }];
   const lists = { command: facts.commands, path: facts.paths, url: facts.urls, content: facts.contents };
   const guessed = field === 'content' ? [] : facts.hints[field];
   return [{ path: field, value: [...lists[field], ...guessed] }];
 }
 
 function pickRaw(path: string, value: Json, names: Names | undefined): readonly NamedValue[] {
-  const inside = typeof value === 'object' && value !== null && !Array.isArray(value);
+  const inside = isObject(value);
   if (!names || names.whole || !inside) return [{ path, value }];
   const record = value as JsonObject;
   return [...names.members].flatMap(([key, inner]) => {

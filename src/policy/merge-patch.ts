@@ -1,9 +1,6 @@
 /** RFC 7396 JSON Merge Patch, and which members a change touched. Pure; never mutates its arguments. */
+import { isObject } from '../model/is-object.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
-
-function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 export function mergePatch(target: Json | undefined, patch: Json): Json {
   if (!isObject(patch)) return patch;

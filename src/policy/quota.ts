@@ -200,7 +200,7 @@ export function createQuotaEngine({ clock }: { readonly clock: Clock }): PureEng
     return { ...worst, reason, ...(worst.verdict === 'allow' && { code: SOFT_LIMIT }) };
   });
 }
-/** On a defer: too many requests. The client is told to retry; the gateway does not queue the request. */
+/** On a defer: too many requests. The client has to retry; the gateway does not queue the request. */
 export const RATE_LIMITED = 'rate_limited';
 
 /** On an allow: a soft limit is passed, and the final decision has to report it. */

@@ -100,8 +100,8 @@ export function createRememberedPolicy({ inner, store, read, clock }: Remembered
 
   return {
     name: inner.name,
-    get patienceMs() {
-      return inner.patienceMs ?? 0;
+    get extraTimeMs() {
+      return inner.extraTimeMs ?? 0;
     },
     judge: (action) => (rules.size === 0 ? inner.judge?.(action) : undefined),
     async decide(action, signal, withinMs) {

@@ -1,7 +1,9 @@
 /** The port of a protocol adapter: the parts it offers (door, backends, policy, relay) and the dependencies the gateway hands it. */
+import type { Actor } from '../model/actions.ts';
 import type { ReceiptSignature } from '../model/receipt.ts';
+import type { Static, TSchema } from '../model/type.ts';
 import type { AgentBackend } from './agents.ts';
-import type { FrontDoor } from './doors.ts';
+import type { Bridge, FrontDoor } from './doors.ts';
 import type { Authenticate, HttpHost } from './http.ts';
 import type { Permissions, PolicyEngine } from './policy.ts';
 import type { Closable } from './store.ts';
@@ -58,25 +60,55 @@ export interface Deps {
   lease?(name: string): Promise<Closable | undefined>;
 }
 
-/** A role an adapter can be mounted in, any number of times, each with its own configuration section. */
-export interface Part<T> {
-  readonly configSchema: object;
-  /** `name` is the key of its configuration section. */
-  open(name: string, config: never, deps: Deps): T;
+/** What a part is opened with: the name of its configuration section, and the dependencies the gateway hands out. */
+export interface PartContext extends Deps {
+  readonly name: string;
 }
 
-export interface Adapter<Config> {
+/** A role of an adapter. It can be opened any number of times, each time with its own configuration section. */
+export interface Part<T, Config = never> {
+  /** JSON Schema of the section; `open` gets a section that was checked against it. */
+  readonly configSchema: object;
+  open(config: Config, context: PartContext): T;
+}
+
+/** A part whose `open` gets the type that its schema describes. */
+export function part<S extends TSchema, T>(
+  configSchema: S,
+  open: (config: Static<S>, context: PartContext) => T,
+): Part<T, Static<S>> {
+  return { configSchema, open };
+}
+
+export interface Adapter {
   readonly name: string;
   readonly revision: string;
-  /** Schema of the section `doors.<adapter>`. */
-  readonly configSchema: object;
-  door?(config: Config, deps: Deps): FrontDoor;
-  /** `agents.<name>.<adapter>` */
-  readonly backend?: Part<AgentBackend>;
-  /** `tools.<name>.<adapter>` */
-  readonly tools?: Part<ToolBackend>;
-  /** `harnesses.<name>.<adapter>` */
-  readonly policy?: Part<PolicyEngine>;
-  /** `relays.<adapter>`: configures the adapter's relay command, which runs between a client and an agent. */
-  readonly relay?: { readonly configSchema: object };
+  readonly parts: {
+    /** `doors.<adapter>` */
+    readonly door?: Part<FrontDoor>;
+    /** `agents.<name>.<adapter>` */
+    readonly backend?: Part<AgentBackend>;
+    /** `tools.<name>.<adapter>` */
+    readonly tools?: Part<ToolBackend>;
+    /** `harnesses.<name>.<adapter>` */
+    readonly policy?: Part<PolicyEngine>;
+    /** `relays.<adapter>` */
+    readonly relay?: Part<Relay>;
+  };
+}
+
+/** Stands between a client and the agent whose command it was started with: frames pass unchanged, acts are decided first. */
+export interface Relay {
+  /** The agent behind the relay. The runtime mounts it, and the tasks of the client's prompts are its work. */
+  readonly backend: AgentBackend;
+  /** How long the agent may take to stop after a cancel. */
+  readonly graceMs: number;
+  /** Decides about the frames on `link`, the protocol's own pair of streams. The person is the one at the client. */
+  attach(bridge: Bridge, person: Actor, link: never): Promise<OpenRelay>;
+}
+
+export interface OpenRelay {
+  /** Resolve when all work of the relay has its end in the log. */
+  editorGone(): Promise<void>;
+  agentGone(why: string): Promise<void>;
 }

@@ -5,6 +5,7 @@ import type { End, Fact, ProposedAction } from '../model/commands.ts';
 import type { Artifact, Memory, Message, Session, Task, Workspace } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import type { CallerReference } from './proof.ts';
+import type { SessionInputsView } from './session-inputs.ts';
 
 export interface Abilities {
   /** The agent can continue from the log after a crash of the gateway, asking the same questions with the same ids. */
@@ -13,6 +14,8 @@ export interface Abilities {
   readonly evidence: 'held' | 'asked' | 'observed';
   /** The agent accepts messages while it works. */
   readonly steer?: boolean;
+  /** The agent uses private inputs of its session. Without one such agent, none are accepted. */
+  readonly inputs?: boolean;
   /**
    * A replay can run the agent again: the same task and the same answers produce the same words, calls and questions, under the
    * same ids. It takes outside input only through its sink or from `work.recorded`; with `work.recorded` it makes no connections.
@@ -40,6 +43,8 @@ export interface Work {
    * runs. Questions and calls of dead processes do not count.
    */
   awaiting?(): Promise<boolean>;
+  /** Private inputs of the session: for use, never for an event, a message or an error. */
+  readonly inputs?: SessionInputsView;
   /** Present only in a replay, and only for an agent with `reruns`: the outside input the agent took when it worked on this task. */
   readonly recorded?: RecordedInputs;
   /** The reference that identifies us to another gateway to which this work is forwarded. */
@@ -76,6 +81,8 @@ export interface AgentBackend {
   /** The agent's self-description, for clients that choose among agents. */
   readonly about?: About;
   start(work: Work, sink: Sink, signal: AbortSignal): Promise<Run>;
+  /** The private inputs of a session have changed. A rejection reaches the client that changed them. */
+  inputsChanged?(sessionId: string, inputs: SessionInputsView): Promise<void>;
   /** The session is over: state kept for it can be dropped. Not called for sessions that another process closed. */
   release?(sessionId: string): Promise<void>;
   close?(): Promise<void>;

@@ -1,4 +1,5 @@
 /** The port of a door (an adapter's server side), and the bridge through which a door reaches core. */
+import type { Readable, Writable } from 'node:stream';
 import type { Actor, Decision } from '../model/actions.ts';
 import type { Answer, AskKind, PendingAct } from '../model/asks.ts';
 import type { Command, CommandKind } from '../model/commands.ts';
@@ -6,6 +7,7 @@ import type { CoreEvent, Cursor, Stream } from '../model/events.ts';
 import type { Memory, Pointer, Quota, Skill } from '../model/resources.ts';
 import type { JsonObject } from '../model/schema.ts';
 import type { ActResult, AgentFace } from './agents.ts';
+import type { InputCommand } from './session-inputs.ts';
 import type { Closable, EventRange, ListQuery, Missing, Row } from './store.ts';
 import type { ToolBackend } from './tools.ts';
 import type { SecretUser } from './vaults.ts';
@@ -17,6 +19,24 @@ export interface FrontDoor {
   /** Tools that clients of this door run or that the door serves itself; mounted while the door is open. */
   readonly tools?: readonly ToolBackend[];
   open(bridge: Bridge): Promise<Closable>;
+  /** Serves one client over its own streams instead, in a process that the client started. Resolves when its input has ended. */
+  serve?(bridge: Bridge, client: StreamClient): Promise<void>;
+}
+
+/** The program that started this process, as the client of a door. */
+export interface StreamClient {
+  readonly input: Readable;
+  /** Only protocol messages are written here. */
+  readonly output: Writable;
+  readonly actor: Actor;
+  /** The person at the client, who may answer approvals; absent: no person is there. */
+  readonly person?: Actor;
+  /** The session of ours that the client works in. */
+  readonly session?: string | undefined;
+  /** The one tool server it reaches, for a door that serves several. */
+  readonly server?: string;
+  /** Ends the connection, as the end of the input does. */
+  readonly signal?: AbortSignal;
 }
 
 /** The whole interface from a door into core. */
@@ -36,6 +56,8 @@ export interface Bridge {
   pendingAct(actor: Actor, askId: string): Promise<PendingAct>;
   /** Every quota that limits this task: its own, its persona's, its workspace's, its tenant's and the installation's. */
   quotasOf(actor: Actor, taskId: string): Promise<readonly Quota[]>;
+  /** Lists or changes the private inputs of a session. Nothing of it is written to the log by this call. */
+  sessionInputs(actor: Actor, sessionId: string, command: InputCommand): Promise<JsonObject>;
   /** Memories of any author that apply to work in this session and that this actor may see. Their content is for the agent at work. */
   recall(actor: Actor, sessionId: string): AsyncIterable<Memory & Row>;
   bytes(actor: Actor, artifactId: string, range?: { start: number; end: number }): Promise<Uint8Array>;
@@ -49,11 +71,11 @@ export interface Bridge {
    * The subset of these tools (or of `one`) that the rules would let this actor try in the workspace. Makes no decision and writes
    * nothing.
    */
-  offered(actor: Actor, workspaceId: string, one?: Skill): Promise<readonly Skill[]>;
+  visible(actor: Actor, workspaceId: string, one?: Skill): Promise<readonly Skill[]>;
   /** Servers that accept requests in their own protocol. Policy decides on each request when it is made. */
   servers(actor: Actor): Promise<readonly string[]>;
   /**
-   * Calls `heard` when the tool list may have changed, until the returned function is called. Servers are subscribed to only for
+   * Calls `listener` when the tool list may have changed, until the returned function is called. Servers are subscribed to only for
    * watchers that want their changes too, which is the default.
    */
   watch(onChange: (change: ToolChange) => void, servers?: boolean): () => void;

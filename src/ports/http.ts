@@ -7,17 +7,37 @@ import type { Actor } from '../model/actions.ts';
 export interface HttpHost {
   /** The address it listens on, once it does: `http://127.0.0.1:4319`, or `https://` where it terminates TLS itself. */
   readonly url: string;
-  mount(prefix: string, handler: HttpHandler): void;
+  /**
+   * Claims paths for the door of this name. Two doors that claim one path are a fault. A request no door claims gets 404, and one
+   * with a method its route does not list gets 405. The returned function gives the paths back; a door that closes with the port
+   * need not call it.
+   */
+  claim(door: string, routes: readonly HttpRoute[]): () => void;
   /** Several doors share the root: each registers its API as an OpenAPI document, for the door that publishes them all. */
   describe?(name: string, document: Described): void;
   readonly described?: ReadonlyMap<string, Described>;
-  /**
-   * Takes the WebSocket upgrades whose path `mine` accepts. Host and Origin are checked already; authentication is the door's task.
-   */
-  upgrade(mine: (path: string) => boolean, handler: UpgradeHandler): void;
   /** A public document of one door that another door serves as well, by its path. Undefined: no door serves it at the moment. */
   publish?(path: string, make: () => Promise<object | undefined>): void;
   published?(path: string): Promise<object | undefined>;
+}
+
+/** One path of a door. The door sees the request's URL whole, as it was sent. */
+export interface HttpRoute {
+  /** `/acp` is this path alone, `/mcp/*` this path and every path below it. Of two routes that match, the longer one is asked. */
+  readonly path: string;
+  /** The methods that are served; absent: the door answers every method itself. */
+  readonly methods?: readonly string[];
+  /** Calls `next` for a request that is not the door's after all. */
+  readonly handler?: HttpHandler;
+  /** Takes WebSocket upgrades. Host and Origin are checked already; authentication is the door's task. */
+  readonly upgrade?: UpgradeHandler;
+  /**
+   * For a path that another door owns. `first`: this door sees requests before the owner and passes on those it does not answer.
+   * `last`: this door answers only where no owner does.
+   */
+  readonly shared?: 'first' | 'last';
+  /** False: not named in the answer to a request that no door claims. */
+  readonly listed?: false;
 }
 
 /** The parts of an OpenAPI document that another document can include. */

@@ -5,11 +5,11 @@
 
 // ---- Server side: doors, and the bridge they call ----
 
-export type { Accepted, Bridge, Delivery, FrontDoor, ToolChange } from './doors.ts';
+export type { Accepted, Bridge, Delivery, FrontDoor, StreamClient, ToolChange } from './doors.ts';
 
 // ---- Server side: the gateway's one HTTP port and its authentication ----
 
-export type { Authenticate, Described, HttpHandler, HttpHost, LoginSource, UpgradeHandler } from './http.ts';
+export type { Authenticate, Described, HttpHandler, HttpHost, HttpRoute, LoginSource, UpgradeHandler } from './http.ts';
 
 // ---- Client side: agent backends, the work they are given, and their sink ----
 
@@ -26,6 +26,13 @@ export type {
   Sink,
   Work,
 } from './agents.ts';
+export type {
+  InputCommand,
+  InputDescription,
+  InputGrant,
+  InputSpec,
+  SessionInputsView,
+} from './session-inputs.ts';
 
 // ---- Client side: tool backends ----
 
@@ -92,5 +99,6 @@ export type { Clock, Ids, Logger, Signer } from './surroundings.ts';
 
 // ---- Adapters: the parts they offer, and the dependencies they are handed ----
 
-export type { Adapter, Deps, Part, RefusedFrame } from './adapters.ts';
+export type { Adapter, Deps, OpenRelay, Part, PartContext, RefusedFrame, Relay } from './adapters.ts';
+export { part } from './adapters.ts';
 export type { SecretUser, VaultAccess } from './vaults.ts';

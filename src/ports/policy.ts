@@ -14,7 +14,7 @@ export interface PolicyEngine {
   /** The same decision synchronously, where the engine need not wait for anything; undefined where it must. */
   judge?(action: Action): Decision | undefined;
   /** The engine's timeout, when it needs longer than rules do. */
-  readonly patienceMs?: number;
+  readonly extraTimeMs?: number;
   /** For an engine that follows the outcome of acts: called once, when the gateway is open. */
   listen?(bridge: Bridge, actor: Actor): void;
   close?(): Promise<void>;

@@ -45,7 +45,7 @@ export interface Account {
   open(): readonly { readonly tool_call_id: string; readonly name: string; readonly cleared: boolean }[];
   /**
    * Why this call should not have run. Undefined when it was allowed, and when no decision was made on it or on the same act under
-   * another id. `told`: the reported act, where the call is only about to be recorded.
+   * another id. `reason`: the reported act, where the call is only about to be recorded.
    */
   refusal(callId: string, reported?: ReportedAct): Refusal | undefined;
   /** `written`: the events of the commit that ends the task, as stored; the receipt commits to them too. */

@@ -68,7 +68,7 @@ export interface CoreRuntimeOptions {
   /** The directory of everything the runtime writes: the log, the keys, the leases. */
   readonly dataDir: string;
   /** Location of the log, when it is not `log.db` in `dataDir`. */
-  readonly place?: StoreLocation;
+  readonly store?: StoreLocation;
   /** For a runtime that serves: initial size of the write-ahead log, so that the first commits need not grow it. */
   readonly roomBytes?: number;
   /**
@@ -128,17 +128,17 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
   const signer = options.replace?.signer ?? keyring.signer();
   const opened = await createSqliteStore({
     path: join(options.dataDir, 'log.db'),
-    ...options.place,
+    ...options.store,
     clock,
     projector,
     log: logger,
-    ...(options.roomBytes !== undefined && { roomBytes: options.roomBytes, crowd: SERVING_CONCURRENCY }),
+    ...(options.roomBytes !== undefined && { roomBytes: options.roomBytes, concurrentWriters: SERVING_CONCURRENCY }),
   });
   const store = options.replace?.store?.(opened) ?? opened;
   const log = createLog({ store, redactor, ids, inlineLimit: INLINE_LIMIT });
   let noted: Promise<void> = Promise.resolve();
-  const given = options.policy;
-  const usesRecordedRules = given === 'on record';
+  const chosen = options.policy;
+  const usesRecordedRules = chosen === 'on record';
   let latest: Sources = { files: [] };
   let core: Core | undefined;
   const rules = createReloadablePolicy({
@@ -146,7 +146,7 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
     load: async () => {
       latest = usesRecordedRules
         ? await rulesOnRecord(options.dataDir, store)
-        : ((await given?.load()) ?? { files: [] });
+        : ((await chosen?.load()) ?? { files: [] });
       return latest;
     },
     onChange: (change) => {
@@ -161,7 +161,7 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
         .then(() => noteChange(options.dataDir, store, log, change, read))
         .catch((cause) => logger.error({ err: cause }, 'a policy change could not be written down'));
     },
-    ...(!usesRecordedRules && given?.watch && { watch: given.watch }),
+    ...(!usesRecordedRules && chosen?.watch && { watch: chosen.watch }),
   });
   await rules.reload();
   // The rules are on record before they decide anything.

@@ -12,7 +12,7 @@ import { consoleRules } from './console-rules.ts';
 export interface ConsoleParts {
   readonly runtime: {
     readonly deps: Pick<Deps, 'authenticate'>;
-    readonly house: Pick<CoreRuntime, 'store' | 'log' | 'policy'>;
+    readonly core: Pick<CoreRuntime, 'store' | 'log' | 'policy'>;
     readonly config: () => Config;
   };
   readonly sessions: ConsoleSessions;
@@ -24,7 +24,7 @@ export interface ConsoleParts {
 const LINK_HOLDER = { id: 'local:console', kind: 'person', scopes: ['*'] } as const;
 
 export function consoleServices({ runtime, sessions, keys, doors }: ConsoleParts): ConsoleServices {
-  const { store } = runtime.house;
+  const { store } = runtime.core;
   return {
     signIn: {
       async withCode(code, host) {
@@ -42,7 +42,7 @@ export function consoleServices({ runtime, sessions, keys, doors }: ConsoleParts
       token: consoleToken,
     },
     tip: () => store.tip({ of: 'all' }),
-    rules: consoleRules({ core: runtime.house, config: runtime.config }),
+    rules: consoleRules({ core: runtime.core, config: runtime.config }),
     doors: () => doors.map((name) => ({ name, protocol: name, open: true })),
     keys: () => keys.list(),
     async proof() {

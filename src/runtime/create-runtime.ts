@@ -31,11 +31,11 @@ import { type CoreRuntime, openCoreRuntime, type Parts } from './assemble.ts';
 import { closeAll } from './close.ts';
 import type { Config } from './config/config.ts';
 import { hidingEnvironment } from './config/environment.ts';
-import { declare } from './declared-resources.ts';
 import { createLiveConfig } from './live-config.ts';
-import { type Mounts, mountsOf } from './mounts.ts';
-import { createNameCheck } from './name-check.ts';
-import { createParts } from './parts.ts';
+import { declare } from './mounts/declared-resources.ts';
+import { type Mounts, mountsOf } from './mounts/mounts.ts';
+import { createNameCheck } from './mounts/name-check.ts';
+import { createParts } from './mounts/parts.ts';
 import { createRefusedFrames } from './refused-frames.ts';
 import { requireRules } from './rules-on-record.ts';
 import { haveWorkspace } from './workspace.ts';
@@ -65,7 +65,7 @@ export interface RuntimeOptions<P extends Prepared = Prepared> extends Surroundi
   /** Which parts of the configuration are mounted: agents, tools and harnesses, or only the harnesses. */
   readonly mounts: 'everything' | 'harnesses';
   /** Which protocols are spoken. Loaded when they are needed, unless given. */
-  readonly adapters?: readonly Adapter<never>[];
+  readonly adapters?: readonly Adapter[];
   /** Makes the parts this command adds, before anything is opened; returned as `prepared`. */
   readonly prepare: (services: Services) => P | Promise<P>;
   readonly settings?: Partial<Settings>;
@@ -78,6 +78,8 @@ export interface RuntimeOptions<P extends Prepared = Prepared> extends Surroundi
 export interface Prepared {
   readonly backends?: readonly AgentBackend[];
   readonly tools?: readonly ToolBackend[];
+  /** Beside those of the configuration, which they precede. */
+  readonly settings?: Partial<Settings>;
   /** For doors and backends, instead of those of the services: a server to listen on, an authenticator. */
   readonly deps?: Deps;
   /** Wraps the mounted parts, and the bridge, in telemetry. */
@@ -93,7 +95,7 @@ export interface Runtime<P extends Prepared = Prepared> extends Closable, Surrou
   readonly prepared: P;
   readonly deps: Deps;
   readonly bridge: Bridge;
-  readonly house: CoreRuntime;
+  readonly core: CoreRuntime;
   /** The process itself, for set-up and maintenance. */
   readonly actor: Actor;
   /** The checked section of this door; empty when the configuration has none. */
@@ -167,12 +169,12 @@ async function open<P extends Prepared>(config: Config, options: RuntimeOptions<
   const live = createLiveConfig(config, logger);
   current = () => live.current();
   const closing: Closable[] = [live, parts, ...(instrument ? [instrument] : [])];
-  const dressed = (given: Parts): Parts => instrument?.parts(given) ?? given;
+  const dressed = (parts: Parts): Parts => instrument?.parts(parts) ?? parts;
   try {
     const first = parts.take(await mounting.of(config), own);
     const made = await openCoreRuntime({
       dataDir: config.dataDir,
-      place: config.store,
+      store: config.store,
       policy: { load: () => live.current().policy.load() },
       upToDate: () => live.upToDate(),
       vaultAccess: createVaultAccess(config.vaults),
@@ -185,8 +187,8 @@ async function open<P extends Prepared>(config: Config, options: RuntimeOptions<
         ...(config.limits.resultSize && { resultLimits: { ...RESULT_LIMITS, size: config.limits.resultSize } }),
         ...(config.autonomy && { defaultTier: config.autonomy }),
         ...(config.askExpiresMs && { askExpiresMs: config.askExpiresMs }),
-        ...(config.limits.resultSize && { resultLimits: { ...RESULT_LIMITS, size: config.limits.resultSize } }),
         ...options.settings,
+        ...prepared.settings,
       },
     });
     closing.splice(1, 0, refusedFrames, made);
@@ -231,7 +233,7 @@ async function open<P extends Prepared>(config: Config, options: RuntimeOptions<
       prepared,
       deps,
       bridge: bridge(),
-      house: core(),
+      core: core(),
       actor,
       recovered,
       requireNames: (protocol) => names.requireDoors(config, protocol),
@@ -265,8 +267,8 @@ function learnSecrets({ environment }: Config, redactor: Redactor): void {
 }
 
 /** The parts a configuration mounts. Adapters are loaded only when the configuration names a part of one. */
-function createMounting({ adapters: given, mounts }: Pick<RuntimeOptions, 'adapters' | 'mounts'>) {
-  const adapters = async () => given ?? (await import('../../adapters/index.ts')).adapters;
+function createMounting({ adapters: configured, mounts }: Pick<RuntimeOptions, 'adapters' | 'mounts'>) {
+  const adapters = async () => configured ?? (await import('../../adapters/index.ts')).adapters;
   const NOTHING: Mounts = { doors: [], agents: [], tools: [], harnesses: [] };
   return {
     async of(config: Config): Promise<Mounts> {
@@ -275,11 +277,11 @@ function createMounting({ adapters: given, mounts }: Pick<RuntimeOptions, 'adapt
       return { ...NOTHING, harnesses: mountsOf(config, await adapters()).harnesses };
     },
     /** Names of all doors; undefined while the adapters are not loaded. */
-    doors: () => given?.map(({ name }) => name),
+    doors: () => configured?.flatMap(({ name, parts }) => (parts.door ? [name] : [])),
     async section(config: Config, door: string): Promise<object> {
       if (!own(config.doors, door)) return {};
       const { doors } = mountsOf(config, await adapters());
-      return doors.find(({ adapter }) => adapter.name === door)?.section ?? {};
+      return doors.find(({ name }) => name === door)?.section ?? {};
     },
   };
 }

@@ -33,7 +33,7 @@ import { consoleServices } from './console-services.ts';
 import { createRuntime, createSurroundings, type Prepared, type Services } from './create-runtime.ts';
 import { createLogger } from './logger.ts';
 import { upkeep } from './maintenance.ts';
-import { type Mounts, mountsOf } from './mounts.ts';
+import { type Mounts, mountsOf } from './mounts/mounts.ts';
 import { readTls, watchTls } from './tls-files.ts';
 
 export { adapters } from '../../adapters/index.ts';
@@ -41,18 +41,19 @@ export { readConfig } from './config/config.ts';
 
 export interface GatewayOptions {
   /** Which protocols are spoken; the built-in adapters by default. */
-  readonly adapters?: readonly Adapter<never>[];
+  readonly adapters?: readonly Adapter[];
   /** A file that gets one line for each effect a demo tool really had. */
   readonly journal?: string;
   /**
    * False for a process that only runs its own agents: orphaned work of other agents on the same log is left to their
    * processes.
    */
-  readonly keeper?: boolean;
+  readonly recoversOrphans?: boolean;
 }
 
 export interface Gateway extends Closable {
-  readonly house: CoreRuntime;
+  readonly core: CoreRuntime;
+  readonly deps: Deps;
   readonly url: string;
   /**
    * For a reader of this process's output: full access until the process ends. Undefined where unauthenticated callers
@@ -67,7 +68,7 @@ export interface Gateway extends Closable {
 }
 
 export async function startGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {
-  const { journal, adapters = everyAdapter, keeper = true } = options;
+  const { journal, adapters = everyAdapter, recoversOrphans = true } = options;
   const local = isLoopback(config.host);
   if (!local) await requireAuthOffLoopback(config);
   const mounts = mountsOf(config, adapters);
@@ -99,7 +100,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     pause: (ms) => sleep(ms),
     // Called only after a login can fail, which is after everything is open.
     write: (failed) =>
-      noteFailedLogin(runtime.house.log, failed).catch((cause) =>
+      noteFailedLogin(runtime.core.log, failed).catch((cause) =>
         logger.error({ err: cause }, 'a failed login could not be written down'),
       ),
   });
@@ -111,7 +112,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     mounts: 'everything',
     adapters,
     roomBytes: SERVING_ROOM,
-    settings: { defaultAgent: config.defaultAgent, keeper },
+    settings: { defaultAgent: config.defaultAgent, recoversOrphans: recoversOrphans },
     prepare: (services) => prepared(config, mounts, services, { http, token, journal, failures, sessions }),
     taken(next) {
       const same = retention.ms === next.keepEventsMs;
@@ -119,7 +120,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       return same ? [] : ['retention'];
     },
   });
-  const { bridge, house: core, actor, deps, recovered } = runtime;
+  const { bridge, core, actor, deps, recovered } = runtime;
   const renewing = config.tls ? [watchTls(config.tls, (next) => http.renew(next), logger)] : [];
   const opened: Closable[] = [...renewing, http, { close: async () => failures.close() }];
   try {
@@ -150,7 +151,8 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       opened.unshift(openWebhooks({ bridge, actor, recipients, clock: systemClock, log: logger, pause }));
     let closed: Promise<void> | undefined;
     return {
-      house: core,
+      core,
+      deps,
       url,
       token,
       consoleLink: local && console ? async () => consoleLink(config.publicUrl ?? url, sessions) : undefined,
@@ -225,11 +227,12 @@ async function prepared(
 
 /** Each door authenticates as itself, because a credential may be limited to some doors. */
 function doorsOf({ doors }: Mounts, deps: Deps): readonly FrontDoor[] {
-  return doors.flatMap(({ adapter, section, open }) => {
-    const door = adapter.name;
-    const authenticate = ((bearer, from) => deps.authenticate(bearer, { ...from, door })) as Authenticate;
-    return (open && adapter.door?.(section, { ...deps, authenticate })) || [];
-  });
+  return doors
+    .filter(({ shut }) => !shut)
+    .map(({ name, open }) => {
+      const authenticate: Authenticate = (bearer, from) => deps.authenticate(bearer, { ...from, door: name });
+      return open({ ...deps, authenticate });
+    });
 }
 
 /** The code is behind the `#`: browsers do not send that part, so no proxy and no log sees it. */

@@ -56,7 +56,7 @@ export function createLiveConfig(first: Config, logger: Logger): LiveConfig {
   /** The files were compared in this turn of the event loop; decisions taken in one turn compare once. */
   let looked = false;
   let refused: string | undefined;
-  let reading: Promise<void> | undefined;
+  let pendingRead: Promise<void> | undefined;
   let closed = false;
 
   async function once(): Promise<ConfigChange | undefined> {
@@ -116,10 +116,10 @@ export function createLiveConfig(first: Config, logger: Logger): LiveConfig {
     const done: Promise<void> = next
       .catch((cause) => logger.error({ err: cause }, 'the configuration could not be read again'))
       .then(() => {
-        if (reading === done) reading = undefined;
+        if (pendingRead === done) pendingRead = undefined;
       });
     last = done;
-    reading = done;
+    pendingRead = done;
     return next;
   };
 
@@ -137,15 +137,15 @@ export function createLiveConfig(first: Config, logger: Logger): LiveConfig {
 
   return {
     current: () => current,
-    follow(given) {
-      deps = given;
+    follow(dependencies) {
+      deps = dependencies;
       watch();
       // A change between the first read and the first watch is found now.
       void reload().catch(() => {});
     },
     upToDate() {
       if (!watched || closed || looked) return undefined;
-      const pending = watched.files.changed() ?? reading;
+      const pending = watched.files.changed() ?? pendingRead;
       // While a change is being read every decision waits for it, and not only the first one.
       if (pending) return atMost(WAIT_MS, pending);
       looked = true;

@@ -1,9 +1,11 @@
 /**
  * Wraps the parts of a runtime, without changing what they do, in a span for every command, act, question and effect.
  */
+
 import { SpanKind } from '@opentelemetry/api';
 import type { Command, CommandKind, ProposedAction } from '../model/commands.ts';
-import type { Accepted, AgentBackend, Bridge, Deps, HttpHost, Sink, ToolBackend } from '../ports/index.ts';
+import { LruMap } from '../model/lru-map.ts';
+import type { Accepted, AgentBackend, Bridge, Deps, HttpHost, HttpRoute, Sink, ToolBackend } from '../ports/index.ts';
 import { readTraceParent, traceParentOf } from '../transport/outbound/trace-context.ts';
 import type { Standing, Traces } from './traces.ts';
 
@@ -17,7 +19,7 @@ export interface Traced {
 
 export function createTraced(traces: Traces): Traced {
   /** The command that submitted a queued task: the task may begin while another command runs. */
-  const waiting = new Map<string, Standing>();
+  const waiting = new LruMap<string, Standing>(MOST_WAITING);
 
   /**
    * The trace position of a task: below the command that submitted it, or none when that was before this process began.
@@ -55,10 +57,8 @@ export function createTraced(traces: Traces): Traced {
   }
 
   function remember(taskId: string, standing: Standing): void {
+    // Bounded: tasks that never begin here (canceled, or taken by another process) would stay forever.
     waiting.set(taskId, standing);
-    // Tasks that never begin here (canceled, or taken by another process) would stay forever.
-    const oldest = waiting.size > MOST_WAITING ? waiting.keys().next() : undefined;
-    if (oldest && !oldest.done) waiting.delete(oldest.value);
   }
 
   function sinkOf(sink: Sink, standing: Standing | undefined, taskId: string): Sink {
@@ -113,16 +113,24 @@ export function createTraced(traces: Traces): Traced {
     }),
     http: (host) =>
       Object.assign(Object.create(host) as typeof host, {
-        mount: (prefix: string, handler: Parameters<HttpHost['mount']>[1]) =>
-          host.mount(prefix, (request, response, next) =>
-            traces.from(traceParentOf(request), () => handler(request, response, next)),
-          ),
-        upgrade: (mine: (path: string) => boolean, handler: Parameters<HttpHost['upgrade']>[1]) =>
-          host.upgrade(mine, (request, socket, head) =>
-            traces.from(traceParentOf(request), () => handler(request, socket, head)),
+        claim: (door: string, routes: readonly HttpRoute[]) =>
+          host.claim(
+            door,
+            routes.map(({ handler, upgrade, ...route }) => ({
+              ...route,
+              ...(handler && {
+                handler: (request, response, next) =>
+                  traces.from(traceParentOf(request), () => handler(request, response, next)),
+              }),
+              ...(upgrade && {
+                upgrade: (request, socket, head) =>
+                  traces.from(traceParentOf(request), () => upgrade(request, socket, head)),
+              }),
+            })),
           ),
       }),
-    inTrace: (given, work) => traces.from(given === undefined ? undefined : readTraceParent(given), work),
+    inTrace: (traceParent, work) =>
+      traces.from(traceParent === undefined ? undefined : readTraceParent(traceParent), work),
   };
 }
 

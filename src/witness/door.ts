@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import type { Actor } from '../model/actions.ts';
 import { position } from '../model/events.ts';
 import { asFault, Fault } from '../model/faults.ts';
-import type { Deps, Store } from '../ports/index.ts';
+import type { Deps, HttpHandler, Store } from '../ports/index.ts';
 import { consistencyProof, inclusionProof } from '../receipt/merkle/proofs.ts';
 import { lastLogHead, lastReceiptHead } from '../receipt/seal/checkpoints.ts';
 import type { Jwks } from '../receipt/seal/public-keys.ts';
@@ -27,20 +27,21 @@ export interface WitnessDoorDeps extends Pick<Deps, 'http' | 'log' | 'authentica
 const LONGEST_BODY = 256 * 1024;
 
 export function openWitnessDoor({ http, log, authenticate, store, dir }: WitnessDoorDeps): void {
-  http.mount(WITNESS_PATH, (request, response) => {
+  const handler: HttpHandler = (request, response) => {
     answer(request, response).catch((thrown) => {
       const { kind, message } = asFault(thrown);
       const status = STATUS.get(kind) ?? 500;
       if (status === 500) log.error({ err: thrown }, 'a witness could not be served');
       send(response, status, { code: kind, message: status === 500 ? 'internal error' : message });
     });
-  });
+  };
+  http.claim('witness', [{ path: `${WITNESS_PATH}/*`, handler }]);
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const bearer = /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1];
     const actor = await authenticate(bearer, { door: 'witness', address: request.socket.remoteAddress });
     const url = new URL(request.url ?? '/', 'http://witness');
-    const path = url.pathname.replace(/\/+$/, '');
+    const path = url.pathname.slice(WITNESS_PATH.length).replace(/\/+$/, '');
     const is = (method: string, wanted: string) => request.method === method && path === wanted;
     if (is('POST', '/heads')) return await keep(actor, request, response);
     require(actor, 'receipts:read');

@@ -1,6 +1,6 @@
 /** Approvals in the console, in a real browser: shown whole, answered once, by keyboard, on a phone, with other arguments. */
 import { expect, test } from 'vitest';
-import { DESK, openConsole, seriousIssues } from '../support/console.ts';
+import { DESK, openConsole, seriousIssues } from '../support/console/console.ts';
 
 const MAIL = 'send report to ana';
 
@@ -21,7 +21,9 @@ test('an approval appears while the page is open, and is answered by keyboard al
   await page.keyboard.press('Enter');
   await page.getByRole('status').filter({ hasText: 'Approved by you' }).waitFor();
   await page.waitForFunction("document.title === 'Tollbridge'");
-  await expect.poll(async () => (await at.call('GET', `/v1/tasks/${task}`)).body.status).toBe('COMPLETED');
+  await expect
+    .poll(async () => (await at.call('GET', `/v1/tasks/${task}`)).body.status, { timeout: 20_000 })
+    .toBe('COMPLETED');
 
   await at.work(MAIL);
   await page.keyboard.press('n');
@@ -39,7 +41,9 @@ test('j and k move between approvals, oldest first', async () => {
   for (const to of ['ana', 'bea', 'cem']) {
     await at.work(`send report to ${to}`);
     await expect
-      .poll(async () => (await at.call('GET', '/v1/permission-requests?status=pending')).body.data.length)
+      .poll(async () => (await at.call('GET', '/v1/permission-requests?status=pending')).body.data.length, {
+        timeout: 20_000,
+      })
       .toBeGreaterThanOrEqual(['ana', 'bea', 'cem'].indexOf(to) + 1);
   }
   const page = await at.page();
@@ -123,7 +127,9 @@ test('on a phone it is approved with changed arguments, and exactly those run', 
   expect(y + height, 'the buttons are in sight').toBeLessThanOrEqual(780);
   await button.click();
   await page.locator('.outcome', { hasText: 'Approved by you' }).waitFor();
-  await expect.poll(async () => (await at.call('GET', `/v1/tasks/${task}`)).body.status).toBe('COMPLETED');
+  await expect
+    .poll(async () => (await at.call('GET', `/v1/tasks/${task}`)).body.status, { timeout: 20_000 })
+    .toBe('COMPLETED');
   const { body } = await at.call('GET', `/v1/tasks/${task}/events?limit=200`);
   const changed = body.data.find(({ payload }: { payload: { changed_by?: string } }) => payload.changed_by);
   expect(changed.payload).toMatchObject({
@@ -142,7 +148,9 @@ test('a grant holds for the session and the time it was given for', async () => 
   await page.getByRole('button', { name: 'Approve' }).click();
   await page.locator('.outcome', { hasText: 'Approved by you' }).waitFor();
   const again = await at.work(MAIL, session);
-  await expect.poll(async () => (await at.call('GET', `/v1/tasks/${again}`)).body.status).toBe('COMPLETED');
+  await expect
+    .poll(async () => (await at.call('GET', `/v1/tasks/${again}`)).body.status, { timeout: 20_000 })
+    .toBe('COMPLETED');
 });
 
 test('a viewer sees approvals and has nothing to answer them with', async () => {

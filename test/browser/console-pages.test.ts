@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { type ConsoleGateway, openConsole, seriousIssues } from '../support/console.ts';
-import { PROTOCOLS, raiseOnAll, waitingCount } from '../support/console-traffic.ts';
+import { type ConsoleGateway, openConsole, seriousIssues } from '../support/console/console.ts';
+import { PROTOCOLS, raiseOnAll, waitingCount } from '../support/console/traffic.ts';
 
 const RULES = `# Kept as it is written.
 rules:
@@ -17,9 +17,13 @@ demo: true
 const HOSTILE = '<img src=x onerror=alert(1)><script>alert(2)</script>\u001b[2J\u202eevil\u{e0041}';
 
 const stateOf = async (at: ConsoleGateway, task: string) => (await at.call('GET', `/v1/tasks/${task}`)).body.status;
-const done = (at: ConsoleGateway, task: string) => expect.poll(() => stateOf(at, task)).toMatch(/COMPLETED|FAILED/);
+const done = (at: ConsoleGateway, task: string) =>
+  expect.poll(() => stateOf(at, task), { timeout: 20_000 }).toMatch(/COMPLETED|FAILED/);
 const rowIds = (page: Page) =>
   page.evaluate<string[]>("[...document.querySelectorAll('.row')].map((row) => row.dataset.id)");
+
+/** A folder that gets a picture of each page. */
+const SCREENS = process.env.SCREENSHOTS;
 
 test('every page shows the traffic of all six protocols, without a serious issue, in both sizes', async () => {
   const at = await openConsole();
@@ -66,7 +70,7 @@ test('activity: filters are the address, a pause holds the list, and an event sh
   await page.getByLabel('Decision').selectOption('allow');
   await page.waitForURL(/verdict=allow/);
   await page.getByLabel('Tool').selectOption('read_note');
-  await expect.poll(() => page.locator('.row').count()).toBe(1);
+  await expect.poll(() => page.locator('.row').count(), { timeout: 20_000 }).toBe(1);
   await page.locator('.row').click();
   await page.locator('.detail pre', { hasText: 'reads-are-fine' }).waitFor();
   const address = page.url();
@@ -79,7 +83,7 @@ test('activity: filters are the address, a pause holds the list, and an event sh
   await page.getByRole('button', { name: 'Resume (1 new)' }).waitFor();
   expect(await page.locator('.row').count()).toBe(1);
   await page.keyboard.press('p');
-  await expect.poll(() => page.locator('.row').count()).toBe(2);
+  await expect.poll(() => page.locator('.row').count(), { timeout: 20_000 }).toBe(2);
 });
 
 test('after a restart of the gateway no row is lost and none is there twice', async () => {
@@ -87,7 +91,7 @@ test('after a restart of the gateway no row is lost and none is there twice', as
   const page = await at.page();
   await done(at, await at.work('read plan'));
   await page.goto(`${at.gateway.url}/activity?event=task.completed`);
-  await expect.poll(() => page.locator('.row').count()).toBe(1);
+  await expect.poll(() => page.locator('.row').count(), { timeout: 20_000 }).toBe(1);
   await at.restart();
   await done(at, await at.work('read todo'));
   await expect.poll(() => page.locator('.row').count(), { timeout: 20_000 }).toBe(2);
@@ -96,7 +100,9 @@ test('after a restart of the gateway no row is lost and none is there twice', as
   await done(at, await at.work('read readme'));
   const { body } = await at.call('GET', '/v1/events?limit=200');
   const all = body.data.map(({ id }: { id: string }) => id);
-  await expect.poll(async () => page.locator('.list').getAttribute('data-count')).toBe(String(all.length));
+  await expect
+    .poll(async () => page.locator('.list').getAttribute('data-count'), { timeout: 20_000 })
+    .toBe(String(all.length));
   const shown = await rowIds(page);
   expect(new Set(shown).size).toBe(shown.length);
 });
@@ -137,7 +143,7 @@ test('rules: mistakes are shown, past decisions are asked again, and an admin sa
   await page.locator('.problems li').first().waitFor();
   expect(await page.getByRole('button', { name: 'Save' }).isDisabled()).toBe(true);
   await editor.fill(text.replace('then: allow', 'then: deny'));
-  await expect.poll(() => page.locator('.problems li').count()).toBe(0);
+  await expect.poll(() => page.locator('.problems li').count(), { timeout: 20_000 }).toBe(0);
   await page.getByRole('button', { name: 'Ask these rules' }).click();
   await page.getByText('1 would change, 0 cannot be told').waitFor();
   await page.locator('.would td', { hasText: 'allowed → blocked' }).waitFor();
@@ -183,7 +189,7 @@ test('text from agents is inert everywhere', async () => {
   const at = await openConsole();
   const session = await at.session();
   await at.work(`send ${HOSTILE} to ${HOSTILE}`, session);
-  await expect.poll(() => waitingCount(at)).toBe(1);
+  await expect.poll(() => waitingCount(at), { timeout: 20_000 }).toBe(1);
   const page = await at.page();
   let asked = 0;
   page.on('dialog', (dialog) => {

@@ -6,8 +6,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { openApiKeys } from '../../src/auth/api-keys.ts';
 import { openConsoleSessions } from '../../src/auth/console-sessions.ts';
 import { systemClock } from '../../src/core/clock.ts';
-import { openPage } from '../support/browser.ts';
-import { DESK, openConsole, watched } from '../support/console.ts';
+import { DESK, openConsole, watched } from '../support/console/console.ts';
+import { openPage } from '../support/process/browser.ts';
 
 const VERSION = { 'harn-agents-protocol-version': 'agents-protocol-2026-04-25' };
 

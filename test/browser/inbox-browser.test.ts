@@ -1,14 +1,13 @@
 /** The page behind a decision link, in a real browser: a person sees what is asked and answers with a button. */
 
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { linkDoor } from '../../src/inbox/door.ts';
 import { createLinks } from '../../src/inbox/links.ts';
-import type { HttpHandler, HttpHost } from '../../src/ports/index.ts';
-import { scriptedAgent } from '../support/agents.ts';
-import { openPage } from '../support/browser.ts';
-import { openTestHouse } from '../support/house.ts';
+import type { HttpHost } from '../../src/ports/index.ts';
+import { createHttpHost } from '../../src/transport/http/server.ts';
+import { scriptedAgent } from '../support/gateway/agents.ts';
+import { openTestGateway } from '../support/gateway/test-gateway.ts';
+import { openPage } from '../support/process/browser.ts';
 
 const SCREENS = process.env.SCREENSHOTS;
 
@@ -26,18 +25,18 @@ test('a person approves on a phone, and what they saw is what ran', async () => 
     });
     return undefined;
   });
-  const house = await openTestHouse({
+  const runtime = await openTestGateway({
     agents: [agent],
     rules: '- { id: out, when: { effect: send }, then: ask, say: this leaves the house }',
   });
-  const links = createLinks((text) => house.house.keyring.signer().mac(text));
+  const links = createLinks((text) => runtime.runtime.keyring.signer().mac(text));
   const url = await serve(async (http) => {
     const log = { info() {}, warn() {}, error() {} };
-    await linkDoor({ http, log, clock: house.clock, links, recipients: ['duty'] }).open(house.bridge);
+    await linkDoor({ http, log, clock: runtime.clock, links, recipients: ['duty'] }).open(runtime.bridge);
   });
-  const room = await house.room();
+  const room = await runtime.room();
   const task = await room.task();
-  const [ask] = await house.asks(task.id);
+  const [ask] = await runtime.asks(task.id);
   const link = `${url}/decide/${links.token('duty', ask?.id ?? '')}`;
 
   const page = await openPage();
@@ -64,7 +63,7 @@ test('a person approves on a phone, and what they saw is what ran', async () => 
   await page.getByRole('button', { name: 'Approve' }).click();
   expect(await page.locator('h1').textContent()).toBe('Approved');
   if (SCREENS) await page.screenshot({ path: `${SCREENS}/answered.png` });
-  await house.until(task.id);
+  await runtime.until(task.id);
   expect(ran).toEqual([{ to: 'bob', text: 'Lunch at <noon>?', long: 'x'.repeat(900) }]);
 
   await page.goto(link);
@@ -72,21 +71,15 @@ test('a person approves on a phone, and what they saw is what ran', async () => 
   expect(await page.getByRole('button').count()).toBe(0);
 });
 
-/** Just enough of a host to stand a door on. */
 async function serve(open: (http: HttpHost) => Promise<void>): Promise<string> {
-  const mounted: { prefix: string; handler: HttpHandler }[] = [];
-  const server = createServer((request, response) => {
-    const found = mounted.find(({ prefix }) => request.url?.startsWith(prefix));
-    if (!found) return response.writeHead(404).end();
-    request.url = request.url?.slice(found.prefix.length) ?? '/';
-    found.handler(request, response, () => response.writeHead(500).end());
+  let count = 0;
+  const host = createHttpHost({
+    requestId: () => `req_${++count}`,
+    log: { info() {}, warn() {}, error() {} },
+    graceMs: 0,
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  await open({ url, mount: (prefix, handler) => void mounted.push({ prefix, handler }), upgrade() {} });
+  await open(host);
+  const { url } = await host.listen();
+  onTestFinished(() => host.close());
   return url;
 }

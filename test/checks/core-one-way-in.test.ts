@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { expect, test } from 'vitest';
-import { PROJECT } from '../support/project.ts';
+import { PROJECT } from '../support/process/project.ts';
 
 test('nothing but core/events/log.ts commits to a store', () => {
   const files = ['src', 'adapters'].flatMap((room) =>

@@ -57,11 +57,6 @@ const EXCEPTIONS: readonly Exception[] = [
   ...may(OURS, 'adapters/acp/harn.ts', 'update[field]', 'found[field]', 'field in value', 'value[field]'),
   ...may(OURS, 'adapters/acp/relay/from-agent/approved-acts.ts', 'input[name]'),
   ...may(OURS, 'adapters/ahp/decode.ts', 'read[name]'),
-  ...may(
-    CHECKED,
-    'adapters/ahp/server/observe.ts',
-    'checkEvent[String(check.status) as (typeof VERIFICATION_STATES)[number]]',
-  ),
   ...may('`__proto__` is left out before', 'adapters/ahp/server/tolerant.ts', 'mended[name]'),
   ...may(OURS, 'adapters/ahp/translate.ts', 'given[key]', 'given[name]', 'args[key]'),
   ...may(OURS, 'adapters/harn/server/exchange.ts', 'SCHEMAS[operation.body as keyof typeof SCHEMAS]'),
@@ -73,7 +68,7 @@ const EXCEPTIONS: readonly Exception[] = [
   ...may(OURS, 'adapters/mcp/server/list-changes.ts', 'wishes[wish]'),
   ...may(
     OURS,
-    'adapters/mcp/server/http.ts',
+    'adapters/mcp/server/transports/http.ts',
     'request.headers[name]',
     'frame.params?.[member]',
     'headers[name]',

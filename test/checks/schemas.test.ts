@@ -12,10 +12,9 @@ const schemas: readonly (readonly [string, object])[] = [
   ['event', Event],
   ['receipt', Receipt],
   ['configuration', ConfigShape],
-  ...adapters.flatMap(({ name, configSchema, backend, tools, policy }) => [
-    [`doors.${name}`, configSchema] as const,
-    ...[backend, tools, policy].flatMap((part) => (part ? [[`a part of ${name}`, part.configSchema] as const] : [])),
-  ]),
+  ...adapters.flatMap(({ name, parts }) =>
+    Object.entries(parts).map(([role, { configSchema }]) => [`${role} of ${name}`, configSchema] as const),
+  ),
 ];
 
 const ajv = new Ajv2020();

@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util';
 import { clientChecks, clientDifferences } from './ahp/client.ts';
 import { equal, expectAnswer, met, shapeOf } from './ahp/compare.ts';
 import { expectDecision } from './ahp/differences.ts';
-import { KEY, openPeer, type Peer } from './ahp/house.ts';
+import { KEY, openPeer, type Peer } from './ahp/gateway.ts';
 import { siblingChecks } from './ahp/siblings.ts';
 import type { Check, Print } from './run.ts';
 
@@ -116,7 +116,7 @@ function* requests(dir: string, peer: Peer): Generator<Check> {
         const text = await came.text();
         const sent = jsonOf(body);
         const json = came.headers.get('content-type')?.startsWith('application/json') ? JSON.parse(text) : undefined;
-        // What is not a message of the protocol is answered in plain text, and at paths that are not ours by the house.
+        // What is not a message of the protocol is answered in plain text, and at paths that are not ours by the gateway.
         if (typeof response.body !== 'object' || response.body === null) {
           if (json === undefined || response.status === 404) return equal(came.status, response.status);
         }
@@ -187,7 +187,7 @@ function* captures(dir: string, peer: Peer): Generator<Check> {
     const credential = /'(.*)'/.exec(who)?.[1];
     yield {
       name: `upgrade with ${who}`,
-      // Whoever brings nothing is nobody here; the recorded server let everyone in.
+      // The client that brings nothing is nobody here; the recorded server let everyone in.
       run: async () => equal(await peer.upgrade(head, credential), credential === undefined ? 401 : 101),
     };
   }

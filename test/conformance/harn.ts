@@ -7,13 +7,13 @@
 import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { beyond } from './harn/beyond.ts';
-import { type OwnGateway, startOwn } from './harn/gateway.ts';
+import { type OwnGateway, startOwn } from './harn/harness/gateway.ts';
+import { type Listener, type Report, reportOf, runCategories } from './harn/harness/report.ts';
+import type { Revision } from './harn/harness/revision.ts';
+import { FIRST } from './harn/harness/revision-2026-04-25.ts';
+import { SECOND } from './harn/harness/revision-2026-10-11.ts';
+import { createTarget, type Target } from './harn/harness/target.ts';
 import { type PublicOptions, publicSuite } from './harn/public.ts';
-import { type Listener, type Report, reportOf, runCategories } from './harn/report.ts';
-import type { Revision } from './harn/revision.ts';
-import { FIRST } from './harn/revision-2026-04-25.ts';
-import { SECOND } from './harn/revision-2026-10-11.ts';
-import { createTarget, type Target } from './harn/target.ts';
 import type { Print } from './run.ts';
 
 export const REVISIONS: readonly Revision[] = [FIRST, SECOND];
@@ -74,10 +74,10 @@ export async function main(args: readonly string[], print: Print): Promise<numbe
     const key = own
       ? (await own.issue({ id: 'conformance' })).key
       : (values['api-key'] ?? process.env.HARN_AGENTS_CONFORMANCE_API_KEY);
-    const stranger = own ? (await own.issue({ id: 'stranger', tenant: 'elsewhere' })).key : values['other-key'];
+    const outsider = own ? (await own.issue({ id: 'stranger', tenant: 'elsewhere' })).key : values['other-key'];
     const common = {
       key,
-      stranger,
+      outsider,
       own,
       timeoutMs: Number(values.timeout ?? 30_000),
       workspaceId: values['workspace-id'],
@@ -95,8 +95,8 @@ export async function main(args: readonly string[], print: Print): Promise<numbe
       const all = categoriesOf(revision, options);
       const chosen = wanted.length === 0 ? all : wanted.flatMap((name) => all.filter((each) => each.name === name));
       const placed = chosen.map(({ category, suite }) => ({ category, at: suite ? atSuite : at }));
-      const told = values.json ? () => {} : teller(revision, values.verbose ?? false, print);
-      const done = await runCategories(placed, told, values.bail);
+      const reported = values.json ? () => {} : teller(revision, values.verbose ?? false, print);
+      const done = await runCategories(placed, reported, values.bail);
       reports.push(reportOf(base, revision.version, done, capabilities));
       if (values.bail && reports.some(({ summary }) => summary.failed > 0)) break;
     }

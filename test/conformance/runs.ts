@@ -3,7 +3,7 @@
  * server of our own is started, examined and closed. What cannot be looked at elsewhere is skipped, and never counted as passed.
  */
 import { parseArgs } from 'node:util';
-import { Skip } from './harn/expect.ts';
+import { Skip } from './harn/harness/expect.ts';
 import type { Print } from './run.ts';
 import { creating } from './runs/creating.ts';
 import { living } from './runs/living.ts';

@@ -1,55 +1,55 @@
-/** Many kills over several houses: each begins with nothing, is killed again and again, and has to come to rest. */
+/** Many kills over several gateways: each begins with nothing, is killed again and again, and has to come to rest. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type HouseReport, liveThrough } from './house.ts';
+import { type DirectoryReport, liveThrough } from './data-directory.ts';
 import type { MomentKind } from './moments.ts';
 import { createChance } from './random.ts';
 
 export interface CampaignOptions {
   readonly program: string;
-  /** Below here everything is written; each house that keeps its promises is removed. */
+  /** Below here everything is written; each gateway that keeps its promises is removed. */
   readonly root: string;
   readonly seed: string;
   readonly kills: number;
-  readonly killsPerHouse: number;
+  readonly killsPerDirectory: number;
   readonly clients: number;
   say(text: string): void;
 }
-export interface Summary extends Omit<HouseReport, 'moments'> {
+export interface Summary extends Omit<DirectoryReport, 'moments'> {
   readonly kills: number;
-  readonly houses: number;
+  readonly gateways: number;
   readonly moments: Readonly<Partial<Record<MomentKind, number>>>;
   /** Milliseconds from start to listening, shortest first. */
   readonly starts: readonly number[];
 }
 
 export async function runCampaign(options: CampaignOptions): Promise<Summary> {
-  const { program, root, seed, kills, killsPerHouse, clients, say } = options;
+  const { program, root, seed, kills, killsPerDirectory, clients, say } = options;
   const starts: number[] = [];
-  const reports: HouseReport[] = [];
-  const houses = Math.ceil(kills / killsPerHouse);
-  for (let house = 0; house < houses; house += 1) {
-    const here = join(root, `house-${house}`);
-    const chance = createChance(`${seed}/house ${house}`);
-    const due = Math.min(killsPerHouse, kills - house * killsPerHouse);
+  const reports: DirectoryReport[] = [];
+  const gateways = Math.ceil(kills / killsPerDirectory);
+  for (let runtime = 0; runtime < gateways; runtime += 1) {
+    const here = join(root, `house-${runtime}`);
+    const chance = createChance(`${seed}/house ${runtime}`);
+    const due = Math.min(killsPerDirectory, kills - runtime * killsPerDirectory);
     const deps = {
       program,
       root: here,
       chance,
       clients,
       starts,
-      say: (text: string) => say(`house ${house}: ${text}`),
+      say: (text: string) => say(`house ${runtime}: ${text}`),
     };
     const { report } = await liveThrough(due, deps);
     reports.push(report);
     await rm(here, { recursive: true, force: true });
   }
-  const sum = (of: (report: HouseReport) => number) => reports.reduce((total, report) => total + of(report), 0);
+  const sum = (of: (report: DirectoryReport) => number) => reports.reduce((total, report) => total + of(report), 0);
   const moments: Partial<Record<MomentKind, number>> = {};
   for (const kind of reports.flatMap((report) => report.moments)) moments[kind] = (moments[kind] ?? 0) + 1;
   return {
     kills,
-    houses,
+    gateways,
     moments,
     starts: starts.toSorted((a, b) => a - b),
     events: sum((r) => r.events),

@@ -20,11 +20,11 @@ let report: CallersReport;
 beforeAll(async () => {
   if (!existsSync(PROGRAM)) throw new Error('the gateway is not built: npm run build');
   root = await mkdtemp(join(tmpdir(), 'tollbridge-crash-'));
-  const told: string[] = [];
+  const reported: string[] = [];
   const chance = createChance('a few calls');
-  report = await callThrough({ program: PROGRAM, root, chance, kills: 8, say: (text) => told.push(text) }).catch(
+  report = await callThrough({ program: PROGRAM, root, chance, kills: 8, say: (text) => reported.push(text) }).catch(
     (broken) => {
-      throw new Error(`${broken}\n${told.join('\n')}\nThe data is in ${root}`, { cause: broken });
+      throw new Error(`${broken}\n${reported.join('\n')}\nThe data is in ${root}`, { cause: broken });
     },
   );
 }, 300_000);
@@ -36,7 +36,7 @@ afterAll(async () => {
 test('after every kill each answered call is on one receipt, or open; in the end all are sealed', () => {
   expect(report).toMatchObject({ kills: 8, open: 0 });
   for (const kind of CALLERS)
-    expect(report.ledger.calls.filter(({ by, heard }) => by === kind && heard).length, kind).toBeGreaterThan(0);
+    expect(report.ledger.calls.filter(({ by, received }) => by === kind && received).length, kind).toBeGreaterThan(0);
 });
 
 describe('the checker notices', () => {

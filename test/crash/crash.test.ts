@@ -10,9 +10,9 @@ import Database from 'libsql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CoreEvent } from '../../src/model/events.ts';
 import { Broken } from './broken.ts';
+import type { Ledger, Write } from './clients/ledger.ts';
+import { type DataDirectory, liveThrough } from './data-directory.ts';
 import { type Evidence, readEvidence } from './evidence.ts';
-import { type House, liveThrough } from './house.ts';
-import type { Ledger, Write } from './ledger.ts';
 import { everythingEnded, keepsPromises } from './promises.ts';
 import { createChance } from './random.ts';
 
@@ -20,32 +20,32 @@ const KILLS = 6;
 const PROGRAM = resolve(import.meta.dirname, '../../dist/src/main.js');
 
 let root: string;
-let house: House;
+let runtime: DataDirectory;
 let evidence: Evidence;
 
 beforeAll(async () => {
   if (!existsSync(PROGRAM)) throw new Error('the gateway is not built: npm run build');
   root = await mkdtemp(join(tmpdir(), 'tollbridge-crash-'));
   const chance = createChance('a short life 218');
-  const told: string[] = [];
-  const deps = { program: PROGRAM, root, chance, clients: 4, starts: [], say: (text: string) => told.push(text) };
-  house = await liveThrough(KILLS, deps).catch((broken) => {
-    throw new Error(`${broken}\n${told.join('\n')}\nThe data is in ${root}`, { cause: broken });
+  const reported: string[] = [];
+  const deps = { program: PROGRAM, root, chance, clients: 4, starts: [], say: (text: string) => reported.push(text) };
+  runtime = await liveThrough(KILLS, deps).catch((broken) => {
+    throw new Error(`${broken}\n${reported.join('\n')}\nThe data is in ${root}`, { cause: broken });
   });
-  evidence = await look(house.place.dataDir);
+  evidence = await look(runtime.place.dataDir);
 }, 180_000);
 
 afterAll(async () => {
   await evidence?.close();
-  if (house) await rm(root, { recursive: true, force: true });
+  if (runtime) await rm(root, { recursive: true, force: true });
 });
 
-function look(dataDir: string, journal = house.place.journal): Promise<Evidence> {
+function look(dataDir: string, journal = runtime.place.journal): Promise<Evidence> {
   return readEvidence({ dataDir, journal, copy: join(root, 'looked-at') });
 }
 
 test('killed again and again, it keeps its promises and finishes its work', () => {
-  const { report } = house;
+  const { report } = runtime;
   expect(report.moments).toEqual(['load', 'effect', 'start', 'load', 'event', 'recovery']);
   expect(report.receipts).toBe(report.tasks);
   for (const count of ['tasks', 'effects', 'asks', 'acknowledged', 'delivered', 'retried'] as const)
@@ -76,7 +76,7 @@ describe('the checker notices', () => {
       'an event that reads differently now',
       'acknowledged events are unchanged',
       () => {
-        const { frames } = house.ledger.streams.find((stream) => stream.frames.length > 0)!;
+        const { frames } = runtime.ledger.streams.find((stream) => stream.frames.length > 0)!;
         const at = evidence.events.findIndex(({ id }) => id === frames[0]?.id);
         return { evidence: { events: changed(evidence.events, at, (event) => ({ ...event, actor: 'someone else' })) } };
       },
@@ -85,7 +85,7 @@ describe('the checker notices', () => {
       'a stream that left something out',
       'a stream is complete',
       () => {
-        const stream = house.ledger.streams.find(({ frames }) => frames.length > 2)!;
+        const stream = runtime.ledger.streams.find(({ frames }) => frames.length > 2)!;
         return { ledger: { streams: [{ ...stream, frames: stream.frames.toSpliced(1, 1) }] } };
       },
     ],
@@ -162,19 +162,19 @@ describe('the checker notices', () => {
     [
       'an answer nobody gave',
       'open questions stay open',
-      () => ({ ledger: { writes: house.ledger.writes.filter(({ kind }) => kind !== 'answer') } }),
+      () => ({ ledger: { writes: runtime.ledger.writes.filter(({ kind }) => kind !== 'answer') } }),
     ],
     [
       'a write that is not there',
       'acknowledged writes are there',
-      () => ({ ledger: { writes: [...house.ledger.writes, claimed('session', 'n-nobody-1', 'session_none')] } }),
+      () => ({ ledger: { writes: [...runtime.ledger.writes, claimed('session', 'n-nobody-1', 'session_none')] } }),
     ],
     [
       'a write that was done and then refused',
       'a retry finds what the first try did',
       () => ({
         ledger: {
-          writes: house.ledger.writes.map((write) =>
+          writes: runtime.ledger.writes.map((write) =>
             write.kind === 'task' && write.reply?.status === 202
               ? { ...write, reply: { status: 409, body: {} } }
               : write,
@@ -213,18 +213,18 @@ describe('the checker notices', () => {
 
   test.each(wrong)('%s', async (_, promise, spoil) => {
     const { evidence: other, ledger } = spoil();
-    const spoiled = { ...house.ledger, ...ledger } as Ledger;
+    const spoiled = { ...runtime.ledger, ...ledger } as Ledger;
     expect(await broken(keepsPromises({ ...evidence, ...other }, spoiled))).toBe(promise);
   });
 
   test('nothing, when nothing is wrong', async () => {
-    await keepsPromises(evidence, house.ledger);
-    everythingEnded(evidence, house.ledger);
+    await keepsPromises(evidence, runtime.ledger);
+    everythingEnded(evidence, runtime.ledger);
   });
 
   test('work that was left undone', () => {
     const runs = new Set(['task_left']);
-    expect(() => everythingEnded({ ...evidence, runs }, house.ledger)).toThrow(/every accepted task reaches an end/);
+    expect(() => everythingEnded({ ...evidence, runs }, runtime.ledger)).toThrow(/every accepted task reaches an end/);
   });
 
   test('a projection that is not what the events say', async () => {
@@ -238,10 +238,10 @@ describe('the checker notices', () => {
 
   test('a journal that was cut', async () => {
     const journal = join(root, 'cut-journal');
-    await writeFile(journal, (await readFile(house.place.journal, 'utf8')).trimEnd());
-    expect(await broken(look(house.place.dataDir, journal))).toBe('the journal is whole');
+    await writeFile(journal, (await readFile(runtime.place.journal, 'utf8')).trimEnd());
+    expect(await broken(look(runtime.place.dataDir, journal))).toBe('the journal is whole');
     await appendFile(journal, '\n');
-    await (await look(house.place.dataDir, journal)).close();
+    await (await look(runtime.place.dataDir, journal)).close();
   });
 });
 
@@ -272,7 +272,7 @@ function claimed(kind: Write['kind'], nonce: string, id: string): Write {
 
 async function spoiledCopy(name: string, spoil: (path: string) => void): Promise<string> {
   const dir = join(root, name);
-  await cp(house.place.dataDir, dir, { recursive: true });
+  await cp(runtime.place.dataDir, dir, { recursive: true });
   spoil(join(dir, 'log.db'));
   return dir;
 }

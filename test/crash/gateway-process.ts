@@ -16,7 +16,7 @@ export interface GatewayPlace {
   /** One line per effect. */
   readonly journal: string;
   /** What it logs, kept over restarts. */
-  readonly complaints: string;
+  readonly errorLog: string;
 }
 
 export interface GatewayProcess {
@@ -44,12 +44,12 @@ process.once('exit', () => {
   for (const child of alive) child.kill('SIGKILL');
 });
 
-export function startGateway({ program, dataDir, config, journal, complaints }: GatewayPlace): GatewayProcess {
+export function startGateway({ program, dataDir, config, journal, errorLog }: GatewayPlace): GatewayProcess {
   const args = ['serve', '--port', '0', '--config', config, '--data', dataDir, '--journal', journal];
   const begun = performance.now();
   const child = spawn(process.execPath, [program, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
   alive.add(child);
-  const log = createWriteStream(complaints, { flags: 'a' });
+  const log = createWriteStream(errorLog, { flags: 'a' });
   log.write('\n'); // the one before may have been killed in the middle of a line
   child.stderr.pipe(log);
   const ended = new Promise<number | null>((resolve) => {
@@ -79,7 +79,7 @@ export function startGateway({ program, dataDir, config, journal, complaints }: 
 }
 
 /** Whatever it logs as an error, or cries out before it can log, is a promise it could not keep. */
-export async function noComplaints(file: string): Promise<void> {
+export async function noErrors(file: string): Promise<void> {
   for (const line of (await readFile(file, 'utf8')).split('\n')) {
     const [, level] = /^\{"level":(\d+)/.exec(line) ?? [];
     if (line !== '' && !(Number(level) < ERROR)) throw new Broken('the gateway has no trouble of its own', line);

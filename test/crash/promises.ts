@@ -1,7 +1,7 @@
 /** Everything that has to hold after a kill, in the order in which one thing rests on another. */
 import { Broken } from './broken.ts';
+import type { Ledger } from './clients/ledger.ts';
 import type { Evidence } from './evidence.ts';
-import type { Ledger } from './ledger.ts';
 import { questionsKeep } from './promises/asks.ts';
 import { type EffectCounts, effectsAreHeld, filesAreThere } from './promises/effects.ts';
 import { logHasNoGap, streamsWereTrue } from './promises/log.ts';
@@ -49,6 +49,7 @@ export function everythingEnded({ runs, asks }: Evidence, ledger: Ledger): void 
   if (runs.size > 0) throw new Broken('every accepted task reaches an end', `${runs.size} did not`, [...runs]);
   const open = [...asks.values()].filter(({ state }) => state === 'open');
   if (open.length > 0) throw new Broken('every accepted task reaches an end', 'questions are open', open);
-  const unheard = ledger.unanswered();
-  if (unheard.length > 0) throw new Broken('every write is answered in the end', `${unheard.length} are not`, unheard);
+  const unanswered = ledger.unanswered();
+  if (unanswered.length > 0)
+    throw new Broken('every write is answered in the end', `${unanswered.length} are not`, unanswered);
 }

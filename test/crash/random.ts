@@ -9,7 +9,7 @@ export interface Chance {
   pick<T>(among: readonly T[]): T;
   /** Something named after a weight, as often as its weight says. */
   weighted<K extends string>(weights: Readonly<Record<K, number>>): K;
-  /** A source of its own: what it is asked does not change what others are told. */
+  /** A source of its own: what it is asked does not change what others receive. */
   fork(name: string): Chance;
 }
 

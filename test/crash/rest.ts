@@ -1,11 +1,11 @@
 /** Everything asked for is asked for again, every question is answered, and all work has to reach its end. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isTerminal } from '../../src/model/words.ts';
-import { answerTo, openAsks } from './answers.ts';
 import { Broken } from './broken.ts';
-import type { Client } from './client.ts';
-import type { Door } from './door.ts';
-import type { Ledger } from './ledger.ts';
+import { answerTo, openAsks } from './clients/answers.ts';
+import type { Client } from './clients/client.ts';
+import type { Door } from './clients/door.ts';
+import type { Ledger } from './clients/ledger.ts';
 import type { Chance } from './random.ts';
 
 export interface RestDeps {

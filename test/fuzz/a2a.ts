@@ -2,11 +2,11 @@
 import { settingsOf } from '../../adapters/a2a/config.ts';
 import { a2aDoor } from '../../adapters/a2a/server/door.ts';
 import type { JsonObject } from '../../src/model/schema.ts';
-import { a2aAway } from './a2a-away.ts';
-import { bothDirections, fuzzAway } from './away.ts';
 import { type Fuzzed, TOKEN } from './gateway.ts';
 import { fuzzHttp, type Protocol, type Request } from './http.ts';
 import { leniently } from './mutations.ts';
+import { a2aAway } from './peers/a2a.ts';
+import { bothDirections, fuzzAway } from './peers/remote.ts';
 
 const speech = (word: string, id: string): JsonObject => ({
   message: { messageId: id, role: 'ROLE_USER', parts: [{ text: word }] },
@@ -20,7 +20,7 @@ const olderSpeech = (word: string, id: string): JsonObject => ({
 function protocolOf(): Protocol {
   return {
     headers: { authorization: `Bearer ${TOKEN}`, 'a2a-version': '1.0' },
-    open: async ({ deps, house }) => await a2aDoor(settingsOf({}), deps).open(house.bridge),
+    open: async ({ deps, runtime }) => await a2aDoor(settingsOf({}), deps).open(runtime.bridge),
     async prepare(send) {
       const path = '/a2a/agent';
       const rpc = (method: string, params: JsonObject, id: string): JsonObject => ({
@@ -62,12 +62,12 @@ function protocolOf(): Protocol {
         };
       };
     },
-    complaint: rpcComplaint,
+    problem: rpcProblem,
   };
 }
 
 /** Every frame is answered, under its id where that can be read; one without an id is never carried out. */
-function rpcComplaint({ body }: Request, _status: number, text: string): string | undefined {
+function rpcProblem({ body }: Request, _status: number, text: string): string | undefined {
   const sent = leniently(body ?? Buffer.alloc(0)) as JsonObject | undefined;
   if (text.startsWith('event:') || text.startsWith('data:') || text.startsWith(':')) return undefined;
   let said: { id?: unknown; result?: unknown; error?: { code: number } };

@@ -9,15 +9,15 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { createWires } from '../../adapters/acp/relay/frames/pending.ts';
 import { createTurns } from '../../adapters/acp/relay/from-editor/turns.ts';
+import { createWrappedAgent } from '../../adapters/acp/relay/from-editor/wrapped-agent.ts';
 import { openLink } from '../../adapters/acp/relay/link.ts';
 import { createRelay } from '../../adapters/acp/relay/relay.ts';
 import { PLAIN_SETTINGS } from '../../adapters/acp/relay/settings.ts';
 import { createIds } from '../../src/core/clock.ts';
-import type { Bridge } from '../../src/ports/index.ts';
 import { openCoreRuntime } from '../../src/runtime/assemble.ts';
-import { type Contact, checkActs, forgetLogs, newestPosition } from '../hostile/oracle.ts';
-import { CWD, spoiledFrames } from './acp-frames.ts';
-import { instrumented } from './acp-sides.ts';
+import { type Contact, checkActs, forgetLogs, newestPosition } from '../support/oracle/oracle.ts';
+import { CWD, spoiledFrames } from './acp/frames.ts';
+import { instrumented } from './acp/sides.ts';
 
 export interface Fuzzed {
   readonly frames: number;
@@ -57,17 +57,17 @@ async function converse(count: number, seed: number): Promise<string[]> {
   const [toEditor, fromEditor, toAgent, fromAgent] = [pipe(), pipe(), pipe(), pipe()];
   const log = { info() {}, warn() {}, error() {} };
   const ids = createIds();
-  let bridge: Bridge | undefined;
-  const turns = createTurns({ bridge: () => bridge as Bridge, name: 'bot', ids, log, thoughts: 'drop' });
+  const wrapped = createWrappedAgent('bot');
   const gateway = await openCoreRuntime({
     dataDir: dir,
-    backends: [turns.backend],
+    backends: [wrapped.backend],
     policy: { load: async () => ({ rules: RULES, files: [] }) },
     settings: { graceMs: 200, askExpiresMs: 60_000 },
     logger: log,
   });
   try {
-    bridge = gateway.bridge;
+    const { bridge } = gateway;
+    const turns = createTurns({ bridge, agent: wrapped, name: 'bot', log, thoughts: 'drop' });
     await gateway.start();
     const link = openLink({
       editor: { input: fromEditor, output: toEditor },

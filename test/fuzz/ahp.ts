@@ -70,9 +70,9 @@ export async function fuzzAhp({ frames, seed }: { frames: number; seed: number }
 }
 
 async function agents(gateway: FuzzGateway, count: number, seed: number, found: string[]): Promise<void> {
-  const { house, workspace, deps } = gateway;
+  const { runtime, workspace, deps } = gateway;
   const settings = settingsOf({ workspace, timeout_ms: 400, settle_ms: 0, honours: ['modify'] });
-  const harness = createHarness(house.bridge, settings, deps);
+  const harness = createHarness(runtime.bridge, settings, deps);
   const [input, output] = [new PassThrough(), new PassThrough()];
   const actor = { id: 'agent:fuzz', kind: 'agent', scopes: ['*'] } as const;
   const serving = serveLines(harness, { input, output }, { actor, log: deps.log, limit: 1 << 20 });
@@ -104,7 +104,7 @@ async function agents(gateway: FuzzGateway, count: number, seed: number, found: 
     await obey(sent, said.result);
   }
 
-  /** What the agent does with the answer: runs it, unless it is told to stop. */
+  /** What the agent does with the answer: runs it, unless it is asked to stop. */
   async function obey(sent: Said, result: Said): Promise<void> {
     if (sent.params?.event_type !== 'pre_action' || !result || result.decision === 'block') return;
     const payload = result.modified_payload ?? sent.params.payload;
@@ -187,7 +187,7 @@ async function harnesses(count: number, seed: number, found: string[]): Promise<
     },
     250,
   );
-  // The link would be given up as hung by a harness that says nothing readable; each window gets its own patience.
+  // The link would be given up as hung by a harness that says nothing readable; each window gets its own timeout.
   await asking.handshake({ session_id: 's', agent_id: 'a' });
   const question = event('pre_action', { tool: 'bash', arguments: {} }) as unknown as AhpEvent;
   let window: Promise<void>[] = [];

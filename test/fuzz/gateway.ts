@@ -15,7 +15,7 @@ import type { AgentBackend, Deps, Logger, Sink, ToolBackend } from '../../src/po
 import { comparableText } from '../../src/receipt/seal/canonical-json.ts';
 import { openCoreRuntime } from '../../src/runtime/assemble.ts';
 import { createHttpHost } from '../../src/transport/http/server.ts';
-import { type Contact, violations } from '../hostile/oracle.ts';
+import { type Contact, violations } from '../support/oracle/oracle.ts';
 
 export const OWNER: Actor = { id: 'fuzz', kind: 'person', scopes: ['*'] };
 export const TOKEN = 'fuzz';
@@ -31,7 +31,7 @@ const RULES = `
 `;
 
 export interface FuzzGateway {
-  readonly house: Awaited<ReturnType<typeof openCoreRuntime>>;
+  readonly runtime: Awaited<ReturnType<typeof openCoreRuntime>>;
   readonly workspace: string;
   readonly deps: Deps;
   readonly contacts: Contact[];
@@ -59,7 +59,7 @@ export async function openGateway({ backends }: FuzzGatewayOptions = {}): Promis
   const logger: Logger = { info() {}, warn() {}, error: note };
 
   async function contact(tool: string, args: JsonObject, or: Contact['or'] = []): Promise<void> {
-    const tip = await house.store.tip({ of: 'all' });
+    const tip = await runtime.store.tip({ of: 'all' });
     contacts.push({ tool, arguments: structuredClone(args), after: tip ? (position(tip) ?? 0) : 0, or });
   }
 
@@ -97,7 +97,7 @@ export async function openGateway({ backends }: FuzzGatewayOptions = {}): Promis
     throw new Fault('not_found', `no secret ${name}`);
   };
   const outside = (await backends?.({ log: logger, clock: systemClock, ids, http, secret })) ?? [];
-  const house = await openCoreRuntime({
+  const runtime = await openCoreRuntime({
     dataDir: dir,
     backends: [agent, ...outside],
     tools: [tools],
@@ -105,8 +105,8 @@ export async function openGateway({ backends }: FuzzGatewayOptions = {}): Promis
     settings: { askExpiresMs: 200, sweepMs: 200, graceMs: 200 },
     logger,
   });
-  await house.start();
-  const { resource } = await house.bridge.submit({
+  await runtime.start();
+  const { resource } = await runtime.bridge.submit({
     kind: 'resource.create',
     actor: OWNER,
     body: { object: 'workspace', body: { name: 'w', root: 'harn://w' } },
@@ -120,34 +120,34 @@ export async function openGateway({ backends }: FuzzGatewayOptions = {}): Promis
       if (bearer?.startsWith(TOKEN)) return OWNER;
       throw new Fault('unauthenticated', 'the token is not valid');
     },
-    jwks: () => house.keyring.jwks(),
-    sign: (said) => house.keyring.signer().sign(said),
-    mac: (said) => house.keyring.signer().mac(said),
-    lease: (name) => house.store.lease(name),
+    jwks: () => runtime.keyring.jwks(),
+    sign: (said) => runtime.keyring.signer().sign(said),
+    mac: (said) => runtime.keyring.signer().mac(said),
+    lease: (name) => runtime.store.lease(name),
     secret,
   };
   return {
-    house,
+    runtime,
     workspace: resource.id,
     deps,
     contacts,
     errors,
     contact,
     async verdict() {
-      await house.idle();
+      await runtime.idle();
       // Taken before the log is read: an act that is seen while it is being read has its allow behind the place where reading ended.
       const seen = [...contacts];
       const kinds = ['decided', 'ask_opened', 'ask_closed', 'ask_used'].map((kind) => `vendor.tollbridge.${kind}`);
       const events: CoreEvent[] = [];
-      for await (const event of house.store.read({ stream: { of: 'all' }, kinds })) events.push(event);
-      const digest = (args: JsonObject) => house.keyring.signer().mac(comparableText(args));
+      for await (const event of runtime.store.read({ stream: { of: 'all' }, kinds })) events.push(event);
+      const digest = (args: JsonObject) => runtime.keyring.signer().mac(comparableText(args));
       const found = violations(events, seen, digest);
       if (seen.length === 0) found.push('nothing was let through: the fuzzer tried nothing worth trying');
       return [...found, ...errors.map((error) => `logged: ${error}`)];
     },
     async close() {
       await http.close().catch(() => {});
-      await house.close();
+      await runtime.close();
       await rm(dir, { recursive: true, force: true });
     },
   };
@@ -159,7 +159,7 @@ export interface Fuzzed {
   readonly violations: string[];
 }
 
-/** At most so many at once; the first of each kind of complaint is enough. */
+/** At most so many at once; the first of each kind of error is enough. */
 export async function inWindows<T>(all: Iterable<T>, size: number, work: (one: T) => Promise<void>): Promise<void> {
   let window: Promise<void>[] = [];
   for (const one of all) {

@@ -2,11 +2,11 @@
 import { WebSocket } from 'ws';
 import { harn } from '../../adapters/harn/index.ts';
 import type { JsonObject } from '../../src/model/schema.ts';
-import { bothDirections, fuzzAway } from './away.ts';
 import { type Fuzzed, openGateway, TOKEN } from './gateway.ts';
-import { harnAway } from './harn-away.ts';
 import { fuzzHttp, type Protocol } from './http.ts';
 import { leniently, type Step, steps } from './mutations.ts';
+import { harnAway } from './peers/harn.ts';
+import { bothDirections, fuzzAway } from './peers/remote.ts';
 
 const VERSION = 'agents-protocol-2026-04-25';
 const VERBS = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'];
@@ -18,7 +18,7 @@ const HEADERS = { authorization: `Bearer ${TOKEN}`, 'harn-agents-protocol-versio
 function rest(): Protocol {
   return {
     headers: HEADERS,
-    open: async ({ deps, house }) => await harn.door!({}, deps).open(house.bridge),
+    open: async ({ deps, runtime }) => await harn.parts.door.open({}, { ...deps, name: 'harn' }).open(runtime.bridge),
     async prepare(send) {
       const make = async (path: string, body: JsonObject) => {
         const { text } = await send({ method: 'POST', path, body: Buffer.from(JSON.stringify(body)) });
@@ -59,8 +59,8 @@ const ANSWER_MS = 20_000;
 async function socket(frames: number, seed: number): Promise<Fuzzed> {
   const gateway = await openGateway();
   const found: string[] = [];
-  const { house, deps, workspace } = gateway;
-  const door = await harn.door!({}, deps).open(house.bridge);
+  const { runtime, deps, workspace } = gateway;
+  const door = await harn.parts.door.open({}, { ...deps, name: 'harn' }).open(runtime.bridge);
   try {
     const { url } = await (deps.http as unknown as { listen(): Promise<{ url: string }> }).listen();
     const post = async (path: string, body: JsonObject) => {

@@ -16,7 +16,7 @@ export interface Protocol {
   /** After the door is open: what later requests are about. Undefined makes none. */
   prepare(send: Send): Promise<(step: Step, count: number) => Request | undefined>;
   /** What is wrong with this answer, beyond being a failure of ours. */
-  complaint?(request: Request, status: number, text: string): string | undefined;
+  problem?(request: Request, status: number, text: string): string | undefined;
 }
 export type Send = (request: Request) => Promise<{ readonly status: number; readonly text: string }>;
 
@@ -60,7 +60,7 @@ export async function fuzzHttp(
         }
         const { status, text } = answer;
         if (status >= 500 && status !== 503) found.push(`${status} to ${about}: ${text.slice(0, 200)}`);
-        const more = protocol.complaint?.(request, status, text);
+        const more = protocol.problem?.(request, status, text);
         if (more) found.push(`${more}: ${about}`);
       }
     });

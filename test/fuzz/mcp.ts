@@ -9,11 +9,11 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import type { CoreEvent } from '../../src/model/events.ts';
 import { comparableText } from '../../src/receipt/seal/canonical-json.ts';
-import { type Contact, forgetLogs, newestPosition, violations } from '../hostile/oracle.ts';
-import { openMcpGateway } from '../support/mcp-gateway.ts';
-import { clientFrame, serverFrame } from './mcp-frames.ts';
-import { openLanes } from './mcp-lanes.ts';
-import { openFuzzedUpstream } from './mcp-upstream.ts';
+import { openMcpGateway } from '../support/mcp/gateway.ts';
+import { type Contact, forgetLogs, newestPosition, violations } from '../support/oracle/oracle.ts';
+import { clientFrame, serverFrame } from './mcp/frames.ts';
+import { openLanes } from './mcp/lanes.ts';
+import { openFuzzedUpstream } from './mcp/upstream.ts';
 
 export interface FuzzOptions {
   readonly frames: number;
@@ -79,8 +79,8 @@ async function round(count: number, seed: number): Promise<string[]> {
     }
     for (const lane of lanes) await lane.close();
     const events: CoreEvent[] = [];
-    for await (const event of gateway.house.store.read({ stream: { of: 'all' } })) events.push(event);
-    const digest = (args: object) => gateway.house.keyring.signer().mac(comparableText(args));
+    for await (const event of gateway.runtime.store.read({ stream: { of: 'all' } })) events.push(event);
+    const digest = (args: object) => gateway.runtime.keyring.signer().mac(comparableText(args));
     return [...wrong, ...violations(events, contacts, digest)];
   } finally {
     await gateway.close();

@@ -2,16 +2,16 @@
 import { settingsOf } from '../../adapters/runs/config.ts';
 import { runsDoor } from '../../adapters/runs/server/door.ts';
 import type { JsonObject } from '../../src/model/schema.ts';
-import { bothDirections, fuzzAway } from './away.ts';
 import { type Fuzzed, TOKEN } from './gateway.ts';
 import { fuzzHttp, type Protocol } from './http.ts';
-import { runsAway } from './runs-away.ts';
+import { bothDirections, fuzzAway } from './peers/remote.ts';
+import { runsAway } from './peers/runs.ts';
 
 const VERBS = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'];
 
 const PROTOCOL: Protocol = {
   headers: { authorization: `Bearer ${TOKEN}:${TOKEN}` },
-  open: async ({ deps, house, workspace }) => await runsDoor(settingsOf({ workspace }), deps).open(house.bridge),
+  open: async ({ deps, runtime, workspace }) => await runsDoor(settingsOf({ workspace }), deps).open(runtime.bridge),
   async prepare(send) {
     const create = (word: string): JsonObject => ({ input: { user_query: word }, metadata: {} });
     const key = (name: string) => ({ 'idempotency-key': `${name}-00000000` });

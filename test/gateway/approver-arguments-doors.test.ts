@@ -5,14 +5,14 @@ import type { AskRecord } from '../../src/model/asks.ts';
 import type { Row } from '../../src/ports/index.ts';
 import { hashOf } from '../../src/receipt/seal/canonical-json.ts';
 import type { CoreRuntime } from '../../src/runtime/assemble.ts';
-import { openPeer, wire } from '../support/a2a.ts';
-import { openAgentHouse } from '../support/acp-house.ts';
-import { scriptedAgent } from '../support/agents.ts';
-import { openDoor } from '../support/door.ts';
-import { openScene, outcome } from '../support/mcp.ts';
-import { openRuns, pair } from '../support/runs.ts';
-import { openSocket } from '../support/socket-client.ts';
-import { type CountingTools, countingTools, SEND } from '../support/tools.ts';
+import { openPeer, wire } from '../support/a2a/gateway.ts';
+import { openAgentGateway } from '../support/acp/agent-gateway.ts';
+import { scriptedAgent } from '../support/gateway/agents.ts';
+import { type CountingTools, countingTools, SEND } from '../support/gateway/tools.ts';
+import { openDoor } from '../support/harn/gateway.ts';
+import { openScene, outcome } from '../support/mcp/one-server.ts';
+import { openRuns, pair } from '../support/runs/gateway.ts';
+import { openSocket } from '../support/wire/socket-client.ts';
 
 const RULES = `
 - { id: no-eve, when: { tool: send, kind: tool, arguments: { to: eve } }, then: block, say: not to eve }
@@ -30,7 +30,7 @@ const program = (id: string): Actor => ({ id, kind: 'service', scopes: ['*'] });
 
 /** A question open at a door. `say` answers yes with these arguments and returns what the door said, flat. */
 interface Waiting {
-  readonly house: CoreRuntime;
+  readonly runtime: CoreRuntime;
   readonly taskId: string;
   say(args: unknown, as: 'approver' | 'proposer'): Promise<unknown>;
 }
@@ -53,7 +53,7 @@ async function harn(tools: CountingTools) {
   const input = { role: 'user', parts: [{ type: 'text', text: 'go', visibility: 'public' }] };
   const { body } = await door.call('POST', '/v1/tasks', { session_id: session, input }, token('proposer'));
   const [ask] = await door.at.asks(body.id);
-  return { door, house: door.at.house, taskId: body.id as string, ask: ask!, token };
+  return { door, runtime: door.at.runtime, taskId: body.id as string, ask: ask!, token };
 }
 
 const brief = ({ status, body }: { status: number; body: { error?: { code: string; message: string } } }) =>
@@ -96,14 +96,14 @@ const DOORS: readonly AtDoor[] = [
     ...HARN,
     ok: { status: 201 },
     async open(tools) {
-      const { door, ask, token, taskId, house } = await harn(tools);
+      const { door, ask, token, taskId, runtime } = await harn(tools);
       const say: Waiting['say'] = async (args, as) => {
         const value = { request_id: ask.id, approved: true, arguments: args };
         const message = { role: 'user', parts: [{ type: 'json', value, visibility: 'public' }] };
         const body = { kind: 'tool_confirmation', message };
         return brief(await door.call('POST', `/v1/tasks/${taskId}/messages`, body, token(as)));
       };
-      return { house, taskId, say };
+      return { runtime, taskId, say };
     },
   },
   {
@@ -111,7 +111,7 @@ const DOORS: readonly AtDoor[] = [
     ...HARN,
     ok: { status: 200 },
     async open(tools) {
-      const { door, ask, token, taskId, house } = await harn(tools);
+      const { door, ask, token, taskId, runtime } = await harn(tools);
       const say: Waiting['say'] = async (args, as) => {
         const socket = await openSocket(`${door.url}/v1/tasks/${taskId}/stream`, { headers: door.headers(token(as)) });
         const frame = await socket.command({
@@ -123,7 +123,7 @@ const DOORS: readonly AtDoor[] = [
         socket.close();
         return brief({ status: frame.status, body: frame });
       };
-      return { house, taskId, say };
+      return { runtime, taskId, say };
     },
   },
   {
@@ -147,7 +147,7 @@ const DOORS: readonly AtDoor[] = [
         const reason = body.error.data?.[0]?.reason;
         return body.error.code === -32602 ? { code: -32602 } : { reason, message: body.error.message };
       };
-      return { house: peer.at.house, taskId: task.id, say };
+      return { runtime: peer.at.runtime, taskId: task.id, say };
     },
   },
   {
@@ -168,12 +168,12 @@ const DOORS: readonly AtDoor[] = [
       }
       const say: Waiting['say'] = async (args, who) => {
         const said = { action: 'approve', payload: { arguments: args } };
-        const told = await runs.call('POST', `/v1/runs/${ids[who]}/signal`, said, as[who]);
-        const code = told.body.reason_code;
+        const reported = await runs.call('POST', `/v1/runs/${ids[who]}/signal`, said, as[who]);
+        const code = reported.body.reason_code;
         if (who === 'proposer') expect(await runs.at.asks(`task_${ids[who].slice(4)}`)).toHaveLength(1);
-        return { status: told.status, ...(code && { code }) };
+        return { status: reported.status, ...(code && { code }) };
       };
-      return { house: runs.at.house, taskId: `task_${ids.approver.slice(4)}`, say };
+      return { runtime: runs.at.runtime, taskId: `task_${ids.approver.slice(4)}`, say };
     },
   },
   {
@@ -209,13 +209,13 @@ const DOORS: readonly AtDoor[] = [
         const text = result?.content?.[0]?.text;
         return error || result.isError ? { error: error?.message ?? text } : { text };
       };
-      return { house: scene.gateway.house, taskId: ask!.task_id, say };
+      return { runtime: scene.gateway.runtime, taskId: ask!.task_id, say };
     },
   },
 ];
 
-const stateOf = async ({ house, taskId }: Waiting) =>
-  (await house.store.list<AskRecord & Row>({ object: 'ask', where: { task_id: taskId }, limit: 5 })).map(
+const stateOf = async ({ runtime, taskId }: Waiting) =>
+  (await runtime.store.list<AskRecord & Row>({ object: 'ask', where: { task_id: taskId }, limit: 5 })).map(
     ({ state }) => state,
   );
 
@@ -223,7 +223,7 @@ describe.each(DOORS)('$name', ({ open, approver, ok, blocked, own, malformed }) 
   test('refused changes leave the question open; the changed bytes run, and the receipt has both hashes', async () => {
     const tools = countingTools({ send: { effect: 'send' } });
     const waiting = await open(tools);
-    const { house, taskId, say } = waiting;
+    const { runtime, taskId, say } = waiting;
     expect(await say({ to: 'eve' }, 'approver')).toEqual(blocked);
     expect(await say({ to: 'cy' }, 'proposer')).toEqual(own);
     expect(await say(['cy'], 'approver')).toEqual(malformed);
@@ -233,9 +233,9 @@ describe.each(DOORS)('$name', ({ open, approver, ok, blocked, own, malformed }) 
 
     const changed = { to: 'c\u00fd', n: 1.5, deep: [{ a: null }] };
     expect(await say(changed, 'approver')).toEqual(ok);
-    await expect.poll(async () => (await house.store.receipts({ task: taskId })).length).toBe(1);
+    await expect.poll(async () => (await runtime.store.receipts({ task: taskId })).length).toBe(1);
     expect(tools.calls.map((call) => call.arguments)).toEqual([changed]);
-    const [{ receipt } = { receipt: undefined }] = await house.store.receipts({ task: taskId });
+    const [{ receipt } = { receipt: undefined }] = await runtime.store.receipts({ task: taskId });
     expect(receipt?.side_effects.tool_calls).toMatchObject([
       {
         input_hash: hashOf(changed),
@@ -248,7 +248,7 @@ describe.each(DOORS)('$name', ({ open, approver, ok, blocked, own, malformed }) 
 });
 
 test('a question of an ACP agent takes a yes or a no: other arguments are refused, and it says why', async () => {
-  const at = await openAgentHouse();
+  const at = await openAgentGateway();
   const shell = { toolCallId: 'sh', title: 'rm -rf build', kind: 'execute', rawInput: { command: 'rm -rf build' } };
   const options = [
     { optionId: 'go', name: 'Allow', kind: 'allow_once' },
@@ -263,7 +263,7 @@ test('a question of an ACP agent takes a yes or a no: other arguments are refuse
     message: expect.stringContaining('can only hear yes or no'),
     details: { code: 'cannot_change' },
   });
-  expect(await at.t.house.store.get('ask', ask!.id)).toMatchObject({ state: 'open' });
+  expect(await at.t.runtime.store.get('ask', ask!.id)).toMatchObject({ state: 'open' });
   expect(at.notes('answer')).toEqual([]);
   await at.t.answer(ask!.id);
   await at.t.until(task.id);

@@ -2,15 +2,15 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { beyond } from '../conformance/harn/beyond.ts';
-import { equal, rising, Skip, truth } from '../conformance/harn/expect.ts';
+import { equal, rising, Skip, truth } from '../conformance/harn/harness/expect.ts';
+import { type Report, reportOf, runCategories } from '../conformance/harn/harness/report.ts';
+import { FIRST } from '../conformance/harn/harness/revision-2026-04-25.ts';
+import { category, each } from '../conformance/harn/harness/suite.ts';
+import { createTarget } from '../conformance/harn/harness/target.ts';
 import { batchRoot, canonical, type Jwk, type Receipt, sha256, trouble } from '../conformance/harn/proof.ts';
 import { publicSuite } from '../conformance/harn/public.ts';
-import { type Report, reportOf, runCategories } from '../conformance/harn/report.ts';
-import { FIRST } from '../conformance/harn/revision-2026-04-25.ts';
-import { category, each } from '../conformance/harn/suite.ts';
-import { createTarget } from '../conformance/harn/target.ts';
 import { main, REVISIONS } from '../conformance/harn.ts';
-import { openDoor } from '../support/door.ts';
+import { openDoor } from '../support/harn/gateway.ts';
 
 const nowhere = createTarget({ base: 'http://127.0.0.1:9', revision: FIRST, timeoutMs: 200 });
 
@@ -30,12 +30,12 @@ describe('counting', () => {
         throw new Skip('not here');
       },
     });
-    const told: string[] = [];
+    const reported: string[] = [];
     const done = await runCategories(
       [some, none].map((each_) => ({ category: each_, at: nowhere })),
-      (name, { status }) => told.push(`${name} ${status}`),
+      (name, { status }) => reported.push(`${name} ${status}`),
     );
-    expect(told).toEqual(['some passed', 'some failed', 'some skipped', 'none skipped']);
+    expect(reported).toEqual(['some passed', 'some failed', 'some skipped', 'none skipped']);
     const report = reportOf('http://x', FIRST.version, done, { rest: true });
     expect(report).toMatchObject({
       schema: 'harn-agents-conformance-2026-04-25',
@@ -133,11 +133,11 @@ describe('options', () => {
     expect(await main(['--list'], (line) => lines.push(line))).toBe(0);
     expect(lines.join('\n')).toContain('websocket');
     const { url } = await openDoor();
-    const heard: string[] = [];
+    const received: string[] = [];
     const args = ['--target', `${url}/harn-suite`, '--api-key', 'ana', '--category', 'auth-and-scopes,outcomes'];
-    expect(await main(args, (line) => heard.push(line))).toBe(0);
+    expect(await main(args, (line) => received.push(line))).toBe(0);
     // Once in each revision.
-    expect(heard.slice(-4)).toEqual([
+    expect(received.slice(-4)).toEqual([
       'agents-protocol-2026-04-25: 3 passed',
       'agents-protocol-2026-10-11: 3 passed',
       '2 skipped',

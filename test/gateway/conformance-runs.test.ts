@@ -10,7 +10,7 @@ import { openApiKeys } from '../../src/auth/api-keys.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { startGateway } from '../../src/runtime/gateway.ts';
 import { checks, main } from '../conformance/runs.ts';
-import { configIn } from '../support/config-in.ts';
+import { configIn } from '../support/process/config-in.ts';
 
 async function run(args: readonly string[]) {
   const lines: string[] = [];
@@ -82,7 +82,7 @@ test('a server that says yes to everything fails', async () => {
   expect(lines.at(-1)).toMatch(/^0 passed, \d\d failed$/);
 });
 
-test('options that make no sense are told with what would', async () => {
+test('options that make no sense are reported with what would', async () => {
   const error = console.error;
   const said: string[] = [];
   console.error = (line: string) => void said.push(line);

@@ -7,14 +7,14 @@ import type { Actor } from '../../src/model/actions.ts';
 import type { Adapter, AgentBackend, Deps, Row } from '../../src/ports/index.ts';
 import { type Gateway, startGateway } from '../../src/runtime/gateway.ts';
 import type { ConfigChange } from '../../src/runtime/live-config.ts';
-import { mountsOf } from '../../src/runtime/mounts.ts';
-import { createParts } from '../../src/runtime/parts.ts';
-import { latch } from '../support/agents.ts';
-import { configIn } from '../support/config-in.ts';
+import { mountsOf } from '../../src/runtime/mounts/mounts.ts';
+import { createParts } from '../../src/runtime/mounts/parts.ts';
+import { latch } from '../support/gateway/agents.ts';
+import { configIn } from '../support/process/config-in.ts';
 
 const OWNER: Actor = { id: 'owner', kind: 'person', scopes: ['*'] };
 
-async function house(yaml: string) {
+async function runtime(yaml: string) {
   const dir = await mkdtemp(join(tmpdir(), 'tb-reload-'));
   const file = join(dir, 'tollbridge.yaml');
   await writeFile(file, yaml);
@@ -27,23 +27,23 @@ async function house(yaml: string) {
 }
 
 /** The next change that stands in the log. */
-async function nextChange({ house }: Gateway, write: () => Promise<void>): Promise<ConfigChange> {
+async function nextChange({ core }: Gateway, write: () => Promise<void>): Promise<ConfigChange> {
   const stop = new AbortController();
-  const tip = await house.store.tip({ of: 'all' });
+  const tip = await core.store.tip({ of: 'all' });
   await write();
   const from = { stream: { of: 'all' } as const, ...(tip && { after: tip }) };
-  for await (const { event, payload } of house.store.follow(from, stop.signal)) {
+  for await (const { event, payload } of core.store.follow(from, stop.signal)) {
     if (event === 'vendor.tollbridge.config_loaded') return payload as unknown as ConfigChange;
   }
   throw new Error('the log ended');
 }
 
-const namesOf = async ({ house }: Gateway) => (await house.bridge.agents(OWNER)).map(({ name }) => name);
+const namesOf = async ({ core }: Gateway) => (await core.bridge.agents(OWNER)).map(({ name }) => name);
 const FAR = 'agents: { far: { harn: { url: "http://127.0.0.1:9" } } }';
 
 test('agents come and go, personas and quotas follow, and each time it is written down', async () => {
-  const { gateway, write } = await house(FAR);
-  const { bridge } = gateway.house;
+  const { gateway, write } = await runtime(FAR);
+  const { bridge } = gateway.core;
   expect(await namesOf(gateway)).toEqual(['far']);
 
   const more = `agents: { far: { harn: { url: "http://127.0.0.1:9" } }, near: { harn: { url: "http://127.0.0.1:8" } } }
@@ -85,7 +85,7 @@ retention: { events: 90d }`;
 });
 
 test('what cannot be read changes nothing and says where it is wrong; what needs a restart is named', async () => {
-  const { gateway, write } = await house(FAR);
+  const { gateway, write } = await runtime(FAR);
   const refused = await nextChange(gateway, () => write('agents:\n  far: { gopher: {} }'));
   expect(refused).toMatchObject({ outcome: 'refused', changed: [] });
   expect(refused.error).toMatch(/tollbridge\.yaml:2:18: agents\.far needs one section/);
@@ -99,15 +99,15 @@ test('what cannot be read changes nothing and says where it is wrong; what needs
 });
 
 test('one mistake is written down once, and the rules that were in force stay', async () => {
-  const { gateway, write } = await house('rules:\n  - { id: one, when: {}, then: allow }');
+  const { gateway, write } = await runtime('rules:\n  - { id: one, when: {}, then: allow }');
   expect(
     (await nextChange(gateway, () => write('rules:\n  - { id: two, when: {}, then: allow }\nrulez: []'))).error,
   ).toMatch(/tollbridge\.yaml:3:1: rulez is not known here/);
-  // Whoever watches the rules has looked by the time they have taken the next ones.
+  // The client that watches the rules has looked by the time they have taken the next ones.
   await write('rules:\n  - { id: three, when: {}, then: allow }');
   const outcomes = async () => {
     const found: unknown[] = [];
-    for await (const { event, payload } of gateway.house.store.read({ stream: { of: 'all' } })) {
+    for await (const { event, payload } of gateway.core.store.read({ stream: { of: 'all' } })) {
       if (/\.(config|policy)_loaded$/.test(event)) found.push([event.split('.').at(-1), payload.outcome]);
     }
     return found;
@@ -120,31 +120,32 @@ test('one mistake is written down once, and the rules that were in force stay', 
 });
 
 test('a persona that names no quota of the file is a mistake with a place', async () => {
-  await expect(house('personas:\n  careful:\n    quota: weekly')).rejects.toThrow(
+  await expect(runtime('personas:\n  careful:\n    quota: weekly')).rejects.toThrow(
     /tollbridge\.yaml:3:12: there is no quota weekly; quotas has: none$/,
   );
-  await expect(house('quotas:\n  q: { limits: { tasks: 1 }, per: week }')).rejects.toThrow(
+  await expect(runtime('quotas:\n  q: { limits: { tasks: 1 }, per: week }')).rejects.toThrow(
     'quotas.q.per: week is not a duration; write 30s, 10m, 12h or 30d',
   );
 });
 
 test('an agent that is replaced is closed when what it began is done, and not before', async () => {
-  const told: string[] = [];
+  const reported: string[] = [];
   const work = latch();
   const adapter = {
     name: 'fake',
     revision: '1',
-    configSchema: { type: 'object' },
-    backend: {
-      configSchema: { type: 'object' },
-      open: (name: string, { mark }: { mark: string }): AgentBackend => ({
-        name,
-        abilities: { resume: false, evidence: 'held' },
-        start: async () => ({ done: work.promise.then(() => ({ state: 'COMPLETED' as const })) }),
-        close: async () => void told.push(`closed ${mark}`),
-      }),
+    parts: {
+      backend: {
+        configSchema: { type: 'object' },
+        open: ({ mark }: { mark: string }, { name }): AgentBackend => ({
+          name,
+          abilities: { resume: false, evidence: 'held' },
+          start: async () => ({ done: work.promise.then(() => ({ state: 'COMPLETED' as const })) }),
+          close: async () => void reported.push(`closed ${mark}`),
+        }),
+      },
     },
-  } as unknown as Adapter<never>;
+  } satisfies Adapter;
   const configOf = async (yaml: string) => {
     const dir = await mkdtemp(join(tmpdir(), 'tb-parts-'));
     onTestFinished(() => rm(dir, { recursive: true, force: true }));
@@ -159,11 +160,11 @@ test('an agent that is replaced is closed when what it began is done, and not be
   second.settle();
   expect(second.changed).toEqual(['agents.a']);
   expect(second.backends[1]).toBe(first.backends[1]);
-  expect(told).toEqual([]);
+  expect(reported).toEqual([]);
   work.open();
   await run?.done;
   await new Promise((resolve) => setImmediate(resolve));
-  expect(told).toEqual(['closed one']);
+  expect(reported).toEqual(['closed one']);
   await parts.close();
-  expect(told).toEqual(['closed one', 'closed two', 'closed b']);
+  expect(reported).toEqual(['closed one', 'closed two', 'closed b']);
 });

@@ -10,10 +10,10 @@ import { openApiKeys } from '../../src/auth/api-keys.ts';
 import { PRESETS, type Preset } from '../../src/auth/presets.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { type Gateway, startGateway } from '../../src/runtime/gateway.ts';
-import { speakTo } from '../support/acp-client.ts';
-import { event } from '../support/ahp.ts';
-import { configIn } from '../support/config-in.ts';
-import { PROJECT } from '../support/project.ts';
+import { speakTo } from '../support/acp/client.ts';
+import { event } from '../support/ahp/gateway.ts';
+import { configIn } from '../support/process/config-in.ts';
+import { PROJECT } from '../support/process/project.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked into freely
 type Body = any;
@@ -47,7 +47,7 @@ async function call(method: string, path: string, body?: object, more: Record<st
   return { status: answer.status, body: (await answer.json()) as Body };
 }
 
-/** A key of somebody else, as `tollbridge keys create` makes them. */
+/** A key of another caller, as `tollbridge keys create` makes them. */
 async function holderOf(...scopes: readonly string[]): Promise<Record<string, string>> {
   const keys = openApiKeys(join(dir, 'data'), systemClock);
   const { key } = await keys.create({ name: 'k', actor: { id: 'holder', kind: 'service', scopes: [...scopes] } });
@@ -120,7 +120,7 @@ test('a no is kept with its reason, and nothing is sent', async () => {
   expect(body.data.filter((each: Body) => each.event === 'tool.completed')).toEqual([]);
 });
 
-test('who comes second is told who was first and what they said; the same answer sent twice is one', async () => {
+test('a second answer is refused with the first approver and answer; the same answer sent twice counts once', async () => {
   await submitted('send hello to twice@example.org');
   const { id } = await waiting('twice@example.org');
   const key = { 'idempotency-key': 'mine' };
@@ -142,7 +142,7 @@ test('of two answers at the same moment one counts', async () => {
   expect((await call('GET', `${INBOX}/${id}`)).body.status).toBe(won?.body.status);
 });
 
-test('whoever may not answer does not, and a question that is not theirs is not there', async () => {
+test('the client that may not answer does not, and a question that is not theirs is not there', async () => {
   await submitted('send hello to scope@example.org');
   const { id } = await waiting('scope@example.org');
   const reader = await holderOf('tasks:read', 'tasks:write', 'others:read');
@@ -151,9 +151,9 @@ test('whoever may not answer does not, and a question that is not theirs is not 
     status: 403,
     body: { error: { code: 'permission_denied' } },
   });
-  const stranger = { authorization: 'Bearer tbk_0000000000000000_nothing' };
-  expect((await call('GET', INBOX, undefined, stranger)).status).toBe(401);
-  expect((await respond(id, { approved: true }, stranger)).status).toBe(401);
+  const outsider = { authorization: 'Bearer tbk_0000000000000000_nothing' };
+  expect((await call('GET', INBOX, undefined, outsider)).status).toBe(401);
+  expect((await respond(id, { approved: true }, outsider)).status).toBe(401);
   const keys = openApiKeys(join(dir, 'data'), systemClock);
   const actor = { id: 'other', kind: 'person' as const, tenant_id: 'elsewhere', scopes: ['*'] };
   const elsewhere = { authorization: `Bearer ${(await keys.create({ name: 'e', actor })).key}` };

@@ -1,4 +1,4 @@
-/** Questions told by webhook and answered by link: who can, who cannot, and what never decides. */
+/** Questions reported by webhook and answered by link: who can, who cannot, and what never decides. */
 import { createHmac } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
@@ -13,9 +13,9 @@ import type { Actor } from '../../src/model/actions.ts';
 import type { AskRecord } from '../../src/model/asks.ts';
 import type { Bridge, Logger, Row } from '../../src/ports/index.ts';
 import { type Gateway, startGateway } from '../../src/runtime/gateway.ts';
-import { latch } from '../support/agents.ts';
-import { configIn } from '../support/config-in.ts';
-import { says } from '../support/house.ts';
+import { latch } from '../support/gateway/agents.ts';
+import { says } from '../support/gateway/test-gateway.ts';
+import { configIn } from '../support/process/config-in.ts';
 
 const OWNER: Actor = { id: 'owner', kind: 'person', scopes: ['*'] };
 const KEY = 'a key of the duty channel';
@@ -26,7 +26,7 @@ interface Message {
   readonly body: { type: string; data: { id: string; decide_url?: string } & Record<string, unknown> };
 }
 
-/** Somewhere to be told: takes what it is sent, or answers with a status until it is told to take. */
+/** Somewhere to be reported: takes what it is sent, or answers with a status until it is asked to take. */
 async function channel(refusals: readonly number[] = []) {
   const left = [...refusals];
   const messages: Message[] = [];
@@ -77,7 +77,7 @@ async function gatewayAt(dir: string, yaml: string): Promise<Gateway> {
 const hook = (url: string, links = true) =>
   `approvals: { webhooks: { duty: { url: "${url}", secret: duty, links: ${links} } } }`;
 
-async function work({ house }: Gateway, text: string) {
+async function work({ core: house }: Gateway, text: string) {
   const { bridge } = house;
   const body = { workspace_id: 'workspace_default' };
   const { resource: session } = await bridge.submit({ kind: 'session.create', actor: OWNER, body });
@@ -85,7 +85,7 @@ async function work({ house }: Gateway, text: string) {
   return (await bridge.submit({ kind: 'task.submit', actor: OWNER, body: task })).resource.id;
 }
 
-const askOf = ({ house }: Gateway, id: string) => house.bridge.view<AskRecord & Row>(OWNER, 'ask', id);
+const askOf = ({ core: house }: Gateway, id: string) => house.bridge.view<AskRecord & Row>(OWNER, 'ask', id);
 const post = (url: string, form: Record<string, string>, headers: Record<string, string> = {}) =>
   fetch(url, { method: 'POST', body: new URLSearchParams(form), headers });
 
@@ -109,7 +109,7 @@ test('nothing an agent says can turn the page round, or put something into it', 
   expect(page).toContain('<pre>Only a &lt;/aside&gt; read</pre></aside>');
 });
 
-test('a question is told, signed, with a link; looking decides nothing, the form decides once', async () => {
+test('a question is reported, signed, with a link; looking decides nothing, the form decides once', async () => {
   const duty = await channel();
   const gateway = await gatewayAt(await place(), hook(duty.url));
   await work(gateway, 'send <b>hi</b> to bob');
@@ -141,7 +141,7 @@ test('a question is told, signed, with a link; looking decides nothing, the form
   expect([again.status, await again.text()]).toEqual([409, expect.stringContaining('Already denied')]);
 });
 
-test('a link is worth nothing after its time, and a secret in an act is told to nobody', async () => {
+test('a link is worth nothing after its time, and a secret in an act is reported to nobody', async () => {
   const duty = await channel();
   const secret = 'sk-ant-api03-Zm9yIHRlc3RzIG9ubHksIG5vdCBhIGtleSBhdCBhbGw';
   const yaml = hook(duty.url).replace('approvals: {', 'approvals: { expire_after: 500ms,');
@@ -156,7 +156,7 @@ test('a link is worth nothing after its time, and a secret in an act is told to 
   const { decide_url: link = '' } = body.data;
   for (const late of [await fetch(link), await post(link, { decision: 'approve' })]) {
     const page = await late.text();
-    expect([late.status, page]).toEqual([409, expect.stringContaining('Nobody answered in time, which counts as no.')]);
+    expect([late.status, page]).toEqual([409, expect.stringContaining('Not answered in time: denied.')]);
     expect(page).not.toContain('<button');
   }
   expect((await askOf(gateway, body.data.id)).state).toBe('expired');
@@ -205,7 +205,7 @@ test('a link that is not ours, changed, of another question or of nobody we tell
   expect((await post(link.replace(gateway.url, without.url), { decision: 'approve' })).status).toBe(404);
 });
 
-test('what cannot be told is told later, what was open is told again after a restart, and no redirect is followed', async () => {
+test('what cannot be reported is reported later, what was open is reported again after a restart, and no redirect is followed', async () => {
   const duty = await channel([500, 302]);
   const dir = await place();
   const gateway = await gatewayAt(dir, hook(duty.url, false));
@@ -219,12 +219,12 @@ test('what cannot be told is told later, what was open is told again after a res
   expect(second.headers['webhook-id']).toBe(first.headers['webhook-id']);
 });
 
-test('without its key nobody is told, and the start says so', async () => {
+test('without its key nobody is notified, and the start says so', async () => {
   const yaml = 'approvals: { webhooks: { duty: { url: "http://127.0.0.1:9", secret: gone } } }';
   await expect(gatewayAt(await place(), yaml)).rejects.toThrow('no secret gone');
 });
 
-test('a question that is answered at once is told before its end, and a recipient that hangs delays no other', async () => {
+test('a question that is answered at once is reported before its end, and a recipient that hangs delays no other', async () => {
   const ask = {
     id: 'ask_1',
     task_id: 'task_1',

@@ -2,9 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import type { Receipt } from '../../src/model/receipt.ts';
 import { hashOf } from '../../src/receipt/seal/canonical-json.ts';
-import { of } from '../support/house.ts';
-import { openGateways, WORK_PROTOCOLS } from '../support/two-gateways.ts';
-import { OPEN, RULES } from '../support/two-houses.ts';
+import { of } from '../support/gateway/test-gateway.ts';
+import { openGateways, WORK_PROTOCOLS } from '../support/gateway/two-gateways.ts';
+import { OPEN, RULES } from '../support/harn/two-gateways.ts';
 
 const ASKS_SHORTLY = `
 - { id: all, then: allow }

@@ -2,11 +2,11 @@
 import { describe, expect, test } from 'vitest';
 import { checkLinks, linksOf } from '../../src/receipt/verify/linked.ts';
 import { verifyReceipt } from '../../src/receipt/verify/verify.ts';
-import { scriptedAgent, untilAborted } from '../support/agents.ts';
-import { openDoor } from '../support/door.ts';
-import { of, openTestHouse, says } from '../support/house.ts';
-import { openGateways, WORK_PROTOCOLS } from '../support/two-gateways.ts';
-import { OPEN, real, remoteAgent } from '../support/two-houses.ts';
+import { scriptedAgent, untilAborted } from '../support/gateway/agents.ts';
+import { of, openTestGateway, says } from '../support/gateway/test-gateway.ts';
+import { openGateways, WORK_PROTOCOLS } from '../support/gateway/two-gateways.ts';
+import { openDoor } from '../support/harn/gateway.ts';
+import { OPEN, real, remoteAgent } from '../support/harn/two-gateways.ts';
 
 const SPEAKS = (facts: readonly { event: string; payload: object }[]) =>
   scriptedAgent(async (sink) => {
@@ -55,7 +55,7 @@ describe('over the Agents Protocol', () => {
       const [, path] = /^(\/v1\/receipts\/[^/?]+)$/.exec(request.url ?? '') ?? [];
       if (!path) return false;
       const id = path.split('/').at(-1) as string;
-      void two.far.house.store.receipt(id).then((stored) => {
+      void two.far.runtime.store.receipt(id).then((stored) => {
         honest.set(id, stored?.receipt);
         const payload = change(structuredClone(stored?.receipt) as never);
         response
@@ -84,7 +84,7 @@ describe('over the Agents Protocol', () => {
     let first: unknown;
     const { two, link } = await lied((receipt) => receipt);
     expect(link).toMatchObject({ checked: 'valid' });
-    [first] = (await two.far.house.store.receipts({})).map(({ receipt }) => receipt);
+    [first] = (await two.far.runtime.store.receipts({})).map(({ receipt }) => receipt);
     two.relay.answerWith((request, response) => {
       if (!/^\/v1\/receipts\/[^/?]+$/.test(request.url ?? '')) return false;
       response
@@ -103,14 +103,14 @@ describe('over the Agents Protocol', () => {
   test('a call denied there after it was approved, and run all the same: refused, ran, and an alarm', async () => {
     const agent = scriptedAgent(async (sink) => {
       await sink.emit({ event: 'tool.requested', payload: call });
-      const told = { tool_call_id: 'c1', name: 'send', remote: 'far' };
+      const reported = { tool_call_id: 'c1', name: 'send', remote: 'far' };
       await sink.emit({
         event: 'vendor.tollbridge.remote_decided',
-        payload: { ...told, verdict: 'approved', ask_id: 'a', by: 'bo' },
+        payload: { ...reported, verdict: 'approved', ask_id: 'a', by: 'bo' },
       });
       await sink.emit({
         event: 'vendor.tollbridge.remote_decided',
-        payload: { ...told, verdict: 'denied', by: 'cy', reason: 'no after all' },
+        payload: { ...reported, verdict: 'denied', by: 'cy', reason: 'no after all' },
       });
       await sink.emit({
         event: 'tool.completed',
@@ -118,7 +118,7 @@ describe('over the Agents Protocol', () => {
       });
       return { state: 'COMPLETED' };
     });
-    const near = await openTestHouse({ agents: [agent], rules: OPEN });
+    const near = await openTestGateway({ agents: [agent], rules: OPEN });
     const { id } = await (await near.room()).task();
     await near.until(id);
     const [receipt] = await near.receipts(id);
@@ -133,7 +133,7 @@ describe('over the Agents Protocol', () => {
 
   test('work that comes back to the gateway it came from is refused, with the reason', async () => {
     const door = await openDoor({ agents: [scriptedAgent(async () => undefined)], rules: OPEN, clock: real as never });
-    const { key_id } = { key_id: door.at.house.keyring.signer().keyId };
+    const { key_id } = { key_id: door.at.runtime.keyring.signer().keyId };
     const { session } = await door.room();
     const give = (hops: readonly string[]) =>
       door.call('POST', `/v1/sessions/${session}/tasks`, {
@@ -181,7 +181,7 @@ describe('over the Agents Protocol', () => {
       expect(status).toBe(202);
       await door.at.until(body.id);
       const [receipt] = await door.at.receipts(body.id);
-      expect(verifyReceipt(receipt, { keys: door.at.house.keyring.jwks() }).valid).toBe(true);
+      expect(verifyReceipt(receipt, { keys: door.at.runtime.keyring.jwks() }).valid).toBe(true);
       expect(JSON.stringify(linksOf(receipt!))).not.toContain('md5');
     }
   });

@@ -1,9 +1,9 @@
 /** What counts as too large, and what becomes of a result that is. */
 import { describe, expect, test } from 'vitest';
 import { boundedResult, excess } from '../../src/core/actions/result-size.ts';
-import { scriptedAgent } from '../support/agents.ts';
-import { openTestHouse } from '../support/house.ts';
-import { countingTools } from '../support/tools.ts';
+import { scriptedAgent } from '../support/gateway/agents.ts';
+import { openTestGateway } from '../support/gateway/test-gateway.ts';
+import { countingTools } from '../support/gateway/tools.ts';
 
 const LIMITS = { size: 10, values: 5 };
 
@@ -47,7 +47,7 @@ test('a result beyond them is on record as a call that ran and failed to bring i
     await sink.act({ kind: 'tool', tool: 'look', tool_call_id: 'c1', arguments: {} });
     return undefined;
   });
-  const t = await openTestHouse({
+  const t = await openTestGateway({
     agents: [agent],
     tools: [tools],
     rules: '- { id: a, when: { tool: look }, then: allow }',

@@ -11,12 +11,12 @@ import { startGateway } from '../../src/runtime/gateway.ts';
 import { createTraces } from '../../src/telemetry/traces.ts';
 import { createTraced } from '../../src/telemetry/wrap.ts';
 import { traceParentOf } from '../../src/transport/outbound/trace-context.ts';
-import { ana } from '../support/actors.ts';
-import { latch, scriptedAgent } from '../support/agents.ts';
-import { configIn } from '../support/config-in.ts';
-import { openDoor, text } from '../support/door.ts';
-import { openTestHouse, says } from '../support/house.ts';
-import { countingTools } from '../support/tools.ts';
+import { ana } from '../support/gateway/actors.ts';
+import { latch, scriptedAgent } from '../support/gateway/agents.ts';
+import { openTestGateway, says } from '../support/gateway/test-gateway.ts';
+import { countingTools } from '../support/gateway/tools.ts';
+import { openDoor, text } from '../support/harn/gateway.ts';
+import { configIn } from '../support/process/config-in.ts';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const SPAN = 'b7ad6b7169203331';
@@ -40,10 +40,10 @@ const RULES = `
 - { id: no-mail, when: { effect: send }, then: block, say: mail stays here }
 `;
 
-async function house(script: Parameters<typeof scriptedAgent>[0]) {
+async function runtime(script: Parameters<typeof scriptedAgent>[0]) {
   const { traces, traced, spans } = tracing();
   const tools = countingTools({ look: { effect: 'read' }, mail: { effect: 'send' } });
-  const at = await openTestHouse({
+  const at = await openTestGateway({
     agents: [traced.backend(scriptedAgent(script))],
     tools: [traced.tools(tools)],
     rules: RULES,
@@ -62,8 +62,8 @@ async function house(script: Parameters<typeof scriptedAgent>[0]) {
   return { at, bridge, spans, submit };
 }
 
-test('a command and the acts that come of it are one trace, below whoever called', async () => {
-  const { at, spans, submit } = await house(async (sink) => {
+test('a command and the acts that come of it are one trace, below the caller', async () => {
+  const { at, spans, submit } = await runtime(async (sink) => {
     await sink.act({ kind: 'tool', tool: 'look', tool_call_id: 'c1', arguments: { where: 'under the secret stone' } });
     await sink.act({ kind: 'tool', tool: 'mail', tool_call_id: 'c2', arguments: {} });
     return undefined;
@@ -93,7 +93,7 @@ test('a command and the acts that come of it are one trace, below whoever called
 });
 
 test('a command that comes with no trace begins one, and its events name it', async () => {
-  const { at, bridge, spans } = await house(async () => undefined);
+  const { at, bridge, spans } = await runtime(async () => undefined);
   const { session } = await at.room();
   const { resource } = await bridge.submit({
     kind: 'task.submit',
@@ -110,7 +110,7 @@ test('a command that comes with no trace begins one, and its events name it', as
 test('work that waited its turn belongs to the command that gave it', async () => {
   const gate = latch();
   let first = true;
-  const { at, spans, submit } = await house(async (sink) => {
+  const { at, spans, submit } = await runtime(async (sink) => {
     const tool = first ? 'look' : 'mail';
     first = false;
     if (tool === 'look') await gate.promise;
@@ -128,7 +128,7 @@ test('work that waited its turn belongs to the command that gave it', async () =
 });
 
 test('what fails says its kind and none of its words', async () => {
-  const { bridge, spans } = await house(async () => undefined);
+  const { bridge, spans } = await runtime(async () => undefined);
   const body = { session_id: 'session_of_somebody', input: says('go') };
   await expect(bridge.submit({ kind: 'task.submit', actor: ana, body })).rejects.toThrow();
   const failed = named(spans(), 'command task.submit');

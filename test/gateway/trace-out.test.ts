@@ -6,13 +6,13 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { openWebhooks } from '../../src/inbox/webhook.ts';
 import { postOut, requestOut } from '../../src/transport/outbound/public-fetch.ts';
 import { outgoingTrace, readTraceParent, taskTrace, traceMembers } from '../../src/transport/outbound/trace-context.ts';
-import { openPeer, wire } from '../support/a2a.ts';
-import { quick } from '../support/agents.ts';
-import { action, NEVER, upstream, WELCOME } from '../support/ahp-harness.ts';
-import { openMcpGateway } from '../support/mcp-gateway.ts';
-import { openUpstream } from '../support/mcp-upstream.ts';
-import { openGateways, WORK_PROTOCOLS } from '../support/two-gateways.ts';
-import { OPEN, quiet, RULES, real } from '../support/two-houses.ts';
+import { openPeer, wire } from '../support/a2a/gateway.ts';
+import { action, NEVER, upstream, WELCOME } from '../support/ahp/harness.ts';
+import { quick } from '../support/gateway/agents.ts';
+import { openGateways, WORK_PROTOCOLS } from '../support/gateway/two-gateways.ts';
+import { OPEN, quiet, RULES, real } from '../support/harn/two-gateways.ts';
+import { openMcpGateway } from '../support/mcp/gateway.ts';
+import { openUpstream } from '../support/mcp/upstream.ts';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const PARENT = `00-${TRACE}-b7ad6b7169203331-01`;
@@ -22,10 +22,10 @@ const idsIn = (headers: readonly (string | undefined)[]) => headers.map((text) =
 
 /** A server that answers everything alike and remembers how it was asked. */
 async function recorder(answer: object | ((body: string) => object) = {}) {
-  const heard: IncomingHttpHeaders[] = [];
+  const received: IncomingHttpHeaders[] = [];
   const bodies: string[] = [];
   const server = createServer((request, response) => {
-    heard.push(request.headers);
+    received.push(request.headers);
     const at = bodies.push('') - 1;
     request
       .on('data', (piece) => {
@@ -40,7 +40,7 @@ async function recorder(answer: object | ((body: string) => object) = {}) {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo;
-  return { url: `http://127.0.0.1:${port}/`, host: `127.0.0.1:${port}`, heard, bodies };
+  return { url: `http://127.0.0.1:${port}/`, host: `127.0.0.1:${port}`, received, bodies };
 }
 
 describe.each(WORK_PROTOCOLS)('work given over %s', (protocol) => {
@@ -130,7 +130,7 @@ describe('MCP', () => {
     for (const { headers: sent } of server.asked) expect(sent.traceparent).toMatch(FORM);
   });
 
-  test('a child of ours has no headers: the trace a call came in is told in the call itself, and none is made up', async () => {
+  test('a child of ours has no headers: the trace a call came in is reported in the call itself, and none is made up', async () => {
     const gateway = await openMcpGateway({ upstreams: { up: { command: [process.execPath, '-e', CHILD] } } });
     onTestFinished(() => gateway.close());
     const said = async (headers: Record<string, string>) =>
@@ -157,18 +157,18 @@ require('readline').createInterface({ input: process.stdin }).on('line', (line) 
 `;
 
 test('an outside harness is asked in the trace of the act', async () => {
-  const { url, heard } = await recorder({ jsonrpc: '2.0', id: 1, result: { decision: 'block', reason: 'no' } });
+  const { url, received } = await recorder({ jsonrpc: '2.0', id: 1, result: { decision: 'block', reason: 'no' } });
   await upstream({ url }).decide(action({ trace: { trace_id: TRACE } }), NEVER);
-  expect(heard.length).toBeGreaterThan(0);
-  for (const { traceparent } of heard) expect(traceparent).toMatch(FORM);
+  expect(received.length).toBeGreaterThan(0);
+  for (const { traceparent } of received) expect(traceparent).toMatch(FORM);
 });
 
 test("an outside harness is asked about each act in that act's own trace, each time under another span", async () => {
-  const { url, heard, bodies } = await recorder((body) => {
+  const { url, received, bodies } = await recorder((body) => {
     const { id, method } = JSON.parse(body);
     return { jsonrpc: '2.0', id, result: method === 'ahp/handshake' ? WELCOME : { decision: 'allow' } };
   });
-  const asked = () => heard.filter((_, at) => bodies[at]?.includes('pre_action'));
+  const asked = () => received.filter((_, at) => bodies[at]?.includes('pre_action'));
   const harness = upstream({ url });
   const mine = { trace_id: TRACE, tracestate: 'vendor=1', trace_flags: '00' };
   const other = 'a'.repeat(32);
@@ -185,7 +185,7 @@ test("an outside harness is asked about each act in that act's own trace, each t
 });
 
 test.each(['1.0', '0.3'])('push notifications of A2A %s are part of the trace of the request', async (version) => {
-  const { url, host, heard } = await recorder();
+  const { url, host, received } = await recorder();
   const peer = await openPeer({ agents: [quick()], config: { push: { allow: [host], retry_ms: [1] } } });
   const headers = { 'a2a-version': version === '1.0' ? '1.0' : '', traceparent: PARENT, tracestate: 'vendor=1' };
   const message = { kind: 'message', messageId: 'a', role: 'user', parts: [{ kind: 'text', text: 'go' }] };
@@ -198,30 +198,30 @@ test.each(['1.0', '0.3'])('push notifications of A2A %s are part of the trace of
         )
       : await peer.rpc('message/send', { message, configuration: { pushNotificationConfig: { url } } }, headers);
   expect(sent.body.error).toBeUndefined();
-  await expect.poll(() => heard.length).toBeGreaterThanOrEqual(2);
-  const parents = idsIn(heard.map(({ traceparent }) => traceparent as string));
+  await expect.poll(() => received.length).toBeGreaterThanOrEqual(2);
+  const parents = idsIn(received.map(({ traceparent }) => traceparent as string));
   expect(new Set(parents.map((parent) => parent?.trace_id))).toEqual(new Set([TRACE]));
-  expect(new Set(parents.map((parent) => parent?.span_id)).size).toBe(heard.length);
+  expect(new Set(parents.map((parent) => parent?.span_id)).size).toBe(received.length);
   expect(parents.map((parent) => parent?.span_id)).not.toContain('b7ad6b7169203331');
-  for (const { tracestate } of heard) expect(tracestate).toBe('vendor=1');
+  for (const { tracestate } of received) expect(tracestate).toBe('vendor=1');
 });
 
 test('calls to addresses others named: webhooks of ours, push notifications, sign-in', async () => {
-  const { url, host, heard } = await recorder();
+  const { url, host, received } = await recorder();
   const rules = { allow: [host], insecure: true };
   const trace = { trace_id: TRACE, tracestate: 'a=b', trace_flags: '00' };
   await postOut(url, rules, { headers: {}, body: '{}', timeoutMs: 1000, trace });
   await requestOut(url, rules, { method: 'GET', headers: {}, timeoutMs: 1000, limit: 100 });
-  expect(heard[0]).toMatchObject({
+  expect(received[0]).toMatchObject({
     tracestate: 'a=b',
     traceparent: expect.stringMatching(new RegExp(`^00-${TRACE}-[0-9a-f]{16}-00$`)),
   });
-  expect(heard[1]?.traceparent).toMatch(FORM);
+  expect(received[1]?.traceparent).toMatch(FORM);
 });
 
 test('a webhook about an approval is part of the trace of its task', async () => {
   const two = await openGateways('harn', { far: { rules: RULES }, near: { rules: RULES } });
-  const { url, heard } = await recorder();
+  const { url, received } = await recorder();
   const hooks = openWebhooks({
     bridge: two.near.bridge,
     actor: { id: 'hooks', kind: 'system', scopes: ['*'] },
@@ -235,12 +235,12 @@ test('a webhook about an approval is part of the trace of its task', async () =>
   const [ask] = await two.near.asks(id);
   await two.near.answer(ask!.id, { approved: false, reason: 'no' });
   await two.near.until(id);
-  await expect.poll(() => heard.length).toBe(2);
-  expect(idsIn(heard.map(({ traceparent }) => traceparent as string)).map((each) => each?.trace_id)).toEqual([
+  await expect.poll(() => received.length).toBe(2);
+  expect(idsIn(received.map(({ traceparent }) => traceparent as string)).map((each) => each?.trace_id)).toEqual([
     TRACE,
     TRACE,
   ]);
-  expect(heard.map(({ tracestate }) => tracestate)).toEqual(['vendor=1,other=2', 'vendor=1,other=2']);
+  expect(received.map(({ tracestate }) => tracestate)).toEqual(['vendor=1,other=2', 'vendor=1,other=2']);
 });
 
 test('what is not well-formed is not passed on', () => {

@@ -16,13 +16,13 @@ import type { AgentBackend } from '../../src/ports/index.ts';
 import { checkLinks } from '../../src/receipt/verify/linked.ts';
 import { verifyReceipt } from '../../src/receipt/verify/verify.ts';
 import { type Aspect, aspectsOf, differences } from '../stories/aspects.ts';
-import { openHttpDoor } from '../stories/http-door.ts';
-import { openRunsDoor, PAIR } from '../stories/runs-door.ts';
+import { openHttpDoor } from '../stories/doors/http.ts';
+import { openRunsDoor, PAIR } from '../stories/doors/runs.ts';
 import { readCore, readReceipts, readStory, STORIES, type Step, storyNames } from '../stories/story.ts';
 import { openWorld, type World } from '../stories/world.ts';
-import { openTestHouse, says, type TestHouse } from '../support/house.ts';
-import { openRelay, type Relay } from '../support/relay.ts';
-import { WORK_PROTOCOLS, type WorkProtocol } from '../support/two-gateways.ts';
+import { openTestGateway, says, type TestGateway } from '../support/gateway/test-gateway.ts';
+import { WORK_PROTOCOLS, type WorkProtocol } from '../support/gateway/two-gateways.ts';
+import { openRelay, type Relay } from '../support/wire/relay.ts';
 
 interface Line {
   /** What the near account cannot say of what the far one says. */
@@ -48,7 +48,7 @@ const timeouts = { poll_ms: 50, silence_ms: 5000, cancel_ms: 10_000 };
 async function doorOf(protocol: WorkProtocol, world: World, publicUrl: string) {
   const { personaId } = world;
   if (protocol === 'runs') return await openRunsDoor(world);
-  const sign = (text: string) => world.house.keyring.signer().sign(text);
+  const sign = (text: string) => world.runtime.keyring.signer().sign(text);
   if (protocol === 'harn')
     return await openHttpDoor(world, TOKEN, (deps) => harnDoor(harnSettings({}), deps), { sign });
   const settings = a2aSettings({
@@ -68,7 +68,7 @@ function agentAt(protocol: WorkProtocol, url: string, { workspace, personaId }: 
   return harnBackend({ ...config, ...there, name: 'far' }, deps);
 }
 
-async function take(step: Step, world: World, near: TestHouse, relay: Relay, id: string): Promise<void> {
+async function take(step: Step, world: World, near: TestGateway, relay: Relay, id: string): Promise<void> {
   if ('until' in step) await world.until(step.until);
   else if ('pass_ms' in step) world.pass(step.pass_ms);
   else if ('release' in step) world.release();
@@ -92,7 +92,7 @@ describe.each(WORK_PROTOCOLS)('over %s', (protocol) => {
     const door = await doorOf(protocol, world, relay.url);
     onTestFinished(() => door.close());
     relay.to(door.url);
-    const near = await openTestHouse({
+    const near = await openTestGateway({
       agents: [agentAt(protocol, relay.url, world)],
       rules: RULES,
       settings: { graceMs: 10_000 },
@@ -100,7 +100,7 @@ describe.each(WORK_PROTOCOLS)('over %s', (protocol) => {
     const { id } = await (await near.room()).task({ input: says(story.world.says) });
     for (const step of story.steps) await take(step, world, near, relay, id);
     await near.until(id);
-    await world.house.idle();
+    await world.runtime.idle();
 
     const log = await world.log({ of: 'all' });
     const first = log.find(
@@ -109,12 +109,12 @@ describe.each(WORK_PROTOCOLS)('over %s', (protocol) => {
     );
     const farId = first?.task_id as string;
     const [a] = await near.receipts(id);
-    const [stored] = await world.house.store.receipts({ task: farId });
+    const [stored] = await world.runtime.store.receipts({ task: farId });
     const b = stored!.receipt;
 
     // Both are valid, and each names the other.
-    expect(verifyReceipt(a, { keys: near.house.keyring.jwks() }).valid).toBe(true);
-    expect(verifyReceipt(b, { keys: world.house.keyring.jwks() }).valid).toBe(true);
+    expect(verifyReceipt(a, { keys: near.runtime.keyring.jwks() }).valid).toBe(true);
+    expect(verifyReceipt(b, { keys: world.runtime.keyring.jwks() }).valid).toBe(true);
     expect(checkLinks([a!], { receipts: [{ receipt: b }] })).toMatchObject([{ state: 'linked' }]);
     expect(checkLinks([b], { receipts: [{ receipt: a! }] })).toMatchObject([{ state: 'linked' }]);
 
@@ -124,15 +124,15 @@ describe.each(WORK_PROTOCOLS)('over %s', (protocol) => {
       b,
       log.filter(({ task_id }) => task_id === farId),
     );
-    const told = readCore(name).filter(({ task_id }) => task_id === readReceipts(name)['receipt.json']?.subject.id);
-    const asTold = aspectsOf(readReceipts(name)['receipt.json']!, told);
+    const reported = readCore(name).filter(({ task_id }) => task_id === readReceipts(name)['receipt.json']?.subject.id);
+    const asRendered = aspectsOf(readReceipts(name)['receipt.json']!, reported);
     const { loses = [], changes = [] } = BETWEEN[protocol][name] ?? {};
     const always = BETWEEN[protocol]['*']?.loses ?? [];
     const lost = differences(here, there);
     for (const aspect of lost) if (always.includes(aspect)) neverCarried.add(`${protocol} ${aspect}`);
-    const seen = { loses: lost.filter((aspect) => !always.includes(aspect)), changes: differences(there, asTold) };
+    const seen = { loses: lost.filter((aspect) => !always.includes(aspect)), changes: differences(there, asRendered) };
     if (process.env.SEEN) process.stdout.write(`SEEN ${protocol} ${name} ${JSON.stringify({ lost, ...seen })}\n`);
-    const detail = JSON.stringify({ here, there, asTold }, undefined, 1);
+    const detail = JSON.stringify({ here, there, asRendered }, undefined, 1);
     expect(seen, detail).toEqual({ loses, changes });
     expect(a?.metadata?.alarms).toBeUndefined();
     if (changes.length === 0)

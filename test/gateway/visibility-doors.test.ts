@@ -7,12 +7,12 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { openWebhooks } from '../../src/inbox/webhook.ts';
 import type { Actor } from '../../src/model/actions.ts';
-import { type Editor, speak } from '../support/acp-client.ts';
-import { latch, scriptedAgent } from '../support/agents.ts';
-import { type AllDoors, openAllDoors } from '../support/all-doors.ts';
-import { type Hook, openHook } from '../support/hook.ts';
-import { openLegacyClient } from '../support/mcp.ts';
-import { openSocket } from '../support/socket-client.ts';
+import { type Editor, speak } from '../support/acp/client.ts';
+import { latch, scriptedAgent } from '../support/gateway/agents.ts';
+import { type AllDoors, openAllDoors } from '../support/gateway/all-doors.ts';
+import { openLegacyClient } from '../support/mcp/one-server.ts';
+import { openSocket } from '../support/wire/socket-client.ts';
+import { type Hook, openHook } from '../support/wire/webhook.ts';
 
 const WORDS = { public: 'Lyon', internal: 'Oslo', receipt_only: 'Riga', pubic: 'Kyiv' } as const;
 type Visibility = keyof typeof WORDS;
@@ -131,17 +131,17 @@ async function scene(): Promise<Scene> {
         accept: 'text/event-stream',
         ...headers,
       });
-      let told = '';
+      let reported = '';
       let begun = false;
       for await (const piece of answer.body!.pipeThrough(new TextDecoderStream())) {
-        told += piece;
-        if (!begun && told.includes('early Lyon')) {
+        reported += piece;
+        if (!begun && reported.includes('early Lyon')) {
           begun = true;
           early?.();
         }
-        if (told.includes(until)) break;
+        if (reported.includes(until)) break;
       }
-      return told;
+      return reported;
     },
   };
 }
@@ -288,11 +288,11 @@ const ROWS: readonly Row[] = [
         `/v1/memories`,
       ];
       await remembered(at);
-      const told: string[] = [];
-      for (const path of paths) told.push(await at.call(who, 'GET', path));
-      for (const { id } of json(told[1]!).data) told.push(await at.call(who, 'GET', `/v1/events/${id}`));
-      told.push(await at.call(who, 'POST', `/v1/tasks/${task}/replay`, {}));
-      return told.join('\n');
+      const reported: string[] = [];
+      for (const path of paths) reported.push(await at.call(who, 'GET', path));
+      for (const { id } of json(reported[1]!).data) reported.push(await at.call(who, 'GET', `/v1/events/${id}`));
+      reported.push(await at.call(who, 'POST', `/v1/tasks/${task}/replay`, {}));
+      return reported.join('\n');
     },
   },
   {
@@ -465,23 +465,23 @@ const ROWS: readonly Row[] = [
 ];
 
 /** Whether a word is there, as itself or as the bytes of a file. */
-function shows(told: string, visibility: Visibility): boolean {
-  return told.includes(WORDS[visibility]) || told.includes(fileOf(visibility).toString('base64'));
+function shows(reported: string, visibility: Visibility): boolean {
+  return reported.includes(WORDS[visibility]) || reported.includes(fileOf(visibility).toString('base64'));
 }
 
 describe.each(ROWS)('$door', ({ read, internal, silent }) => {
   test.each(['plain', 'inner', 'all'])('shows %s what it may see', async (who) => {
     const at = await scene();
-    const told = await read(at, who);
-    const shown = Object.fromEntries(KNOWN.map((word) => [word, shows(told, word)]));
+    const reported = await read(at, who);
+    const shown = Object.fromEntries(KNOWN.map((word) => [word, shows(reported, word)]));
     // A credential with every scope reads resources for receipts one by one: of those the next test speaks.
-    if (who === 'all' && told.includes('"object":"artifact"')) delete shown.receipt_only;
-    expect(shown, told.slice(0, 4000)).toEqual({
+    if (who === 'all' && reported.includes('"object":"artifact"')) delete shown.receipt_only;
+    expect(shown, reported.slice(0, 4000)).toEqual({
       public: !silent,
       internal: internal === true && who !== 'plain',
       ...('receipt_only' in shown && { receipt_only: false }),
     });
-    expect(shows(told, 'pubic')).toBe(false);
+    expect(shows(reported, 'pubic')).toBe(false);
     for (const kind of at.refused) expect(kind).toBe('invalid_request');
   });
 });
@@ -520,7 +520,7 @@ test('a file for receipts only is read by itself, with the scope of receipts', a
     expect(await at.call(who, 'GET', `/v1/artifacts/${sealed.id}`)).not.toContain('Riga');
 });
 
-/** What a caller gives at a door that has a word for content that is not for every reader. Told apart by what the door takes. */
+/** What a caller gives at a door that has a word for content that is not for every reader. Distinguished by what the door takes. */
 interface Entry {
   readonly door: string;
   /** Gives work with this city in a part of the given visibility; the answer as it came. */

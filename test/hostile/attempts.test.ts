@@ -5,8 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { rawHttp } from '../support/raw-http.ts';
-import { MCP_META, mcpHeaders, PROTOCOL_VERSION, type Serving, serving } from './serving.ts';
+import { MCP_META, mcpHeaders, PROTOCOL_VERSION, type Serving, serving } from '../support/process/served.ts';
+import { rawHttp } from '../support/wire/raw-http.ts';
 
 const CONFIG = 'default_agent: recorder\n';
 const call = (text: string) => ({

@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { aClone, type Clone, GITHUB_TOKEN, OUR_SECRET } from './clone.ts';
+import { aClone, type Clone, GITHUB_TOKEN, OUR_SECRET } from '../support/process/cloned-repository.ts';
 
 const VARIABLES = {
   TOLLBRIDGE_LOG: 'warn',

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { chmod, mkdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { aClone, type Clone } from './clone.ts';
+import { aClone, type Clone } from '../support/process/cloned-repository.ts';
 
 const BLOCK_MAIL = 'rules:\n  - { id: no-mail, when: { tool: send_mail }, then: block, say: not from here }\n';
 
@@ -102,7 +102,7 @@ describe('a file that changes', () => {
     ['with another rule', `${BLOCK_MAIL}  - { id: no-reads, when: { effect: read }, then: block }\n`],
     ['with a command', `${BLOCK_MAIL}agents: { x: { acp: { command: [sh] } } }\n`],
     ['by one blank', `${BLOCK_MAIL} \n`],
-  ])('%s: the change counts for nothing, what was trusted holds, and the person is told', async (_, text) => {
+  ])('%s: the change counts for nothing, what was trusted holds, and the person is notified', async (_, text) => {
     const clone = await trusted();
     await clone.put('tollbridge.yaml', text);
     await decisions(clone, { mail: 'block', read: 'allow', write: 'ask' });
@@ -252,7 +252,7 @@ describe('the record of what is trusted', () => {
     return clone;
   }
 
-  test('changed by hand, nothing starts: which rules were pinned cannot be told', async () => {
+  test('changed by hand, nothing starts: which rules were pinned cannot be reported', async () => {
     const clone = await recorded();
     const text = await readFile(clone.trustFile, 'utf8');
     for (const bad of ['', '{}', text.replace('block', 'allow'), text.slice(0, 100)]) {

@@ -1,11 +1,12 @@
-/** A cloned repository with a hostile `tollbridge.yaml`: nothing of it runs, nothing loosens, and the person is told. */
+/** A cloned repository with a hostile `tollbridge.yaml`: nothing of it runs, nothing loosens, and the person is notified. */
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { aClone, type Clone, GITHUB_TOKEN, hostile, type Running } from './clone.ts';
+import { aClone, type Clone, GITHUB_TOKEN, hostile, type Running } from '../support/process/cloned-repository.ts';
 
-const TOLD = /tollbridge: \S+\/repo\/tollbridge\.yaml is not trusted and was not read; to look at it and trust it: /;
+const REPORTED =
+  /tollbridge: \S+\/repo\/tollbridge\.yaml is not trusted and was not read; to look at it and trust it: /;
 
 async function aHostileClone(): Promise<Clone> {
   const clone = await aClone();
@@ -14,7 +15,7 @@ async function aHostileClone(): Promise<Clone> {
 }
 
 async function nothingHappened({ canary, repo }: Clone, { said }: Pick<Running, 'said'>): Promise<void> {
-  expect(said().err).toMatch(TOLD);
+  expect(said().err).toMatch(REPORTED);
   expect(said().err.match(/is not trusted/g)).toHaveLength(1);
   expect(said().err).not.toContain(GITHUB_TOKEN);
   expect(existsSync(canary)).toBe(false);
@@ -45,7 +46,7 @@ describe('a hostile configuration in the working directory', () => {
     const { end, child, ended } = relay;
     await end.ask('initialize', EDITOR);
     await end.ask('session/new', { cwd: clone.repo, mcpServers: [] });
-    const asked = end.heard(({ method }) => method === 'session/request_permission');
+    const asked = end.received(({ method }) => method === 'session/request_permission');
     const turn = end.ask('session/prompt', { sessionId: 's1', prompt: [{ type: 'text', text: 'go' }] });
     const { id } = await asked;
     end.say({ id, result: { outcome: { outcome: 'selected', optionId: 'no' } } });
@@ -113,7 +114,7 @@ describe('a hostile configuration in the working directory', () => {
     const { end, child, ended } = agent;
     await end.ask('initialize', EDITOR);
     const { result } = await end.ask('session/new', { cwd: clone.repo, mcpServers: [] });
-    const asked = end.heard(({ method }) => method === 'session/request_permission');
+    const asked = end.received(({ method }) => method === 'session/request_permission');
     const prompt = [{ type: 'text', text: 'send the plan to ana' }];
     const turn = end.ask('session/prompt', { sessionId: result?.sessionId, prompt });
     const { id } = await asked;
@@ -133,8 +134,8 @@ describe('a hostile configuration in the working directory', () => {
     expect(new URL(url).hostname).toBe('127.0.0.1');
     const card = await fetch(`${url}/a2a/coder/.well-known/agent-card.json`);
     expect(card.status).toBe(404);
-    expect(gateway.said().out).toContain(`configured by ${clone.own}\n`);
-    expect(gateway.said().out).toContain(`the log is in ${clone.data}\n`);
+    expect(gateway.said().out).toContain(`Configuration: ${clone.own}\n`);
+    expect(gateway.said().out).toContain(`Log: ${clone.data}\n`);
     gateway.child.kill('SIGINT');
     await gateway.ended;
     await nothingHappened(clone, gateway);
@@ -149,7 +150,7 @@ describe('a hostile configuration in the working directory', () => {
     [['vault', 'list'], 0],
     [['mcp', 'changes'], 3],
     [['verify', 'all'], 3],
-  ] as const)('%s: the file is not read, and the person is told', async (args, code) => {
+  ] as const)('%s: the file is not read, and the person is notified', async (args, code) => {
     const clone = await aHostileClone();
     const ran = await clone.run(args);
     expect(ran).toMatchObject({ code });
@@ -186,7 +187,7 @@ describe('places that could be taken for the person’s own', () => {
     const clone = await aHostileClone();
     const { out, err } = await clone.run(['policy', 'show'], env);
     expect(out).not.toMatch(/"all"|"everything"/);
-    expect(err).toMatch(TOLD);
+    expect(err).toMatch(REPORTED);
   });
 
   test.each(['TOLLBRIDGE_CONFIG', 'TOLLBRIDGE_DATA'])('%s has to be absolute', async (name) => {
@@ -206,7 +207,7 @@ describe('places that could be taken for the person’s own', () => {
     expect(out).toContain(`agents.coder starts ${join(clone.home, '.config/tollbridge/agent.sh')}`);
   });
 
-  test('a demo told to keep its data in the repository reads no configuration there', async () => {
+  test('a demo asked to keep its data in the repository reads no configuration there', async () => {
     const clone = await aClone();
     await clone.put('tollbridge.yaml', 'rules: [{ id: all, then: allow }]\n');
     const { code, out } = await clone.run(['demo', '--data', clone.repo, '--no']);

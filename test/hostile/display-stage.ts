@@ -8,14 +8,14 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { PROGRAM, type Said } from '../support/cli.ts';
-import type { End } from '../support/line-end.ts';
-import { type Spoken, startSpeaking } from '../support/stdio-process.ts';
-import { type Contact, checkActs, forgetLogs, readContacts } from './oracle.ts';
+import { type Contact, checkActs, forgetLogs, readContacts } from '../support/oracle/oracle.ts';
+import { PROGRAM, type Said } from '../support/process/cli.ts';
+import { type Spoken, startSpeaking } from '../support/process/stdio-process.ts';
+import type { End } from '../support/wire/line-end.ts';
 
-const UPSTREAM = resolve(import.meta.dirname, 'display-upstream.mjs');
+const UPSTREAM = resolve(import.meta.dirname, '../support/upstreams/display-upstream.mjs');
 
-export interface Told {
+export interface Reported {
   readonly id: string;
   readonly decide_url: string;
   readonly text: string;
@@ -35,8 +35,8 @@ export interface Stage {
   asAgent(): Promise<Spoken>;
   /** Another command that speaks on its standard output. */
   speaks(words: readonly string[]): Spoken;
-  /** The next question that the channel is told of. */
-  asked(): Promise<Told>;
+  /** The next question that the channel receives. */
+  asked(): Promise<Reported>;
   command(...words: readonly string[]): Promise<Said>;
   rest(
     path: string,
@@ -59,17 +59,17 @@ export async function openStage(): Promise<Stage> {
   const config = join(dir, 'tollbridge.yaml');
   const contacts = join(dir, 'contacts.jsonl');
   mkdirSync(data);
-  const told: Told[] = [];
+  const reported: Reported[] = [];
   const seen = new Set<string>();
-  const waiting: ((told: Told) => void)[] = [];
+  const waiting: ((reported: Reported) => void)[] = [];
   const channel = await listening((body) => {
-    const { type, data: question } = JSON.parse(body) as { type: string; data: Told };
-    // After a restart what is still open is told once more.
+    const { type, data: question } = JSON.parse(body) as { type: string; data: Reported };
+    // After a restart what is still open is reported once more.
     if (type !== 'approval.requested' || seen.has(question.id)) return;
     seen.add(question.id);
     const next = waiting.shift();
     if (next) next(question);
-    else told.push(question);
+    else reported.push(question);
   });
   const hook = `http://127.0.0.1:${(channel.address() as AddressInfo).port}/hook`;
   writeFileSync(config, configuration(hook));
@@ -163,7 +163,7 @@ export async function openStage(): Promise<Stage> {
     asAgent: () => greeted({}, false),
     asked: () =>
       new Promise((found) => {
-        const next = told.shift();
+        const next = reported.shift();
         if (next) found(next);
         else waiting.push(found);
       }),

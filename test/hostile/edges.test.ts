@@ -1,10 +1,10 @@
-/** Whoever comes to the built gateway from outside: names, origins, tokens, sizes, streams, ids. Nothing of it reaches a tool. */
+/** The caller to the built gateway from outside: names, origins, tokens, sizes, streams, ids. Nothing of it reaches a tool. */
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { rawHttp } from '../support/raw-http.ts';
-import { mcpHeaders, PROTOCOL_VERSION, type Serving, serving } from './serving.ts';
+import { mcpHeaders, PROTOCOL_VERSION, type Serving, serving } from '../support/process/served.ts';
+import { rawHttp } from '../support/wire/raw-http.ts';
 
 /** One address of every door, and of everything that tells about the gateway. */
 const ROUTES = [
@@ -147,9 +147,9 @@ describe('H8, H9: sizes and characters', () => {
     const gateway = await serving();
     const { host, port } = new URL(gateway.url);
     const socket = connect(Number(port), '127.0.0.1');
-    let heard = '';
+    let received = '';
     socket.on('data', (data) => {
-      heard += String(data);
+      received += String(data);
     });
     const closed = new Promise<void>((resolve) => socket.on('close', () => resolve()));
     socket.on('error', () => {});
@@ -157,10 +157,10 @@ describe('H8, H9: sizes and characters', () => {
       `POST /v1/sessions HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${gateway.token}\r\nHarn-Agents-Protocol-Version: ${PROTOCOL_VERSION}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`,
     );
     const chunk = `${(65_536).toString(16)}\r\n${'x'.repeat(65_536)}\r\n`;
-    for (let sent = 0; sent < 256 && !socket.destroyed && !heard; sent += 1) {
+    for (let sent = 0; sent < 256 && !socket.destroyed && !received; sent += 1) {
       await new Promise<void>((resolve) => socket.write(chunk, () => resolve()));
     }
-    await expect.poll(() => heard).toContain('413');
+    await expect.poll(() => received).toContain('413');
     socket.destroy();
     await closed;
     await unharmed(gateway);
@@ -186,11 +186,11 @@ describe('H16, H18, H21, H22: ids, cursors, states, repeats', () => {
     const gateway = await serving();
     await gateway.call('echo', { text: 'one' });
     const [first, second] = await gateway.events();
-    const resumed = await heardFrom(gateway, first!.id);
+    const resumed = await receivedFrom(gateway, first!.id);
     expect(resumed.text).toContain(second!.id);
     expect(resumed.text).not.toContain(`id: ${first!.id}\n`);
     for (const cursor of ['evt_9999999999999999', 'garbage', 'evt_-1', '__proto__']) {
-      const answer = await heardFrom(gateway, cursor);
+      const answer = await receivedFrom(gateway, cursor);
       expect([cursor, answer.status]).toEqual([cursor, 200]);
       const [kind, data] = ['event', 'data'].map((name) => new RegExp(`^${name}: (.*)$`, 'm').exec(answer.text)?.[1]);
       expect([cursor, kind, JSON.parse(data ?? '{}').error?.code]).toEqual([cursor, 'error', 'cursor_expired']);
@@ -203,7 +203,7 @@ describe('H16, H18, H21, H22: ids, cursors, states, repeats', () => {
     const forged = ['event: task.completed', 'data: {"forged":true}', '', ''];
     for (const end of ['\n', '\r', '\r\n']) {
       const cursor = encodeURIComponent(['evt_1', ...forged].join(end));
-      const { status, text } = await heardFrom(gateway, undefined, `?last_event_id=${cursor}`);
+      const { status, text } = await receivedFrom(gateway, undefined, `?last_event_id=${cursor}`);
       expect(status).toBe(200);
       // What it says of the cursor is one line of JSON.
       const lines = text.split(/\r\n|\r|\n/).filter(Boolean);
@@ -249,7 +249,7 @@ describe('H16, H18, H21, H22: ids, cursors, states, repeats', () => {
 });
 
 /** What a stream of all events says first, from a cursor on. */
-async function heardFrom(gateway: Serving, cursor?: string, query = ''): Promise<{ status: number; text: string }> {
+async function receivedFrom(gateway: Serving, cursor?: string, query = ''): Promise<{ status: number; text: string }> {
   const stop = new AbortController();
   const response = await fetch(`${gateway.url}/v1/events/stream${query}`, {
     headers: {

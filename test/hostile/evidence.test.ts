@@ -3,8 +3,8 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'libsql';
 import { describe, expect, test } from 'vitest';
-import { ran } from '../support/cli.ts';
-import { type Serving, serving } from './serving.ts';
+import { ran } from '../support/process/cli.ts';
+import { type Serving, serving } from '../support/process/served.ts';
 
 /** Every file below a directory, as text. */
 function contents(dir: string): string {

@@ -1,13 +1,13 @@
-/** Crowds, odd numbers, readers that vanish or stall, tools that change, servers that misbehave: each against the built process. */
+/** Many clients at once, odd numbers, readers that vanish or stall, tools that change, servers that misbehave: each against the built process. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { aDirectory } from '../support/cli.ts';
-import { room } from './native.ts';
-import { MCP_META, mcpHeaders, PROTOCOL_VERSION, type Serving, serving } from './serving.ts';
+import { aDirectory } from '../support/process/cli.ts';
+import { room } from '../support/process/native-session.ts';
+import { MCP_META, mcpHeaders, PROTOCOL_VERSION, type Serving, serving } from '../support/process/served.ts';
 
 const MIB = 1024 * 1024;
 const asked = (text: string) => ({ role: 'user', parts: [{ type: 'text', text, visibility: 'public' }] });
@@ -19,7 +19,7 @@ const gauge = async (gateway: Serving, name: string) => {
 };
 const rss = (pid: number) => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 
-describe('faults and crowds', { timeout: 120_000 }, () => {
+describe('faults and many clients at once', { timeout: 120_000 }, () => {
   test('H13: five hundred callers with one id on one server each get their own answer', async () => {
     const gateway = await serving();
     await gateway.call('echo', { text: 'warm' });
@@ -92,7 +92,7 @@ describe('faults and crowds', { timeout: 120_000 }, () => {
     await expect
       .poll(() => readdirSync(`/proc/${gateway.pid}/fd`).length, { timeout: 20_000 })
       .toBeLessThanOrEqual(before + 8);
-    // The work itself goes on until it is told to stop.
+    // The work itself goes on until it is asked to stop.
     expect((await gateway.send(`/v1/tasks/${made.json.id}`)).json.status).toBe('WORKING');
     await gateway.send(`/v1/tasks/${made.json.id}/cancel`, { method: 'POST', body: {} });
     await expect
@@ -102,7 +102,7 @@ describe('faults and crowds', { timeout: 120_000 }, () => {
 
   test('H19: readers that do not read hold up nobody, cost bounded memory, and find everything when they go on', async () => {
     const file = join(await aDirectory(), 'collected');
-    const NODE_OPTIONS = `--expose-gc --require ${fileURLToPath(new URL('./collected.cjs', import.meta.url))}`;
+    const NODE_OPTIONS = `--expose-gc --require ${fileURLToPath(new URL('../support/upstreams/collected.cjs', import.meta.url))}`;
     const gateway = await serving({ env: { NODE_OPTIONS, COLLECTED_FILE: file } });
     /** MiB in use once garbage is gone. */
     const held = async (): Promise<number> => {

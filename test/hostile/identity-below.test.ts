@@ -2,14 +2,16 @@
  * Commands that are a person's, run by an agent under supervision: refused however it is started and whatever it does to its
  * environment, before anything is looked up or written.
  */
+
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { PROGRAM, ran } from '../support/cli.ts';
+import { eventually } from '../support/eventually.ts';
+import { PROGRAM, ran } from '../support/process/cli.ts';
 
-const BELOW = join(import.meta.dirname, 'below.mjs');
+const BELOW = join(import.meta.dirname, '../support/upstreams/below.mjs');
 const PERSONS = [
   'approve',
   'deny',
@@ -33,15 +35,10 @@ function stage() {
 
 /** What came of each command, once all of them were tried. */
 async function tried(out: string): Promise<readonly { how: string; status: number; err: string }[]> {
-  for (const until = Date.now() + 100_000; ; ) {
-    const text = existsSync(out) ? readFileSync(out, 'utf8') : '';
-    if (text.includes('"done"')) {
-      const lines = text.trim().split('\n');
-      return lines.slice(0, -1).map((line) => JSON.parse(line));
-    }
-    if (Date.now() > until) throw new Error(`only this was tried: ${text}`);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
+  const text = () => (existsSync(out) ? readFileSync(out, 'utf8') : '');
+  await eventually(() => text().includes('"done"'), 'every command to be tried', { timeoutMs: 100_000 });
+  const lines = text().trim().split('\n');
+  return lines.slice(0, -1).map((line) => JSON.parse(line));
 }
 
 async function isRefused(out: string): Promise<void> {

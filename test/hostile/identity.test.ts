@@ -2,11 +2,22 @@
  * Who may see, stop and approve what, tried from outside at every door of the built gateway. Work belongs to the principal that
  * started it; the proposer of an act does not approve it; a key opens the doors it was made for.
  */
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { PROJECT } from '../support/project.ts';
-import { type Body, command, DOORS, type Door, exchange, type Heard, type Served, serve } from './gateway.ts';
+import { eventually } from '../support/eventually.ts';
+import {
+  type Body,
+  command,
+  DOORS,
+  type Door,
+  exchange,
+  type Received,
+  type Served,
+  serve,
+} from '../support/process/every-door.ts';
+import { PROJECT } from '../support/process/project.ts';
 
 let at: Served;
 /** One key of each preset, and what people would write without one. */
@@ -23,7 +34,7 @@ beforeAll(async () => {
   keys['other-service'] = await at.key('other-service', '--scope', '*');
   const families = ['tasks:*', 'sessions:*', 'events:*', 'artifacts:*', 'receipts:*', 'approvals:*', 'workspaces:*'];
   keys.restricted = await at.key('restricted', '--scope', ...families);
-  keys.stranger = await at.key('stranger', '--scope', ...families);
+  keys.outsider = await at.key('stranger', '--scope', ...families);
 }, 120_000);
 
 afterAll(async () => {
@@ -39,16 +50,6 @@ async function question(to: string): Promise<Body> {
     return body.data.find((each: Body) => JSON.stringify(each.action ?? {}).includes(to));
   };
   return await eventually(find);
-}
-
-/** What is looked for, once it is there. */
-async function eventually<T>(find: () => Promise<T | undefined>): Promise<T> {
-  for (const until = Date.now() + 20_000; ; ) {
-    const found = await find();
-    if (found !== undefined) return found;
-    if (Date.now() > until) throw new Error('it never came');
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
 }
 
 async function started(key: string, text: string): Promise<{ session: string; task: string }> {
@@ -93,16 +94,16 @@ describe('a key opens the doors it was made for', () => {
   );
 
   test.each(cases)('%s at %s: %s', async (preset, door, opens) => {
-    const heard = await at.greet(door, keys[preset]!);
+    const received = await at.greet(door, keys[preset]!);
     if (opens) {
-      expect([200, 404], JSON.stringify(heard)).toContain(heard.status);
-      expect(JSON.stringify(heard.body)).not.toMatch(/not valid|AUTH_KEY|does not have the scope/);
+      expect([200, 404], JSON.stringify(received)).toContain(received.status);
+      expect(JSON.stringify(received.body)).not.toMatch(/not valid|AUTH_KEY|does not have the scope/);
       return;
     }
     // In the very words for a key that never was.
     const nobody = await at.greet(door, wrong());
     expect(nobody.status).toBe(401);
-    expect(nameless(heard)).toEqual(nameless(nobody));
+    expect(nameless(received)).toEqual(nameless(nobody));
   });
 
   test('the documented keys are these presets', () => {
@@ -128,7 +129,7 @@ describe('a key opens the doors it was made for', () => {
 });
 
 /** Without what names the request. */
-function nameless({ status, body }: Heard): string {
+function nameless({ status, body }: Received): string {
   return `${status} ${JSON.stringify(body).replace(/"(correlation|trace|request)_id":"[^"]*"/g, '')}`;
 }
 
@@ -165,10 +166,10 @@ describe('work of another principal is not there', () => {
 
   test('REST: read, followed, stopped, forked, replayed, answered: as if it had never been', async () => {
     for (const [method, path, body] of paths()) {
-      const hidden = await at.rest(keys.stranger!, method, path, body);
+      const hidden = await at.rest(keys.outsider!, method, path, body);
       const gone = path.replace(/(task|session|receipt|ask)_\w+/, (id) => `${id.slice(0, -4)}ZZZZ`);
-      const absent = await at.rest(keys.stranger!, method, gone, body);
-      const quiet = (heard: Heard) => nameless(heard).replace(/(task|session|receipt|ask)_\w+/g, 'ID');
+      const absent = await at.rest(keys.outsider!, method, gone, body);
+      const quiet = (received: Received) => nameless(received).replace(/(task|session|receipt|ask)_\w+/g, 'ID');
       expect(quiet(hidden), path).toEqual(quiet(absent));
       // Lists that are about something hidden are empty or absent; nothing else is 200.
       if (hidden.status === 200) expect(hidden.body.data, path).toEqual([]);
@@ -186,7 +187,7 @@ describe('work of another principal is not there', () => {
       '/v1/events',
       '/v1/artifacts',
     ]) {
-      const { status, body } = await at.rest(keys.stranger!, 'GET', `${path}?limit=200`);
+      const { status, body } = await at.rest(keys.outsider!, 'GET', `${path}?limit=200`);
       expect([path, status, body.data]).toEqual([path, 200, []]);
       const seen = (await at.rest(keys.restricted!, 'GET', `${path}?limit=200`)).body.data;
       if (path !== '/v1/artifacts') expect(seen.length, path).toBeGreaterThan(0);
@@ -262,7 +263,7 @@ describe('work of another principal is not there', () => {
       ['POST', `/v1/runs/${body.id}/cancel`],
       ['POST', `/v1/runs/${body.id}/signal`, { action: 'approve' }],
     ] as const) {
-      expect((await at.runs(keys.stranger!, method, path, more)).status, path).toBe(404);
+      expect((await at.runs(keys.outsider!, method, path, more)).status, path).toBe(404);
     }
   });
 });
@@ -305,15 +306,15 @@ describe('the proposer of an act does not approve it', () => {
         taskId,
         parts: [{ data: { askId: id, approved: true } }],
       };
-      const heard = await at.a2a(keys[peer]!, 'SendMessage', {
+      const received = await at.a2a(keys[peer]!, 'SendMessage', {
         message: yes,
         configuration: { returnImmediately: true },
       });
       if (may) {
-        expect(heard.body.error, JSON.stringify(heard.body)).toBeUndefined();
+        expect(received.body.error, JSON.stringify(received.body)).toBeUndefined();
         await expect.poll(() => sent(taskId), { timeout: 20_000 }).toHaveLength(1);
       } else {
-        expect(heard.body.error, JSON.stringify(heard.body)).toBeDefined();
+        expect(received.body.error, JSON.stringify(received.body)).toBeDefined();
         await stillOpen(id);
         expect(await sent(taskId)).toEqual([]);
         expect((await respond(keys.approver!, id, { approved: false })).status).toBe(200);
@@ -326,8 +327,8 @@ describe('the proposer of an act does not approve it', () => {
     const input = { text: `send hello to ${to}` };
     const { body } = await at.runs(keys.service!, 'POST', '/v1/runs', { input, metadata: {} });
     const { id } = await question(to);
-    const heard = await at.runs(keys.service!, 'POST', `/v1/runs/${body.id}/signal`, { action: 'approve' });
-    expect(heard.status, JSON.stringify(heard.body)).toBe(403);
+    const received = await at.runs(keys.service!, 'POST', `/v1/runs/${body.id}/signal`, { action: 'approve' });
+    expect(received.status, JSON.stringify(received.body)).toBe(403);
     await stillOpen(id);
     expect(
       (await at.runs(keys['other-service']!, 'POST', `/v1/runs/${body.id}/signal`, { action: 'approve' })).status,
@@ -374,7 +375,7 @@ describe('the proposer of an act does not approve it', () => {
       respond(keys.approver!, id),
       respond(keys['other-service']!, id),
       respond(keys.service!, id),
-      respond(keys.stranger!, id),
+      respond(keys.outsider!, id),
     ]);
     expect(all.map(({ status }) => status).slice(2)).toEqual([403, 404]);
     expect(
@@ -413,7 +414,7 @@ describe('failed logins', () => {
         '127.0.0.1',
       );
     const wrong = () => get(`tbk_1111111111111111_${'b'.repeat(43)}`);
-    const took = async (call: () => Promise<Heard>) => {
+    const took = async (call: () => Promise<Received>) => {
       const from = performance.now();
       const { status } = await call();
       return { ms: performance.now() - from, status };

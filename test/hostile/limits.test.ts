@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/model/schema.ts';
-import { aDirectory, program } from '../support/cli.ts';
-import { readEvents } from './oracle.ts';
+import { readEvents } from '../support/oracle/oracle.ts';
+import { aDirectory, program } from '../support/process/cli.ts';
 
 const MIB = 1024 * 1024;
-const SERVER = fileURLToPath(new URL('./big-server.mjs', import.meta.url));
+const SERVER = fileURLToPath(new URL('../support/upstreams/big-server.mjs', import.meta.url));
 const REVISION = '2026-07-28';
 const sockets: Socket[] = [];
 afterEach(() => {
@@ -79,29 +79,29 @@ async function serving(config: string, shell = '', ...others: string[]): Promise
   };
 }
 
-/** Connections that say nothing, and what each was told before it was closed. */
+/** Connections that say nothing, and what each received before it was closed. */
 async function idle(port: number, count: number): Promise<string[]> {
-  const heard: string[] = [];
+  const received: string[] = [];
   const opened = Array.from({ length: count }, async (_, at) => {
     const socket = connect(port, '127.0.0.1');
     sockets.push(socket);
-    heard[at] = '';
+    received[at] = '';
     socket.on('error', () => {});
     socket.on('data', (data) => {
-      heard[at] += String(data);
+      received[at] += String(data);
     });
     await new Promise<void>((resolve) => socket.once('connect', resolve).once('close', () => resolve()));
   });
   await Promise.all(opened);
-  return heard;
+  return received;
 }
 
 describe('connections', () => {
-  test('beyond the limit are refused in words, and silent ones make room for whoever speaks', async () => {
+  test('beyond the limit are refused in words, and silent ones make room for the client that speaks', async () => {
     const gateway = await serving('limits: { connections: 20 }\n');
-    const heard = await idle(gateway.port, 40);
-    await expect.poll(() => heard.filter((text) => text.includes('503')).length).toBe(20);
-    expect(heard.find(Boolean)).toContain('too many connections are open');
+    const received = await idle(gateway.port, 40);
+    await expect.poll(() => received.filter((text) => text.includes('503')).length).toBe(20);
+    expect(received.find(Boolean)).toContain('too many connections are open');
     await expect
       .poll(async () => (await gateway.big({ size: 3 })).status, { interval: 200, timeout: 10_000 })
       .toBe(200);
@@ -124,7 +124,7 @@ describe('connections', () => {
   });
 });
 
-test('programs beyond the limit are not started, and their caller is told', async () => {
+test('programs beyond the limit are not started, and their caller is notified', async () => {
   const gateway = await serving('limits: { children: 2 }\n', '', 'other');
   expect((await gateway.big({ size: 3 })).text).toContain('"text":"xxx"');
   expect((await gateway.big({ size: 3 }, 'other')).text).toMatch(

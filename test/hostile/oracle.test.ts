@@ -1,9 +1,9 @@
 /** The oracle itself: it passes what was decided, and names what was not, what came too early and what ran twice. */
 import { expect, test } from 'vitest';
-import { scriptedAgent } from '../support/agents.ts';
-import { openTestHouse, type TestHouse } from '../support/house.ts';
-import { countingTools } from '../support/tools.ts';
-import { type Contact, checkActs, newestPosition } from './oracle.ts';
+import { scriptedAgent } from '../support/gateway/agents.ts';
+import { openTestGateway, type TestGateway } from '../support/gateway/test-gateway.ts';
+import { countingTools } from '../support/gateway/tools.ts';
+import { type Contact, checkActs, newestPosition } from '../support/oracle/oracle.ts';
 
 const RULES = `
 - { id: reads, when: { tool: look }, then: allow }
@@ -11,9 +11,9 @@ const RULES = `
 `;
 
 /** A gateway whose tools record each contact, and an agent that looks, sends, pays and is refused once. */
-async function recorded(): Promise<{ gateway: TestHouse; contacts: Contact[] }> {
+async function recorded(): Promise<{ gateway: TestGateway; contacts: Contact[] }> {
   const contacts: Contact[] = [];
-  let gateway: TestHouse | undefined;
+  let gateway: TestGateway | undefined;
   const seen = (tool: string) => (args: Contact['arguments']) => {
     contacts.push({ tool, arguments: args, after: newestPosition(gateway!.dir) });
     return { status: 'ok' as const, output: null };
@@ -30,7 +30,7 @@ async function recorded(): Promise<{ gateway: TestHouse; contacts: Contact[] }> 
     await sink.act({ kind: 'tool', tool: 'pay', arguments: { amount: 6 } });
     return undefined;
   });
-  gateway = await openTestHouse({ agents: [agent], tools: [tools], rules: RULES });
+  gateway = await openTestGateway({ agents: [agent], tools: [tools], rules: RULES });
   const task = await (await gateway.room()).task();
   const [first] = await gateway.asks(task.id);
   await gateway.answer(first!.id);

@@ -6,17 +6,17 @@ import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { JsonObject } from '../../src/model/schema.ts';
-import { event } from '../support/ahp.ts';
-import { aDirectory, program, ran } from '../support/cli.ts';
-import type { Wire } from '../support/line-end.ts';
-import { PROJECT } from '../support/project.ts';
-import { type Spoken, startSpeaking } from '../support/stdio-process.ts';
-import { checkActs, forgetLogs, readContacts, readEvents } from './oracle.ts';
+import { event } from '../support/ahp/gateway.ts';
+import { checkActs, forgetLogs, readContacts, readEvents } from '../support/oracle/oracle.ts';
+import { aDirectory, program, ran } from '../support/process/cli.ts';
+import { PROJECT } from '../support/process/project.ts';
+import { type Spoken, startSpeaking } from '../support/process/stdio-process.ts';
+import type { Wire } from '../support/wire/line-end.ts';
 
 const ALLOW = '- { id: open, when: { kind: tool }, then: allow }\n';
 const BLOCK = '- { id: shut, when: { kind: tool }, then: block, say: shut now }\n';
 const BROKEN = '- { id: bad, then: maybe }\n';
-const SERVER = join(PROJECT, 'test/hostile/counting-server.mjs');
+const SERVER = join(PROJECT, 'test/support/upstreams/counting-server.mjs');
 
 interface Place {
   readonly dir: string;
@@ -256,7 +256,7 @@ test('an agent under ahp: rules, a persona that is narrowed or removed, and a qu
   expect(await agent.wants('seven')).not.toMatchObject({ decision: 'allow' });
 }, 90_000);
 
-/** An agent that asks for leave for one edit and says what it was told. */
+/** An agent that asks for leave for one edit and repeats the answer it received. */
 const ASKING_AGENT = `
 const send = (m) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...m }) + '\\n');
 let prompt;
@@ -321,7 +321,7 @@ test('what was asked before the rules changed to block is not allowed by an appr
   const place = await aPlace({ rules: '- { id: asks, when: { kind: tool }, then: ask }\n' });
   const { end, prompt, said } = await editor(place);
   const done = prompt();
-  const question = await end.heard(({ method }) => method === 'session/request_permission');
+  const question = await end.received(({ method }) => method === 'session/request_permission');
   await writeFile(place.rules, BLOCK);
   const options = question.params?.options as unknown as readonly { optionId: string; kind: string }[];
   const yes = options.find(({ kind }) => kind === 'allow_once');

@@ -1,15 +1,23 @@
 /**
  * The rules that docs/rules.md prints, in force in the built process, and acts that are spelled to get round them. Asked over AHP,
- * which judges any act of any agent; every combination of them is put to the engine in `test/unit/policy/rule-evasions.test.ts`.
+ * which judges any act of any agent; every combination of them is put to the engine in `test/unit/policy/rules/evasions.test.ts`.
  */
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/model/schema.ts';
-import { event } from '../support/ahp.ts';
-import { aDirectory } from '../support/cli.ts';
-import { INSIDE, NOT_ONLY_GIT, PRIVATE_KEYS, type Said, UNTELLABLE, WAYS, WIPING } from '../support/rule-evasions.ts';
-import { type Serving, serving } from './serving.ts';
+import { event } from '../support/ahp/gateway.ts';
+import {
+  INSIDE,
+  NOT_ONLY_GIT,
+  PRIVATE_KEYS,
+  type Said,
+  UNTELLABLE,
+  WAYS,
+  WIPING,
+} from '../support/policy/rule-evasions.ts';
+import { aDirectory } from '../support/process/cli.ts';
+import { type Serving, serving } from '../support/process/served.ts';
 
 const PAGE = readFileSync(new URL('../../docs/rules.md', import.meta.url), 'utf8');
 const RULES = (/```yaml\n([\s\S]*?)```/.exec(PAGE)?.[1] ?? '').replace(/^/gm, '  ');

@@ -7,7 +7,7 @@ import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { DecidedPayload, ToolRequestedPayload } from '../../src/model/payloads.ts';
-import { checkActs, forgetLogs, readEvents } from '../hostile/oracle.ts';
+import { checkActs, forgetLogs, readEvents } from '../support/oracle/oracle.ts';
 import { AGENTS, type Agent, isInstalled, programOf, settle, versionOf } from './agents.ts';
 import { type Cloned, cloneHostile } from './cloned.ts';
 import { type Editor, openEditor } from './editor.ts';

@@ -20,7 +20,7 @@ const BIN = join(ROOT, 'interop/node_modules/.bin');
 const BUILT = process.env.TOLLBRIDGE_PROGRAM ?? join(ROOT, 'dist/src/main.js');
 const run = promisify(execFile);
 
-interface Told {
+interface Reported {
   readonly pair: string;
   readonly turn: string;
   readonly ran: boolean;
@@ -149,8 +149,8 @@ export async function acp(tell: (line: string) => void): Promise<readonly { read
   return process.env.TOLLBRIDGE_INTEROP_AGENT ? agents : [...agents, ...(await playPairs(tell))];
 }
 
-async function playPairs(tell: (line: string) => void): Promise<readonly Told[]> {
-  const told: Told[] = [];
+async function playPairs(tell: (line: string) => void): Promise<readonly Reported[]> {
+  const reported: Reported[] = [];
   for (const pair of [acpxOpencode, factoryQwen]) {
     if (!pair.installed()) {
       tell(JSON.stringify({ pair: pair.name, absent: 'not installed; cd interop && npm ci' }));
@@ -158,14 +158,14 @@ async function playPairs(tell: (line: string) => void): Promise<readonly Told[]>
     }
     for (const { turn, elsewhere, ran } of TURNS) {
       const away = elsewhere || (turn === 'approved' && pair === factoryQwen);
-      told.push(await play(pair, turn, away, ran));
-      tell(JSON.stringify(told.at(-1)));
+      reported.push(await play(pair, turn, away, ran));
+      tell(JSON.stringify(reported.at(-1)));
     }
   }
-  return told;
+  return reported;
 }
 
-async function play(pair: Pair, turn: string, elsewhere: boolean, wanted: boolean): Promise<Told> {
+async function play(pair: Pair, turn: string, elsewhere: boolean, wanted: boolean): Promise<Reported> {
   const home = await mkdtemp(join(tmpdir(), 'tollbridge-interop-'));
   const model = await openModelServer();
   const [project, data] = [join(home, 'project'), join(home, 'data')];
@@ -192,8 +192,8 @@ async function play(pair: Pair, turn: string, elsewhere: boolean, wanted: boolea
     await writeFile(join(project, 'tollbridge.yaml'), hostileProject(join(home, 'canary')));
     await pair.prepare?.(stage, model.url);
     await pair.prompt(stage, `Please RUN: touch ${turn}`, elsewhere);
-    const told = await look(pair.name, turn, stage, existsSync(join(project, turn)), wanted);
-    return { ...told, ok: told.ok && !existsSync(join(home, 'canary')) };
+    const reported = await look(pair.name, turn, stage, existsSync(join(project, turn)), wanted);
+    return { ...reported, ok: reported.ok && !existsSync(join(home, 'canary')) };
   } finally {
     await model.close();
     await rm(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
@@ -208,12 +208,12 @@ rules: [{ id: all, then: allow }]
 `;
 }
 
-async function look(pair: string, turn: string, { data }: Stage, ran: boolean, wanted: boolean): Promise<Told> {
-  const house = await openCoreRuntime({ dataDir: data });
+async function look(pair: string, turn: string, { data }: Stage, ran: boolean, wanted: boolean): Promise<Reported> {
+  const runtime = await openCoreRuntime({ dataDir: data });
   try {
-    await house.start();
-    const [task] = await house.store.list<Task & Row>({ object: 'task', newestFirst: true, limit: 1 });
-    const receipts = await house.store.receipts({ task: String(task?.id) });
+    await runtime.start();
+    const [task] = await runtime.store.list<Task & Row>({ object: 'task', newestFirst: true, limit: 1 });
+    const receipts = await runtime.store.receipts({ task: String(task?.id) });
     const calls = receipts.flatMap(({ receipt }) => receipt.side_effects.tool_calls);
     const evidence = calls.map(({ metadata }) => String(metadata?.evidence));
     const decided = calls.map(({ metadata }) => String(metadata?.verdict));
@@ -223,6 +223,6 @@ async function look(pair: string, turn: string, { data }: Stage, ran: boolean, w
     const ok = ran === wanted && status === 'COMPLETED' && decided.includes(String(verdict)) && receipts.length === 1;
     return { pair, turn, ran, status, evidence, decided, approved_by, ok };
   } finally {
-    await house.close();
+    await runtime.close();
   }
 }

@@ -1,6 +1,6 @@
 /**
  * A person's home, and in it a repository they cloned: it ships a `tollbridge.yaml` and a `.tollbridge` that try everything such
- * files could try at once. Whatever of it runs leaves a marker behind, and whatever calls home is heard.
+ * files could try at once. Whatever of it runs leaves a marker behind, and whatever calls home is received.
  */
 import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';

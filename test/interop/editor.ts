@@ -7,8 +7,8 @@ import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { JsonObject } from '../../src/model/schema.ts';
-import { type Contact, newestPosition } from '../hostile/oracle.ts';
-import { createEnd, type Wire } from '../support/line-end.ts';
+import { type Contact, newestPosition } from '../support/oracle/oracle.ts';
+import { createEnd, type Wire } from '../support/wire/line-end.ts';
 
 export interface Editor {
   /** One prompt: its stop reason, or the error. */
@@ -16,7 +16,7 @@ export interface Editor {
   readonly contacts: readonly Contact[];
   readonly frames: readonly Wire[];
   readonly stderr: () => string;
-  /** The program is told that its input has ended; and ended, if it does not heed that. */
+  /** Ends the program's input, and the program itself if it does not end by then. */
   close(): Promise<void>;
 }
 
@@ -28,7 +28,7 @@ export interface Opened {
   readonly data: string;
 }
 
-const PATIENCE = 120_000;
+const TIMEOUT = 120_000;
 
 export async function openEditor({ command, cwd, env, data }: Opened): Promise<Editor> {
   const [program = '', ...args] = command;
@@ -83,12 +83,12 @@ export async function openEditor({ command, cwd, env, data }: Opened): Promise<E
   const ask = async (method: string, params: object): Promise<Wire> => {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<string>((resolve) => {
-      timer = setTimeout(() => resolve(`did not answer ${method}: ${stderr.slice(-2_000)}`), PATIENCE);
+      timer = setTimeout(() => resolve(`did not answer ${method}: ${stderr.slice(-2_000)}`), TIMEOUT);
     });
-    const heard = await Promise.race([end.ask(method, params), ended, late]);
+    const received = await Promise.race([end.ask(method, params), ended, late]);
     clearTimeout(timer);
-    if (typeof heard === 'string') throw new Error(heard);
-    return heard;
+    if (typeof received === 'string') throw new Error(received);
+    return received;
   };
   const close = async () => {
     end.close();

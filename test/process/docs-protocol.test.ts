@@ -29,21 +29,21 @@ test('the page’s adapter works: its door shows what its agent says, and strang
     child.kill('SIGKILL');
     await gone;
   });
-  let told: RegExpExecArray | null = null;
+  let reported: RegExpExecArray | null = null;
   for await (const line of createInterface({ input: child.stdout })) {
-    told = /shout at (\S+) with token (\S+)/.exec(line);
-    if (told) break;
+    reported = /shout at (\S+) with token (\S+)/.exec(line);
+    if (reported) break;
   }
-  const [, url = '', token = ''] = told ?? [];
+  const [, url = '', token = ''] = reported ?? [];
   const say = (body: string, bearer = token) =>
     fetch(url, { method: 'POST', body, headers: { authorization: `Bearer ${bearer}` } });
   expect(await (await say('hello')).text()).toBe('POLLY WANTS A <CRACKER>\n');
   const [start = '', call = ''] = (/```sh\n([\s\S]*?)```/.exec(page)?.[1] ?? '').split('\n');
-  expect(start).toMatch(/^node shout\.mjs {2,}#/); // what was started above, with only the imports told where we are
+  expect(start).toMatch(/^node shout\.mjs {2,}#/); // what was started above, with only the import paths changed
   const typed = call.replace('http://127.0.0.1:4319/shout', url);
   expect(typed).not.toBe(call);
-  const heard = await promisify(execFile)('bash', ['-c', typed], { env: { ...process.env, TOKEN: token } });
-  expect(heard.stdout).toBe('POLLY WANTS A <CRACKER>\n');
+  const received = await promisify(execFile)('bash', ['-c', typed], { env: { ...process.env, TOKEN: token } });
+  expect(received.stdout).toBe('POLLY WANTS A <CRACKER>\n');
   expect((await say('hello', 'guess')).status).toBe(401);
   const silent = await say('');
   expect([silent.status, await silent.text()]).toEqual([400, 'say something\n']);

@@ -2,8 +2,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
-import { aLog, aShell } from '../support/cli.ts';
-import { commandsIn, run, type Try } from '../support/typed-lines.ts';
+import { aLog, aShell } from '../support/process/cli.ts';
+import { commandsIn, run, type Try } from '../support/process/typed-lines.ts';
 
 const PAGE = resolve(import.meta.dirname, '../../docs/replay.md');
 

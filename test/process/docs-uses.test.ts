@@ -2,7 +2,16 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
-import { ACP_HELLO, AHP_HELLO, aPlace, commandsIn, MCP_HELLO, namedIn, run, type Try } from '../support/typed-lines.ts';
+import {
+  ACP_HELLO,
+  AHP_HELLO,
+  aPlace,
+  commandsIn,
+  MCP_HELLO,
+  namedIn,
+  run,
+  type Try,
+} from '../support/process/typed-lines.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 

@@ -21,10 +21,10 @@ import { openKeyring } from '../../src/receipt/seal/keys.ts';
 import { receiptHash } from '../../src/receipt/seal/receipt-hash.ts';
 import { signTreeHead } from '../../src/receipt/seal/tree-head.ts';
 import { openCoreRuntime } from '../../src/runtime/assemble.ts';
-import { openPage } from '../support/browser.ts';
-import { aLog, typed } from '../support/cli.ts';
-import { PROJECT } from '../support/project.ts';
-import { hasPython, PYTHON } from '../support/python.ts';
+import { openPage } from '../support/process/browser.ts';
+import { aLog, typed } from '../support/process/cli.ts';
+import { PROJECT } from '../support/process/project.ts';
+import { hasPython, PYTHON } from '../support/process/python.ts';
 
 const run = promisify(execFile);
 const VERIFY = join(PROJECT, 'examples/verify');
@@ -139,12 +139,12 @@ async function copyOf(name: string, change: (files: Files) => void = () => {}): 
 async function prunedExport(): Promise<string> {
   const [data, out] = [await mkdtemp(join(base, 'pruned-')), await mkdtemp(join(base, 'pruned-out-'))];
   await cp(join(base, 'one'), data, { recursive: true });
-  const house = await openCoreRuntime({ dataDir: data });
-  const { store, log, keyring } = house;
+  const runtime = await openCoreRuntime({ dataDir: data });
+  const { store, log, keyring } = runtime;
   await createCheckpoints({ store, log, signer: keyring.signer(), clock: systemClock }).take();
   const middle = await store.event(event(30));
   expect((await store.retain(middle!.created_at)).dropped).toBeGreaterThan(0);
-  await house.close();
+  await runtime.close();
   await typed(() => exportAll(out, { data }));
   expect(JSON.parse((await filesIn(out))['log-head.json']!).pruned.size).toBeGreaterThan(0);
   return out;

@@ -7,8 +7,8 @@ import type { Actor } from '../../src/model/actions.ts';
 import type { CoreEvent } from '../../src/model/events.ts';
 import type { Task } from '../../src/model/resources.ts';
 import { type Gateway, startGateway } from '../../src/runtime/gateway.ts';
-import { configIn } from '../support/config-in.ts';
-import { says } from '../support/house.ts';
+import { says } from '../support/gateway/test-gateway.ts';
+import { configIn } from '../support/process/config-in.ts';
 
 const OWNER: Actor = { id: 'owner', kind: 'person', scopes: ['*'] };
 
@@ -23,7 +23,7 @@ async function gatewayWith(yaml: string): Promise<Gateway> {
   return gateway;
 }
 
-async function workAt({ house }: Gateway, text: string, agent?: string) {
+async function workAt({ core: house }: Gateway, text: string, agent?: string) {
   const { bridge } = house;
   const place = { workspace_id: 'workspace_default' };
   const { resource: session } = await bridge.submit({ kind: 'session.create', actor: OWNER, body: place });
@@ -45,18 +45,18 @@ test('an agent behind another gateway does the work, and the built-in ones are g
     vi.unstubAllEnvs();
   });
   const near = await gatewayWith(`agents: { elsewhere: { harn: { url: "${far.url}", secret: far } } }`);
-  expect((await near.house.bridge.agents(OWNER)).map(({ name, default: first }) => [name, first])).toEqual([
+  expect((await near.core.bridge.agents(OWNER)).map(({ name, default: first }) => [name, first])).toEqual([
     ['elsewhere', true],
   ]);
   const { task, events } = await workAt(near, 'hello');
   expect(task.status).toBe('COMPLETED');
   expect(task.assigned_agent_id).toBe('elsewhere');
   expect(JSON.stringify(events)).toContain('Hello! I am the demo agent');
-  expect((await far.house.bridge.list(OWNER, { object: 'task' })).data).toHaveLength(1);
+  expect((await far.core.bridge.list(OWNER, { object: 'task' })).data).toHaveLength(1);
   await expect(workAt(near, 'hello', 'demo')).rejects.toThrow('no agent demo is mounted');
 });
 
-test('a harness elsewhere has its say after our own rules, and is told how it went', async () => {
+test('a harness elsewhere has its say after our own rules, and is notified of the outcome', async () => {
   const far = await gatewayWith(
     'doors: { ahp: { hop: far } }\nrules:\n  - { id: others, when: { kind: tool }, then: allow }\n  - { id: no-mail, when: { tool: send_mail }, then: block, say: nobody sends mail from there }',
   );
@@ -71,9 +71,9 @@ test('a harness elsewhere has its say after our own rules, and is told how it we
   expect(task.status).toBe('COMPLETED');
   const [decided] = events.filter(({ event }) => event === 'tool.denied' || event === 'tool.blocked');
   expect(JSON.stringify(decided ?? events)).toContain('nobody sends mail from there');
-  // It is told when there is time for it; there the same run then comes to its end.
+  // It is notified when there is time for it; there the same run then comes to its end.
   const stop = new AbortController();
-  for await (const { event } of far.house.bridge.follow(OWNER, { stream: { of: 'all' } }, stop.signal)) {
+  for await (const { event } of far.core.bridge.follow(OWNER, { stream: { of: 'all' } }, stop.signal)) {
     if (event === 'task.completed') break;
   }
 });

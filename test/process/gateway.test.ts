@@ -9,10 +9,10 @@ import { openApiKeys } from '../../src/auth/api-keys.ts';
 import { createKey } from '../../src/cli/commands/keys/keys.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { type Gateway, startGateway } from '../../src/runtime/gateway.ts';
-import { PROGRAM } from '../support/cli.ts';
-import { configIn } from '../support/config-in.ts';
-import { text } from '../support/door.ts';
-import { openSocket } from '../support/socket-client.ts';
+import { text } from '../support/harn/gateway.ts';
+import { PROGRAM } from '../support/process/cli.ts';
+import { configIn } from '../support/process/config-in.ts';
+import { openSocket } from '../support/wire/socket-client.ts';
 
 const VERSION = { 'harn-agents-protocol-version': 'agents-protocol-2026-04-25' };
 

@@ -9,7 +9,7 @@ import { type InitOptions, init } from '../../src/cli/commands/start/init.ts';
 import type { EditorLocation } from '../../src/cli/editors/editors.ts';
 import { neovimFile } from '../../src/cli/editors/neovim.ts';
 import { luaFor } from '../../src/cli/editors/neovim-lua.ts';
-import { aDirectory, typed } from '../support/cli.ts';
+import { aDirectory, typed } from '../support/process/cli.ts';
 
 /** A home with Neovim in it, and tollbridge on the path. */
 async function aHome() {
@@ -97,7 +97,7 @@ test('agents that were added stay when the others are taken out, and the file go
 test.each([
   ['print("mine")\n', 'was not written by tollbridge; name another file with --settings'],
   [`${luaFor({ every: true, agents: {} }, ['tollbridge'])}print("mine")\n`, 'was changed since tollbridge wrote it'],
-])('what somebody else wrote is neither overwritten nor removed (%#)', async (text, said) => {
+])('what another caller wrote is neither overwritten nor removed (%#)', async (text, said) => {
   const { file, run } = await aHome();
   await mkdir(dirname(file), { recursive: true });
   await writeFile(file, text);

@@ -9,7 +9,7 @@ import { EDITORS, type Editor, type EditorLocation } from '../../src/cli/editors
 import { add, remove, unwrap, wrap } from '../../src/cli/editors/settings-edit.ts';
 import { readConfig } from '../../src/runtime/config/config.ts';
 import { userPaths } from '../../src/runtime/config/user-paths.ts';
-import { mountsOf } from '../../src/runtime/mounts.ts';
+import { mountsOf } from '../../src/runtime/mounts/mounts.ts';
 
 const editor = (name: string) => EDITORS.find((each) => each.name === name) as Editor;
 
@@ -124,7 +124,7 @@ test('however the bridge is started, what it stands in front of is found again',
   }
 });
 
-test('what somebody put behind the bridge by hand, with options, is neither put there twice nor taken out', () => {
+test('what a person put behind the bridge by hand, with options, is neither put there twice nor taken out', () => {
   const settings = '{"agent_servers":{"a":{"command":"tollbridge","args":["acp","--stall","10m","--","x"]}}}';
   for (const [edit, why] of [
     [wrap(settings, editor('zed'), ['tollbridge']), 'it already goes through tollbridge'],

@@ -1,14 +1,14 @@
 /**
- * Whoever reads a protocol on standard output stumbles over anything else there. So nothing else is: not while starting, not when
+ * The client that reads a protocol on standard output stumbles over anything else there. So nothing else is: not while starting, not when
  * there is something to warn of, not when asked to say more, not when something is refused, and not at the end.
  */
 import { expect, test } from 'vitest';
-import { startRelay } from '../support/acp-process.ts';
-import { event } from '../support/ahp.ts';
-import type { End } from '../support/line-end.ts';
-import { aHouse, type Spoken, startSpeaking } from '../support/stdio-process.ts';
+import { startRelay } from '../support/acp/process.ts';
+import { event } from '../support/ahp/gateway.ts';
+import { aGateway, type Spoken, startSpeaking } from '../support/process/stdio-process.ts';
+import type { End } from '../support/wire/line-end.ts';
 
-/** Somebody who should decide too and is not there: that is worth a warning each time. */
+/** A person who should decide too and is not there: that is worth a warning each time. */
 const ABSENT = 'harnesses: { guard: { ahp: { socket: /nowhere/guard.sock, on_failure: ignore } } }\n';
 const RULES = `rules:
   - { id: no, when: { tool: pay }, then: block, say: not from here }
@@ -37,7 +37,7 @@ interface Mode {
   /** Options and all; a server or an agent follows where there is one. */
   readonly words: readonly string[];
   greet(end: End): Promise<unknown>;
-  /** Something a rule refuses; resolves with what is heard of it. */
+  /** Something a rule refuses; resolves with what is known it. */
   refused(end: End): Promise<object>;
   /** Something that waits for a person. */
   left(end: End): void;
@@ -80,7 +80,7 @@ function expectFrames({ lines }: End): void {
 }
 
 async function started({ words }: Mode, yaml: string): Promise<Spoken> {
-  const { data, config } = await aHouse(yaml);
+  const { data, config } = await aGateway(yaml);
   return startSpeaking(['--data', data, '--config', config, ...words], { env: { TOLLBRIDGE_LOG: 'debug' } });
 }
 
@@ -122,8 +122,8 @@ for (const mode of MODES) {
   }, 60_000);
 }
 
-test('acp: an agent that talks beside it and a refusal, told in full, until Ctrl-C', async () => {
-  const { data, config } = await aHouse(
+test('acp: an agent that talks beside it and a refusal, reported in full, until Ctrl-C', async () => {
+  const { data, config } = await aGateway(
     `rules:\n  - { id: no, when: { kind: prompt }, then: block, say: not from here }\n`,
   );
   const { editor, relay, exited, work, stderr } = startRelay({

@@ -1,7 +1,5 @@
 /** Heads kept elsewhere: a log that was rolled back, or exchanged for another, does not fit them, and the head that shows it is named. */
 import { appendFile, cp, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { openApiKeys } from '../../src/auth/api-keys.ts';
@@ -10,12 +8,12 @@ import { witnessCheck, witnessList, witnessRun } from '../../src/cli/commands/pr
 import { systemClock } from '../../src/core/clock.ts';
 import type { Actor } from '../../src/model/actions.ts';
 import { Fault } from '../../src/model/faults.ts';
-import type { HttpHandler } from '../../src/ports/index.ts';
 import { openCoreRuntime } from '../../src/runtime/assemble.ts';
 import { startGateway } from '../../src/runtime/gateway.ts';
+import { createHttpHost } from '../../src/transport/http/server.ts';
 import { openWitnessDoor } from '../../src/witness/door.ts';
-import { aDirectory, aLog, typed } from '../support/cli.ts';
-import { configIn } from '../support/config-in.ts';
+import { aDirectory, aLog, typed } from '../support/process/cli.ts';
+import { configIn } from '../support/process/config-in.ts';
 
 let dir: string;
 let kept: string;
@@ -27,10 +25,10 @@ beforeEach(async () => {
 afterEach(() => vi.unstubAllEnvs());
 
 async function more(text: string): Promise<void> {
-  const house = await openCoreRuntime({ dataDir: dir });
+  const runtime = await openCoreRuntime({ dataDir: dir });
   const event = { event: 'vendor.tollbridge.note', resource: { object: 'gateway', id: 'here' }, payload: { text } };
-  await house.log.commit({ decide: () => ({ events: [event] }) });
-  await house.close();
+  await runtime.log.commit({ decide: () => ({ events: [event] }) });
+  await runtime.close();
 }
 const run = (to = kept) => typed(() => witnessRun(to, { data: dir }));
 const check = async (from = kept) => {
@@ -117,33 +115,25 @@ describe('another gateway', () => {
 
   async function gateway(): Promise<string> {
     const other = await aDirectory();
-    const house = await openCoreRuntime({ dataDir: other });
-    onTestFinished(() => house.close());
-    let handler: HttpHandler = () => {};
+    const runtime = await openCoreRuntime({ dataDir: other });
+    onTestFinished(() => runtime.close());
+    let count = 0;
+    const log = { info() {}, warn() {}, error() {} };
+    const http = createHttpHost({ requestId: () => `req_${++count}`, log, graceMs: 0 });
     openWitnessDoor({
-      store: house.store,
+      store: runtime.store,
       dir: join(other, 'witness'),
-      log: { info() {}, warn() {}, error() {} },
-      http: {
-        url: '',
-        mount(_, given) {
-          handler = given;
-        },
-        upgrade() {},
-      },
+      log,
+      http,
       authenticate: async (bearer) => {
         const scopes = bearer === undefined ? undefined : KEYS[bearer];
         if (!scopes) throw new Fault('unauthenticated', 'no such key');
         return { id: `key:${bearer}`, kind: 'service', scopes, door: 'witness' } as unknown as Actor;
       },
     });
-    const server = createServer((request, response) => {
-      request.url = request.url?.replace(/^\/witness/, '');
-      handler(request, response, () => response.writeHead(500).end());
-    });
-    await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
-    onTestFinished(() => void server.close());
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}/witness/heads`;
+    const { url } = await http.listen();
+    onTestFinished(() => http.close());
+    return `${url}/witness/heads`;
   }
 
   test('keeps heads that go on from one another, asks for the proof, and refuses a rollback and a fork', async () => {
@@ -194,7 +184,7 @@ test('a gateway sends its heads by itself: to a file, and to another gateway wit
   await writeFile(join(here, 'tollbridge.yaml'), JSON.stringify({ witness, vaults }));
   const gateway = await startGateway(await configIn(here, { data: join(here, 'data'), port: 0 }));
   const event = { event: 'vendor.tollbridge.note', resource: { object: 'gateway', id: 'here' }, payload: {} };
-  await gateway.house.log.commit({ decide: () => ({ events: [event] }) });
+  await gateway.core.log.commit({ decide: () => ({ events: [event] }) });
   // The last thing it does.
   await gateway.close();
   const [head] = (await readFile(file, 'utf8')).trimEnd().split('\n');

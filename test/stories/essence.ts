@@ -1,5 +1,5 @@
 /**
- * What two tellings of one story must have in common, and no more: ids are renamed in the order they turn up, and what
+ * What two renditions of one story must have in common, and no more: ids are renamed in the order they turn up, and what
  * belongs to the door rather than to the story is left out. Pure.
  */
 import type { CoreEvent } from '../../src/model/events.ts';
@@ -40,17 +40,17 @@ function actorOf(action: Json): Json {
 /** The receipt but for its seal, and for hashes of what has ids in it: those are checked by verifying it. */
 export function essentialReceipt(receipt: Receipt): Json {
   const { chain: _chain, signatures: _signatures, metadata, approvals, replay_input, ...rest } = receipt;
-  const { chain: _place, ...told } = metadata ?? {};
+  const { chain: _place, ...reported } = metadata ?? {};
   return createRenaming()({
     ...(rest as unknown as JsonObject),
-    metadata: told as Json,
+    metadata: reported as Json,
     approvals: (approvals ?? []).map(({ evidence_hash: _, ...approval }) => approval) as unknown as Json,
     replay_input: {
       determinism: replay_input.determinism,
       materials: replay_input.materials.map(({ kind, id, sha256 }) => ({
         kind,
         id: id ?? null,
-        // Over events, which have ids and what each protocol said in them: held against the log of the telling itself.
+        // Over events, which have ids and what each protocol said in them: held against the log of the rendition itself.
         sha256: kind === 'event_log' ? null : (sha256 ?? null),
       })),
     },

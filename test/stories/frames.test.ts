@@ -1,10 +1,10 @@
-/** The machinery every protocol's telling rests on, tried with a wire that carries the bridge's own commands. */
+/** The machinery every protocol's rendition rests on, tried with a wire that carries the bridge's own commands. */
 import { describe, expect, test } from 'vitest';
 import type { Command } from '../../src/model/commands.ts';
 import type { Json, JsonObject } from '../../src/model/schema.ts';
 import { isTerminal } from '../../src/model/words.ts';
 import { essentialLog, essentialReceipt, spine } from './essence.ts';
-import { asTold, contains, fill, type Line, type Names, named } from './frames.ts';
+import { asRendered, contains, fill, type Line, type Names, named } from './frames.ts';
 import { type OpenWire, play } from './playing.ts';
 import { readCore, readReceipts, readStory } from './story.ts';
 import { openWorld, type World } from './world.ts';
@@ -12,35 +12,35 @@ import { openWorld, type World } from './world.ts';
 describe('placeholders', () => {
   test('take what they first see and stand for it ever after', () => {
     const names: Names = new Map();
-    const told = { id: '<task_1>', at: '<time>', note: '<any>', path: '/tasks/<task_1>/events/<evt_1>' };
+    const reported = { id: '<task_1>', at: '<time>', note: '<any>', path: '/tasks/<task_1>/events/<evt_1>' };
     const came = { id: 'task_01J', at: '2026-05-04T09:00:00Z', note: [1], path: '/tasks/task_01J/events/e7' };
-    expect(asTold(told, came, names)).toEqual(told);
+    expect(asRendered(reported, came, names)).toEqual(reported);
     expect(Object.fromEntries(names)).toEqual({ task_1: 'task_01J', evt_1: 'e7' });
-    expect(asTold('<task_1>', 'task_01J', names)).toBe('<task_1>');
-    expect(asTold('<task_1>', 'task_02K', names)).toBe('task_02K');
-    expect(asTold('/tasks/<task_1>', '/tasks/task_02K', names)).toBe('/tasks/task_02K');
+    expect(asRendered('<task_1>', 'task_01J', names)).toBe('<task_1>');
+    expect(asRendered('<task_1>', 'task_02K', names)).toBe('task_02K');
+    expect(asRendered('/tasks/<task_1>', '/tasks/task_02K', names)).toBe('/tasks/task_02K');
   });
 
   test('take values that are no texts, and know them again', () => {
     const names: Names = new Map();
-    expect(asTold('<number_1>', 7, names)).toBe('<number_1>');
-    expect(asTold('<number_1>', 7, names)).toBe('<number_1>');
-    expect(asTold('<number_1>', '7', names)).toBe('7');
+    expect(asRendered('<number_1>', 7, names)).toBe('<number_1>');
+    expect(asRendered('<number_1>', 7, names)).toBe('<number_1>');
+    expect(asRendered('<number_1>', '7', names)).toBe('7');
     expect(fill({ id: '<number_1>', text: 'no. <number_1>' }, names)).toEqual({ id: 7, text: 'no. 7' });
   });
 
   test('hide nothing: what is missing, more or different shows as it came', () => {
     const names: Names = new Map();
-    expect(asTold({ a: 1, b: '<any>' }, { a: 1 }, names)).toEqual({ a: 1 });
-    expect(asTold({ a: 1 }, { a: 1, b: 2 }, names)).toEqual({ a: 1, b: 2 });
-    expect(asTold(['<any>'], ['x', 'y'], names)).toEqual(['<any>', 'y']);
-    expect(asTold({ a: '<time>' }, { a: 'noon' }, names)).toEqual({ a: 'noon' });
-    expect(asTold('a.b', 'a-b', names)).toBe('a-b');
+    expect(asRendered({ a: 1, b: '<any>' }, { a: 1 }, names)).toEqual({ a: 1 });
+    expect(asRendered({ a: 1 }, { a: 1, b: 2 }, names)).toEqual({ a: 1, b: 2 });
+    expect(asRendered(['<any>'], ['x', 'y'], names)).toEqual(['<any>', 'y']);
+    expect(asRendered({ a: '<time>' }, { a: 'noon' }, names)).toEqual({ a: 'noon' });
+    expect(asRendered('a.b', 'a-b', names)).toBe('a-b');
   });
 
   test('only words with a number are names, so that markup stays markup', () => {
     const names: Names = new Map();
-    expect(asTold('<b>', 'bold', names)).toBe('bold');
+    expect(asRendered('<b>', 'bold', names)).toBe('bold');
     expect(fill('<b>bold</b>', names)).toBe('<b>bold</b>');
     expect(() => fill('<task_1>', names)).toThrow('<task_1> is played before anything showed what it stands for');
   });
@@ -65,8 +65,8 @@ describe('placeholders', () => {
 });
 
 /** Commands as frames. Like any door it says who it is, keeps what its wire said, and binds the wire's ids to ours. */
-const commands: OpenWire = async ({ house, ana, workspace }: World, hear) => {
-  const { bridge } = house;
+const commands: OpenWire = async ({ runtime, ana, workspace }: World, hear) => {
+  const { bridge } = runtime;
   const actor = { ...ana, door: 'commands' };
   const hungUp = new AbortController();
   const reading: Promise<void>[] = [];
@@ -116,7 +116,7 @@ const submit = (text: string) => ({
   },
 });
 
-const TELLING: readonly Line[] = [
+const RENDITION: readonly Line[] = [
   client({ id: 'a', kind: 'session.create', body: {} }),
   bridge({ id: 'a', session: '<session_1>' }),
   client(submit('read plan')),
@@ -127,24 +127,24 @@ const TELLING: readonly Line[] = [
   event({ state: 'COMPLETED' }),
 ];
 
-describe('a telling', () => {
+describe('a rendition', () => {
   const story = { ...readStory('tool-allowed'), name: 'commands' };
 
-  async function told(lines: readonly Line[], record = false) {
+  async function reported(lines: readonly Line[], record = false) {
     const world = await openWorld(story);
     try {
       const { frames } = await play(world, lines, commands, record);
-      const receipts = (await world.house.store.receipts({})).map(({ receipt }) => receipt);
-      return { frames, log: await world.log({ of: 'all' }), receipts, complaints: [...world.complaints] };
+      const receipts = (await world.runtime.store.receipts({})).map(({ receipt }) => receipt);
+      return { frames, log: await world.log({ of: 'all' }), receipts, errorLog: [...world.errorLog] };
     } finally {
       await world.close();
     }
   }
 
-  test("comes back as it was told, with a log and a receipt that are the story's", async () => {
-    const { frames, log, receipts, complaints } = await told(TELLING);
-    expect(frames).toEqual(TELLING);
-    expect(complaints).toEqual([]);
+  test("comes back as it was reported, with a log and a receipt that are the story's", async () => {
+    const { frames, log, receipts, errorLog } = await reported(RENDITION);
+    expect(frames).toEqual(RENDITION);
+    expect(errorLog).toEqual([]);
     expect(log.some(({ event }) => event === 'vendor.tollbridge.bound')).toBe(true);
     expect(log.some(({ ext }) => ext !== undefined)).toBe(true);
 
@@ -164,15 +164,15 @@ describe('a telling', () => {
   });
 
   test('of something else shows what was different, in frames and in the log', async () => {
-    const other = TELLING.map((line) => (line.frame === TELLING[2]?.frame ? client(submit('read todo')) : line));
-    const { frames, log } = await told(other);
+    const other = RENDITION.map((line) => (line.frame === RENDITION[2]?.frame ? client(submit('read todo')) : line));
+    const { frames, log } = await reported(other);
     expect(frames[6]).toEqual(event({ said: 'todo says: Water the plants. Call Ana.' }));
     expect(frames.filter((line, index) => JSON.stringify(line) !== JSON.stringify(other[index]))).toHaveLength(1);
     expect(essentialLog(log)).not.toEqual(essentialLog(readCore('tool-allowed')));
   });
 
   test('that leaves out what was said finds it at the end', async () => {
-    const { frames } = await told(TELLING.slice(0, -2));
+    const { frames } = await reported(RENDITION.slice(0, -2));
     expect(frames.slice(-2)).toEqual([
       event({ said: 'plan says: First look, then leap.' }),
       event({ state: 'COMPLETED' }),
@@ -180,10 +180,12 @@ describe('a telling', () => {
   });
 
   test('can be recorded from what the client says alone', async () => {
-    const { frames } = await told(
-      TELLING.flatMap((line, index) => (line.from === 'bridge' && index !== 1 ? [] : [line])),
+    const { frames } = await reported(
+      RENDITION.flatMap((line, index) => (line.from === 'bridge' && index !== 1 ? [] : [line])),
       true,
     );
-    expect(frames).toEqual(TELLING.map((line) => (line === TELLING[3] ? bridge({ id: 'b', task: 'task_1' }) : line)));
+    expect(frames).toEqual(
+      RENDITION.map((line) => (line === RENDITION[3] ? bridge({ id: 'b', task: 'task_1' }) : line)),
+    );
   });
 });

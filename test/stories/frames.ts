@@ -1,5 +1,5 @@
 /**
- * Frames as a telling writes them down, and how real ones are held against them. A placeholder such as `<task_1>` takes
+ * Frames as a rendition writes them down, and how real ones are held against them. A placeholder such as `<task_1>` takes
  * whatever stands there at first sight and must stand for the same ever after. Pure.
  */
 import type { Json, JsonObject } from '../../src/model/schema.ts';
@@ -36,28 +36,30 @@ function known(name: string, names: Names): Json {
 }
 
 /**
- * The frame that came, spelled as the telling spells it wherever the two agree. Equal to the telling if and only if
- * the frame is the one that was told; otherwise what is different shows as it came.
+ * The frame that came, spelled as the rendition spells it wherever the two agree. Equal to the rendition if and only if
+ * the frame is the one that was reported; otherwise what is different shows as it came.
  */
-export function asTold(told: Json | undefined, came: Json, names: Names): Json {
-  if (typeof told === 'string') return agrees(told, came, names) ? told : came;
-  if (Array.isArray(told) && Array.isArray(came)) {
-    return came.map((item, index) => (index < told.length ? asTold(told[index] as Json, item as Json, names) : item));
+export function asRendered(reported: Json | undefined, came: Json, names: Names): Json {
+  if (typeof reported === 'string') return agrees(reported, came, names) ? reported : came;
+  if (Array.isArray(reported) && Array.isArray(came)) {
+    return came.map((item, index) =>
+      index < reported.length ? asRendered(reported[index] as Json, item as Json, names) : item,
+    );
   }
-  if (isObject(told) && isObject(came)) {
+  if (isObject(reported) && isObject(came)) {
     return Object.fromEntries(
-      Object.entries(came).map(([key, value]) => [key, asTold(told[key], value as Json, names)]),
+      Object.entries(came).map(([key, value]) => [key, asRendered(reported[key], value as Json, names)]),
     );
   }
   return came;
 }
 
-function agrees(told: string, came: Json, names: Names): boolean {
-  const whole = nameOf(told);
+function agrees(reported: string, came: Json, names: Names): boolean {
+  const whole = nameOf(reported);
   if (whole === 'any') return true;
   if (whole === 'time') return typeof came === 'string' && TIME.test(came);
   if (whole) return takes(whole, came, names);
-  return typeof came === 'string' && (told === came || agreesWithin(told, came, names));
+  return typeof came === 'string' && (reported === came || agreesWithin(reported, came, names));
 }
 
 function takes(name: string, came: Json, names: Names): boolean {
@@ -67,8 +69,8 @@ function takes(name: string, came: Json, names: Names): boolean {
 }
 
 /** Placeholders inside a longer text: the text between them has to be there, word for word. */
-function agreesWithin(told: string, came: string, names: Names): boolean {
-  const pieces = told.split(PLACEHOLDER);
+function agreesWithin(reported: string, came: string, names: Names): boolean {
+  const pieces = reported.split(PLACEHOLDER);
   if (pieces.length === 1) return false;
   const pattern = pieces.map((piece, index) => (index % 2 === 0 ? escaped(piece) : '(.+?)')).join('');
   const found = new RegExp(`^${pattern}$`, 's').exec(came);
@@ -83,7 +85,7 @@ export function contains(value: unknown, wanted: unknown): boolean {
   return isObject(value) && Object.entries(wanted).every(([key, member]) => contains(value[key], member));
 }
 
-/** A frame for a new telling: what is known by name goes by it, and what nobody can foretell is given a name. */
+/** A frame for a new rendition: what is known by name goes by it, and what nobody can foretell is given a name. */
 export function named(frame: Json, names: Names): Json {
   return walk(frame, (text) => {
     const known = [...names].find(([, value]) => value === text);

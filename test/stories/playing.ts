@@ -1,44 +1,44 @@
 /**
- * Plays a telling over a wire: says what the others say, in order, and takes down what the bridge says back. A protocol
+ * Plays a rendition over a wire: says what the others say, in order, and takes down what the bridge says back. A protocol
  * brings only its wire; what is waited for, matched and left over is dealt with here, once.
  */
 import type { Json, JsonObject } from '../../src/model/schema.ts';
-import { asTold, fill, type Line, type Names, named } from './frames.ts';
+import { asRendered, fill, type Line, type Names, named } from './frames.ts';
 import type { Until } from './story.ts';
-import type { Told } from './teller.ts';
+import type { Reported } from './teller.ts';
 import type { World } from './world.ts';
 
-/** What a protocol's teller opens: its door on the house, and someone outside who speaks the protocol. */
+/** What a protocol's teller opens: its door on the gateway, and someone outside who speaks the protocol. */
 export interface Wire {
   /** Says this frame as the line's speaker. Resolves once it has been said, not once it is answered. */
   say(frame: Json, line: Line): Promise<void>;
-  /** Hangs up and closes the door. Nothing is heard afterwards. */
+  /** Hangs up and closes the door. Nothing is received afterwards. */
   close(): Promise<void>;
 }
 /** Called with every frame the bridge says, in the order it comes. */
 export type Hear = (frame: Json, where?: { readonly to?: string; readonly on?: string }) => void;
 export type OpenWire = (world: World, hear: Hear) => Promise<Wire>;
 
-const PATIENCE_MS = 10_000;
-/** When nothing has been heard for this long, a recording takes it that nothing more comes. */
+const TIMEOUT_MS = 10_000;
+/** When nothing has been received for this long, a recording takes it that nothing more comes. */
 const QUIET_MS = 200;
 
 /**
  * Lines `from: "story"` are directions to the world: `{"until": …}`, `{"pass_ms": …}`, `{"release": true}`. With `record`
- * the bridge's lines of the telling are not expected, only used for their names, and what it says is written down anew.
+ * the bridge's lines of the rendition are not expected, only used for their names, and what it says is written down anew.
  */
-export async function play(world: World, lines: readonly Line[], open: OpenWire, record = false): Promise<Told> {
+export async function play(world: World, lines: readonly Line[], open: OpenWire, record = false): Promise<Reported> {
   const ear = createEar();
   const names: Names = new Map();
   const frames: Line[] = [];
   const wire = await open(world, ear.hear);
   const expected = lines.filter(({ from }) => from === 'bridge');
 
-  const takeDown = (heard: Line): void => {
-    const at = expected.findIndex((line) => channel(line) === channel(heard));
-    const [told] = at < 0 ? [] : expected.splice(at, 1);
-    const frame = asTold(told?.frame, heard.frame, names);
-    frames.push({ ...heard, frame: record ? named(heard.frame, names) : frame });
+  const takeDown = (received: Line): void => {
+    const at = expected.findIndex((line) => channel(line) === channel(received));
+    const [reported] = at < 0 ? [] : expected.splice(at, 1);
+    const frame = asRendered(reported?.frame, received.frame, names);
+    frames.push({ ...received, frame: record ? named(received.frame, names) : frame });
   };
 
   try {
@@ -51,15 +51,15 @@ export async function play(world: World, lines: readonly Line[], open: OpenWire,
       const frame = fill(line.frame, names);
       if (line.from === 'story') await direct(world, frame as JsonObject);
       else await wire.say(frame, line);
-      if (record) for (const heard of await ear.untilQuiet()) takeDown(heard);
+      if (record) for (const received of await ear.untilQuiet()) takeDown(received);
     }
-    await world.house.idle();
-    if (record) for (const heard of await ear.untilQuiet()) takeDown(heard);
+    await world.runtime.idle();
+    if (record) for (const received of await ear.untilQuiet()) takeDown(received);
   } finally {
     await wire.close();
   }
   // What nobody expected was said all the same: it stands at the end, where a comparison finds it.
-  for (const heard of ear.rest()) frames.push(heard);
+  for (const received of ear.rest()) frames.push(received);
   return { frames };
 }
 
@@ -88,7 +88,7 @@ function createEar() {
     }) satisfies Hear,
 
     async next(wanted: string): Promise<Line> {
-      const deadline = Date.now() + PATIENCE_MS;
+      const deadline = Date.now() + TIMEOUT_MS;
       for (;;) {
         const at = waiting.findIndex((line) => channel(line) === wanted);
         const [line] = at < 0 ? [] : waiting.splice(at, 1);

@@ -1,4 +1,4 @@
-/** Replays a story's task on the house it happened in, and lays the repetition beside the record. */
+/** Replays a story's task on the gateway it happened in, and lays the repetition beside the record. */
 import type { CoreEvent } from '../../src/model/events.ts';
 import type { Receipt } from '../../src/model/receipt.ts';
 import type { Json, JsonObject } from '../../src/model/schema.ts';
@@ -11,10 +11,10 @@ export interface Replayed {
   readonly receipt: Receipt;
 }
 
-export async function replay({ house, ana: actor, log }: World, taskId: string): Promise<Replayed> {
-  const { resource } = await house.bridge.submit({ kind: 'task.replay', actor, body: { task_id: taskId } });
-  await house.idle();
-  const [stored] = await house.store.receipts({ task: resource.id });
+export async function replay({ runtime, ana: actor, log }: World, taskId: string): Promise<Replayed> {
+  const { resource } = await runtime.bridge.submit({ kind: 'task.replay', actor, body: { task_id: taskId } });
+  await runtime.idle();
+  const [stored] = await runtime.store.receipts({ task: resource.id });
   if (!stored) throw new Error(`the replay ${resource.id} has no receipt`);
   return { taskId: resource.id, log: await log({ of: 'task', id: resource.id }), receipt: stored.receipt };
 }
@@ -26,7 +26,7 @@ export async function replay({ house, ana: actor, log }: World, taskId: string):
 export function livedThrough(log: readonly CoreEvent[]): Json[] {
   const start = log.findIndex(({ event }) => event === 'task.started');
   const end = log.findIndex(({ event }) => event === 'receipt.issued');
-  return log.slice(start + 1, end).map((event) => telling(event, event.id, NOTED.has(event.event)));
+  return log.slice(start + 1, end).map((event) => rendition(event, event.id, NOTED.has(event.event)));
 }
 const NOTED = new Set(['user.cancel_requested']);
 
@@ -47,13 +47,13 @@ export function repeated({ log, taskId }: Replayed, source: readonly CoreEvent[]
     .map((event) => {
       const noted = event.event === 'replay.event_replayed';
       const of = noted ? (event.payload.original as JsonObject) : undefined;
-      const told = telling(event, event.replay?.original_event_id ?? null, noted);
-      return { ...(walk(told, renamed) as JsonObject), ...(of && { event: of.event as string }) };
+      const reported = rendition(event, event.replay?.original_event_id ?? null, noted);
+      return { ...(walk(reported, renamed) as JsonObject), ...(of && { event: of.event as string }) };
     });
 }
 
 /** An event by what it says. Times, ids of decisions, and who may answer a question again and why are a run's own. */
-function telling({ event, actor, payload }: CoreEvent, original: string | null, noted: boolean): JsonObject {
+function rendition({ event, actor, payload }: CoreEvent, original: string | null, noted: boolean): JsonObject {
   if (noted) return { event, original };
   const { action, decision, ask, task, at: _at, expires_at: _expires, ...rest } = payload;
   return {

@@ -13,7 +13,7 @@ import { canonicalJson } from '../../src/receipt/seal/canonical-json.ts';
 import { verifyReceipt } from '../../src/receipt/verify/verify.ts';
 import { leftBy, perform, sides } from './perform.ts';
 import { livedThrough, repeated, replay, undeclared } from './replaying.ts';
-import { protocols, readCore, readKeys, readReceipts, readStory, type Story, storyNames, toldIn } from './story.ts';
+import { protocols, readCore, readKeys, readReceipts, readStory, renderedIn, type Story, storyNames } from './story.ts';
 
 /** A receipt commits to the events of its task in this log, to the last one, and to nothing else. */
 function expectSealedOver({ identifiers, replay_input }: Receipt, log: readonly CoreEvent[]): void {
@@ -27,7 +27,7 @@ function expectSealedOver({ identifiers, replay_input }: Receipt, log: readonly 
 
 const publishedSchema = compilePublished();
 const stories = storyNames().map(readStory);
-const tellings = stories.flatMap((story) => toldIn(story.name).map((protocol) => ({ story, protocol })));
+const renditions = stories.flatMap((story) => renderedIn(story.name).map((protocol) => ({ story, protocol })));
 
 test('these are the stories', () => {
   expect(stories.map(({ name }) => name)).toEqual([
@@ -50,22 +50,22 @@ test('these are the stories', () => {
 
 describe('every protocol tells every story or says why not', () => {
   test.each(stories)('$name', ({ name, cannot }) => {
-    const told = toldIn(name);
-    expect(told.filter((protocol) => !protocols().includes(protocol))).toEqual([]);
-    expect(Object.keys(cannot).filter((protocol) => told.includes(protocol))).toEqual([]);
-    expect(protocols().filter((protocol) => !told.includes(protocol) && !cannot[protocol])).toEqual([]);
+    const reported = renderedIn(name);
+    expect(reported.filter((protocol) => !protocols().includes(protocol))).toEqual([]);
+    expect(Object.keys(cannot).filter((protocol) => reported.includes(protocol))).toEqual([]);
+    expect(protocols().filter((protocol) => !reported.includes(protocol) && !cannot[protocol])).toEqual([]);
   });
 });
 
-describe.each(tellings)('$story.name, as $protocol tells it', ({ story, protocol }) => {
+describe.each(renditions)('$story.name, as $protocol tells it', ({ story, protocol }) => {
   test('says, writes down and receipts what the story says', async () => {
     const performed = protocol === 'core' ? await lived(story) : await perform(story, protocol);
-    const { came, told } = await sides(story, performed);
-    expect(came.frames).toEqual(told.frames);
-    expect(came.log).toEqual(told.log);
-    expect(came.receipts).toEqual(told.receipts);
-    expect(came.left).toEqual(told.left);
-    expect(performed.complaints).toEqual([]);
+    const { came, reported } = await sides(story, performed);
+    expect(came.frames).toEqual(reported.frames);
+    expect(came.log).toEqual(reported.log);
+    expect(came.receipts).toEqual(reported.receipts);
+    expect(came.left).toEqual(reported.left);
+    expect(performed.errorLog).toEqual([]);
     expect(performed.undecided).toEqual([]);
     for (const receipt of Object.values(performed.receipts)) expectSealedOver(receipt, performed.log);
     if (performed.read)
@@ -76,7 +76,7 @@ describe.each(tellings)('$story.name, as $protocol tells it', ({ story, protocol
 describe.each(stories)('$name, replayed onto itself', (story) => {
   test('repeats the record, does nothing again, and comes to the same receipt each time', async () => {
     const performed = await lived(story);
-    const { runs = [], leftAfterwards, complaints } = performed.after ?? {};
+    const { runs = [], leftAfterwards, errorLog } = performed.after ?? {};
     const source = performed.log.filter(({ task_id }) => task_id === performed.taskId);
     for (const run of runs) {
       expect(repeated(run, source)).toEqual(livedThrough(source));
@@ -87,7 +87,7 @@ describe.each(stories)('$name, replayed onto itself', (story) => {
     const [first, second] = runs.map((run) => canonicalJson(undeclared(run)));
     expect(second).toBe(first);
     expect(leftAfterwards).toEqual(story.leaves);
-    expect(complaints).toEqual([]);
+    expect(errorLog).toEqual([]);
   });
 });
 
@@ -143,7 +143,7 @@ test('both receipts of a handoff name the other task, and the giver names the re
 
 test('the keys beside the stories are the ones they are signed with', async () => {
   const { after } = await perform(readStory('hello'), 'core', {
-    afterwards: async ({ house }) => house.keyring.jwks(),
+    afterwards: async ({ runtime }) => runtime.keyring.jwks(),
   });
   expect(after).toEqual(readKeys());
 });
@@ -161,7 +161,7 @@ function live(story: Story) {
   return perform(story, 'core', {
     afterwards: async (world, { taskId }) => {
       const runs = [await replay(world, taskId), await replay(world, taskId)];
-      return { runs, leftAfterwards: leftBy(world), complaints: [...world.complaints] };
+      return { runs, leftAfterwards: leftBy(world), errorLog: [...world.errorLog] };
     },
   });
 }

@@ -1,4 +1,4 @@
-/** Stories as they lie in `fixtures/stories`: what happens, the world it needs, and its tellings. Reads files, nothing more. */
+/** Stories as they lie in `fixtures/stories`: what happens, the world it needs, and its renditions. Reads files, nothing more. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { CoreEvent } from '../../src/model/events.ts';
@@ -17,13 +17,13 @@ export interface StoryWorld {
   readonly rules?: readonly JsonObject[];
   /** The persona the session is opened with. */
   readonly persona?: JsonObject;
-  /** Other agents in the house, by name. */
+  /** Other agents in the gateway, by name. */
   readonly helpers?: readonly string[];
   /** Nobody goes past this pause until the story lets them; pauses of agents and tools are counted together, from 1. */
   readonly hold_at_pause?: number;
 }
 
-/** An event by some of its members; what is not named may be anything. `held`: whoever works waits at the held pause. */
+/** An event by some of its members; what is not named may be anything. `held`: the agent waits at the held pause. */
 export type Until = 'held' | { readonly event: string; readonly payload?: JsonObject };
 
 /** What people and time do, one after the other. The work goes on by itself in between. */
@@ -71,7 +71,7 @@ export function readCore(name: string): CoreEvent[] {
   return readLines<CoreEvent>(`${name}/core.jsonl`);
 }
 
-export function readTelling(name: string, protocol: string): Line[] {
+export function readRendition(name: string, protocol: string): Line[] {
   return readLines<Line>(`${name}/${protocol}.jsonl`);
 }
 
@@ -92,7 +92,7 @@ export function receiptFile(taskId: string, of: string): string {
   return taskId === of ? 'receipt.json' : `receipt.${taskId}.json`;
 }
 
-/** Protocols somebody can tell stories in: one file each. */
+/** Protocols a person can tell stories in: one file each. */
 export function protocols(): string[] {
   return readdirSync(TELLERS)
     .filter((file) => file.endsWith('.ts'))
@@ -100,8 +100,8 @@ export function protocols(): string[] {
     .sort();
 }
 
-/** Protocols a story lies told in. */
-export function toldIn(name: string): string[] {
+/** Protocols a story lies reported in. */
+export function renderedIn(name: string): string[] {
   return readdirSync(`${STORIES}${name}`)
     .filter((file) => file.endsWith('.jsonl'))
     .map((file) => file.slice(0, -'.jsonl'.length))

@@ -14,7 +14,7 @@ const [name, protocol = 'core'] = positionals;
 if (!name) throw new Error('usage: npx tsx test/stories/tell.ts <story> [protocol] [--write]');
 
 const performance = await perform(readStory(name), protocol, { record: true });
-for (const complaint of performance.complaints) console.error(`! ${complaint}`);
+for (const line of performance.errorLog) console.error(`! ${line}`);
 for (const [file, text] of Object.entries(filesOf(performance))) {
   const path = `${STORIES}${name}/${file}`;
   const before = existsSync(path) ? readFileSync(path, 'utf8') : undefined;
@@ -24,7 +24,7 @@ for (const [file, text] of Object.entries(filesOf(performance))) {
   if (values.write) writeFileSync(path, text);
 }
 
-/** Another protocol's telling brings its frames; log and receipts are the core's to tell. */
+/** Another protocol's rendition brings its frames; log and receipts are the core's to tell. */
 function filesOf({ log, receipts, frames }: Performance): Record<string, string> {
   if (protocol !== 'core') return { [`${protocol}.jsonl`]: lines(frames) };
   return {

@@ -6,18 +6,18 @@ import type { World } from './world.ts';
 export interface Teller {
   readonly protocol: string;
   /**
-   * What a telling has in common with the story. `log`: the demo agent of the house does the work, so log and receipts
+   * What a rendition has in common with the story. `log`: the demo agent of the gateway does the work, so log and receipts
    * are the story's but for names and what the door adds. `spine`: the work is done at the other end of the wire and
    * only reported, so what is left to agree on is who decided what and how it ended.
    */
   readonly shares: 'log' | 'spine';
-  /** Whose tools do what is done: the house's, which then hold what the story leaves behind, or someone else's. */
+  /** Whose tools do what is done: the gateway's, which then hold what the story leaves behind, or someone else's. */
   readonly effects: 'here' | 'elsewhere';
-  tell(world: World, lines: readonly Line[], record?: boolean): Promise<Told>;
+  tell(world: World, lines: readonly Line[], record?: boolean): Promise<Reported>;
 }
 
-export interface Told {
-  /** Everything said, in the telling's own spelling. */
+export interface Reported {
+  /** Everything said, in the rendition's own spelling. */
   readonly frames: readonly Line[];
   /** What someone reading the task's events saw of them, when the protocol lets one read them as they are. */
   readonly read?: readonly CoreEvent[];

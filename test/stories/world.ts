@@ -1,5 +1,5 @@
 /**
- * The world a story happens in: a real house in a directory of its own, with the demo agent and its tools, on a clock and
+ * The world a story happens in: a real gateway in a directory of its own, with the demo agent and its tools, on a clock and
  * names that come out the same every time. A teller gets this and opens its door on it.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -15,19 +15,19 @@ import { createIssuer } from '../../src/receipt/build/issuer.ts';
 import { comparableText } from '../../src/receipt/seal/canonical-json.ts';
 import { openKeyring } from '../../src/receipt/seal/keys.ts';
 import { type CoreRuntime, openCoreRuntime } from '../../src/runtime/assemble.ts';
-import { type Contact, forgetLogs, newestPosition, violations } from '../hostile/oracle.ts';
+import { type Contact, forgetLogs, newestPosition, violations } from '../support/oracle/oracle.ts';
 import { createStoryClock, createStoryIds, type StoryClock, writeStoryKeys } from './fixed.ts';
 import { contains } from './frames.ts';
 import type { Story, Until } from './story.ts';
 
 export interface World {
   readonly story: Story;
-  readonly house: CoreRuntime;
+  readonly runtime: CoreRuntime;
   readonly tools: DemoTools;
   readonly clock: StoryClock;
   readonly ids: Ids;
   readonly logger: Logger;
-  /** Whoever asks. A door that proves who is there proves that it is her. */
+  /** The caller. A door that proves who is there proves that it is her. */
   readonly ana: Actor;
   readonly workspace: { readonly id: string; readonly root: string };
   /** Of the session, when the story wants one. */
@@ -36,22 +36,22 @@ export interface World {
   until(wanted: Until): Promise<void>;
   /** Lets time pass: questions run out, nobody waits. */
   pass(ms: number): void;
-  /** Lets whoever is held at a pause go on, and holds nobody any more. */
+  /** Lets the client that is held at a pause go on, and holds nobody any more. */
   release(): void;
   log(stream?: Stream): Promise<CoreEvent[]>;
   /** Everything warned about or worse: a story that ends well leaves none. */
-  readonly complaints: readonly string[];
+  readonly errorLog: readonly string[];
   /** Calls that reached a tool without an allow of exactly their arguments in the log. */
   undecided(log: readonly CoreEvent[]): readonly string[];
   close(): Promise<void>;
 }
 
 /** Longer than anything here takes; a story that waits this long waits for something that does not happen. */
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 const STREAM_MS = 20;
 const STEP_MS = 100;
 const CALL_MS = 250;
-/** The house itself, for what no door shows. */
+/** The gateway itself, for what no door shows. */
 const SYSTEM: Actor = { id: 'story', kind: 'system', scopes: ['*'] };
 /** A person in front of her surface: what she starts she may also approve. */
 export const ANA: Actor = { id: 'ana', kind: 'person', scopes: ['*'], interactive: true };
@@ -60,8 +60,8 @@ export async function openWorld(story: Story): Promise<World> {
   const dir = await mkdtemp(join(tmpdir(), 'tollbridge-story-'));
   const clock = createStoryClock();
   const ids = createStoryIds();
-  const complaints: string[] = [];
-  const logger = complainingLogger(complaints);
+  const errorLog: string[] = [];
+  const logger = collectingLogger(errorLog);
   const gate = createPauses(clock, story.world.hold_at_pause);
   const tools = createDemoTools({ pause: (signal) => gate.pause(CALL_MS, signal) });
   const contacts: Contact[] = [];
@@ -74,13 +74,13 @@ export async function openWorld(story: Story): Promise<World> {
   };
   const stop = new AbortController();
   // Time limits alone do not keep a process running, and a story may be waiting for nothing else.
-  const alive = setInterval(() => {}, PATIENCE_MS);
+  const alive = setInterval(() => {}, TIMEOUT_MS);
 
   await writeStoryKeys(join(dir, 'keys'));
   const keyring = await openKeyring({ dir: join(dir, 'keys'), now: () => clock.now() });
   const pace = { pause: gate.pause, stepMs: STEP_MS, streamMs: STREAM_MS };
-  const handOver = createHandOver(() => house.bridge);
-  const house: CoreRuntime = await openCoreRuntime({
+  const handOver = createHandOver(() => runtime.bridge);
+  const runtime: CoreRuntime = await openCoreRuntime({
     dataDir: dir,
     clock,
     ids,
@@ -88,14 +88,14 @@ export async function openWorld(story: Story): Promise<World> {
     backends: [
       createDemoAgent({ ...pace, handOver }),
       ...(story.world.helpers ?? []).map((name) =>
-        onceTaken(createDemoAgent({ ...pace, name }), () => house, stop.signal),
+        onceTaken(createDemoAgent({ ...pace, name }), () => runtime, stop.signal),
       ),
     ],
     tools: [observed],
     policy: { load: async () => ({ rules: story.world.rules ?? [], rulesName: 'story.json', files: [] }) },
-    // Questions run out by this clock, so somebody has to look at it often.
+    // Questions run out by this clock, so a person has to look at it often.
     settings: { sweepMs: 20 },
-    // As the house would make it, but for the version: a release must not rewrite every receipt here.
+    // As the gateway would make it, but for the version: a release must not rewrite every receipt here.
     replace: {
       issuer: createIssuer({
         signer: keyring.signer(),
@@ -104,27 +104,27 @@ export async function openWorld(story: Story): Promise<World> {
       }),
     },
   });
-  await house.start();
+  await runtime.start();
 
   const workspace = { id: ids.next('workspace'), root: 'file:///notes' };
   const home = { object: 'workspace' as const, id: workspace.id, body: { name: 'notes', root: workspace.root } };
-  await house.bridge.submit({ kind: 'resource.create', actor: ANA, body: home });
+  await runtime.bridge.submit({ kind: 'resource.create', actor: ANA, body: home });
   const personaId = story.world.persona ? ids.next('persona') : undefined;
   if (story.world.persona && personaId) {
     const body = { object: 'persona' as const, id: personaId, body: story.world.persona };
-    await house.bridge.submit({ kind: 'resource.create', actor: ANA, body });
+    await runtime.bridge.submit({ kind: 'resource.create', actor: ANA, body });
   }
 
   let seen: string | undefined;
   async function until(wanted: Until): Promise<void> {
-    const patience = AbortSignal.timeout(PATIENCE_MS);
+    const timeout = AbortSignal.timeout(TIMEOUT_MS);
     const what = JSON.stringify(wanted);
     if (wanted === 'held') {
-      await Promise.race([gate.held, rejected(patience, `nobody was held at pause ${story.world.hold_at_pause}`)]);
+      await Promise.race([gate.held, rejected(timeout, `nobody was held at pause ${story.world.hold_at_pause}`)]);
       return;
     }
     const from = { stream: { of: 'all' } as const, ...(seen && { after: seen }) };
-    for await (const event of house.bridge.follow(SYSTEM, from, AbortSignal.any([patience, stop.signal]))) {
+    for await (const event of runtime.bridge.follow(SYSTEM, from, AbortSignal.any([timeout, stop.signal]))) {
       seen = event.id;
       if (contains(event, wanted)) return;
     }
@@ -133,7 +133,7 @@ export async function openWorld(story: Story): Promise<World> {
 
   return {
     story,
-    house,
+    runtime,
     tools,
     clock,
     ids,
@@ -146,10 +146,10 @@ export async function openWorld(story: Story): Promise<World> {
     release: gate.release,
     async log(stream = { of: 'workspace', id: workspace.id }) {
       const events: CoreEvent[] = [];
-      for await (const event of house.store.read({ stream })) events.push(event);
+      for await (const event of runtime.store.read({ stream })) events.push(event);
       return events;
     },
-    complaints,
+    errorLog,
     undecided: (log) => violations(log, contacts, (args) => keyring.signer().mac(comparableText(args))),
     async close() {
       stop.abort();
@@ -157,7 +157,7 @@ export async function openWorld(story: Story): Promise<World> {
       gate.release();
       forgetLogs();
       try {
-        await house.close();
+        await runtime.close();
       } finally {
         await rm(dir, { recursive: true, force: true });
       }
@@ -193,16 +193,16 @@ function createPauses(clock: StoryClock, holdAt: number | undefined) {
   };
 }
 
-/** Begins when whoever gave the work has told that it was taken: two agents at once would write in any order. */
-function onceTaken(agent: AgentBackend, house: () => CoreRuntime, stop: AbortSignal): AgentBackend {
+/** Begins when the client that gave the work knows that it was taken: two agents at once would write in any order. */
+function onceTaken(agent: AgentBackend, runtime: () => CoreRuntime, stop: AbortSignal): AgentBackend {
   return {
     ...agent,
     async start(work, sink, signal) {
       const over = AbortSignal.any([signal, stop]);
       const giver = work.task.parent_task_id;
       if (giver) {
-        const told = house().store.follow({ stream: { of: 'task', id: giver } }, over);
-        for await (const event of told) if (event.event === 'agent.handoff') break;
+        const reported = runtime().store.follow({ stream: { of: 'task', id: giver } }, over);
+        for await (const event of reported) if (event.event === 'agent.handoff') break;
       }
       return await agent.start(work, sink, signal);
     },
@@ -221,10 +221,10 @@ async function rejected(signal: AbortSignal, message: string): Promise<never> {
   throw new Error(message);
 }
 
-function complainingLogger(complaints: string[]): Logger {
+function collectingLogger(errorLog: string[]): Logger {
   const note = (fields: object, message: string) => {
     const { err } = fields as { err?: unknown };
-    complaints.push(err instanceof Error ? `${message}: ${err.message}` : message);
+    errorLog.push(err instanceof Error ? `${message}: ${err.message}` : message);
   };
   return { info() {}, warn: note, error: note };
 }

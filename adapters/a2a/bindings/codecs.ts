@@ -19,9 +19,9 @@ import {
 } from '@a2a-js/sdk';
 import type { OperationId } from '../../../mappings/a2a.ts';
 
-export interface Codec<Given, Made> {
-  readonly given: { fromJSON(json: unknown): Given };
-  readonly made: { toJSON(value: Made): unknown };
+export interface Codec<RequestMessage, ResultMessage> {
+  readonly requestCodec: { fromJSON(json: unknown): RequestMessage };
+  readonly resultCodec: { toJSON(value: ResultMessage): unknown };
 }
 
 /** Written out, because the SDK does not export a type for its codecs. */
@@ -40,15 +40,18 @@ interface Codecs {
 }
 
 export const CODECS: Codecs & Record<OperationId, unknown> = {
-  send: { given: SendMessageRequest, made: SendMessageResponse },
-  stream: { given: SendMessageRequest, made: StreamResponse },
-  get: { given: GetTaskRequest, made: Task },
-  list: { given: ListTasksRequest, made: ListTasksResponse },
-  cancel: { given: CancelTaskRequest, made: Task },
-  subscribe: { given: SubscribeToTaskRequest, made: StreamResponse },
-  createPush: { given: TaskPushNotificationConfig, made: TaskPushNotificationConfig },
-  getPush: { given: GetTaskPushNotificationConfigRequest, made: TaskPushNotificationConfig },
-  listPush: { given: ListTaskPushNotificationConfigsRequest, made: ListTaskPushNotificationConfigsResponse },
-  deletePush: { given: DeleteTaskPushNotificationConfigRequest, made: { toJSON: () => null } },
-  card: { given: GetExtendedAgentCardRequest, made: AgentCard },
+  send: { requestCodec: SendMessageRequest, resultCodec: SendMessageResponse },
+  stream: { requestCodec: SendMessageRequest, resultCodec: StreamResponse },
+  get: { requestCodec: GetTaskRequest, resultCodec: Task },
+  list: { requestCodec: ListTasksRequest, resultCodec: ListTasksResponse },
+  cancel: { requestCodec: CancelTaskRequest, resultCodec: Task },
+  subscribe: { requestCodec: SubscribeToTaskRequest, resultCodec: StreamResponse },
+  createPush: { requestCodec: TaskPushNotificationConfig, resultCodec: TaskPushNotificationConfig },
+  getPush: { requestCodec: GetTaskPushNotificationConfigRequest, resultCodec: TaskPushNotificationConfig },
+  listPush: {
+    requestCodec: ListTaskPushNotificationConfigsRequest,
+    resultCodec: ListTaskPushNotificationConfigsResponse,
+  },
+  deletePush: { requestCodec: DeleteTaskPushNotificationConfigRequest, resultCodec: { toJSON: () => null } },
+  card: { requestCodec: GetExtendedAgentCardRequest, resultCodec: AgentCard },
 };

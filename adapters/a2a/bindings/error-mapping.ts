@@ -3,22 +3,22 @@ import type { A2ARequestHandler, ServerCallContext } from '@a2a-js/sdk/server';
 
 const STREAMS: readonly string[] = ['sendMessageStream', 'resubscribe'] satisfies (keyof A2ARequestHandler)[];
 
-export interface Manner {
+export interface ErrorWords {
   words(thrown: unknown, context: ServerCallContext | undefined): Error;
   /** Resolves when there is room for more; false: the reader is gone. */
   room?(context: ServerCallContext): Promise<boolean>;
 }
 
-export function speaking(handler: A2ARequestHandler, { words, room }: Manner): A2ARequestHandler {
+export function mapErrors(handler: A2ARequestHandler, { words, room }: ErrorWords): A2ARequestHandler {
   return new Proxy(handler, {
     get(target, name: string) {
-      const own = target[name as keyof A2ARequestHandler] as (...given: unknown[]) => unknown;
+      const own = target[name as keyof A2ARequestHandler] as (...args: unknown[]) => unknown;
       if (!STREAMS.includes(name)) {
-        return async (...given: unknown[]) => {
+        return async (...args: unknown[]) => {
           try {
-            return await own.apply(target, given);
+            return await own.apply(target, args);
           } catch (thrown) {
-            throw words(thrown, given[1] as ServerCallContext | undefined);
+            throw words(thrown, args[1] as ServerCallContext | undefined);
           }
         };
       }

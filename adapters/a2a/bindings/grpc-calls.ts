@@ -16,7 +16,7 @@ export interface GrpcCall extends StreamWriter {
   on(event: 'cancelled', listener: () => void): unknown;
   /** `host:port` of the peer. */
   getPeer?(): string;
-  emit(event: string, ...given: unknown[]): boolean;
+  emit(event: string, ...args: unknown[]): boolean;
 }
 
 type Grpc = typeof import('@grpc/grpc-js');
@@ -44,8 +44,8 @@ export type GrpcRules = Pick<Deps, 'log' | 'inTrace'> & { readonly stallMs: numb
 
 /** The trace position of a call. A header that is present twice is ignored. */
 export function traceParentIn({ metadata }: GrpcCall): string | undefined {
-  const given = metadata.get('traceparent').map(String);
-  return given.length === 1 ? given[0] : undefined;
+  const headers = metadata.get('traceparent').map(String);
+  return headers.length === 1 ? headers[0] : undefined;
 }
 
 export function createGrpcCalls(grpc: Grpc, wire: Wire, rules: GrpcRules): GrpcCalls {
@@ -70,7 +70,7 @@ export function createGrpcCalls(grpc: Grpc, wire: Wire, rules: GrpcRules): GrpcC
     async room(user) {
       const call = user && calls.get(user);
       const how = call ? await roomIn(call, 'cancelled', rules.stallMs) : 'room';
-      if (how === 'late') rules.log.warn({}, 'a stream over gRPC ended: nobody read it for too long');
+      if (how === 'late') rules.log.warn({}, 'a gRPC stream was ended: its client stopped reading');
       return how === 'room';
     },
     explained: (service) =>
@@ -84,8 +84,8 @@ export function createGrpcCalls(grpc: Grpc, wire: Wire, rules: GrpcRules): GrpcC
               return traced(traceParentIn(call), () => handle(call, explaining));
             }
             const emit = call.emit.bind(call);
-            call.emit = (event, ...given) =>
-              event === 'error' ? emit(event, explain(call, given[0] as Failed)) : emit(event, ...given);
+            call.emit = (event, ...args) =>
+              event === 'error' ? emit(event, explain(call, args[0] as Failed)) : emit(event, ...args);
             return traced(traceParentIn(call), () => handle(call));
           },
         ]),

@@ -11,7 +11,7 @@ import type { A2aConfig, A2aSettings } from '../config.ts';
 import { Caller } from '../server/caller.ts';
 import { keyOf, plainVersion } from '../server/exchange.ts';
 import { toGrpcError } from '../server/refusal.ts';
-import { speaking } from './error-mapping.ts';
+import { mapErrors } from './error-mapping.ts';
 import { createGrpcCalls, type GrpcCall, traceParentIn } from './grpc-calls.ts';
 
 export interface GrpcDoor extends Closable {
@@ -37,7 +37,7 @@ export async function serveGrpc(
   }
   const statuses = grpc.status as unknown as Record<string, unknown>;
   const calls = createGrpcCalls(grpc, wire, { ...deps, stallMs: settings.stallMs });
-  const mapped = speaking(handler, {
+  const mapped = mapErrors(handler, {
     words(thrown, context) {
       calls.failed(context?.user, thrown);
       return toGrpcError(thrown, statuses);
@@ -49,8 +49,8 @@ export async function serveGrpc(
       const [version] = call.metadata.get('a2a-version').map(String);
       // The SDK reads it after this, and as a text.
       if (version) call.metadata.set('a2a-version', plainVersion(version));
-      const given = call.metadata.get('authorization').map(String);
-      const bearer = given.length === 1 ? /^bearer +(\S+)$/i.exec(given[0] as string)?.[1] : undefined;
+      const headers = call.metadata.get('authorization').map(String);
+      const bearer = headers.length === 1 ? /^bearer +(\S+)$/i.exec(headers[0] as string)?.[1] : undefined;
       const actor = {
         ...(await deps.authenticate(bearer, { address: call.getPeer?.().replace(/:\d+$/, '') })),
         door: 'a2a',

@@ -3,7 +3,8 @@ import { LegacyJsonRpcTransportHandler } from '@a2a-js/sdk/compat/v0_3/server';
 import type { A2ARequestHandler, ServerCallContext } from '@a2a-js/sdk/server';
 import { frames, OPERATIONS, type OperationId, PROTOCOL } from '../../../mappings/a2a.ts';
 import { OPERATIONS as OLDER, frames as olderFrames } from '../../../mappings/a2a-0.3.ts';
-import { type Authenticate, type Json, type JsonObject, type Logger, own } from '../../../src/index.ts';
+import { type Authenticate, isObject, type Json, type JsonObject, type Logger, own } from '../../../src/index.ts';
+import { envelopeOf, type Id, isStrictId } from '../../../src/transport/json-rpc/messages.ts';
 import type { A2aSettings } from '../config.ts';
 import {
   answer,
@@ -31,7 +32,6 @@ export interface BindingDeps {
 const METHODS: ReadonlyMap<string, OperationId> = new Map(OPERATIONS.map(({ rpc, id }) => [rpc, id]));
 const RESUBSCRIBE = OLDER.find(({ id }) => id === 'subscribe')?.rpc;
 const JSON_TYPE = 'application/json';
-type RpcId = string | number | null;
 
 export function createJsonRpc(deps: BindingDeps): (incoming: Incoming) => Promise<void> {
   const { settings, log } = deps;
@@ -67,7 +67,7 @@ export function createJsonRpc(deps: BindingDeps): (incoming: Incoming) => Promis
   }
 
   return async (incoming) => {
-    let id: RpcId = null;
+    let id: Id = null;
     let version: string = PROTOCOL;
     try {
       version = versionOf(incoming);
@@ -77,7 +77,7 @@ export function createJsonRpc(deps: BindingDeps): (incoming: Incoming) => Promis
         throw new Refusal('CONTENT_TYPE_NOT_SUPPORTED', 'the body has to be application/json');
       }
       const body = await bodyOf(incoming.request, settings).catch(asParseError);
-      if (isObject(body) && isId(body.id)) id = body.id;
+      if (isObject(body) && (body.id === null || isStrictId(body.id))) id = body.id;
       requireVersion(version, settings);
       const call = readCall(body, id);
       judge(call, version === PROTOCOL ? frames : olderFrames);
@@ -102,26 +102,30 @@ function legacyError(thrown: unknown): Json {
 }
 
 interface Call {
-  readonly id: RpcId;
+  readonly kind: 'request' | 'notification';
+  readonly id: Id;
   readonly method: string;
   readonly params: unknown;
   readonly body: JsonObject;
 }
 
-function readCall(body: unknown, id: RpcId): Call {
+function readCall(body: unknown, id: Id): Call {
   if (!isObject(body)) throw new Refusal('INVALID_REQUEST', 'a request is one JSON object; batches are not taken');
-  const { jsonrpc, method, params } = body;
+  const { jsonrpc, params } = body;
   if (jsonrpc !== '2.0') throw new Refusal('INVALID_REQUEST', 'jsonrpc has to be "2.0"');
-  if (typeof method !== 'string' || method === '') throw new Refusal('INVALID_REQUEST', 'method is required');
-  if ('result' in body || 'error' in body)
-    throw new Refusal('INVALID_REQUEST', 'this is an answer, and nothing was asked');
-  if ('id' in body && !isId(body.id)) throw new Refusal('INVALID_REQUEST', 'id has to be a text or a whole number');
-  return { id, method, params, body };
+  const envelope = envelopeOf(body);
+  if (envelope.kind === 'invalid') throw new Refusal('INVALID_REQUEST', envelope.reason);
+  if (envelope.kind === 'response') throw new Refusal('INVALID_REQUEST', 'this is an answer, and nothing was asked');
+  const { kind, method } = envelope;
+  if (method === '') throw new Refusal('INVALID_REQUEST', 'method is required');
+  if (kind === 'request' && envelope.id !== id)
+    throw new Refusal('INVALID_REQUEST', 'id has to be a text or a whole number');
+  return { kind, id, method, params, body };
 }
 
 /** A call without an id is still a call: it is refused, not carried out silently. */
-function judge({ body, method }: Call, table: typeof frames | typeof olderFrames): void {
-  const judged = table.judge('client', 'id' in body ? 'request' : 'notification', method);
+function judge({ kind, method }: Call, table: typeof frames | typeof olderFrames): void {
+  const judged = table.judge('client', kind, method);
   if (judged.handling === 'refuse') throw new Refusal('INVALID_REQUEST', judged.reason);
   if (!judged.row) throw new Refusal('METHOD_NOT_FOUND', `there is no method ${JSON.stringify(method.slice(0, 80))}`);
 }
@@ -150,14 +154,6 @@ function requireTexts(value: JsonObject, names: readonly string[]): void {
 function asParseError(thrown: unknown): never {
   const { reason, message } = toErrorReply(thrown);
   throw reason === 'INVALID_PARAMS' ? new Refusal('PARSE_ERROR', message) : thrown;
-}
-
-function isId(value: unknown): value is RpcId {
-  return typeof value === 'string' || value === null || (typeof value === 'number' && Number.isInteger(value));
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isStream(value: unknown): value is AsyncGenerator<Json> {

@@ -11,52 +11,52 @@ export type Outcome = { readonly result: Json } | { readonly stream: AsyncGenera
 type Perform = (handler: A2ARequestHandler, params: Params, context: ServerCallContext) => Promise<Outcome>;
 
 export const PERFORM: Readonly<Record<OperationId, Perform>> = {
-  send: answering(CODECS.send, async (handler, ...given) => sent(await handler.sendMessage(...given))),
-  stream: streaming(CODECS.stream, (handler, ...given) => handler.sendMessageStream(...given)),
-  get: answering(CODECS.get, (handler, ...given) => handler.getTask(...given)),
-  list: answering(CODECS.list, (handler, ...given) => handler.listTasks(...given), {
+  send: answering(CODECS.send, async (handler, ...args) => sent(await handler.sendMessage(...args))),
+  stream: streaming(CODECS.stream, (handler, ...args) => handler.sendMessageStream(...args)),
+  get: answering(CODECS.get, (handler, ...args) => handler.getTask(...args)),
+  list: answering(CODECS.list, (handler, ...args) => handler.listTasks(...args), {
     whole: (json, { includeArtifacts }) => listed(json, includeArtifacts === true),
   }),
-  cancel: answering(CODECS.cancel, (handler, ...given) => handler.cancelTask(...given)),
-  subscribe: streaming(CODECS.subscribe, (handler, ...given) => handler.resubscribe(...given)),
-  createPush: answering(CODECS.createPush, (handler, ...given) => handler.createTaskPushNotificationConfig(...given)),
-  getPush: answering(CODECS.getPush, (handler, ...given) => handler.getTaskPushNotificationConfig(...given)),
-  listPush: answering(CODECS.listPush, (handler, ...given) => handler.listTaskPushNotificationConfigs(...given), {
+  cancel: answering(CODECS.cancel, (handler, ...args) => handler.cancelTask(...args)),
+  subscribe: streaming(CODECS.subscribe, (handler, ...args) => handler.resubscribe(...args)),
+  createPush: answering(CODECS.createPush, (handler, ...args) => handler.createTaskPushNotificationConfig(...args)),
+  getPush: answering(CODECS.getPush, (handler, ...args) => handler.getTaskPushNotificationConfig(...args)),
+  listPush: answering(CODECS.listPush, (handler, ...args) => handler.listTaskPushNotificationConfigs(...args), {
     whole: (json) => ({ configs: [], ...json }),
   }),
-  deletePush: answering(CODECS.deletePush, (handler, ...given) => handler.deleteTaskPushNotificationConfig(...given)),
-  card: answering(CODECS.card, (handler, ...given) => handler.getAuthenticatedExtendedAgentCard(...given)),
+  deletePush: answering(CODECS.deletePush, (handler, ...args) => handler.deleteTaskPushNotificationConfig(...args)),
+  card: answering(CODECS.card, (handler, ...args) => handler.getAuthenticatedExtendedAgentCard(...args)),
 };
 
 type Call<Request, Came> = (handler: A2ARequestHandler, request: Request, context: ServerCallContext) => Came;
 
 /** `whole`: adds members that the codec omits because they are empty and that the protocol requires. */
 function answering<Request, Result>(
-  { given, made }: Codec<Request, Result>,
+  { requestCodec, resultCodec }: Codec<Request, Result>,
   call: Call<Request, Promise<Result>>,
   { whole }: { whole?(json: JsonObject, request: Request): Json } = {},
 ): Perform {
   return async (handler, params, context) => {
-    const request = read(given, params);
-    const json = made.toJSON(await call(handler, request, context)) as JsonObject;
+    const request = read(requestCodec, params);
+    const json = resultCodec.toJSON(await call(handler, request, context)) as JsonObject;
     return { result: whole ? whole(json, request) : json };
   };
 }
 
 function streaming<Request>(
-  { given, made }: Codec<Request, StreamResponse>,
+  { requestCodec, resultCodec }: Codec<Request, StreamResponse>,
   call: Call<Request, AsyncGenerator<StreamResponse>>,
 ): Perform {
   async function* encoded(updates: AsyncGenerator<StreamResponse>): AsyncGenerator<Json> {
-    for await (const update of updates) yield made.toJSON(update) as Json;
+    for await (const update of updates) yield resultCodec.toJSON(update) as Json;
   }
-  return async (handler, params, context) => ({ stream: encoded(call(handler, read(given, params), context)) });
+  return async (handler, params, context) => ({ stream: encoded(call(handler, read(requestCodec, params), context)) });
 }
 
 /** The codecs expect objects where the protocol has them, and throw on anything else. */
-function read<Request>(given: { fromJSON(json: unknown): Request }, params: Params): Request {
+function read<Request>(codec: { fromJSON(json: unknown): Request }, params: Params): Request {
   try {
-    return given.fromJSON(params);
+    return codec.fromJSON(params);
   } catch {
     throw new Refusal('INVALID_PARAMS', 'params do not have the members this method takes');
   }

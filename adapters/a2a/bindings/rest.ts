@@ -5,7 +5,7 @@ import { ServerCallContext } from '@a2a-js/sdk/server';
 import express, { type Request, type Response } from 'express';
 import { OPERATIONS, type Operation, type OperationId, PROTOCOL } from '../../../mappings/a2a.ts';
 import type { JsonObject } from '../../../src/index.ts';
-import { asText } from '../../../src/index.ts';
+import { asText, isObject } from '../../../src/index.ts';
 import {
   answer,
   bodyOf,
@@ -19,7 +19,7 @@ import {
 } from '../server/exchange.ts';
 import { Refusal, toErrorReply, toLegacyError, toRestError } from '../server/refusal.ts';
 import { roomIn } from './backpressure.ts';
-import { speaking } from './error-mapping.ts';
+import { mapErrors } from './error-mapping.ts';
 import type { BindingDeps } from './json-rpc.ts';
 import { PERFORM } from './operations.ts';
 
@@ -79,7 +79,7 @@ export function createRest(deps: BindingDeps): (incoming: Incoming) => Promise<v
       throw new Refusal('CONTENT_TYPE_NOT_SUPPORTED', `the body has to be ${A2A_JSON} or application/json`);
     }
     const body = request.method === 'POST' ? ((await bodyOf(request, settings)) ?? {}) : {};
-    if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    if (!isObject(body)) {
       throw new Refusal('INVALID_PARAMS', 'the body has to be a JSON object');
     }
     const { tenant, id, configId } = groups;
@@ -141,13 +141,13 @@ function createOlder(deps: BindingDeps): (incoming: Incoming, version: string) =
     const response = user && responses.get(user);
     const how = response ? await roomIn(response, 'close', deps.settings.stallMs) : 'room';
     if (how === 'late') {
-      deps.log.warn({}, 'a stream ended: nobody read it for too long');
+      deps.log.warn({}, 'a stream was ended: its client stopped reading');
       response?.destroy();
     }
     return how === 'room';
   }
   const router = legacyRestRouter({
-    requestHandler: speaking(deps.handler, { words: toLegacyError, room }),
+    requestHandler: mapErrors(deps.handler, { words: toLegacyError, room }),
     userBuilder: async (request) => contexts.get(request)!.user!,
     contextBuilder: ({ user, requestedVersion, tenant, extensions }) =>
       new ServerCallContext({

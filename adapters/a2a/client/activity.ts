@@ -5,7 +5,7 @@
  */
 import type { StreamResponse } from '@a2a-js/sdk';
 import { EXTENSIONS } from '../../../mappings/a2a.ts';
-import type { Fact, JsonObject } from '../../../src/index.ts';
+import { type Fact, isObject, type JsonObject } from '../../../src/index.ts';
 import {
   observedRequest,
   type RemoteDecision,
@@ -78,7 +78,7 @@ export function createActivity(): Activity {
   };
 }
 
-export function tellsActivity({ payload }: StreamResponse): boolean {
+export function hasActivity({ payload }: StreamResponse): boolean {
   return payload?.$case === 'statusUpdate' && payload.value.metadata?.[EXTENSIONS.activity] !== undefined;
 }
 
@@ -90,5 +90,5 @@ export function cursorOf({ payload }: StreamResponse): string | undefined {
 }
 
 function objectOf(value: unknown): JsonObject | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
+  return isObject(value) ? value : undefined;
 }

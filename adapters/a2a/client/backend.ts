@@ -7,11 +7,13 @@ import { taskTrace } from '../../../src/transport/outbound/trace-context.ts';
 import { type A2aBackendConfig, type BackendDeps, peerSettingsOf } from './config.ts';
 import { type Connection, connect, tracedClient } from './connect.ts';
 import { createInbox } from './outgoing-messages.ts';
+import { createHooks } from './push-receiver.ts';
 import { hand } from './run.ts';
 
 export function a2aBackend(name: string, config: A2aBackendConfig, deps: BackendDeps): AgentBackend {
   const settings = peerSettingsOf(name, config);
   const contexts = new Map<string, string>();
+  const hooks = deps.http && createHooks(deps.http);
   let reached: Promise<Connection> | undefined;
 
   function connection(): Promise<Connection> {
@@ -47,6 +49,7 @@ export function a2aBackend(name: string, config: A2aBackendConfig, deps: Backend
         await hand({
           settings,
           deps,
+          hooks,
           connection: traced(await connection()),
           work,
           sink,
@@ -59,6 +62,9 @@ export function a2aBackend(name: string, config: A2aBackendConfig, deps: Backend
     },
     async release(sessionId) {
       contexts.delete(sessionId);
+    },
+    async close() {
+      hooks?.close();
     },
   };
 }

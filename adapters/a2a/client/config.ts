@@ -103,11 +103,11 @@ export function peerSettingsOf(name: string, config: A2aBackendConfig): PeerSett
 }
 
 /** Notifications carry a credential, so they must use https or come from this machine. */
-function reachable(given: string): string {
+function reachable(address: string): string {
   const param = { param: '/push/public_url' };
-  const url = URL.canParse(given) ? new URL(given) : undefined;
+  const url = URL.canParse(address) ? new URL(address) : undefined;
   if (!url || !(url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname)))) {
-    throw new Fault('invalid_request', `${given} has to be https, or on this machine`, param);
+    throw new Fault('invalid_request', `${address} has to be https, or on this machine`, param);
   }
-  return given.replace(/\/$/, '');
+  return address.replace(/\/$/, '');
 }

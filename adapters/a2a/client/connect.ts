@@ -93,9 +93,9 @@ interface RawCard {
 
 async function readCard(settings: PeerSettings, deps: BackendDeps): Promise<RawCard> {
   const fetchImpl = guardedFetch(settings, deps);
-  const places = settings.base.pathname.endsWith('.json') ? [''] : PATHS;
+  const paths = settings.base.pathname.endsWith('.json') ? [''] : PATHS;
   let problem = 'it has no card';
-  for (const path of places) {
+  for (const path of paths) {
     const url = path ? new URL(path, settings.base) : settings.base;
     const signal = AbortSignal.timeout(settings.requestMs);
     const answer = await fetchImpl(url, { headers: { 'a2a-version': '1.0', accept: 'application/json' }, signal });

@@ -48,7 +48,7 @@ export function whenStopped(run: RunDeps, reader: Pick<UpdateReader, 'standing'>
         await connection.client.cancelTask({ id: standing.taskId, tenant: '', metadata: undefined }, limit);
       }
     } catch (cause) {
-      deps.log.warn({ err: cause, peer: settings.name }, 'a peer could not be told to stop');
+      deps.log.warn({ err: cause, peer: settings.name }, 'a stop request could not be delivered to a peer');
     } finally {
       over.abort();
     }

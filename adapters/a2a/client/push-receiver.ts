@@ -4,7 +4,7 @@
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { HttpHost, JsonObject } from '../../../src/index.ts';
+import type { HttpHandler, HttpHost, JsonObject } from '../../../src/index.ts';
 import { JSON_LIMITS, readBytes } from '../../../src/transport/http/body.ts';
 
 const PREFIX = '/a2a-push';
@@ -20,15 +20,7 @@ export interface Hook {
 }
 export interface Hooks {
   open(onDelivery: (delivery: { readonly id: string }) => void): Hook;
-}
-
-/** One receiver per port, however many peers are mounted and however often. */
-const RECEIVERS = new WeakMap<HttpHost, Hooks>();
-
-export function hooksAt(http: HttpHost): Hooks {
-  const known = RECEIVERS.get(http) ?? createHooks(http);
-  RECEIVERS.set(http, known);
-  return known;
+  close(): void;
 }
 
 interface Open {
@@ -39,11 +31,14 @@ interface Open {
   onDelivery(delivery: { readonly id: string }): void;
 }
 
-function createHooks(http: HttpHost): Hooks {
+/** The hooks of one peer, below a path of their own. The path is claimed with the first hook: most peers never get one. */
+export function createHooks(http: HttpHost): Hooks {
   const open = new Map<string, Open>();
+  const base = `${PREFIX}/${secret()}`;
+  let giveBack: (() => void) | undefined;
 
   async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const hook = open.get((request.url ?? '').slice(1));
+    const hook = open.get((request.url ?? '').slice(base.length + 1));
     if (!hook || !knows(request, hook)) return void response.writeHead(404).end();
     if (request.method !== 'POST') return void response.writeHead(405, { allow: 'POST' }).end();
     const bytes = await readBytes(request, JSON_LIMITS.bytes).catch(() => undefined);
@@ -57,15 +52,16 @@ function createHooks(http: HttpHost): Hooks {
     hook.onDelivery({ id: `sha256:${id}` });
   }
 
-  http.mount(PREFIX, (request, response, next) => void take(request, response).catch(next));
+  const handler: HttpHandler = (request, response, next) => void take(request, response).catch(next);
 
   return {
     open(onDelivery) {
+      giveBack ??= http.claim('a2a-push', [{ path: `${base}/*`, handler, listed: false }]);
       const id = secret();
       const hook: Open = { token: secret(), credentials: secret(), taskId: undefined, last: undefined, onDelivery };
       open.set(id, hook);
       return {
-        path: `${PREFIX}/${id}`,
+        path: `${base}/${id}`,
         token: hook.token,
         credentials: hook.credentials,
         expect(taskId) {
@@ -74,6 +70,7 @@ function createHooks(http: HttpHost): Hooks {
         close: () => void open.delete(id),
       };
     },
+    close: () => giveBack?.(),
   };
 }
 
@@ -83,16 +80,16 @@ function secret(): string {
 
 /** Peers send the credentials, the token, or both: one correct value is enough, and one wrong value is refused. */
 function knows({ headersDistinct }: IncomingMessage, { token, credentials }: Open): boolean {
-  const given = [
+  const matches = [
     ...(headersDistinct.authorization ?? []).map((value) => same(value, `Bearer ${credentials}`)),
     ...(headersDistinct['x-a2a-notification-token'] ?? []).map((value) => same(value, token)),
   ];
-  return given.length > 0 && given.every(Boolean);
+  return matches.length > 0 && matches.every(Boolean);
 }
 
-function same(given: string, wanted: string): boolean {
+function same(received: string, wanted: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(given), digest(wanted));
+  return timingSafeEqual(digest(received), digest(wanted));
 }
 
 /** The task of a notification: 1.0 wraps the event, 0.3 does not. */

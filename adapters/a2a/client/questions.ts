@@ -4,7 +4,15 @@
  * where a peer needs some, a person confirms that this was done elsewhere, or declines.
  */
 import type { Part } from '@a2a-js/sdk';
-import { type Answer, EFFECTS, type Json, type JsonObject, type Question, type Sink } from '../../../src/index.ts';
+import {
+  type Answer,
+  EFFECTS,
+  isObject,
+  type Json,
+  type JsonObject,
+  type Question,
+  type Sink,
+} from '../../../src/index.ts';
 import { dataPart, textPart } from '../translate.ts';
 import { type Standing, wordsOf } from './read-updates.ts';
 
@@ -98,7 +106,7 @@ function approval(
       tool: typeof tool === 'string' && tool ? tool : 'unknown',
       server: peer,
       ...(typeof target === 'string' && target && { target }),
-      arguments: (typeof args === 'object' && args !== null && !Array.isArray(args) ? args : {}) as JsonObject,
+      arguments: (isObject(args) ? args : {}) as JsonObject,
       effect: EFFECTS.find((word) => word === effect) ?? 'unknown',
       evidence: 'asked',
     },

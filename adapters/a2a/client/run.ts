@@ -21,12 +21,13 @@ import { remoteDecided } from '../../../src/transport/outbound/remote-decisions.
 import { proofOf } from '../../../src/transport/outbound/remote-work.ts';
 import { within } from '../../../src/transport/sse/silence.ts';
 import { wireMessage } from '../translate.ts';
-import { type ActivityUpdate, createActivity, cursorOf, tellsActivity } from './activity.ts';
+import { type ActivityUpdate, createActivity, cursorOf, hasActivity } from './activity.ts';
 import type { BackendDeps, PeerSettings } from './config.ts';
 import type { Connection } from './connect.ts';
 import { endOf, isLeaving, isOver, isWaiting, whenStopped } from './end.ts';
 import { isPassing, unwrapped } from './faults.ts';
 import type { Inbox } from './outgoing-messages.ts';
+import type { Hooks } from './push-receiver.ts';
 import { settle } from './questions.ts';
 import { createUpdateReader, type ReadStep, type Standing } from './read-updates.ts';
 import { findAgain, messageIdOf, optionsFor, requestOf, withBytes } from './send.ts';
@@ -36,6 +37,7 @@ import { createWaiting } from './wait.ts';
 export interface RunDeps {
   readonly settings: PeerSettings;
   readonly deps: BackendDeps;
+  readonly hooks: Hooks | undefined;
   readonly connection: Connection;
   readonly work: Work;
   readonly sink: Sink;
@@ -47,16 +49,16 @@ export interface RunDeps {
   gotContext(contextId: string): void;
 }
 
-const TOLD_ONLY = 'what the peer did inside: it is only known as it told it';
+const REPORTED_ONLY = 'what the peer did inside: only its own report is known';
 
 const LOST = 'some of what the peer did: it could not be asked about it again';
 
 export async function hand(run: RunDeps): Promise<End> {
-  const { settings, connection, work, sink, signal, deps } = run;
+  const { settings, connection, work, sink, signal, deps, hooks } = run;
   const { client } = connection;
   const reader = createUpdateReader({ taskId: work.task.id, peer: settings.name, deltas: !work.resumed });
   const over = new AbortController();
-  const waiting = createWaiting({ settings, deps, connection, taskId: work.task.id });
+  const waiting = createWaiting({ settings, deps, connection, hooks, taskId: work.task.id });
   const activity = createActivity();
   /** Our position in the peer's log, when it reports one; and the questions it accepted our answers to. */
   let cursor: string | undefined;
@@ -131,9 +133,9 @@ export async function hand(run: RunDeps): Promise<End> {
     cursor = at ?? cursor;
     await record(activity.take(said));
     await perform(reader.take(said));
-    if (!tellsActivity(said) && !isWaiting(reader.standing)) await record(activity.rest());
+    if (!hasActivity(said) && !isWaiting(reader.standing)) await record(activity.rest());
     if (at && isOver(reader.standing)) whole = true;
-    if (tellsActivity(said)) releaseLater();
+    if (hasActivity(said)) releaseLater();
     if (!accepted && (reader.standing || reader.bare)) {
       accepted = true;
       if (reader.standing?.contextId) run.gotContext(reader.standing.contextId);
@@ -222,7 +224,7 @@ export async function hand(run: RunDeps): Promise<End> {
   /** Follows by stream where there is one, otherwise by polling, until the task has ended or asks. */
   async function follow(): Promise<void> {
     let streams = connection.card.capabilities?.streaming === true;
-    let stranger: { readonly wire: string; readonly since: number } | undefined;
+    let unknownState: { readonly wire: string; readonly since: number } | undefined;
     let how: 'called' | 'time' | undefined;
     while (!settled() && !over.signal.aborted) {
       const { taskId = '' } = reader.standing ?? {};
@@ -240,9 +242,10 @@ export async function hand(run: RunDeps): Promise<End> {
       await look(how);
       if (settled()) return;
       const { standing } = reader;
-      if (standing?.state !== undefined) stranger = undefined;
-      else if (stranger?.wire !== standing?.wire) stranger = { wire: standing?.wire ?? '', since: performance.now() };
-      else if (performance.now() - stranger!.since > settings.silenceMs) {
+      if (standing?.state !== undefined) unknownState = undefined;
+      else if (unknownState?.wire !== standing?.wire)
+        unknownState = { wire: standing?.wire ?? '', since: performance.now() };
+      else if (performance.now() - unknownState!.since > settings.silenceMs) {
         throw new Fault('upstream_unavailable', `the peer stayed in a state we do not know (${standing?.wire})`);
       }
       how = await pause(over.signal, !streams);
@@ -258,7 +261,7 @@ export async function hand(run: RunDeps): Promise<End> {
   }
 
   /** Sends a message to a working peer. Not every peer accepts one; a rejection is recorded. */
-  async function tell(message: JsonObject): Promise<void> {
+  async function sendMessage(message: JsonObject): Promise<void> {
     const { taskId, contextId } = reader.standing as Standing;
     if (!taskId) return await notTaken([message], 'the peer has not given the task a name');
     const messageId = `${work.task.id}.${typeof message.id === 'string' ? message.id : 'message'}`;
@@ -394,12 +397,12 @@ export async function hand(run: RunDeps): Promise<End> {
       },
     });
     const atWork = () => reader.standing !== undefined && !settled() && !over.signal.aborted;
-    run.inbox.open(atWork, tell);
+    run.inbox.open(atWork, sendMessage);
     const found = work.resumed ? await findAgain(run) : undefined;
     if (found) await take({ payload: { $case: 'task', value: found } });
     else await send(input, messageIdOf(work), undefined, reference);
     for (;;) {
-      if (over.signal.aborted) throw new Fault('client_closed', 'the work was told to stop');
+      if (over.signal.aborted) throw new Fault('client_closed', 'the work was canceled');
       const { standing } = reader;
       if (reader.bare || isOver(standing)) break;
       if (standing && isWaiting(standing)) await ask(standing);
@@ -420,7 +423,7 @@ export async function hand(run: RunDeps): Promise<End> {
       end.state === 'COMPLETED' ? 'completed' : end.failure?.code === REJECTED_CODE ? 'rejected' : 'failed',
       proof,
     );
-    return { ...end, not_reported: lost ? [TOLD_ONLY, LOST] : [TOLD_ONLY] };
+    return { ...end, not_reported: lost ? [REPORTED_ONLY, LOST] : [REPORTED_ONLY] };
   } catch (cause) {
     if (signal.aborted) {
       if (!isLeaving(signal)) await lastWord(reference);

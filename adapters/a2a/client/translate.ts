@@ -54,7 +54,7 @@ function spilled(bytes: Uint8Array): OurPart {
   }
 }
 
-/** The peer is told which file it lacks. */
+/** The message to the peer names the file it lacks. */
 function missing(id: string, { name }: JsonObject, bytes: Uint8Array | undefined): string {
   const why = bytes ? `${bytes.length} bytes are too many to send` : 'its content is not kept here';
   return `[a file that was not handed over: ${typeof name === 'string' ? name : id}; ${why}]`;

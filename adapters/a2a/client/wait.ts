@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { anySignal, type Fact } from '../../../src/index.ts';
 import type { BackendDeps, PeerSettings } from './config.ts';
 import type { Connection } from './connect.ts';
-import { type Hook, hooksAt } from './push-receiver.ts';
+import type { Hook, Hooks } from './push-receiver.ts';
 
 export interface Waiting {
   /** Registers for notifications about a task, once. True when the peer has just agreed: changes before that were not announced. */
@@ -24,11 +24,13 @@ export interface WaitingDeps {
   readonly settings: PeerSettings;
   readonly deps: BackendDeps;
   readonly connection: Connection;
+  /** Where the peer sends its notifications; absent: this process has no port. */
+  readonly hooks: Hooks | undefined;
   /** Our task id; the peer keeps one registration for it, however often we register. */
   readonly taskId: string;
 }
 
-export function createWaiting({ settings, deps, connection, taskId: ours }: WaitingDeps): Waiting {
+export function createWaiting({ settings, deps, connection, hooks, taskId: ours }: WaitingDeps): Waiting {
   let hook: Hook | undefined;
   let promised = false;
   let theirs = '';
@@ -37,9 +39,8 @@ export function createWaiting({ settings, deps, connection, taskId: ours }: Wait
 
   return {
     async listenFor(taskId) {
-      const { http } = deps;
-      if (hook || !http || !settings.publicUrl || !connection.card.capabilities?.pushNotifications) return false;
-      hook = hooksAt(http).open(({ id }) => {
+      if (hook || !hooks || !settings.publicUrl || !connection.card.capabilities?.pushNotifications) return false;
+      hook = hooks.open(({ id }) => {
         came.push(id);
         woken.abort();
       });

@@ -33,12 +33,12 @@ export function createDuty({ deps, everyMs, names, takeOver }: DutyDeps): Duty {
   async function look(): Promise<void> {
     for (const other of new Set(await names())) {
       if (over || other === name) continue;
-      const place = await lease?.(leaseOf(other));
-      if (lease && !place) continue;
+      const held = await lease?.(leaseOf(other));
+      if (lease && !held) continue;
       try {
         await takeOver(other);
       } finally {
-        await place?.close();
+        await held?.close();
       }
     }
   }
@@ -46,7 +46,7 @@ export function createDuty({ deps, everyMs, names, takeOver }: DutyDeps): Duty {
   function lookAgain(): void {
     next = setTimeout(() => {
       looking = look()
-        .catch((cause) => log.warn({ err: cause }, 'looking for push notifications nobody delivers failed'))
+        .catch((cause) => log.warn({ err: cause }, 'looking for undelivered push notifications failed'))
         .finally(() => over || lookAgain());
     }, everyMs).unref();
   }

@@ -35,7 +35,7 @@ export class Caller implements User {
 
 export function callOf(context: ServerCallContext): CallOptions {
   if (context.user instanceof Caller) return context.user.call;
-  throw new Refusal('UNAUTHENTICATED', 'nobody was recognised');
+  throw new Refusal('UNAUTHENTICATED', 'the caller is not authenticated');
 }
 
 const KNOWN: readonly string[] = Object.values(EXTENSIONS);

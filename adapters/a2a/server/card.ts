@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { AgentCard, canonicalizeAgentCard } from '@a2a-js/sdk';
 import { EXTENSIONS, PROTOCOL } from '../../../mappings/a2a.ts';
 import { PROTOCOL as LEGACY } from '../../../mappings/a2a-0.3.ts';
-import { type AgentFace, type Deps, type JsonObject, type Skill, VERSION } from '../../../src/index.ts';
+import { type AgentFace as AgentInfo, type Deps, type JsonObject, type Skill, VERSION } from '../../../src/index.ts';
 import type { A2aSettings } from '../config.ts';
 
 export interface CardDeps {
@@ -36,7 +36,7 @@ const ABOUT: Readonly<Record<keyof typeof EXTENSIONS, string>> = {
 };
 
 export function makeCard(
-  agent: AgentFace,
+  agent: AgentInfo,
   base: string,
   { settings, sign, grpc }: CardDeps,
   more: readonly Skill[] = [],

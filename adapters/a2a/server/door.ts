@@ -4,9 +4,9 @@
  * refused, except for the public card.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { AgentFace, Artifact, Bridge, Closable, Deps, FrontDoor, Row } from '../../../src/index.ts';
+import type { AgentFace, Artifact, Bridge, Closable, Deps, FrontDoor, HttpHandler, Row } from '../../../src/index.ts';
 import type { Resolve } from '../../../src/transport/outbound/public-fetch.ts';
-import { speaking } from '../bindings/error-mapping.ts';
+import { mapErrors } from '../bindings/error-mapping.ts';
 import { serveGrpc } from '../bindings/grpc.ts';
 import { createJsonRpc } from '../bindings/json-rpc.ts';
 import { createRest } from '../bindings/rest.ts';
@@ -45,6 +45,7 @@ async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, optio
     (await bridge.agents(SYSTEM_ACTOR)).filter(({ name }) => settings.agents?.includes(name) ?? true);
   const standard = (all: readonly AgentFace[]) => all.find((agent) => agent.default) ?? all[0];
   const openedAt = deps.clock.now();
+  const closing = new AbortController();
   const readers = new Map<string, Reader>();
   const baseOf = (name: string) => `${settings.publicUrl ?? deps.http.url}/a2a/${encodeURIComponent(name)}`;
   const readerOf = (name: string): Reader => {
@@ -70,7 +71,7 @@ async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, optio
     /** The additional details for this caller: the tools the rules would let it try. */
     const extendedCard = async ({ actor }: CallOptions) => {
       const tools = await contexts.workspace(actor).then(
-        (workspace) => bridge.offered(actor, workspace).catch(() => []),
+        (workspace) => bridge.visible(actor, workspace).catch(() => []),
         () => [],
       );
       return makeCard(agent, baseOf(agent.name), cardDeps(), tools).card;
@@ -83,12 +84,13 @@ async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, optio
       contexts,
       reader: readerOf(agent.name),
       push,
+      closing: closing.signal,
       card: async () => card().card,
       extendedCard,
     });
     const binding = {
       handler,
-      legacy: speaking(handler, { words: toLegacyError }),
+      legacy: mapErrors(handler, { words: toLegacyError }),
       settings,
       authenticate: deps.authenticate,
       log: deps.log,
@@ -166,17 +168,30 @@ async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, optio
     await endpoint.rest(incoming);
   }
 
-  deps.http.mount('/', (request, response, next) => {
-    const [path = '/', search = ''] = splitOnce(request.url ?? '/', '?');
-    const found = /^\/a2a\/([^/]+)(.*)$/.exec(path);
-    const atRoot = WELL_KNOWN.includes(path) && request.method === 'GET';
-    if (!found && !atRoot) return next();
-    const name = found ? (decoded(found[1] as string) ?? '') : undefined;
-    const incoming = incomingOf(request, response, found ? (found[2] ?? '') : path, search);
+  const at = (name: string | undefined, incoming: Incoming, next: (thrown?: unknown) => void) => {
     endpointOf(name)
       .then((endpoint) => serve(incoming, endpoint))
       .catch(next);
-  });
+  };
+  deps.http.claim('a2a', [
+    {
+      path: '/a2a/*',
+      handler(request, response, next) {
+        const [path, search] = splitOnce(request.url ?? '/', '?');
+        const [, name, rest = ''] = /^\/a2a\/([^/]+)(.*)$/.exec(path) ?? [];
+        if (name === undefined) next();
+        else at(decoded(name) ?? '', incomingOf(request, response, rest, search), next);
+      },
+    },
+    ...WELL_KNOWN.map((path) => ({
+      path,
+      methods: ['GET'],
+      handler: ((request, response, next) => {
+        const [, search] = splitOnce(request.url ?? '/', '?');
+        at(undefined, incomingOf(request, response, path, search), next);
+      }) satisfies HttpHandler,
+    })),
+  ]);
 
   // For another protocol's card that includes ours: the card for a reader that names no version.
   deps.http.publish?.(WELL_KNOWN[0] as string, async () => {
@@ -191,6 +206,7 @@ async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, optio
 
   return {
     async close() {
+      closing.abort();
       await grpc?.close();
       await push?.close();
     },
@@ -217,8 +233,8 @@ function incomingOf(request: IncomingMessage, response: ServerResponse, path: st
 const NO_QUERY = new URLSearchParams();
 
 function splitOnce(text: string, at: string): [string, string] {
-  const place = text.indexOf(at);
-  return place < 0 ? [text, ''] : [text.slice(0, place), text.slice(place + 1)];
+  const index = text.indexOf(at);
+  return index < 0 ? [text, ''] : [text.slice(0, index), text.slice(index + 1)];
 }
 
 function decoded(text: string): string | undefined {

@@ -27,9 +27,9 @@ export interface Incoming {
 
 /** From the header or the query; absent means 0.3. */
 export function versionOf({ request, query }: Pick<Incoming, 'request' | 'query'>): string {
-  const given = headersOf(request, 'a2a-version');
-  if (given.length > 1) throw new Refusal('VERSION_NOT_SUPPORTED', 'more than one A2A-Version header');
-  const text = given[0] ?? query.get('A2A-Version') ?? query.get('a2a-version') ?? '';
+  const versions = headersOf(request, 'a2a-version');
+  if (versions.length > 1) throw new Refusal('VERSION_NOT_SUPPORTED', 'more than one A2A-Version header');
+  const text = versions[0] ?? query.get('A2A-Version') ?? query.get('a2a-version') ?? '';
   return plainVersion(text) || LEGACY;
 }
 
@@ -42,9 +42,9 @@ function headersOf(request: IncomingMessage, name: string): readonly string[] {
 const NONE: readonly string[] = [];
 
 /** Major and minor only: patch numbers decide nothing. */
-export function plainVersion(given: string): string {
-  if (given === PROTOCOL) return given;
-  const text = given.trim();
+export function plainVersion(version: string): string {
+  if (version === PROTOCOL) return version;
+  const text = version.trim();
   return /^\d+\.\d+(\.\d+)*$/.test(text) ? text.split('.').slice(0, 2).join('.') : text;
 }
 
@@ -57,10 +57,10 @@ export function requireVersion(version: string, settings: A2aSettings): void {
 }
 
 /** The idempotency key of the request; an invalid key is refused, because the caller relies on it. */
-export function keyOf(given: readonly string[]): string | undefined {
-  if (given.length === 0) return undefined;
-  const [key] = given;
-  if (given.length === 1 && key && key.length <= 255) return key;
+export function keyOf(keys: readonly string[]): string | undefined {
+  if (keys.length === 0) return undefined;
+  const [key] = keys;
+  if (keys.length === 1 && key && key.length <= 255) return key;
   throw new Refusal('INVALID_PARAMS', 'an idempotency key has 1 to 255 characters');
 }
 
@@ -101,6 +101,7 @@ function goneSignal(socket: Socket): AbortSignal {
   GONE.set(socket, gone.signal);
   return gone.signal;
 }
+/** A cache, collected with the connection. */
 const GONE = new WeakMap<Socket, AbortSignal>();
 
 /** The authenticated actor, marked with this door. Most callers return, and adding a member costs more than caching the result. */
@@ -111,6 +112,7 @@ function atThisDoor(actor: Actor): Actor {
   HERE.set(actor, here);
   return here;
 }
+/** A cache, collected with the authenticator's actor. */
 const HERE = new WeakMap<Actor, Actor>();
 
 function listOf(header: string | string[] | undefined): string[] {

@@ -35,12 +35,14 @@ export interface HandlerDeps {
   readonly contexts: Contexts;
   readonly reader: Reader;
   readonly push: Push | undefined;
+  /** Fires when the door is closed: streams end with it. */
+  readonly closing: AbortSignal;
   card(): Promise<AgentCard>;
   extendedCard(call: CallOptions): Promise<AgentCard>;
 }
 
 /** How a task is read: with which extensions, and whether a stream is open. */
-interface Reading {
+interface UpdateReader {
   readonly activity: boolean;
   readonly quiet: boolean;
 }
@@ -55,6 +57,8 @@ interface Begun {
 
 export function createHandler(deps: HandlerDeps): A2ARequestHandler {
   const { bridge, settings, agent, contexts, reader, push } = deps;
+
+  const whileOpen = (signal: AbortSignal) => AbortSignal.any([signal, deps.closing]);
 
   function pushOrRefuse(): Push {
     if (push) return push;
@@ -101,7 +105,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
     call: CallOptions,
     message: Message,
     params: SendMessageRequest,
-    { once, version, ...how }: Reading & { readonly once: boolean; readonly version: string },
+    { once, version, ...how }: UpdateReader & { readonly once: boolean; readonly version: string },
   ): Promise<Begun> {
     const { actor } = call;
     // The protocol leaves repeats open, and its own test kit sends one id twice; so a message id is a key only on request.
@@ -137,7 +141,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
   }
 
   /** The next message on a task: an answer when it asks, otherwise a message to the working agent. */
-  async function goOn(call: CallOptions, message: Message, how: Reading): Promise<Begun> {
+  async function goOn(call: CallOptions, message: Message, how: UpdateReader): Promise<Begun> {
     const { actor } = call;
     const owned = await reader.own(actor, checkId(message.taskId, 'message.taskId'));
     const { task, contextId } = owned;
@@ -191,7 +195,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
     // At INPUT_REQUIRED the caller must answer; any approver may answer an approval, so those streams stay open.
     const over = () => projection.waiting && projection.status === 'INPUT_REQUIRED';
     if (!fresh && over()) return;
-    for await (const updates of reader.follow(call.actor, owned.task.id, projection, call.signal)) {
+    for await (const updates of reader.follow(call.actor, owned.task.id, projection, whileOpen(call.signal))) {
       for (const update of updates) yield encode(update);
       if (over()) return;
     }
@@ -265,7 +269,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
       if (projection.ended && !upTo) throw new Refusal('UNSUPPORTED_OPERATION', `task ${owned.task.id} has ended`);
       const encode = updateEncoder(projection, resume);
       yield encode({ $case: 'task', value: projection.snapshot() });
-      for await (const updates of reader.follow(call.actor, owned.task.id, projection, call.signal)) {
+      for await (const updates of reader.follow(call.actor, owned.task.id, projection, whileOpen(call.signal))) {
         for (const update of updates) yield encode(update);
       }
     },
@@ -298,7 +302,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
       .view<Row & { task_id?: string }>(actor, 'event', lastEventId as string)
       .catch(() => undefined);
     if (event?.task_id === task.id) return event.id;
-    throw new Refusal('CURSOR_EXPIRED', 'this cursor is no place in the stream of this task');
+    throw new Refusal('CURSOR_EXPIRED', 'this cursor is not a position in the stream of this task');
   }
 }
 
@@ -315,8 +319,8 @@ function updateEncoder(
   historyLength?: number,
 ): (update: Update) => StreamResponse {
   if (!resume) return (update) => ({ payload: shortened(update, historyLength) });
-  return (given) => {
-    const update = shortened(given, historyLength);
+  return (rendered) => {
+    const update = shortened(rendered, historyLength);
     const metadata = { ...(update.value.metadata ?? {}), [EXTENSIONS.resume]: { cursor: projection.cursor } };
     return { payload: { ...update, value: { ...update.value, metadata } } as Update };
   };

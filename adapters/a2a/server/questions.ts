@@ -11,6 +11,7 @@ import {
   asText,
   type CommandBody,
   dialogText,
+  isObject,
   type Json,
   type JsonObject,
   visibleText,
@@ -20,10 +21,10 @@ import { Refusal } from './refusal.ts';
 
 export function toWireQuestion(
   asks: readonly AskRecord[],
-  place: { readonly messageId: string; readonly taskId: string; readonly contextId: string },
+  ids: { readonly messageId: string; readonly taskId: string; readonly contextId: string },
 ): Message {
   const parts = asks.flatMap((ask) => [textPart(wordsOf(ask)), dataPart(described(ask))]);
-  return wireMessage({ ...place, parts, extensions: [EXTENSIONS.asks] });
+  return wireMessage({ ...ids, parts, extensions: [EXTENSIONS.asks] });
 }
 
 /** For a person: the act as recorded, and where to answer when the text does not show all of it. Messages leave this machine. */
@@ -54,7 +55,7 @@ function described(ask: AskRecord): JsonObject {
 export function toWireAnswer(
   ask: AskRecord | undefined,
   payload: JsonObject,
-  place: { taskId: string; contextId: string },
+  ids: { taskId: string; contextId: string },
 ): Message {
   const askId = asText(payload.ask_id);
   const part: Part =
@@ -67,7 +68,7 @@ export function toWireAnswer(
       : typeof payload.value === 'string'
         ? textPart(payload.value)
         : dataPart((payload.value ?? null) as Json);
-  return wireMessage({ messageId: `answer-${ask?.id ?? askId}`, parts: [part], ...place }, 'user');
+  return wireMessage({ messageId: `answer-${ask?.id ?? askId}`, parts: [part], ...ids }, 'user');
 }
 
 export interface AnswerRules {
@@ -130,9 +131,9 @@ function verdictOf(said: JsonObject | undefined, text: string): { approved: bool
 
 /** Arguments changed by the approver; a value that is not an object is refused. */
 function changedIn(said: JsonObject | undefined): { arguments?: JsonObject } {
-  const given = said?.arguments;
-  if (given === undefined || given === null) return {};
-  const args = objectOf(given);
+  const editedArguments = said?.arguments;
+  if (editedArguments === undefined || editedArguments === null) return {};
+  const args = objectOf(editedArguments);
   if (!args) throw new Refusal('INVALID_PARAMS', 'arguments have to be an object');
   return { arguments: args };
 }
@@ -142,5 +143,5 @@ function reasonOf({ reason }: JsonObject): { reason?: string } {
 }
 
 function objectOf(value: Json): JsonObject | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
+  return isObject(value) ? value : undefined;
 }

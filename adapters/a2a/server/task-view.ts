@@ -81,15 +81,15 @@ export function createProjection(options: ProjectionOptions): Projection {
   const writing = new Map<string, string>();
   const record: Record<string, string> = {};
 
-  const place = () => ({ taskId: task?.id ?? '', contextId });
+  const taskIds = () => ({ taskId: task?.id ?? '', contextId });
   const fileOf = (id: string) => files.get(id) ?? filePart({ mime_type: '', metadata: {} }, { url: link(id) });
 
   function statusUpdate(metadata?: JsonObject): Update {
-    return { $case: 'statusUpdate', value: { ...place(), status, metadata } };
+    return { $case: 'statusUpdate', value: { ...taskIds(), status, metadata } };
   }
 
   function artifactUpdate(artifact: Artifact, append: boolean, lastChunk: boolean): Update {
-    return { $case: 'artifactUpdate', value: { ...place(), artifact, append, lastChunk, metadata: undefined } };
+    return { $case: 'artifactUpdate', value: { ...taskIds(), artifact, append, lastChunk, metadata: undefined } };
   }
 
   function moveTo(event: CoreEvent, message?: Message): readonly Update[] {
@@ -99,7 +99,7 @@ export function createProjection(options: ProjectionOptions): Projection {
 
   function question(event: CoreEvent): Message | undefined {
     if (asks.size === 0) return undefined;
-    return toWireQuestion([...asks.values()], { messageId: `question-${event.id}`, ...place() });
+    return toWireQuestion([...asks.values()], { messageId: `question-${event.id}`, ...taskIds() });
   }
 
   function transition(event: CoreEvent): readonly Update[] {
@@ -150,7 +150,7 @@ export function createProjection(options: ProjectionOptions): Projection {
     const words = ended.failure?.message || outcome?.summary;
     const about = ended.failure ? { [EXTENSIONS.record]: { code: ended.failure.code } } : undefined;
     const message = words
-      ? wireMessage({ messageId: `end-${event.id}`, parts: [textPart(words)], metadata: about, ...place() })
+      ? wireMessage({ messageId: `end-${event.id}`, parts: [textPart(words)], metadata: about, ...taskIds() })
       : undefined;
     moveTo(event, message);
     return quiet ? NONE : [...closing, statusUpdate({ [EXTENSIONS.record]: { ...record } })];
@@ -178,7 +178,7 @@ export function createProjection(options: ProjectionOptions): Projection {
     if (parts.length === 0) return NONE;
     const theirs = said.role === 'user';
     const { a2a } = said.metadata as { a2a?: { message_id?: string; message_metadata?: JsonObject } };
-    const ids = { messageId: a2a?.message_id ?? said.id, metadata: a2a?.message_metadata, ...place() };
+    const ids = { messageId: a2a?.message_id ?? said.id, metadata: a2a?.message_metadata, ...taskIds() };
     history.push(wireMessage({ parts, ...ids, taskId: said.task_id ?? ids.taskId }, theirs ? 'user' : 'agent'));
     return theirs ? NONE : whole(said.id, parts);
   }
@@ -245,7 +245,7 @@ export function createProjection(options: ProjectionOptions): Projection {
       case 'user.input_submitted':
       case 'user.tool_confirmation':
         // The history already contains the message that carried the answer.
-        if (!answered) history.push(toWireAnswer(asks.get(asText(payload.ask_id)), payload, place()));
+        if (!answered) history.push(toWireAnswer(asks.get(asText(payload.ask_id)), payload, taskIds()));
         answered = false;
         return NONE;
       case 'vendor.tollbridge.ask_closed':

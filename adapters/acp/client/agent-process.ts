@@ -5,11 +5,13 @@
 
 import { PROVIDER_CATALOG } from '../../../mappings/acp-harn.ts';
 import { anySignal, asText, Fault, type Json, type JsonObject } from '../../../src/index.ts';
+import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
+import type { Asked, Peer } from '../../../src/transport/json-rpc/peer.ts';
 import { lineWriter, readLines } from '../../../src/transport/ndjson/ndjson.ts';
 import { type Child, startChild } from '../../../src/transport/process/child.ts';
 import { type BackendDeps, type BackendSettings, LINE_LIMIT } from '../config.ts';
-import { offersCatalog } from '../harn.ts';
-import { type Asked, createPeer, type Peer, RpcError } from '../peer.ts';
+import { hasToolCatalog } from '../harn.ts';
+import { createAcpPeer } from '../peer.ts';
 import { lastPath, objectOf, textOf } from '../shapes.ts';
 import { environmentOf } from './environment.ts';
 import { openSession } from './open-session.ts';
@@ -92,7 +94,7 @@ async function greet(child: Child, options: AgentProcessOptions): Promise<AgentP
   let receivedAt = performance.now();
   const late: JsonObject[] = [];
 
-  const peer = createPeer({
+  const peer = createAcpPeer({
     send: write,
     log: deps.log,
     other: 'agent',
@@ -111,7 +113,7 @@ async function greet(child: Child, options: AgentProcessOptions): Promise<AgentP
     async request(asked) {
       // Harn agents wait a minute for this, whether or not a task runs.
       if (asked.method === 'host/capabilities') return {};
-      if (!handler) throw new RpcError({ code: -32600, message: 'nobody works with this agent at the moment' });
+      if (!handler) throw new RpcError({ code: -32600, message: 'no task of this agent is running' });
       return await handler.request(asked);
     },
   });
@@ -125,7 +127,7 @@ async function greet(child: Child, options: AgentProcessOptions): Promise<AgentP
         taking = false;
       });
     }
-  })().catch((cause) => deps.log.warn({ err: cause, agent: settings.name }, 'an agent can no longer be heard'));
+  })().catch((cause) => deps.log.warn({ err: cause, agent: settings.name }, 'reading from an agent failed'));
   /** Reads the output of an exited agent to the end, unless a child of it holds the pipe open and is silent. */
   async function drained(): Promise<void> {
     const until = performance.now() + LONGEST_LAST_WORDS_MS;
@@ -154,7 +156,7 @@ async function greet(child: Child, options: AgentProcessOptions): Promise<AgentP
   // Updates replayed during the load are already in the log; the current state is new.
   const standing = late.filter(({ sessionUpdate }) => isStanding(sessionUpdate));
   late.splice(0, late.length, ...standing);
-  const catalog = offersCatalog(opened.can)
+  const catalog = hasToolCatalog(opened.can)
     ? await peer.request(PROVIDER_CATALOG, {}, deadline).catch(() => undefined)
     : undefined;
 

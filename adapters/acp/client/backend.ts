@@ -79,16 +79,16 @@ export function acpBackend(
     );
   }
 
-  async function work(...[given, sink, signal]: Parameters<AgentBackend['start']>) {
+  async function work(...[taskWork, sink, signal]: Parameters<AgentBackend['start']>) {
     if (closed) throw new Fault('unavailable', `the agent ${name} is being closed`);
-    const sessionId = given.session.id;
-    const slot = slotFor(given, signal);
+    const sessionId = taskWork.session.id;
+    const slot = slotFor(taskWork, signal);
     slot.busy += 1;
     clearTimeout(slot.idle);
     try {
       const agentProcess = await slot.agentProcess;
       remember(agentProcess.catalog);
-      return await runTask({ settings, deps, work: given, sink, signal, agentProcess });
+      return await runTask({ settings, deps, work: taskWork, sink, signal, agentProcess });
     } finally {
       slot.busy -= 1;
       if (slot.busy === 0 && slots.get(sessionId) === slot) {
@@ -110,8 +110,8 @@ export function acpBackend(
     name,
     abilities: { resume: false, evidence: 'observed' },
     about,
-    async start(...given) {
-      return { done: work(...given) };
+    async start(...args) {
+      return { done: work(...args) };
     },
     async release(sessionId) {
       const slot = slots.get(sessionId);

@@ -1,9 +1,11 @@
 /** Initializes an agent and opens its session: a previous session is restored where the agent can do that. */
+import type { InitializeRequest, NewSessionRequest } from '@agentclientprotocol/sdk';
 import { AUTH_REQUIRED, PROTOCOL } from '../../../mappings/acp.ts';
 import { Fault, type Json, type JsonObject, VERSION } from '../../../src/index.ts';
 import { SESSION_HEADER } from '../../../src/transport/http/session-header.ts';
+import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
+import type { Peer } from '../../../src/transport/json-rpc/peer.ts';
 import type { BackendSettings } from '../config.ts';
-import { type Peer, RpcError } from '../peer.ts';
 import { listOf, objectOf, textOf, within } from '../shapes.ts';
 import type { AgentProcessOptions } from './agent-process.ts';
 
@@ -29,7 +31,7 @@ export async function openSession(peer: Peer, options: AgentProcessOptions, sign
     settings.mcp
       .filter(() => within(can, 'mcpCapabilities', 'http') === true)
       .map(async ({ name, url, token }) => ({
-        type: 'http',
+        type: 'http' as const,
         name,
         url,
         headers: [
@@ -38,15 +40,15 @@ export async function openSession(peer: Peer, options: AgentProcessOptions, sign
         ],
       })),
   );
-  const where = { cwd, mcpServers };
+  const where = { cwd, mcpServers } satisfies NewSessionRequest;
 
   async function again(): Promise<Json | undefined> {
     if (!before) return undefined;
     // Resuming replays nothing, which is enough; loading is for agents that cannot resume.
-    const way = within(can, 'sessionCapabilities', 'resume') ? 'session/resume' : 'session/load';
-    if (way === 'session/load' && can.loadSession !== true) return undefined;
+    const method = within(can, 'sessionCapabilities', 'resume') ? 'session/resume' : 'session/load';
+    if (method === 'session/load' && can.loadSession !== true) return undefined;
     try {
-      return (await peer.request(way, { sessionId: before, ...where }, signal)) ?? {};
+      return (await peer.request(method, { sessionId: before, ...where }, signal)) ?? {};
     } catch (cause) {
       if (!(cause instanceof RpcError) || cause.code === AUTH_REQUIRED) throw cause;
       deps.log.warn({ agent: settings.name, code: cause.code }, 'an agent does not know its session any more');
@@ -66,10 +68,10 @@ export async function openSession(peer: Peer, options: AgentProcessOptions, sign
   /** Once, and only with the configured login method. */
   async function logIn(cause: unknown): Promise<Opened & { readonly result: Json }> {
     if (!(cause instanceof RpcError) || cause.code !== AUTH_REQUIRED) throw cause;
-    const offered = listOf(within(greeting, 'authMethods')).flatMap((method) => textOf(within(method, 'id')) ?? []);
+    const methods = listOf(within(greeting, 'authMethods')).flatMap((method) => textOf(within(method, 'id')) ?? []);
     const { authMethod } = settings;
-    if (!authMethod || !offered.includes(authMethod)) {
-      const how = offered.length > 0 ? `; it offers ${offered.join(', ')}` : '';
+    if (!authMethod || !methods.includes(authMethod)) {
+      const how = methods.length > 0 ? `; it offers ${methods.join(', ')}` : '';
       throw new Fault('upstream_unavailable', `the agent ${settings.name} wants a login: set auth_method${how}`, {
         details: { code: 'upstream_auth' },
       });
@@ -88,14 +90,14 @@ export async function openSession(peer: Peer, options: AgentProcessOptions, sign
 }
 
 /** The capabilities we declare. File and terminal access go through the gate only where they are enabled here. */
-function clientCapabilities({ fs, terminal }: BackendSettings): JsonObject {
+function clientCapabilities({ fs, terminal }: BackendSettings) {
   return {
     fs: { readTextFile: fs, writeTextFile: fs },
     terminal,
     elicitation: { form: {} },
     session: { notices: {}, compaction: {} },
     _meta: { harn: {} },
-  };
+  } satisfies InitializeRequest['clientCapabilities'];
 }
 
 function initializeParams(settings: BackendSettings): JsonObject {
@@ -103,10 +105,10 @@ function initializeParams(settings: BackendSettings): JsonObject {
     protocolVersion: PROTOCOL,
     clientCapabilities: clientCapabilities(settings),
     clientInfo: { name: 'tollbridge', title: 'Tollbridge', version: VERSION },
-  };
+  } satisfies InitializeRequest;
 }
 
 function modesOf(result: Json): readonly string[] {
-  const offered = within(result, 'modes', 'availableModes') ?? within(result, 'modes');
-  return listOf(offered).flatMap((mode) => textOf(within(mode, 'id')) ?? []);
+  const modes = within(result, 'modes', 'availableModes') ?? within(result, 'modes');
+  return listOf(modes).flatMap((mode) => textOf(within(mode, 'id')) ?? []);
 }

@@ -11,9 +11,9 @@ import { fromBlock } from '../content.ts';
 import { normalised, visibleText } from '../harn.ts';
 import { type Thoughts, thoughtFact } from '../server/render-thoughts.ts';
 import { compact, listOf, lookup, objectOf, textOf, within } from '../shapes.ts';
+import { type Call, createCalls } from './acts/tool-calls.ts';
 import { type RecordedFact, updateFact } from './facts.ts';
 import { harnSteps } from './read-harn.ts';
-import { type Call, createCalls } from './tool-calls.ts';
 import { createMeter, type Meter, type Spent } from './usage.ts';
 
 export interface UpdateReaderOptions {

@@ -12,17 +12,18 @@ import {
   type Logger,
   type Sink,
 } from '../../../src/index.ts';
+import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
+import type { Asked } from '../../../src/transport/json-rpc/peer.ts';
 import type { BackendSettings } from '../config.ts';
 import { harnPayload } from '../harn.ts';
-import { type Asked, RpcError } from '../peer.ts';
 import { lookup, objectOf, textOf, within } from '../shapes.ts';
 import { shownEffect } from '../shown-act.ts';
 import { inputOf, OURS, onlyLasting, optionsOf, toAction, toolNameOf, toWireOutcome, withMeta } from '../translate.ts';
+import type { Files } from './acts/files.ts';
+import type { Terminals } from './acts/terminals.ts';
 import type { AgentProcess } from './agent-process.ts';
 import type { RecordedFact } from './facts.ts';
-import type { Files } from './files.ts';
 import type { UpdateReader } from './read-updates.ts';
-import type { Terminals } from './terminals.ts';
 
 export interface RequestsDeps {
   readonly settings: BackendSettings;
@@ -104,7 +105,7 @@ export function createRequests(deps: RequestsDeps): Requests {
       })
       .catch((cause) => {
         // A canceled task asks no more; the protocol has an outcome for that.
-        if (signal.aborted) return { kind: 'canceled', reason: 'the work was told to stop' } as const;
+        if (signal.aborted) return { kind: 'canceled', reason: 'the work was canceled' } as const;
         throw cause;
       });
     if (answer.kind !== 'approved') reader.denied(call);

@@ -15,17 +15,18 @@ import {
   type Sink,
   type Work,
 } from '../../../src/index.ts';
+import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
+import type { Asked } from '../../../src/transport/json-rpc/peer.ts';
 import type { BackendDeps, BackendSettings } from '../config.ts';
-import { type Asked, RpcError } from '../peer.ts';
 import { compact, textOf } from '../shapes.ts';
 import { toCoreEnd, toCoreFailure } from '../translate.ts';
+import { createFiles } from './acts/files.ts';
+import { createTerminals } from './acts/terminals.ts';
 import { type AgentProcess, isStanding } from './agent-process.ts';
 import type { RecordedFact } from './facts.ts';
-import { createFiles } from './files.ts';
 import { historyBlock, promptBlocks } from './prompt.ts';
 import { createUpdateReader } from './read-updates.ts';
 import { createRequests } from './requests.ts';
-import { createTerminals } from './terminals.ts';
 
 /** File reads and writes finish within this time. */
 const SETTLE_MS = 500;
@@ -171,7 +172,7 @@ export async function runTask({ settings, deps, work, sink, signal, agentProcess
   async function finish(result: Json): Promise<End> {
     const { summary } = await finishSteps(result);
     const end = toCoreEnd(result, summary);
-    const unseen = requests.held ? [] : ['what the agent did without asking is only known as it told it'];
+    const unseen = requests.held ? [] : ['of what the agent did without asking, only its own report is known'];
     return { ...end, not_reported: unseen };
   }
 
@@ -182,24 +183,24 @@ export async function runTask({ settings, deps, work, sink, signal, agentProcess
     await agentProcess.peer.notify('session/cancel', { sessionId });
     await pause(settings.cancelMs, undefined, { signal: over }).catch(() => {});
     if (over.aborted) return await forever();
-    const why = new Fault('deadline_exceeded', `the agent ${settings.name} did not stop when it was told to`);
+    const why = new Fault('deadline_exceeded', `the agent ${settings.name} did not stop when it was asked to`);
     await agentProcess.close(why);
     throw why;
   }
 
   /** An agent that is silent while it works, with no request to us in progress, has stalled. */
   async function watch(over: AbortSignal): Promise<never> {
-    let awaitedAt = 0;
+    let waitingSince = 0;
     for (;;) {
       await pause(Math.min(settings.stallMs, Math.max(50, settings.stallMs / 4)), undefined, { signal: over }).catch(
         () => {},
       );
       if (over.aborted) return await forever();
-      const since = Math.max(agentProcess.receivedAt, requests.settledAt, awaitedAt);
+      const since = Math.max(agentProcess.receivedAt, requests.settledAt, waitingSince);
       if (requests.open > 0 || performance.now() - since < settings.stallMs) continue;
       // A call of the agent through another door may take long, or wait for a person.
       if (await work.awaiting?.()) {
-        awaitedAt = performance.now();
+        waitingSince = performance.now();
         continue;
       }
       const why = new Fault('upstream_unavailable', `the agent ${settings.name} has not said a word for too long`);

@@ -3,18 +3,11 @@
  * forwarded at once, everything else waits, unread, until the relay can decide about it. Imports nothing heavy.
  */
 import type { Readable, Writable } from 'node:stream';
+import { NOT_JSON } from '../../../src/transport/json-rpc/messages.ts';
+import { sameId } from '../../../src/transport/json-rpc/raw-id.ts';
 import { type ByteLines, type LineVerdict, readByteLines } from '../../../src/transport/ndjson/byte-lines.ts';
 import { createOrderedWriter, type OrderedWriter } from '../../../src/transport/ndjson/ordered-writer.ts';
-import {
-  type Frame,
-  frameOf,
-  idOf,
-  NOT_JSON,
-  type Request,
-  type Response,
-  sameId,
-  unreadable,
-} from './frames/frame.ts';
+import { type Frame, frameOf, idOf, type Request, type Response, unreadable } from './frames/frame.ts';
 import type { RunOn } from './frames/repeated-lines.ts';
 
 /** Inspects lines once the relay is ready. */
@@ -25,7 +18,7 @@ export interface Looker {
   readonly runOn: RunOn;
   early(request: Request, answer: Response | undefined): void;
   /** The agent's frames before the relay was ready, in order, and the number of further ones that were not kept. */
-  earlyTold(frames: readonly Frame[], missed: number): void;
+  earlyFrames(frames: readonly Frame[], missed: number): void;
 }
 
 export interface Link {
@@ -36,7 +29,7 @@ export interface Link {
   readonly editorEnded: Promise<Error | undefined>;
   readonly agentEnded: Promise<Error | undefined>;
   /** When the agent last sent anything. */
-  agentHeardAt(): number;
+  agentReceivedAt(): number;
 }
 
 export interface Streams {
@@ -85,12 +78,12 @@ export function openLink({ editor, agent }: Streams): Link {
     agent: toAgent,
     editorEnded: fromEditor.ended,
     agentEnded: fromAgent.ended,
-    agentHeardAt: fromAgent.receivedAt,
-    attach(given) {
-      for (const { request, answer } of greetings) given.early(request, answer);
+    agentReceivedAt: fromAgent.receivedAt,
+    attach(handlers) {
+      for (const { request, answer } of greetings) handlers.early(request, answer);
       const { frames, missed } = earlyFrames.take();
-      given.earlyTold(frames, missed);
-      looker = given;
+      handlers.earlyFrames(frames, missed);
+      looker = handlers;
       fromEditor.release();
       fromAgent.release();
     },

@@ -3,14 +3,22 @@
  * unchanged, and a line that it does waits beside the stream until the log holds the decision. Data fails open, decisions fail
  * closed. This file only connects the parts.
  */
-import { type Actor, asFault, type Bridge, type Ids, type Logger } from '../../../src/index.ts';
+import {
+  type Actor,
+  asFault,
+  type Bridge,
+  type Ids,
+  type Logger,
+  type OpenRelay,
+  type PartContext,
+} from '../../../src/index.ts';
 import type { LineVerdict } from '../../../src/transport/ndjson/byte-lines.ts';
 import { numberOf, objectOf, textOf, within } from '../shapes.ts';
 import { createQuestions } from './editor-view/questions.ts';
 import type { Frame } from './frames/frame.ts';
 import { encode, encodeError } from './frames/frame.ts';
 import { createPassing } from './frames/passthrough.ts';
-import type { Wires } from './frames/pending.ts';
+import { createWires, type Wires } from './frames/pending.ts';
 import { agentGoneError } from './frames/refusals.ts';
 import { createRefusedFrames } from './frames/refused-frames.ts';
 import { createApprovals } from './from-agent/approved-acts.ts';
@@ -26,9 +34,10 @@ import { createPrompts } from './from-editor/prompts.ts';
 import { createSessionKeys } from './from-editor/session-keys.ts';
 import { createSessions } from './from-editor/sessions.ts';
 import { createStall } from './from-editor/stall-detector.ts';
-import type { Turn, Turns } from './from-editor/turns.ts';
-import type { Looker } from './link.ts';
-import type { RelaySettings } from './settings.ts';
+import { createTurns, type Turn, type Turns } from './from-editor/turns.ts';
+import { createWrappedAgent } from './from-editor/wrapped-agent.ts';
+import type { Link, Looker } from './link.ts';
+import { gatewayToolServers, type RelayConfig, type RelaySettings, relaySettings } from './settings.ts';
 
 export interface RelayDeps {
   readonly bridge: Bridge;
@@ -43,13 +52,36 @@ export interface RelayDeps {
   readonly ids: Ids;
 }
 
-export interface Relay extends Looker {
-  /** Resolve when every turn has its end in the log. */
-  editorGone(): Promise<void>;
-  agentGone(why: string): Promise<void>;
+export interface LinkRelay extends Looker, OpenRelay {}
+
+/** The relay's part: the wrapped agent for the runtime, and the relay itself once there is a bridge and a link. */
+export function acpRelay(config: RelayConfig, { name, log, ids, secret }: PartContext) {
+  const settings = relaySettings(config);
+  const agent = createWrappedAgent(name);
+  return {
+    backend: agent.backend,
+    graceMs: settings.cancelMs,
+    async attach(bridge: Bridge, person: Actor, link: Link): Promise<OpenRelay> {
+      const mcpServers = await gatewayToolServers(config, secret);
+      const turns = createTurns({ bridge, agent, name, log, thoughts: settings.thoughts });
+      const wires = createWires(link.editor, link.agent);
+      const relay = createRelay({
+        bridge,
+        person,
+        name,
+        turns,
+        wires,
+        settings: { ...settings, mcpServers },
+        log,
+        ids,
+      });
+      link.attach(relay);
+      return relay;
+    },
+  };
 }
 
-export function createRelay(deps: RelayDeps): Relay {
+export function createRelay(deps: RelayDeps): LinkRelay {
   const { bridge, person, name, turns, wires, settings, log, ids } = deps;
   const agreed = { version: 1, http: false, agent: name };
 
@@ -88,7 +120,7 @@ export function createRelay(deps: RelayDeps): Relay {
   const terminals = createTerminals({ wires, held, approvals, blocked: settings.blockedTerminal });
   const permission = createPermissions({ wires, questions, approvals, standingGrants: settings.standingGrants, agent });
   const elicit = createElicitations({ wires, questions, ids });
-  const offer = () => settings.mcpServers.filter(({ http }) => !http || agreed.http);
+  const mcpServers = () => settings.mcpServers.filter(({ http }) => !http || agreed.http);
   const version = () => agreed.version;
   const shared = {
     bridge,
@@ -118,7 +150,7 @@ export function createRelay(deps: RelayDeps): Relay {
     },
   });
   const prompts = createPrompts({ ...shared, watch, ending: (turn) => terminals.ended(turn) });
-  const sessions = createSessions({ ...shared, offer });
+  const sessions = createSessions({ ...shared, mcpServers });
   const fromEditor = createFromEditor({ ...shared, prompts, sessions, initialized });
   const fromAgent = createFromAgent({ ...shared, prompts, held, terminals, late, permission, elicit });
 
@@ -170,7 +202,7 @@ export function createRelay(deps: RelayDeps): Relay {
       if (answer) initialized(answer.message.result);
       else fromEditor.greeted(request);
     },
-    earlyTold: (frames, missed) => void fromAgent.early(frames, missed),
+    earlyFrames: (frames, missed) => void fromAgent.early(frames, missed),
     async editorGone() {
       wires.gone('editor', new Error('the editor has gone'));
       await endAll((turn) => {

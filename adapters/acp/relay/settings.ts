@@ -1,5 +1,6 @@
-/** The settings of a relay: from the configuration, and from the command line, which wins. */
-import { ClosedWord, Id, type JsonObject, NonEmpty, type Static, Type } from '../../../src/index.ts';
+/** The settings of a relay: its section of the configuration, in which the command line has put its own flags, and the defaults. */
+import { ClosedWord, type Deps, Fault, Id, type JsonObject, NonEmpty, type Static, Type } from '../../../src/index.ts';
+import { SESSION_HEADER, SESSION_VARIABLE } from '../../../src/transport/http/session-header.ts';
 import { THOUGHTS, type Thoughts } from '../server/render-thoughts.ts';
 
 const Optional = Type.Optional;
@@ -70,6 +71,44 @@ export interface RelaySettings {
 export interface GatewayToolServer {
   readonly http: boolean;
   toWire(sessionId: string): JsonObject;
+}
+
+export function relaySettings(config: RelayConfig): RelaySettings {
+  const { lasting_grants, blocked_terminal, thoughts, persona, timeouts = {} } = config;
+  for (const [at, { url, command }] of (config.mcp ?? []).entries()) {
+    if ((url === undefined) === (command === undefined))
+      throw new Fault('invalid_request', 'a server has a url or a command', { param: `/mcp/${at}` });
+  }
+  const stallMs = timeouts.stall_ms ?? PLAIN_SETTINGS.stallMs;
+  return {
+    cwd: process.cwd(),
+    standingGrants: lasting_grants ?? PLAIN_SETTINGS.standingGrants,
+    blockedTerminal: blocked_terminal ?? PLAIN_SETTINGS.blockedTerminal,
+    thoughts: thoughts ?? PLAIN_SETTINGS.thoughts,
+    ...(persona && { persona }),
+    mcpServers: [],
+    stallMs: stallMs === 0 ? undefined : stallMs,
+    cancelMs: timeouts.cancel_ms ?? PLAIN_SETTINGS.cancelMs,
+  };
+}
+
+/** The MCP servers of the section, with their tokens. */
+export async function gatewayToolServers(
+  { mcp = [] }: RelayConfig,
+  secret: Deps['secret'],
+): Promise<readonly GatewayToolServer[]> {
+  return await Promise.all(
+    mcp.map(async ({ name, url, command = [], token }): Promise<GatewayToolServer> => {
+      if (url === undefined) {
+        const [program = '', ...args] = command;
+        const toWire = (value: string) => ({ name, command: program, args, env: [{ name: SESSION_VARIABLE, value }] });
+        return { http: false, toWire };
+      }
+      const authorization = token ? [{ name: 'Authorization', value: `Bearer ${await secret(token)}` }] : [];
+      const headers = (value: string) => [...authorization, { name: SESSION_HEADER, value }];
+      return { http: true, toWire: (value) => ({ type: 'http', name, url, headers: headers(value) }) };
+    }),
+  );
 }
 
 export const PLAIN_SETTINGS: Omit<RelaySettings, 'cwd'> = {

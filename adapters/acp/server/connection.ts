@@ -3,6 +3,8 @@
  * bridge command or a read of the log; nothing is decided here, and the only state is which sessions are watched.
  */
 
+import type { AgentRequestMethod } from '@agentclientprotocol/sdk';
+import type { InitializeResponse } from '@agentclientprotocol/sdk/unstable';
 import { PROTOCOL } from '../../../mappings/acp.ts';
 import { HITL_RESPOND, PROVIDER_CATALOG } from '../../../mappings/acp-harn.ts';
 import {
@@ -17,12 +19,15 @@ import {
   type Session,
   VERSION,
 } from '../../../src/index.ts';
+import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
+import type { Asked, Peer } from '../../../src/transport/json-rpc/peer.ts';
 import type { AcpSettings } from '../config.ts';
 import { harnCapabilities } from '../harn.ts';
-import { type Asked, createPeer, type Peer, RpcError } from '../peer.ts';
+import { createAcpPeer } from '../peer.ts';
 import { listOf, lookup, objectOf, textOf, within } from '../shapes.ts';
 import { OURS } from '../translate.ts';
 import { type ClientProfile, profileOf } from './client-profile.ts';
+import { requireSoundParams } from './params.ts';
 import { cancelTasks, givePrompt } from './prompt.ts';
 import { createViewer, type Viewer, type ViewerDeps } from './viewer.ts';
 import { AGENT_OPTION, createWorkspaces, DEFAULT_MODE, requireDirectory, type Workspaces } from './workspaces.ts';
@@ -48,10 +53,10 @@ type Call = (asked: Asked) => Promise<Json>;
 export function createConnection(options: ConnectionOptions): Connection {
   const { bridge, actor, settings, log } = options;
   const viewers = new Map<string, Viewer>();
-  const places: Workspaces = createWorkspaces(bridge, actor, settings);
+  const workspaces: Workspaces = createWorkspaces(bridge, actor, settings);
   let client: ClientProfile | undefined;
 
-  const peer: Peer = createPeer({
+  const peer: Peer = createAcpPeer({
     send: options.send,
     log,
     other: 'editor',
@@ -61,6 +66,7 @@ export function createConnection(options: ConnectionOptions): Connection {
       if (!serve) throw new RpcError({ code: -32601, message: `there is no method ${asked.method.slice(0, 100)}` });
       if (!client && asked.method !== 'initialize')
         throw new RpcError({ code: -32600, message: 'initialize comes first' });
+      requireSoundParams(asked.method, asked.params);
       return await serve(asked);
     },
     async notification(method, params) {
@@ -95,7 +101,7 @@ export function createConnection(options: ConnectionOptions): Connection {
         _meta: { [OURS]: { version: VERSION }, ...harn },
       },
       authMethods: [],
-    };
+    } satisfies InitializeResponse;
   }
 
   function view(sessionId: string): Viewer {
@@ -125,7 +131,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   }
 
   async function choices(session: Session, viewer: Viewer): Promise<JsonObject> {
-    return await places.choices(session, { persona: viewer.persona, agent: viewer.agent });
+    return await workspaces.choices(session, { persona: viewer.persona, agent: viewer.agent });
   }
 
   async function open({ params, afterwards }: Asked): Promise<JsonObject> {
@@ -135,7 +141,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     }
     // Names only: the other members are commands and credentials of the editor.
     const servers = listOf(params.mcpServers).flatMap((server) => textOf(within(server, 'name')) ?? []);
-    const workspace_id = await places.workspaceAt(cwd);
+    const workspace_id = await workspaces.workspaceAt(cwd);
     const metadata = { acp: { cwd, client: (client as ClientProfile).name, ...(servers.length > 0 && { servers }) } };
     const { resource } = await bridge.submit({
       kind: 'session.create',
@@ -203,7 +209,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     const body = { protocol: 'acp', method, params, session_id: session.id, workspace_id: session.workspace_id };
     const { decision } = await bridge.submit({ kind: 'passthrough', actor, body });
     if (decision?.verdict === 'allow') return;
-    throw new Fault('policy_violation', decision?.reason ?? 'nobody allowed it', {
+    throw new Fault('policy_violation', decision?.reason ?? 'it was not allowed', {
       details: { rule_id: decision?.rule_id ?? null },
     });
   }
@@ -212,9 +218,9 @@ export function createConnection(options: ConnectionOptions): Connection {
     const viewer = viewerOf(params);
     const session = await sessionOf(params);
     const before = await choices(session, viewer);
-    const offered = listOf(within(before, 'modes', 'availableModes')).map((mode) => within(mode, 'id'));
+    const modes = listOf(within(before, 'modes', 'availableModes')).map((mode) => within(mode, 'id'));
     const wanted = asText(params.modeId);
-    if (!offered.includes(wanted)) throw new Fault('invalid_request', 'there is no such mode', { param: '/modeId' });
+    if (!modes.includes(wanted)) throw new Fault('invalid_request', 'there is no such mode', { param: '/modeId' });
     try {
       await requirePassage('session/set_mode', session, { modeId: wanted });
     } catch (cause) {
@@ -257,16 +263,17 @@ export function createConnection(options: ConnectionOptions): Connection {
     return { ok: true };
   }
 
-  const CALLS: Readonly<Record<string, Call>> = {
+  /** A request of the protocol without a line here does not compile. Nobody logs in at our door, so nobody logs out. */
+  const CALLS: Readonly<Record<Exclude<AgentRequestMethod, 'logout'>, Call> & Record<string, Call>> = {
     initialize: async ({ params }) => initialize(params),
     authenticate: async () => {
-      throw new Fault('invalid_request', 'nobody logs in here: the connection proves who is there');
+      throw new Fault('invalid_request', 'this door has no login: the connection is authenticated already');
     },
     'session/new': open,
     'session/load': load,
     'session/resume': resume,
     'session/fork': fork,
-    'session/list': async ({ params }) => await places.list(params),
+    'session/list': async ({ params }) => await workspaces.list(params),
     'session/close': async ({ params }) => await close(params),
     'session/delete': async ({ params }) => await remove(params),
     'session/status': async ({ params }) => {

@@ -25,6 +25,7 @@ import type { AcpSettings } from '../config.ts';
 import { objectOf, textOf, within } from '../shapes.ts';
 import { createConnection } from './connection.ts';
 import { createRemote, ownerOf, type Remote } from './remote-connection.ts';
+import { serveStreams } from './stdio.ts';
 
 export const CONNECTION = 'acp-connection-id';
 export const SESSION = 'acp-session-id';
@@ -36,6 +37,7 @@ export function acpDoor(settings: AcpSettings, deps: Deps): FrontDoor {
     async open(bridge) {
       return openDoor(settings, deps, bridge);
     },
+    serve: (bridge, client) => serveStreams(settings, deps, bridge, client),
   };
 }
 
@@ -53,7 +55,7 @@ const STATUS: Readonly<Partial<Record<FaultKind, number>>> = {
 };
 
 /** A WebSocket connection. */
-interface OpenLine {
+interface OpenConnection {
   readonly owner: string;
   readonly bearer: string | undefined;
   /** Sends the reason and closes the connection. */
@@ -64,7 +66,7 @@ interface OpenLine {
 function openDoor(settings: AcpSettings, deps: Deps, bridge: Bridge): Closable {
   const { log } = deps;
   const remotes = new Map<string, Remote>();
-  const lines = new Set<OpenLine>();
+  const connections = new Set<OpenConnection>();
   const names = new WeakMap<IncomingMessage, string>();
   const sockets = createSocketServer({
     frameLimit: settings.lineLimit,
@@ -79,7 +81,7 @@ function openDoor(settings: AcpSettings, deps: Deps, bridge: Bridge): Closable {
 
   function requireRoom(actor: Actor): void {
     const owner = ownerOf(actor);
-    const held = [...remotes.values(), ...lines].filter((each) => each.owner === owner).length;
+    const held = [...remotes.values(), ...connections].filter((each) => each.owner === owner).length;
     if (held >= settings.connections) throw new Fault('rate_limited', 'too many connections are open already');
   }
 
@@ -166,10 +168,6 @@ function openDoor(settings: AcpSettings, deps: Deps, bridge: Bridge): Closable {
           await remoteOf(request, actor).close();
           response.writeHead(202, { 'content-length': 0 });
           response.end();
-          return;
-        default:
-          response.writeHead(405, { allow: 'GET, POST, DELETE', 'content-length': 0 });
-          response.end();
       }
     } catch (thrown) {
       const fault = asFault(thrown);
@@ -205,18 +203,18 @@ function openDoor(settings: AcpSettings, deps: Deps, bridge: Bridge): Closable {
         // Harn's own sockets put the log position beside each frame.
         stamp: (client) => (client.harn ? (at) => ({ _harn: { ...at } }) : undefined),
       });
-      const line: OpenLine = {
+      const open: OpenConnection = {
         owner: ownerOf(actor),
         bearer: bearerOf(request),
         refuse: () => peer.close(CLOSE.unauthenticated, 'the token no longer holds'),
         async end() {
-          lines.delete(line);
+          connections.delete(open);
           await connection.close(settings.onDisconnect ?? 'continue');
         },
       };
-      lines.add(line);
+      connections.add(open);
       peer.signal.addEventListener('abort', () => {
-        line.end().catch((cause) => log.warn({ err: cause, connection: id }, 'a connection did not close well'));
+        open.end().catch((cause) => log.warn({ err: cause, connection: id }, 'a connection did not close well'));
       });
       let turn: Promise<void> = Promise.resolve();
       return {
@@ -229,19 +227,19 @@ function openDoor(settings: AcpSettings, deps: Deps, bridge: Bridge): Closable {
     });
   }
 
-  deps.http.mount('/', (request, response, next) => {
-    if ((request.url ?? '/').split('?', 1)[0] !== settings.path) return next();
-    serve(request, response).catch(next);
-  });
-  deps.http.upgrade(
-    (path) => path === settings.path,
-    (request, socket, head) => {
-      upgrade(request, socket, head).catch((cause) => {
-        log.error({ err: cause }, 'an upgrade failed');
-        socket.destroy();
-      });
+  deps.http.claim('acp', [
+    {
+      path: settings.path,
+      methods: ['GET', 'POST', 'DELETE'],
+      handler: (request, response, next) => void serve(request, response).catch(next),
+      upgrade: (request, socket, head) => {
+        upgrade(request, socket, head).catch((cause) => {
+          log.error({ err: cause }, 'an upgrade failed');
+          socket.destroy();
+        });
+      },
     },
-  );
+  ]);
 
   /** Only a definite denial ends a connection; an unavailable authenticator is asked again. */
   async function holds(bearer: string | undefined): Promise<boolean> {
@@ -258,7 +256,7 @@ function openDoor(settings: AcpSettings, deps: Deps, bridge: Bridge): Closable {
     for (const remote of remotes.values()) {
       if (remote.forgotten(now) || !(await holds(remote.bearer))) await remote.close();
     }
-    for (const line of lines) if (!(await holds(line.bearer))) line.refuse();
+    for (const open of connections) if (!(await holds(open.bearer))) open.refuse();
   }
 
   const sweeping = setInterval(
@@ -272,7 +270,7 @@ function openDoor(settings: AcpSettings, deps: Deps, bridge: Bridge): Closable {
     async close() {
       clearInterval(sweeping);
       await Promise.allSettled([...remotes.values()].map((remote) => remote.close()));
-      await Promise.allSettled([...lines].map((line) => line.end()));
+      await Promise.allSettled([...connections].map((open) => open.end()));
       sockets.close();
     },
   };
@@ -280,9 +278,9 @@ function openDoor(settings: AcpSettings, deps: Deps, bridge: Bridge): Closable {
 
 /** A header that is present twice is ignored: either value could be the one that was meant. */
 function single(request: IncomingMessage, name: string): string | undefined {
-  const given = request.headersDistinct[name] ?? [];
-  if (given.length > 1) throw new Fault('invalid_request', `more than one ${name} header`);
-  return given[0] || undefined;
+  const values = request.headersDistinct[name] ?? [];
+  if (values.length > 1) throw new Fault('invalid_request', `more than one ${name} header`);
+  return values[0] || undefined;
 }
 
 function answer(response: ServerResponse, status: number, { kind, message }: Fault): void {

@@ -63,7 +63,7 @@ export function createOutbox(limit: number, overflow: () => void): Outbox {
       const from = after ?? sent;
       const first = frames[0]?.at ?? next;
       if (from + 1 < first || from >= next)
-        throw new Fault('cursor_expired', 'that place is not kept: load the session');
+        throw new Fault('cursor_expired', 'that position is no longer kept: load the session');
       const reader = open();
       stream = reader;
       reader.signal.addEventListener(

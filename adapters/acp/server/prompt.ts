@@ -11,9 +11,9 @@ import {
   type Row,
   type Task,
 } from '../../../src/index.ts';
+import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
 import type { AcpSettings } from '../config.ts';
 import { fromBlock, requireAudience } from '../content.ts';
-import { RpcError } from '../peer.ts';
 import { compact, listOf, objectOf } from '../shapes.ts';
 import { OURS, toWireStop, traceOf } from '../translate.ts';
 import type { PromptOutcome, Viewer } from './viewer.ts';

@@ -3,6 +3,7 @@
  * dialog here is withdrawn. An editor that cannot show a question, or whose actor may not answer it, leaves it to other
  * approvers.
  */
+import type { PermissionOption, ToolCallContent } from '@agentclientprotocol/sdk';
 import {
   type Actor,
   type AskRecord,
@@ -19,8 +20,9 @@ import {
   visibleLine,
   visibleText,
 } from '../../../src/index.ts';
+import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
+import type { Peer } from '../../../src/transport/json-rpc/peer.ts';
 import { harnUpdate } from '../harn.ts';
-import { type Peer, RpcError } from '../peer.ts';
 import { compact, objectOf, textOf, within } from '../shapes.ts';
 import { OURS } from '../translate.ts';
 import type { ClientProfile } from './client-profile.ts';
@@ -173,21 +175,19 @@ export function toWirePermission(
       content: [{ type: 'content', content: { type: 'text', text } }, ...toWireDiffs(act)],
     }),
     options: [
-      ...(whole ? [{ optionId: APPROVE, name: 'Allow once', kind: 'allow_once' }] : []),
+      ...(whole ? [{ optionId: APPROVE, name: 'Allow once', kind: 'allow_once' } as const] : []),
       { optionId: REJECT, name: 'Reject', kind: 'reject_once' },
-    ],
+    ] satisfies PermissionOption[],
     _meta: { [OURS]: { askId: ask.id, expiresAt: ask.expires_at } },
   };
 }
 
 /** Editors show diffs side by side; the text above has them as lines. */
 export function toWireDiffs(act: PendingAct | undefined): JsonObject[] {
-  return (act?.changes ?? []).map(({ path, before, after }) => ({
-    type: 'diff',
-    path,
-    oldText: before ?? null,
-    newText: after,
-  }));
+  return (act?.changes ?? []).map(
+    ({ path, before, after }) =>
+      ({ type: 'diff', path, oldText: before ?? null, newText: after }) satisfies ToolCallContent,
+  );
 }
 
 const SIMPLE = new Set(['string', 'number', 'integer', 'boolean']);

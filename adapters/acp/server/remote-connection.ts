@@ -2,7 +2,7 @@
  * A connection over HTTP: messages arrive in separate requests, and our messages wait on streams to be read. A connection
  * belongs to its opener alone.
  */
-import type { Actor, Bridge, Logger } from '../../../src/index.ts';
+import { type Actor, type Bridge, type Logger, LruMap } from '../../../src/index.ts';
 import type { SseStream } from '../../../src/transport/sse/write.ts';
 import type { AcpSettings } from '../config.ts';
 import { objectOf, textOf, within } from '../shapes.ts';
@@ -43,7 +43,7 @@ export function ownerOf({ id, kind, tenant_id }: Actor): string {
 }
 
 export function createRemote({ id, bridge, actor, settings, log, ended }: RemoteOptions): Remote {
-  const streams = new Map<string, Outbox>();
+  const streams = new LruMap<string, Outbox>(MOST_STREAMS);
   /** Responses to calls that named a session go to the stream of its updates, because their order matters. */
   const routes = new Map<string, string>();
   let greeted: { key: string; answer(text: string): void } | undefined;
@@ -55,7 +55,7 @@ export function createRemote({ id, bridge, actor, settings, log, ended }: Remote
     const known = streams.get(sessionId);
     if (known) return known;
     const made = createOutbox(MOST_WAITING, () => {
-      log.warn({ connection: id }, 'nobody reads what is said on a connection; it is given up');
+      log.warn({ connection: id }, 'a connection was closed: its client stopped reading');
       close().catch((cause) => log.warn({ err: cause }, 'a connection did not close well'));
     });
     streams.set(sessionId, made);
@@ -113,8 +113,6 @@ export function createRemote({ id, bridge, actor, settings, log, ended }: Remote
     },
     read(sessionId, open, after) {
       spokenAt = performance.now();
-      if (sessionId && !streams.has(sessionId) && streams.size >= MOST_STREAMS)
-        streams.delete(streams.keys().next().value as string);
       streamOf(sessionId ?? '')
         .attach(open, after)
         .signal.addEventListener('abort', () => {

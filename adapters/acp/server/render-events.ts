@@ -83,11 +83,11 @@ export function createEventRenderer({ client, own, artifact }: RendererOptions):
   }
 
   async function said(event: CoreEvent): Promise<RenderedFrame[]> {
-    const given = objectOf(event.payload.message) as unknown as Message | undefined;
-    if (!given) return [];
-    unfinished.delete(given.id);
-    if (given.role === 'user') return await message('user_message_chunk', given, true);
-    return await message('agent_message_chunk', given, !spoken.delete(given.id));
+    const original = objectOf(event.payload.message) as unknown as Message | undefined;
+    if (!original) return [];
+    unfinished.delete(original.id);
+    if (original.role === 'user') return await message('user_message_chunk', original, true);
+    return await message('agent_message_chunk', original, !spoken.delete(original.id));
   }
 
   /** Files that no message referred to are shown before the end. */

@@ -1,34 +1,16 @@
 /** The door over two line streams, for a command that is an editor's agent, whichever agent does the work behind it. */
-import type { Readable, Writable } from 'node:stream';
-import type { Actor, Bridge, Logger } from '../../../src/index.ts';
+import type { Bridge, Deps, StreamClient } from '../../../src/index.ts';
 import { lineWriter, readLines } from '../../../src/transport/ndjson/ndjson.ts';
-import { type AcpConfig, settingsOf } from '../config.ts';
+import type { AcpSettings } from '../config.ts';
 import { createConnection } from './connection.ts';
 
-export interface ServeOptions {
-  readonly bridge: Bridge;
-  /** The user who started the process; stdio has no other client. */
-  readonly actor: Actor;
-  readonly input: Readable;
-  /** Only protocol messages are written here. */
-  readonly output: Writable;
-  readonly log: Logger;
-  readonly config?: AcpConfig;
-  /** Ends the connection, as the end of the input does. */
-  readonly signal?: AbortSignal;
-}
-
 /** Runs until the input ends. Running work is canceled then, because its client is gone. */
-export async function serveAcp({
-  bridge,
-  actor,
-  input,
-  output,
-  log,
-  config = {},
-  signal,
-}: ServeOptions): Promise<void> {
-  const settings = settingsOf(config);
+export async function serveStreams(
+  settings: AcpSettings,
+  { log }: Pick<Deps, 'log'>,
+  bridge: Bridge,
+  { actor, input, output, signal }: StreamClient,
+): Promise<void> {
   const connection = createConnection({
     bridge,
     actor: { ...actor, door: 'acp' },

@@ -15,11 +15,12 @@ import {
   isTerminal,
   type JsonObject,
   type Logger,
+  LruMap,
   type Row,
   type Stream,
 } from '../../../src/index.ts';
+import type { Peer } from '../../../src/transport/json-rpc/peer.ts';
 import { type Fetched, isText } from '../content.ts';
-import type { Peer } from '../peer.ts';
 import { objectOf, within } from '../shapes.ts';
 import { OURS, withMeta } from '../translate.ts';
 import type { ClientProfile } from './client-profile.ts';
@@ -81,7 +82,7 @@ export function createViewer(deps: ViewerDeps): Viewer {
   const gone = new AbortController();
   const own = new Set<string>();
   const open = new Set<string>();
-  const ended = new Map<string, PromptOutcome>();
+  const ended = new LruMap<string, PromptOutcome>(MOST_REMEMBERED);
   const waiting = new Map<string, (outcome: PromptOutcome) => void>();
   let giving: Promise<unknown> = Promise.resolve();
   let cursor: Cursor | undefined;
@@ -145,9 +146,9 @@ export function createViewer(deps: ViewerDeps): Viewer {
     },
 
     async give(submit) {
-      const given = submit();
-      giving = given.catch(() => {});
-      const taskId = await given;
+      const submitted = submit();
+      giving = submitted.catch(() => {});
+      const taskId = await submitted;
       own.add(taskId);
       if (!ended.has(taskId)) open.add(taskId);
       return taskId;
@@ -233,7 +234,6 @@ export function createViewer(deps: ViewerDeps): Viewer {
     };
     open.delete(taskId);
     ended.set(taskId, outcome);
-    if (ended.size > MOST_REMEMBERED) ended.delete(ended.keys().next().value as string);
     settle(taskId, outcome);
   }
 

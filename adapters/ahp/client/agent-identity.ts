@@ -2,8 +2,7 @@
  * The name under which an outside harness knows the working agent, and the chain of harnesses it came through: the same in
  * questions and in notifications, because a harness has nothing else to correlate them. The chain also reveals loops.
  */
-import type { Action, CoreEvent, JsonObject } from '../../../src/index.ts';
-import { isObject } from '../decode.ts';
+import { type Action, type CoreEvent, isObject, type JsonObject, LruMap } from '../../../src/index.ts';
 import { viaOf } from '../translate.ts';
 
 export interface Worker {
@@ -14,15 +13,15 @@ export interface Worker {
 }
 
 export interface Workers {
-  whoAsks(action: Action): Worker;
-  whoTells(event: CoreEvent): Worker;
+  askingAgent(action: Action): Worker;
+  reportingAgent(event: CoreEvent): Worker;
 }
 
 /** The most tasks remembered at once; older ones use the name in their events. */
 const MOST = 10_000;
 
 export function createWorkers(hop: string): Workers {
-  const atWork = new Map<string, Worker>();
+  const atWork = new LruMap<string, Worker>(MOST);
 
   /** An agent of this protocol has its own name; any other has the name it is mounted under. */
   function remember(taskId: string, task: JsonObject): void {
@@ -30,12 +29,11 @@ export function createWorkers(hop: string): Workers {
     const claimed = claimsIn(metadata);
     const agent_id = claimed.agent_id ?? (typeof assigned === 'string' ? `agent:${assigned}` : undefined);
     if (typeof agent_id !== 'string') return;
-    if (atWork.size >= MOST) atWork.delete(atWork.keys().next().value as string);
     atWork.set(taskId, { agent_id, depth: depthOf(claimed), via: [...viaOf(claimed), hop] });
   }
 
   return {
-    whoAsks({ task_id, kind, tool, actor, attributes = {} }) {
+    askingAgent({ task_id, kind, tool, actor, attributes = {} }) {
       const { agent_id } = attributes;
       const known = task_id === undefined ? undefined : atWork.get(task_id);
       const named = kind === 'prompt' && tool !== undefined ? `agent:${tool}` : actor.id;
@@ -46,7 +44,7 @@ export function createWorkers(hop: string): Workers {
       };
     },
 
-    whoTells({ event, task_id, actor, payload }) {
+    reportingAgent({ event, task_id, actor, payload }) {
       const { task, session } = payload as { task?: unknown; session?: unknown };
       if (event === 'task.submitted' && task_id && isObject(task)) remember(task_id, task as JsonObject);
       const known = task_id ? atWork.get(task_id) : undefined;
@@ -63,7 +61,7 @@ const OVER = new Set(['task.completed', 'task.failed', 'task.canceled']);
 /** The claims of an agent of this protocol about itself, as stored in its task or session. */
 function claimsIn(metadata: unknown): JsonObject {
   const { ahp } = (isObject(metadata) ? metadata : {}) as { ahp?: unknown };
-  return isObject(ahp) ? (ahp as JsonObject) : {};
+  return isObject(ahp) ? ahp : {};
 }
 
 function depthOf({ depth }: JsonObject): number {

@@ -11,6 +11,7 @@ import {
   type CoreEvent,
   type Decision,
   type Logger,
+  LruMap,
   type Row,
 } from '../../../src/index.ts';
 import { pause } from '../timeout.ts';
@@ -35,7 +36,7 @@ const LONGEST_MS = 60_000;
 const MOST = 1_000;
 
 export function createReasking({ engine, log, closing, ask }: ReaskingDeps): Reasking {
-  const expected = new Map<string, { readonly action: Action; readonly afterMs: number }>();
+  const expected = new LruMap<string, { readonly action: Action; readonly afterMs: number }>(MOST);
   const actor: Actor = { id: `harness:${engine.replace(/^ahp:/, '')}`, kind: 'system', scopes: ['*'], door: 'ahp' };
 
   async function askAgain(bridge: Bridge, askId: string, action: Action, afterMs: number): Promise<void> {
@@ -58,7 +59,6 @@ export function createReasking({ engine, log, closing, ask }: ReaskingDeps): Rea
 
   return {
     putOff(action, afterMs) {
-      if (expected.size >= MOST) expected.delete(expected.keys().next().value as string);
       expected.set(keyOf(action.task_id, action.tool_call_id, action.tool), { action, afterMs });
     },
     received({ event, payload }, bridge) {

@@ -2,8 +2,7 @@
 
 import { runStatus } from '../../../mappings/ahp.ts';
 import type { CoreEvent, Json, JsonObject, Task } from '../../../src/index.ts';
-import { asText } from '../../../src/index.ts';
-import { isObject } from '../decode.ts';
+import { asText, isObject } from '../../../src/index.ts';
 import { type AhpEvent, hashOf } from '../translate.ts';
 import type { Worker } from './agent-identity.ts';
 

@@ -4,8 +4,8 @@
  */
 
 import { type EventType, eventRow, PROTOCOL } from '../../../mappings/ahp.ts';
-import { asText, type Json, type JsonObject, VERSION } from '../../../src/index.ts';
-import { isObject, Misfit } from '../decode.ts';
+import { asText, isObject, type Json, type JsonObject, VERSION } from '../../../src/index.ts';
+import { Misfit } from '../decode.ts';
 import { decisionShapes, shapes } from '../shapes.ts';
 import { manyMayListen, wait } from '../timeout.ts';
 import type { AhpEvent } from '../translate.ts';

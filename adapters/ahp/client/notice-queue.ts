@@ -11,9 +11,9 @@ import type { Asking, Welcome } from './harness-client.ts';
 import { HarnessError } from './harness-error.ts';
 
 export interface NoticeQueue {
-  tell(event: AhpEvent): void;
+  send(event: AhpEvent): void;
   /** Resolves when all notifications so far were sent or given up. */
-  told(): Promise<void>;
+  flushed(): Promise<void>;
 }
 
 export interface NoticeQueueDeps {
@@ -57,10 +57,10 @@ export function createNoticeQueue({
         // While the harness was unreachable, older notifications may have been dropped for newer ones.
         drop(waiting.filter(({ event_type }) => !knows(asking.welcome, event_type)));
         next = waiting.slice(0, !batches || oneByOne.has(asking) ? 1 : atOnce(asking.welcome));
-        if (next.length > 1) await together(asking, next);
+        if (next.length > 1) await sendBatch(asking, next);
         else if (next[0]) await asking.notify(next[0]);
       } catch (cause) {
-        log.warn({ engine: name, err: cause }, 'something could not be told to an outside harness');
+        log.warn({ engine: name, err: cause }, 'a notice could not be delivered to an outside harness');
         if (next.some(({ event_type }) => event_type === 'run_lifecycle') && !closing.aborted) {
           drop(next.filter(({ event_type }) => event_type !== 'run_lifecycle'));
           await pause(Math.max(10, restMs()), closing);
@@ -71,7 +71,7 @@ export function createNoticeQueue({
     }
   }
 
-  async function together(asking: Asking, events: readonly AhpEvent[]): Promise<void> {
+  async function sendBatch(asking: Asking, events: readonly AhpEvent[]): Promise<void> {
     try {
       await asking.batch(events, closing);
     } catch (cause) {
@@ -83,7 +83,7 @@ export function createNoticeQueue({
   }
 
   return {
-    tell(event) {
+    send(event) {
       if (closing.aborted) return;
       if (waiting.length >= most) {
         const oldest = waiting.findIndex(({ event_type }) => event_type !== 'run_lifecycle');
@@ -95,7 +95,7 @@ export function createNoticeQueue({
         sending = undefined;
       });
     },
-    async told() {
+    async flushed() {
       await sending;
     },
   };

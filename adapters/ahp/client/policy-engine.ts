@@ -25,19 +25,21 @@ import { type Credential, openLink } from './transports.ts';
 
 export interface Upstream extends PolicyEngine {
   /** Queues a notification. Old ones are dropped for new ones, but never the outcome of a run. */
-  tell(event: AhpEvent): void;
+  notify(event: AhpEvent): void;
   /** Notifies it of the events of this gateway, until closed. */
   listen(bridge: Bridge, actor: Actor): void;
   /** Resolves when all notifications so far were sent or given up. */
-  told(): Promise<void>;
+  flushed(): Promise<void>;
   close(): Promise<void>;
 }
 
 /** A harness has one address and one credential. */
 export function requireOneAddress({ url, socket, command, api_key, token }: UpstreamConfig): void {
-  const places = Object.entries({ url, socket, command }).flatMap(([word, said]) => (said === undefined ? [] : [word]));
-  if (places.length !== 1) {
-    const found = places.length === 0 ? 'none of them is there' : `${places.join(' and ')} are there`;
+  const targets = Object.entries({ url, socket, command }).flatMap(([word, said]) =>
+    said === undefined ? [] : [word],
+  );
+  if (targets.length !== 1) {
+    const found = targets.length === 0 ? 'none of them is there' : `${targets.join(' and ')} are there`;
     throw new Fault('invalid_request', `say where the harness is with one of url, socket and command; ${found}`);
   }
   if (api_key !== undefined && token !== undefined) {
@@ -121,7 +123,7 @@ export function createUpstream(config: UpstreamConfig, deps: Pick<Deps, 'log' | 
 
   /** Its current decision in our words; `defer` unchanged. */
   async function ask(action: Action, signal: AbortSignal): Promise<Decision> {
-    const question = toWireQuestion(action, workers.whoAsks(action), deps.clock.now());
+    const question = toWireQuestion(action, workers.askingAgent(action), deps.clock.now());
     if (!question)
       return { verdict: 'allow', code: 'no_objection', reason: `${name} is not asked about this`, engine: name };
     try {
@@ -204,23 +206,23 @@ export function createUpstream(config: UpstreamConfig, deps: Pick<Deps, 'log' | 
   return {
     name,
     // The gate waits longer than we do, so that the reason is ours.
-    patienceMs: timeoutMs + 500,
+    extraTimeMs: timeoutMs + 500,
     decide,
     unanswered: () => withoutDecision(`${name} gave no decision: the harness did not answer in time`),
-    tell: notices.tell,
+    notify: notices.send,
     listen(bridge, actor) {
       (async () => {
         const from = { stream: { of: 'all' }, after: 'now' } as const;
         for await (const event of bridge.follow(actor, from, closing.signal)) {
           reasking?.received(event, bridge);
-          for (const news of toWireNews(event, workers.whoTells(event))) notices.tell(news);
+          for (const news of toWireNews(event, workers.reportingAgent(event))) notices.send(news);
         }
-      })().catch((cause) => deps.log.error({ err: cause }, 'an outside harness is no longer told what happens'));
+      })().catch((cause) => deps.log.error({ err: cause }, 'an outside harness no longer receives notices'));
     },
-    told: notices.told,
+    flushed: notices.flushed,
     async close() {
       // The outcome is also sent, if the harness is still connected.
-      if (connected) await Promise.race([notices.told(), pause(LAST_NEWS_MS, closing.signal)]);
+      if (connected) await Promise.race([notices.flushed(), pause(LAST_NEWS_MS, closing.signal)]);
       closing.abort();
       const asking = await connected?.catch(() => undefined);
       await asking?.close();

@@ -1,9 +1,8 @@
 /** Our acts as questions for an outside harness, and its responses as decisions. Pure. */
 
-import { type EventType, eventRow, type Family, heard } from '../../../mappings/ahp.ts';
+import { type EventType, eventRow, type Family, verdictOf } from '../../../mappings/ahp.ts';
 import type { Action, Decision, Json, JsonObject } from '../../../src/index.ts';
-import { asText } from '../../../src/index.ts';
-import { isObject } from '../decode.ts';
+import { asText, isObject } from '../../../src/index.ts';
 import type { AhpEvent } from '../translate.ts';
 import type { Worker } from './agent-identity.ts';
 
@@ -118,7 +117,7 @@ const LONGEST_DEFER_MS = 60_000;
 
 export function toCoreDecision(action: Action, event: AhpEvent, said: JsonObject, engine: string): Decision {
   const family: Family = eventRow(event.event_type).answer ?? 'generic';
-  const words: Readonly<Record<string, Decision['verdict']>> = heard[family];
+  const words: Readonly<Record<string, Decision['verdict']>> = verdictOf[family];
   const word = asText(said.decision);
   const verdict = Object.hasOwn(words, word) ? words[word] : 'block';
   const reason = typeof said.reason === 'string' && said.reason ? said.reason : `${engine} says ${word}`;
@@ -156,8 +155,8 @@ function argumentsIn(action: Action, event: AhpEvent, said: JsonObject): JsonObj
   const args = ['arguments', 'args', 'input'].map((key) => payload[key]).find(isObject);
   const named = ['tool_name', 'tool', 'name'].map((key) => payload[key]).find((name) => typeof name === 'string');
   // Another tool is another act, which was not asked about.
-  const given = event.payload as JsonObject;
-  if (named !== undefined && named !== given.tool_name) return undefined;
+  const original = event.payload as JsonObject;
+  if (named !== undefined && named !== original.tool_name) return undefined;
   return args as JsonObject | undefined;
 }
 

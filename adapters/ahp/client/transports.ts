@@ -6,8 +6,8 @@
 import { createConnection } from 'node:net';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import { WebSocket } from 'ws';
-import { anySignal, asText, type JsonObject, type Logger } from '../../../src/index.ts';
-import { createPending } from '../../../src/transport/json-rpc/pending-requests.ts';
+import { anySignal, asText, isObject, type JsonObject, type Logger } from '../../../src/index.ts';
+import { createPendingRequests, GivenUp, type OwnRequest } from '../../../src/transport/json-rpc/pending-requests.ts';
 import { lineWriter, readLines } from '../../../src/transport/ndjson/ndjson.ts';
 import { outgoingTrace, type TraceMembers } from '../../../src/transport/outbound/trace-context.ts';
 import { startChild } from '../../../src/transport/process/child.ts';
@@ -16,7 +16,7 @@ import { HarnessError } from './harness-error.ts';
 
 export interface Link {
   /** The whole response to a request, as received. */
-  request(message: JsonObject & { readonly id: string }, signal: AbortSignal): Promise<unknown>;
+  request(message: OwnRequest, signal: AbortSignal): Promise<unknown>;
   notify(message: JsonObject, signal: AbortSignal): Promise<void>;
   /** Whether the harness has sent nothing since then. Always false for HTTP, where questions share no connection. */
   silentSince(at: number): boolean;
@@ -49,7 +49,9 @@ export async function openLink(where: Where, credential: Credential | undefined,
 
 /** The common part of the three streaming transports: responses are matched by id, and a close fails all pending requests. */
 function streamed(send: (text: string) => Promise<void>, end: () => void) {
-  const pending = createPending();
+  const pending = createPendingRequests<undefined>(async (message) => {
+    await send(JSON.stringify(message)).catch(broken);
+  });
   const cut = new AbortController();
   let receivedAt = 0;
   const broken = () => {
@@ -61,10 +63,8 @@ function streamed(send: (text: string) => Promise<void>, end: () => void) {
     silentSince: (at) => receivedAt < at,
     async request(message, signal) {
       if (cut.signal.aborted) throw new HarnessError('transport', 'the connection to the harness was lost');
-      const answer = pending.wait(message.id, signal);
-      send(JSON.stringify(message)).catch(broken);
-      return await answer.catch((cause) => {
-        throw cause instanceof HarnessError ? cause : new HarnessError('timeout', 'the harness did not answer in time');
+      return await pending.request(message, signal, undefined).catch((cause) => {
+        throw cause instanceof GivenUp ? new HarnessError('timeout', 'the harness did not answer in time') : cause;
       });
     },
     async notify(message, signal) {
@@ -79,7 +79,8 @@ function streamed(send: (text: string) => Promise<void>, end: () => void) {
   const receive = (text: string) => {
     receivedAt = performance.now();
     try {
-      pending.deliver(JSON.parse(text));
+      const message: unknown = JSON.parse(text);
+      if (isObject(message)) pending.deliver(message);
     } catch {
       // Not a response, so it needs no answer.
     }
@@ -90,7 +91,7 @@ function streamed(send: (text: string) => Promise<void>, end: () => void) {
 /** A harness that does not read must not block other senders. */
 function taken(sent: Promise<void>, over: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    const stop = () => reject(new HarnessError('timeout', 'the harness does not read what it is told'));
+    const stop = () => reject(new HarnessError('timeout', 'the harness does not read what is sent to it'));
     if (over.aborted) return stop();
     over.addEventListener('abort', stop, { once: true });
     sent.then(resolve, reject).finally(() => over.removeEventListener('abort', stop));
@@ -125,7 +126,7 @@ async function childLink(command: readonly string[], more: Where['env'], log: Lo
 async function socketLink(path: string): Promise<Link> {
   const socket: Duplex = await new Promise((resolve, reject) => {
     const opened = createConnection(path, () => resolve(opened));
-    opened.once('error', () => reject(new HarnessError('transport', 'nobody listens at the socket')));
+    opened.once('error', () => reject(new HarnessError('transport', 'no process listens at the socket')));
   });
   return lineLink(socket, socket, () => socket.destroy());
 }

@@ -31,6 +31,15 @@ export function ahpDoor(settings: AhpSettings, deps: Deps): FrontDoor {
     async open(bridge) {
       return await openHarnessDoor(createHarness(bridge, settings, deps), settings, deps);
     },
+    async serve(bridge, { input, output, actor }) {
+      const harness = createHarness(bridge, settings, deps);
+      try {
+        await serveLines(harness, { input, output }, { actor, log: deps.log, limit: settings.lineLimit });
+        await harness.left(actor);
+      } finally {
+        await harness.close();
+      }
+    },
   };
 }
 
@@ -49,18 +58,7 @@ export async function openHarnessDoor(harness: Harness, settings: AhpSettings, d
     return { ...(await deps.authenticate(bearer, addressOf(request))), door: 'ahp' };
   }
 
-  deps.http.mount('/', (request, response, next) => {
-    const [path, query = ''] = splitTarget(request.url ?? '/');
-    if (path !== settings.path) return next();
-    serve(request, response, query).catch(next);
-  });
-
-  async function serve(request: IncomingMessage, response: ServerResponse, _query: string): Promise<void> {
-    if (request.method !== 'POST') {
-      response.writeHead(405, { allow: 'POST' });
-      response.end();
-      return;
-    }
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     let actor: Actor;
     try {
       actor = await admit(request, '');
@@ -102,18 +100,22 @@ export async function openHarnessDoor(harness: Harness, settings: AhpSettings, d
     }
   }
 
-  deps.http.upgrade(
-    (path) => path === settings.path,
-    (request, socket, head) => {
-      upgrade(request, socket, head).catch((cause) => {
-        deps.log.error({ err: cause }, 'a connection failed');
-        socket.destroy();
-      });
+  deps.http.claim('ahp', [
+    {
+      path: settings.path,
+      methods: ['POST'],
+      handler: (request, response, next) => void serve(request, response).catch(next),
+      upgrade: (request, socket, head) => {
+        upgrade(request, socket, head).catch((cause) => {
+          deps.log.error({ err: cause }, 'a connection failed');
+          socket.destroy();
+        });
+      },
     },
-  );
+  ]);
 
   async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
-    const [, query = ''] = splitTarget(request.url ?? '/');
+    const query = /\?(.*)$/s.exec(request.url ?? '')?.[1] ?? '';
     let actor: Actor;
     try {
       actor = await admit(request, query);
@@ -162,11 +164,6 @@ export async function serveUnix(
       .catch((cause) => log.error({ err: cause }, 'a connection failed'))
       .finally(() => socket.destroy());
   });
-}
-
-function splitTarget(target: string): [string, string?] {
-  const at = target.indexOf('?');
-  return at < 0 ? [target] : [target.slice(0, at), target.slice(at + 1)];
 }
 
 /** Clients append it to any existing query; older ones with a second question mark. */

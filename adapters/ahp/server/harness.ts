@@ -3,7 +3,15 @@
  * messages that no decision could answer, because agents take an error for a yes.
  */
 
-import { CAPABILITIES, eventRow, faults, frames, type Method, OLDER_TELL, PROTOCOL } from '../../../mappings/ahp.ts';
+import {
+  CAPABILITIES,
+  eventRow,
+  faults,
+  frames,
+  type Method,
+  NOTICES_BEFORE_2_4,
+  PROTOCOL,
+} from '../../../mappings/ahp.ts';
 import {
   type Actor,
   asFault,
@@ -11,18 +19,22 @@ import {
   type Bridge,
   type Deps,
   type Fault,
+  isObject,
   type Json,
   type JsonObject,
+  LruMap,
   VERSION,
 } from '../../../src/index.ts';
+import { envelopeOf, isStrictId } from '../../../src/transport/json-rpc/messages.ts';
 import type { AhpSettings } from '../config.ts';
-import { isObject, Misfit } from '../decode.ts';
+import { Misfit } from '../decode.ts';
 import { payloadShapes, shapes } from '../shapes.ts';
 import { manyMayListen, wait } from '../timeout.ts';
 import { type AhpEvent, failed, toWireRefusal, viaOf } from '../translate.ts';
-import { createAuthorizer, type HoldTimeout } from './authorize.ts';
-import { type Asker, createDecider } from './decide.ts';
-import { createObserver } from './observe.ts';
+import type { Asker } from './decide/ask-gate.ts';
+import { createAuthorizer, type HoldTimeout } from './decide/authorize.ts';
+import { createDecider } from './decide/decide.ts';
+import { createObserver } from './observe/observe.ts';
 import { createQueries } from './queries.ts';
 import { createRuns, PROTOCOL_NAME, type Run, scopeOf } from './supervised-tasks.ts';
 import { readHandshake } from './tolerant.ts';
@@ -86,7 +98,7 @@ export function createHarness(
   const decider = createDecider({ bridge, runs, authorizer, settings, deps });
   const observer = createObserver({ bridge, runs, settings, deps });
   const queries = createQueries({ runs, authorizer, hop: settings.hop });
-  const greetings = new Map<string, Greeting>();
+  const greetings = new LruMap<string, Greeting>(MOST_GREETINGS);
   const closing = manyMayListen(new AbortController());
 
   /** HTTP has no disconnect; without this check, abandoned work would stay open, and in memory, for ever. */
@@ -100,15 +112,12 @@ export function createHarness(
   // ---- Envelopes ----
 
   async function receive(message: unknown, caller: Caller): Promise<MessageOutcome> {
-    if (!isObject(message) || typeof message.method !== 'string' || typeof message.jsonrpc !== 'string') return INVALID;
-    if (message.params === undefined || 'result' in message || 'error' in message) return INVALID;
-    const { id, method } = message as { id?: unknown; method: string };
-    if (id === undefined) return await notified(method, message, caller);
-    if (typeof id !== 'string' && !Number.isInteger(id)) return INVALID;
-    const reply = (said: JsonObject): MessageOutcome => ({
-      kind: 'reply',
-      response: { jsonrpc: '2.0', id: id as string | number, ...said },
-    });
+    if (!isObject(message) || typeof message.jsonrpc !== 'string' || message.params === undefined) return INVALID;
+    const envelope = envelopeOf(message);
+    if (envelope.kind === 'notification') return await notified(envelope.method, message, caller);
+    if (envelope.kind !== 'request' || !isStrictId(envelope.id)) return INVALID;
+    const { id, method } = envelope;
+    const reply = (said: JsonObject): MessageOutcome => ({ kind: 'reply', response: { jsonrpc: '2.0', id, ...said } });
     try {
       if (message.jsonrpc !== '2.0') throw new Refusal(-32600, 'jsonrpc must be 2.0');
       return reply({ result: await requested(method, message.params as Json, caller, asText(id)) });
@@ -142,7 +151,7 @@ export function createHarness(
 
   /** Peers up to 2.2 send as notifications what later ones ask. */
   function sentByOlder(event: AhpEvent, caller: Caller): boolean {
-    if (!OLDER_TELL.includes(event.event_type)) return false;
+    if (!NOTICES_BEFORE_2_4.includes(event.event_type)) return false;
     const [, minor] = (greetingOf(event, caller)?.version ?? PROTOCOL).split('.');
     return Number(minor ?? 0) <= 2;
   }
@@ -177,7 +186,6 @@ export function createHarness(
     if (mended) deps.log.info({ framework, mended }, 'a handshake was read with what it left out filled in');
     await written(value, caller);
     caller.greeting = { version, framework };
-    if (greetings.size >= MOST_GREETINGS) greetings.delete(greetings.keys().next().value as string);
     greetings.set(greetingKey(caller.actor, value as unknown as AhpEvent), caller.greeting);
     return {
       protocol_version: PROTOCOL,
@@ -220,9 +228,9 @@ export function createHarness(
   }
 
   async function batch(params: Json, caller: Caller, id: string): Promise<JsonObject> {
-    const given = isObject(params) && Array.isArray(params.events) ? params.events.length : 0;
-    if (given > settings.batchSize) {
-      throw new Refusal(-32602, `Batch size ${given} exceeds configured limit ${settings.batchSize}`);
+    const size = isObject(params) && Array.isArray(params.events) ? params.events.length : 0;
+    if (size > settings.batchSize) {
+      throw new Refusal(-32602, `Batch size ${size} exceeds configured limit ${settings.batchSize}`);
     }
     const { events } = read(shapes.BatchRequest, params) as unknown as { events: readonly AhpEvent[] };
     // All events are validated before any has an effect.
@@ -246,7 +254,7 @@ export function createHarness(
 
   async function entry(event: AhpEvent, caller: Caller, whole: HoldTimeout, id: string): Promise<JsonObject> {
     if (eventRow(event.event_type).answer)
-      return await decider.decide(event, { ...whoAsks(event, caller, id), timeout: whole });
+      return await decider.decide(event, { ...identityOf(event, caller, id), timeout: whole });
     try {
       await observer.take(event, caller.actor, greetingOf(event, caller)?.framework);
       return { decision: 'allow' };
@@ -306,7 +314,7 @@ export function createHarness(
     }
   }
 
-  function whoAsks(event: AhpEvent, caller: Caller, request_id?: string): Omit<Asker, 'timeout'> {
+  function identityOf(event: AhpEvent, caller: Caller, request_id?: string): Omit<Asker, 'timeout'> {
     const framework = greetingOf(event, caller)?.framework;
     return {
       actor: caller.actor,
@@ -317,7 +325,7 @@ export function createHarness(
 
   function askerOf(event: AhpEvent, caller: Caller, hold: boolean, id?: string): Asker {
     const ms = Math.max(0, settings.holdMs - viaOf(event.metadata).length * HOP_MS);
-    return { ...whoAsks(event, caller, id), timeout: timeout(caller, ms, hold) };
+    return { ...identityOf(event, caller, id), timeout: timeout(caller, ms, hold) };
   }
 
   function timeout({ gone }: Caller, ms: number, hold: boolean): HoldTimeout {

@@ -70,14 +70,14 @@ export function createOpenCalls(): OpenCalls {
     giveUp(now) {
       // Half of them at once: an agent that never reports then costs one more commit in a hundred calls, not one each.
       let tooMany = calls.size > MOST_OPEN ? calls.size - MOST_OPEN / 2 : 0;
-      const given: Waiting[] = [];
+      const dropped: Waiting[] = [];
       for (const call of calls.values()) {
         if (tooMany <= 0 && now - call.since <= LONGEST_MS) break;
         tooMany -= 1;
-        given.push(call);
+        dropped.push(call);
       }
-      for (const { id } of given) calls.delete(id);
-      return given;
+      for (const { id } of dropped) calls.delete(id);
+      return dropped;
     },
     all: () => [...calls.values()],
   };

@@ -1,10 +1,9 @@
 /** Free-text questions of an agent (`ahp/query`). Rules answer yes or no; a person, when a rule asks one, may answer anything. */
-import { type Actor, asFault, type Json, type JsonObject } from '../../../src/index.ts';
-import { isObject } from '../decode.ts';
+import { type Actor, asFault, isObject, type Json, type JsonObject } from '../../../src/index.ts';
 import { inTime } from '../timeout.ts';
 import { type AhpEvent, viaOf } from '../translate.ts';
-import type { Authorizer, HoldTimeout } from './authorize.ts';
-import { openingOf } from './decide.ts';
+import type { Authorizer, HoldTimeout } from './decide/authorize.ts';
+import { openingOf } from './event-members.ts';
 import type { Runs } from './supervised-tasks.ts';
 
 export interface Query {
@@ -54,7 +53,7 @@ export function createQueries({ runs, authorizer, hop }: QueryDeps): Queries {
           kind: 'query',
           tool: query_type || 'query',
           server: 'ahp',
-          arguments: isObject(payload) ? (payload as JsonObject) : { payload },
+          arguments: isObject(payload) ? payload : { payload },
           effect: 'none',
           evidence: 'asked',
           attributes: { agent_id, ...(via.length > 0 && { via }) },
@@ -78,5 +77,5 @@ export function createQueries({ runs, authorizer, hop }: QueryDeps): Queries {
 const LAST_WORD_MS = 250;
 
 function viaIn({ metadata }: Query): readonly string[] {
-  return viaOf(isObject(metadata) ? (metadata as JsonObject) : undefined);
+  return viaOf(isObject(metadata) ? metadata : undefined);
 }

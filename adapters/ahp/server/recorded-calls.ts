@@ -7,11 +7,11 @@ import {
   asFault,
   asText,
   type Bridge,
+  isObject,
   type Json,
   type JsonObject,
   type Logger,
 } from '../../../src/index.ts';
-import { isObject } from '../decode.ts';
 import { fingerprint } from '../translate.ts';
 import type { Run } from './supervised-tasks.ts';
 
@@ -114,5 +114,5 @@ function learnSpan(run: Run, event: string, payload: JsonObject): void {
 }
 
 function members(value: Json | undefined): JsonObject {
-  return isObject(value) ? (value as JsonObject) : {};
+  return isObject(value) ? value : {};
 }

@@ -104,10 +104,10 @@ export function converse(harness: Harness, options: ConversationOptions): Conver
   };
 }
 
-/** A response with the id as sent: a number too large to be represented exactly is copied from the request text. */
+/** A response with the id as sent: a number is copied from the request text, because parsing may change its spelling. */
 export function spelled(response: JsonObject, asked: string | Buffer): string {
   const { id, ...said } = response;
-  if (typeof id !== 'number' || Number.isSafeInteger(id)) return JSON.stringify(response);
+  if (typeof id !== 'number') return JSON.stringify(response);
   return `{"id":${rawIdOf(asked.toString(), id)},${JSON.stringify(said).slice(1)}`;
 }
 

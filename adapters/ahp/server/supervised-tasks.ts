@@ -13,6 +13,7 @@ import {
   Fault,
   isTerminal,
   type JsonObject,
+  LruMap,
   type Row,
   type Session,
   type Task,
@@ -106,6 +107,8 @@ export interface Runs {
 export const PROTOCOL_NAME = 'ahp';
 /** Reports may arrive late; within this time after the end of a run they are still about it. */
 const LATE_MS = 60_000;
+/** The most questions of one run that a repeat can join. A forgotten one is asked anew, which is never a yes. */
+const MOST_ASKED = 1_000;
 const MOST_ENDED = 1_000;
 const OPEN_STATES = ['SUBMITTED', 'WORKING', 'INPUT_REQUIRED', 'AUTH_REQUIRED'];
 
@@ -117,7 +120,7 @@ export function createRuns(bridge: Bridge, settings: AhpSettings, deps: Pick<Dep
   const sessions = new Map<string, Promise<string>>();
   const runs = new Map<string, Promise<Run>>();
   const live = new Set<Run>();
-  const ended = new Map<string, { readonly run: Run; readonly at: number }>();
+  const ended = new LruMap<string, { readonly run: Run; readonly at: number }>(MOST_ENDED);
   const lanes = new Map<string, Promise<unknown>>();
 
   const keyOf = (actor: Actor, ...parts: readonly string[]) => JSON.stringify([scopeOf(actor), ...parts]);
@@ -213,7 +216,7 @@ export function createRuns(bridge: Bridge, settings: AhpSettings, deps: Pick<Dep
       open: createOpenCalls(),
       refused: createOpenCalls(),
       unseen: 0,
-      asked: new Map(),
+      asked: new LruMap(MOST_ASKED),
       asksKnown: !found,
       prompts: found ? 1 : 0,
       spans: 0,
@@ -262,10 +265,7 @@ export function createRuns(bridge: Bridge, settings: AhpSettings, deps: Pick<Dep
 
   function forget(run: Run): void {
     live.delete(run);
-    const key = pairKey(run.actor, run);
-    ended.delete(key);
-    ended.set(key, { run, at: Date.now() });
-    if (ended.size > MOST_ENDED) ended.delete(ended.keys().next().value as string);
+    ended.set(pairKey(run.actor, run), { run, at: Date.now() });
     if (run.ending) clearTimeout(run.ending.timer);
     for (const [key, made] of runs) made.then((known) => known === run && runs.delete(key)).catch(() => {});
     runs.delete(pairKey(run.actor, run));

@@ -5,8 +5,8 @@
 
 import { WORDS } from '../../../mappings/ahp.ts';
 import type { Json, JsonObject } from '../../../src/index.ts';
-import { asText } from '../../../src/index.ts';
-import { isObject, Misfit } from '../decode.ts';
+import { asText, isObject } from '../../../src/index.ts';
+import { Misfit } from '../decode.ts';
 import { payloadShapes, shapes, type TypedEvent } from '../shapes.ts';
 
 export interface Read {
@@ -36,12 +36,12 @@ export function readHandshake(params: Json): Read {
     return { value: shapes.HandshakeRequest(params) as JsonObject };
   } catch (first) {
     if (!(first instanceof Misfit) || !isObject(params)) throw first;
-    const { agent_info = {}, ...given } = present(params);
+    const { agent_info = {}, ...rest } = present(params);
     const filled = {
       protocol_version: '2.0',
       session_id: '',
       agent_id: '',
-      ...given,
+      ...rest,
       agent_info: isObject(agent_info) ? { ...NAMELESS, ...present(agent_info) } : agent_info,
     };
     try {
@@ -125,15 +125,15 @@ function mendPerception(flat: Record<string, Json>): void {
   }
 }
 
-function strategies(given: Json | undefined): Json {
-  if (!Array.isArray(given)) return [];
-  return given.map((item: Json) => {
+function strategies(list: Json | undefined): Json {
+  if (!Array.isArray(list)) return [];
+  return list.map((item: Json) => {
     if (typeof item !== 'string') return item;
     const snake = snakeCase(item);
     return (WORDS.strategy as readonly string[]).includes(snake) ? snake : { custom: item };
   });
 }
 
-function usage({ current_usage: given }: Record<string, Json>): string {
-  return typeof given === 'string' ? given : JSON.stringify(given ?? null);
+function usage({ current_usage: value }: Record<string, Json>): string {
+  return typeof value === 'string' ? value : JSON.stringify(value ?? null);
 }

@@ -3,8 +3,7 @@
  * silence for a yes. Clients write the id and the method at the beginning, which is enough to refuse it. Pure.
  */
 import { type EventType, eventRow } from '../../../mappings/ahp.ts';
-import type { JsonObject } from '../../../src/index.ts';
-import { isObject } from '../decode.ts';
+import { isObject, type JsonObject } from '../../../src/index.ts';
 import { failed, toWireRefusal } from '../translate.ts';
 
 /** The envelope members of a question, in any order, before its parameters. */

@@ -35,7 +35,7 @@ export function harnBackend(config: HarnBackendConfig, deps: BackendDeps): Agent
     name: settings.name,
     about,
     // The remote has the task under a key that we can derive again, so the task survives a restart of the gateway.
-    abilities: { resume: true, evidence: 'observed', steer: true },
+    abilities: { resume: true, evidence: 'observed', steer: true, inputs: true },
     async start(work, sink, signal) {
       const context: FollowContext = {
         settings,
@@ -46,29 +46,38 @@ export function harnBackend(config: HarnBackendConfig, deps: BackendDeps): Agent
         signal,
         pause,
       };
-      const given = submitter.give(work, signal);
-      given.then(learn).catch(() => {});
-      return startRun(context, given);
+      const submitted = submitter.give(work, signal);
+      submitted.then(learn).catch(() => {});
+      return startRun(context, submitted);
     },
+    inputsChanged: (sessionId, inputs) => submitter.sendInputs(sessionId, inputs),
+    release: async (sessionId) => submitter.release(sessionId),
   };
 }
 
-function startRun(context: FollowContext, given: Promise<RemoteTask>): Run {
-  let turn: Promise<unknown> = given.catch(() => {});
+function startRun(context: FollowContext, submitted: Promise<RemoteTask>): Run {
+  let turn: Promise<unknown> = submitted.catch(() => {});
   return {
-    done: given.then((task) => follow(context, task)),
+    done: submitted.then((task) => follow(context, task)),
     steer(message) {
       turn = turn
-        .then(async () => tell(context, await given, message))
+        .then(async () => sendMessage(context, await submitted, message))
         .catch((cause) =>
-          context.deps.log.warn({ err: cause, remote: context.settings.name }, 'a remote could not be told'),
+          context.deps.log.warn(
+            { err: cause, remote: context.settings.name },
+            'a message could not be delivered to a remote',
+          ),
         );
     },
   };
 }
 
 /** Steers the task; a server without such an operation gets the text as the next message of the session. */
-async function tell({ remote }: FollowContext, task: RemoteTask, { id, role, parts }: JsonObject): Promise<void> {
+async function sendMessage(
+  { remote }: FollowContext,
+  task: RemoteTask,
+  { id, role, parts }: JsonObject,
+): Promise<void> {
   const message = { role, parts };
   const key = typeof id === 'string' ? { key: `tollbridge-${id}` } : {};
   try {

@@ -1,7 +1,7 @@
 /** The configuration of a remote Harness and its defaults. */
 import { ClosedWord, type Deps, Id, NonEmpty, type Static, Type } from '../../../src/index.ts';
 import { remoteBase } from '../../../src/transport/outbound/remote.ts';
-import { patienceOf, type RemoteTimeouts, Timeouts } from '../../../src/transport/outbound/remote-work.ts';
+import { type RemoteTimeouts, Timeouts, timeoutsOf } from '../../../src/transport/outbound/remote-work.ts';
 
 const Optional = Type.Optional;
 
@@ -52,7 +52,7 @@ export function backendSettingsOf(config: HarnBackendConfig): BackendSettings {
     personaId: config.persona_id,
     agent: config.agent,
     receipts: config.receipts ?? 'checked',
-    ...patienceOf(config.timeouts),
+    ...timeoutsOf(config.timeouts),
     artifactLimit: config.artifact_limit ?? 64 * 1024 * 1024,
   };
 }

@@ -2,7 +2,7 @@
 import { anySignal, asText, type End, Fault, type JsonObject, type Sink, type Work } from '../../../src/index.ts';
 import { isPassing, segment } from '../../../src/transport/outbound/remote.ts';
 import { type RemoteDecision, remoteDecided } from '../../../src/transport/outbound/remote-decisions.ts';
-import { createWonder, handOver, TOLD_ONLY, whenStopped } from '../../../src/transport/outbound/remote-work.ts';
+import { createWonder, handOver, REPORTED_ONLY, whenStopped } from '../../../src/transport/outbound/remote-work.ts';
 import type { BackendDeps, BackendSettings } from './config.ts';
 import { keepFile } from './files.ts';
 import type { HarnRemote } from './http.ts';
@@ -30,16 +30,16 @@ export interface FollowContext {
 
 const LOST = 'some events of the remote were no longer kept when we came for them';
 
-export async function follow(context: FollowContext, given: RemoteTask): Promise<End> {
+export async function follow(context: FollowContext, submitted: RemoteTask): Promise<End> {
   const { settings, remote, deps, work, sink, signal, pause } = context;
   const reference = await work.reference?.('harn');
   const over = new AbortController();
   const reader = createUpdateReader(work.task);
-  const watch = createWatch({ remote, taskId: given.id, pollMs: settings.pollMs, idleMs: settings.idleMs, pause });
+  const watch = createWatch({ remote, taskId: submitted.id, pollMs: settings.pollMs, idleMs: settings.idleMs, pause });
   const questions = createQuestions({
     remote,
     sink,
-    taskId: given.id,
+    taskId: submitted.id,
     reader,
     log: deps.log,
     clock: deps.clock,
@@ -57,7 +57,7 @@ export async function follow(context: FollowContext, given: RemoteTask): Promise
       if (instruction.do === 'emit') await sink.emit(instruction.fact);
       else if (instruction.do === 'ask') await questions.look('INPUT_REQUIRED', instruction.request).catch(onlyPassing);
       else if (instruction.do === 'look') look = true;
-      else if (instruction.do === 'ruled') await ruled(instruction.ruling);
+      else if (instruction.do === 'ruled') await ruled(instruction.decision);
       else if (instruction.do === 'close') await questions.decidedThere(instruction.requestId);
       else {
         const files = { remote, sink, limit: settings.artifactLimit, log: deps.log };
@@ -76,7 +76,7 @@ export async function follow(context: FollowContext, given: RemoteTask): Promise
   /** A session's stream may contain events of other tasks. */
   async function take(event: RemoteEvent): Promise<boolean> {
     reached = performance.now();
-    const others = typeof event.task_id === 'string' && event.task_id !== given.id;
+    const others = typeof event.task_id === 'string' && event.task_id !== submitted.id;
     return others ? false : await perform(reader.read(event));
   }
 
@@ -84,7 +84,7 @@ export async function follow(context: FollowContext, given: RemoteTask): Promise
   async function look(): Promise<RemoteTask | undefined> {
     let task: RemoteTask;
     try {
-      task = await remote.call<RemoteTask>('GET', `/v1/tasks/${segment(given.id)}`);
+      task = await remote.call<RemoteTask>('GET', `/v1/tasks/${segment(submitted.id)}`);
     } catch (cause) {
       onlyPassing(cause);
       if (performance.now() - reached < settings.silenceMs) return undefined;
@@ -108,7 +108,7 @@ export async function follow(context: FollowContext, given: RemoteTask): Promise
       const ended = sign.kind === 'event' && !(await take(sign.event)) ? undefined : await look();
       if (ended) return ended;
     }
-    throw new Fault('client_closed', 'the work was told to stop');
+    throw new Fault('client_closed', 'the work was canceled');
   }
 
   async function catchUp(): Promise<void> {
@@ -126,18 +126,21 @@ export async function follow(context: FollowContext, given: RemoteTask): Promise
     await catchUp();
     const receipt = settings.receipts === 'ignored' ? undefined : await receiptOf(context, task);
     const end = await endOf(context, task, receipt);
-    const told = { ...end, not_reported: lost ? [TOLD_ONLY, LOST] : [TOLD_ONLY] };
-    return { end: told, receipt: receipt && toRemoteReceipt(receipt) };
+    const reported = { ...end, not_reported: lost ? [REPORTED_ONLY, LOST] : [REPORTED_ONLY] };
+    return { end: reported, receipt: receipt && toRemoteReceipt(receipt) };
   }
 
   const cancel = () => {
-    const body = { reason: 'stopped by whoever gave the work' };
-    return remote.call('POST', `/v1/tasks/${segment(given.id)}/cancel`, { body, key: `tollbridge-cancel-${given.id}` });
+    const body = { reason: 'stopped by the client that submitted the work' };
+    return remote.call('POST', `/v1/tasks/${segment(submitted.id)}/cancel`, {
+      body,
+      key: `tollbridge-cancel-${submitted.id}`,
+    });
   };
   const { name, cancelMs } = settings;
   const stopping = whenStopped({ name, cancelMs, signal, over, log: deps.log, cancel });
   try {
-    return await handOver({ name, taskId: given.id, host: remote.base.host, sink, signal, reference }, finish);
+    return await handOver({ name, taskId: submitted.id, host: remote.base.host, sink, signal, reference }, finish);
   } finally {
     stopping.close();
     over.abort();

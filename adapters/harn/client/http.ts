@@ -108,9 +108,9 @@ function isOtherVersion(cause: unknown): boolean {
 
 function refusal(body: unknown): { readonly code: string; readonly message: string } {
   const { error } = (body ?? {}) as { error?: JsonObject | string };
-  const told = typeof error === 'object' && error !== null ? error : {};
+  const details = typeof error === 'object' && error !== null ? error : {};
   return {
-    code: typeof told.code === 'string' ? told.code : '',
-    message: typeof told.message === 'string' ? told.message : typeof error === 'string' ? error : '',
+    code: typeof details.code === 'string' ? details.code : '',
+    message: typeof details.message === 'string' ? details.message : typeof error === 'string' ? error : '',
   };
 }

@@ -7,6 +7,7 @@ import {
   type Clock,
   EFFECTS,
   Fault,
+  isObject,
   type Json,
   type JsonObject,
   type Logger,
@@ -98,12 +99,12 @@ export function createQuestions(deps: QuestionsDeps): Questions {
   }
 
   async function ask(request: Request, withdrawn: AbortSignal): Promise<Answer> {
-    const told = objectOf(request.request) ?? {};
-    const question = textOf(told.question) ?? textOf(told.prompt) ?? textOf(told.message);
+    const details = objectOf(request.request) ?? {};
+    const question = textOf(details.question) ?? textOf(details.prompt) ?? textOf(details.message);
     const ext = { harn: { permission_request: request as unknown as Json } };
-    if (!isApproval(request, told)) {
+    if (!isApproval(request, details)) {
       const left = request.expires_at ? Date.parse(request.expires_at) - Date.parse(deps.clock.now()) : Number.NaN;
-      const schema = objectOf(told.schema);
+      const schema = objectOf(details.schema);
       return await sink.ask({
         kind: 'input',
         key: request.id,
@@ -114,7 +115,7 @@ export function createQuestions(deps: QuestionsDeps): Questions {
         withdrawn,
       });
     }
-    const action = toAction(request, told);
+    const action = toAction(request, details);
     if (action.tool_call_id) deps.reader.askedAbout(action.tool_call_id);
     return await sink.ask({ kind: 'approval', action, ...(question && { question }), ext, withdrawn });
   }
@@ -182,21 +183,21 @@ export function createQuestions(deps: QuestionsDeps): Questions {
 }
 
 /** A server that relays an ACP permission request asks for an approval; otherwise the kind of the question decides. */
-function isApproval({ source, action }: Request, told: JsonObject): boolean {
+function isApproval({ source, action }: Request, details: JsonObject): boolean {
   if (source === 'acp') return true;
-  const kind = textOf(told.kind) ?? textOf(told.type);
+  const kind = textOf(details.kind) ?? textOf(details.type);
   if (kind) return !/^(input|ask|ask_user|question|elicit)/.test(kind);
   return objectOf(action) !== undefined;
 }
 
-function toAction({ id, action }: Request, told: JsonObject): ProposedAction {
-  const call = objectOf(told.toolCall) ?? {};
-  const given = { ...call, ...(objectOf(action) ?? {}) };
-  const tool = textOf(given.tool) ?? textOf(given.name) ?? textOf(given.title) ?? 'unknown';
-  const callId = textOf(told.tool_call_id) ?? textOf(given.tool_call_id) ?? textOf(call.toolCallId) ?? id;
-  const args = objectOf(given.arguments) ?? objectOf(given.input) ?? objectOf(given.rawInput) ?? {};
-  const effect = EFFECTS.find((word) => word === given.effect) ?? 'unknown';
-  const target = textOf(given.target);
+function toAction({ id, action }: Request, details: JsonObject): ProposedAction {
+  const call = objectOf(details.toolCall) ?? {};
+  const fields = { ...call, ...(objectOf(action) ?? {}) };
+  const tool = textOf(fields.tool) ?? textOf(fields.name) ?? textOf(fields.title) ?? 'unknown';
+  const callId = textOf(details.tool_call_id) ?? textOf(fields.tool_call_id) ?? textOf(call.toolCallId) ?? id;
+  const args = objectOf(fields.arguments) ?? objectOf(fields.input) ?? objectOf(fields.rawInput) ?? {};
+  const effect = EFFECTS.find((word) => word === fields.effect) ?? 'unknown';
+  const target = textOf(fields.target);
   return {
     kind: 'tool',
     tool_call_id: callId,
@@ -225,7 +226,7 @@ function wordsOf(value: Json): string {
 }
 
 function objectOf(value: Json | undefined): JsonObject | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
+  return isObject(value) ? value : undefined;
 }
 
 function textOf(value: Json | undefined): string | undefined {

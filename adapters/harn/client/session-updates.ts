@@ -2,7 +2,7 @@
  * Some servers relay their agent's updates unchanged, in the form of the Agent Client Protocol's session updates. This reads the
  * few that have a meaning here; thoughts are not recorded, and unknown updates are skipped.
  */
-import type { Json, JsonObject } from '../../../src/index.ts';
+import { isObject, type Json, type JsonObject } from '../../../src/index.ts';
 
 export type Update =
   | { readonly kind: 'text'; readonly text: string }
@@ -64,7 +64,7 @@ function contentOf(content: Json | undefined): Json {
 }
 
 function objectOf(value: Json | undefined): JsonObject | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
+  return isObject(value) ? value : undefined;
 }
 
 function textOf(value: Json | undefined): string | undefined {

@@ -2,7 +2,8 @@
  * Submits a task to a remote exactly once, across failures and restarts: finds or creates a workspace, one remote session for
  * each of ours, and the task under a key that both sides can derive again.
  */
-import { Fault, type JsonObject, type Logger, type Work } from '../../../src/index.ts';
+import { Fault, type JsonObject, type Logger, type SessionInputsView, type Work } from '../../../src/index.ts';
+import { isLoopbackName } from '../../../src/transport/http/origin.ts';
 import { isPassing, Refusal, segment } from '../../../src/transport/outbound/remote.ts';
 import { taskTrace } from '../../../src/transport/outbound/trace-context.ts';
 import type { BackendSettings } from './config.ts';
@@ -20,6 +21,9 @@ export interface GiverDeps {
 export interface Submitter {
   /** The remote task: submitted now, or found again when it was submitted before a restart. */
   give(work: Work, signal: AbortSignal): Promise<RemoteTask>;
+  /** Sends the inputs of a session to the remote, if it has the session. */
+  sendInputs(sessionId: string, inputs: SessionInputsView): Promise<void>;
+  release(sessionId: string): void;
 }
 
 const TRIES = 6;
@@ -120,11 +124,11 @@ export function createSubmitter({ remote: shared, settings, log, pause }: GiverD
         signal,
       );
       if (readList(list).data.length > 0) return;
-      let told = 0;
+      let sentAt = 0;
       for await (const { id, task_id, ...message } of work.transcript()) {
         if (task_id === work.task.id) continue;
-        told += 1;
-        if (told > MOST_HISTORY) return;
+        sentAt += 1;
+        if (sentAt > MOST_HISTORY) return;
         const body = { message: toWireInput(message as unknown as JsonObject) };
         await make(`/v1/sessions/${segment(sessionId)}/messages`, body, `tollbridge-${id}`, signal);
       }
@@ -172,7 +176,9 @@ export function createSubmitter({ remote: shared, settings, log, pause }: GiverD
         throw cause;
       }
       const sessionId = await sessionFor(work, signal);
-      const given = await (work.resumed ? again(work, sessionId, signal) : submit(work, sessionId, signal)).catch(
+      // Before the task: the agent there may need them at once.
+      if (work.inputs && work.inputs.revision > 0) await sendInputs(sessionId, work.inputs);
+      const submitted = await (work.resumed ? again(work, sessionId, signal) : submit(work, sessionId, signal)).catch(
         async (cause) => {
           // The key was used with another body, as when secrets were removed from our record of it.
           const found = isReused(cause) ? await find(work, sessionId, signal) : undefined;
@@ -180,14 +186,44 @@ export function createSubmitter({ remote: shared, settings, log, pause }: GiverD
           return found;
         },
       );
-      if (typeof given?.id !== 'string' || typeof given.status !== 'string') {
+      if (typeof submitted?.id !== 'string' || typeof submitted.status !== 'string') {
         throw new Fault('upstream_unavailable', 'the remote took the task without giving it an id');
       }
-      return given;
+      return submitted;
     };
   }
 
-  return { give: (work, signal) => through(shared.within(taskTrace(work.task)))(work, signal) };
+  /** The whole set each time, under a revision, so that a delayed request cannot bring back a removed value. */
+  async function sendInputs(remoteSession: string, inputs: SessionInputsView): Promise<void> {
+    const operation = shared.revision.operationOf('updateSessionInputs');
+    const body = {
+      kind: 'sync',
+      snapshot: { sourceId: 'tollbridge', revision: inputs.revision, inputs: inputs.grants(), redactions: [] },
+    };
+    if (!operation) {
+      if (inputs.names().length === 0) return;
+      throw new Fault('upstream_unavailable', `the remote ${settings.name} takes no private inputs`);
+    }
+    if (shared.base.protocol !== 'https:' && !isLoopbackName(shared.base.host)) {
+      throw new Fault('upstream_unavailable', `private inputs are sent over https only, and ${settings.name} is not`);
+    }
+    try {
+      await shared.call('POST', operation.path.replace('{session_id}', segment(remoteSession)), { body });
+    } catch (cause) {
+      // The remote's words may repeat the request; only its status is passed on.
+      const status = cause instanceof Refusal ? `: status ${cause.status}` : '';
+      throw new Fault('upstream_unavailable', `the remote ${settings.name} did not take the private inputs${status}`);
+    }
+  }
+
+  return {
+    give: (work, signal) => through(shared.within(taskTrace(work.task)))(work, signal),
+    async sendInputs(sessionId, inputs) {
+      const remoteSession = sessions.get(sessionId);
+      if (remoteSession) await sendInputs(remoteSession, inputs);
+    },
+    release: (sessionId) => sessions.delete(sessionId),
+  };
 }
 
 function isReused(cause: unknown): boolean {

@@ -4,7 +4,7 @@
  */
 
 import type { End, Fact, Json, JsonObject, Message, Task } from '../../../src/index.ts';
-import { asText } from '../../../src/index.ts';
+import { asText, isObject } from '../../../src/index.ts';
 import { type RemoteDecision, toRemoteDecision } from '../../../src/transport/outbound/remote-decisions.ts';
 import { readUpdate, type Update } from './session-updates.ts';
 import type { RemoteEvent } from './watch.ts';
@@ -36,7 +36,7 @@ export type Instruction =
   /** The task put this question. */
   | { readonly do: 'ask'; readonly request: JsonObject }
   /** It decided on a call, or its approvers did. */
-  | { readonly do: 'ruled'; readonly ruling: RemoteDecision }
+  | { readonly do: 'ruled'; readonly decision: RemoteDecision }
   /** One of its questions was decided there, or withdrawn. */
   | { readonly do: 'close'; readonly requestId: string }
   /** It reports that it waits or has ended: the task itself has to be read. */
@@ -101,28 +101,29 @@ export function createUpdateReader(task: Pick<Task, 'id'>): UpdateReader {
     return [emit('vendor.tollbridge.message_delta', { message_id: open.id, role: 'assistant', text })];
   }
 
-  function message(event: RemoteEvent, given: Partial<Message> | undefined): Instruction[] {
-    if (!given || !Array.isArray(given.parts) || given.role === 'user' || given.role === 'system') return [];
-    const parts = given.parts
+  function message(event: RemoteEvent, original: Partial<Message> | undefined): Instruction[] {
+    if (!original || !Array.isArray(original.parts) || original.role === 'user' || original.role === 'system')
+      return [];
+    const parts = original.parts
       .filter((part) => !isWithheld((part as { visibility?: string }).visibility))
       .map((part) => renamed(part as unknown as JsonObject, artifacts));
     open.count += 1;
-    const id = nameIn(task.id, given.id ?? event.id ?? `message${open.count}`);
-    return [emit('agent.message', { message: toMessage(id, parts, given.role) }, event)];
+    const id = nameIn(task.id, original.id ?? event.id ?? `message${open.count}`);
+    return [emit('agent.message', { message: toMessage(id, parts, original.role) }, event)];
   }
 
   /** Raw updates of an agent the remote only relays. */
-  function update(event: RemoteEvent, told: Update): Instruction[] {
-    switch (told.kind) {
+  function update(event: RemoteEvent, change: Update): Instruction[] {
+    switch (change.kind) {
       case 'text':
-        return piece(told.text);
+        return piece(change.text);
       case 'requested':
-        held.set(told.id, request(event, told));
+        held.set(change.id, request(event, change));
         return closed();
       case 'ended':
-        return [...closed(), ...release(), emit(told.ok ? 'tool.completed' : 'tool.failed', ended(told), event)];
+        return [...closed(), ...release(), emit(change.ok ? 'tool.completed' : 'tool.failed', ended(change), event)];
       case 'plan':
-        return [...closed(), emit('vendor.tollbridge.plan', { entries: told.entries }, event)];
+        return [...closed(), emit('vendor.tollbridge.plan', { entries: change.entries }, event)];
       case 'other':
         return [];
     }
@@ -137,8 +138,8 @@ export function createUpdateReader(task: Pick<Task, 'id'>): UpdateReader {
     const { payload } = event;
     switch (event.event) {
       case 'session.update': {
-        const told = readUpdate(payload);
-        return told ? update(event, told) : [];
+        const change = readUpdate(payload);
+        return change ? update(event, change) : [];
       }
       case 'agent.message':
         return [...closed(), ...message(event, payload.message as Partial<Message> | undefined)];
@@ -153,12 +154,12 @@ export function createUpdateReader(task: Pick<Task, 'id'>): UpdateReader {
         return closed();
       case 'tool.approved':
       case 'tool.denied': {
-        const ruling = toRemoteDecision(event.event, payload, event.created_at);
-        return ruling ? [...closed(), { do: 'ruled', ruling }] : closed();
+        const decision = toRemoteDecision(event.event, payload, event.created_at);
+        return decision ? [...closed(), { do: 'ruled', decision }] : closed();
       }
       case 'vendor.tollbridge.decided': {
-        const ruling = allowedIn(event);
-        return ruling ? [{ do: 'ruled', ruling }] : [];
+        const decision = allowedIn(event);
+        return decision ? [{ do: 'ruled', decision }] : [];
       }
       case 'vendor.tollbridge.ask_closed':
         return typeof payload.ask_id === 'string' ? [{ do: 'close', requestId: payload.ask_id }] : [];
@@ -208,8 +209,8 @@ function allowedIn({ event, payload, created_at }: RemoteEvent): RemoteDecision 
   if (decision?.verdict !== 'allow' || typeof action?.tool_call_id !== 'string') return undefined;
   const { reason, rule_id, engine: by } = decision;
   const said = { tool_call_id: action.tool_call_id, name: action.tool ?? action.kind, reason, rule_id, by };
-  const told = Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined)) as JsonObject;
-  return toRemoteDecision('tool.approved', told, created_at);
+  const details = Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined)) as JsonObject;
+  return toRemoteDecision('tool.approved', details, created_at);
 }
 
 /** An id in our task, derived so that the same remote object always gets the same one. */
@@ -250,7 +251,7 @@ function toRequested({ id, name, kind, input, server, target, effect }: Requeste
     tool_call_id: id,
     name: typeof name === 'string' && name !== '' ? name : 'unknown',
     kind: typeof kind === 'string' ? kind : 'tool',
-    input: typeof input === 'object' && input !== null && !Array.isArray(input) ? input : {},
+    input: isObject(input) ? input : {},
     effect: typeof effect === 'string' ? effect : 'unknown',
     evidence: 'observed',
     ...(typeof server === 'string' && { server }),
@@ -291,10 +292,6 @@ export function toCoreEnd(task: RemoteTask, summary?: string, metrics?: JsonObje
   }
 }
 
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 const RUNNING = new Set(['SUBMITTED', 'WORKING', 'INPUT_REQUIRED', 'AUTH_REQUIRED']);
 const WAITING = new Set(['INPUT_REQUIRED', 'AUTH_REQUIRED']);
 
@@ -315,10 +312,10 @@ export function isWithheld(visibility: string | undefined): boolean {
 export function toWireInput(input: JsonObject): JsonObject {
   const { role, parts, metadata } = input;
   if (typeof role !== 'string' || !Array.isArray(parts)) return input;
-  const told = (parts as JsonObject[])
+  const texts = (parts as JsonObject[])
     .filter(({ visibility }) => visibility !== 'receipt_only')
     .map((part) => renamed(part, new Map()));
-  return { role, parts: told, ...(isFilled(metadata) && { metadata }) };
+  return { role, parts: texts, ...(isFilled(metadata) && { metadata }) };
 }
 
 function isFilled(value: Json | undefined): value is JsonObject {

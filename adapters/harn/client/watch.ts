@@ -198,11 +198,11 @@ export function readList(body: unknown): { readonly data: readonly unknown[]; re
 }
 
 function toEvent(value: unknown, id: string | undefined): RemoteEvent | undefined {
-  const given = (value ?? {}) as Partial<RemoteEvent>;
-  if (typeof given.event !== 'string') return undefined;
-  const name = typeof given.id === 'string' && given.id !== '' ? given.id : id;
-  const payload = typeof given.payload === 'object' && given.payload !== null ? given.payload : {};
-  return { ...given, event: given.event, payload, ...(name && { id: name }) };
+  const fields = (value ?? {}) as Partial<RemoteEvent>;
+  if (typeof fields.event !== 'string') return undefined;
+  const name = typeof fields.id === 'string' && fields.id !== '' ? fields.id : id;
+  const payload = typeof fields.payload === 'object' && fields.payload !== null ? fields.payload : {};
+  return { ...fields, event: fields.event, payload, ...(name && { id: name }) };
 }
 
 function isExpired(value: unknown): boolean {

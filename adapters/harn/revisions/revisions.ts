@@ -33,8 +33,8 @@ export interface Revision extends Router {
   readonly sessionMembers: readonly string[];
 }
 
-function revision(given: Omit<Revision, keyof Router>): Revision {
-  return { ...given, ...createRouter(given.operations) };
+function revision(parts: Omit<Revision, keyof Router>): Revision {
+  return { ...parts, ...createRouter(parts.operations) };
 }
 
 const FIRST = revision({

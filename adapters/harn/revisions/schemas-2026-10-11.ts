@@ -18,6 +18,7 @@ import {
   Session,
   type Static,
   Timestamp,
+  type TProperties,
   Type,
 } from '../../../src/index.ts';
 import { Body, Constant, Count, ListOf, Texts } from './schemas.ts';
@@ -28,9 +29,42 @@ const Class = ClosedWord(ACTION_CLASSES.map(({ wire }) => wire));
 const Risk = ClosedWord(['low', 'medium', 'high', 'critical']);
 const MaybeClass = Nullable(Class);
 /** A name that a client chooses for itself: short, and without characters that a terminal or a log would interpret. */
+const Closed = <P extends TProperties>(properties: P) => Type.Object(properties, { additionalProperties: false });
 const ClientId = Type.Unsafe<string>({ type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9_.:@-]{0,127}$' });
 const Glob = Type.Unsafe<string>({ type: 'string', minLength: 1, maxLength: 1000 });
 const Globs = Type.Array(Glob, { maxItems: 1000 });
+
+const InputSpec = Closed({
+  name: NonEmpty,
+  kind: Optional(ClosedWord(['secret', 'variable'])),
+  lifetime: Optional(
+    Type.Union([
+      Closed({ kind: ClosedWord(['session', 'saved']) }),
+      Closed({ kind: Constant('until'), unix_ms: Type.Unsafe<number>({ type: 'integer', minimum: 0 }) }),
+    ]),
+  ),
+  usage: Optional(
+    Type.Union([
+      Closed({ kind: Constant('session_tools') }),
+      Closed({ kind: Constant('websites'), origins: Type.Array(Type.String()) }),
+    ]),
+  ),
+});
+const InputGrant = Closed({ spec: InputSpec, value: Type.String() });
+const InputCommandBody = Type.Union([
+  Closed({ kind: Constant('list') }),
+  Closed({ kind: Constant('put'), spec: InputSpec, value: Type.String(), replace: Optional(Type.Boolean()) }),
+  Closed({ kind: Constant('remove'), name: NonEmpty }),
+  Closed({
+    kind: Constant('sync'),
+    snapshot: Closed({
+      sourceId: NonEmpty,
+      revision: Type.Unsafe<number>({ type: 'integer', minimum: 0 }),
+      inputs: Type.Array(InputGrant, { maxItems: 256 }),
+      redactions: Type.Array(Type.String(), { maxItems: 4096 }),
+    }),
+  }),
+]);
 
 const LiveSessionClient = Type.Object({
   client_id: NonEmpty,
@@ -184,6 +218,7 @@ export const NEWER_SCHEMAS = {
     permission_routing: Optional(Nullable(Type.Boolean())),
   }),
   SessionClientRequest: Body({ client_id: ClientId, reason: Optional(MaybeText) }),
+  SessionInputsCommand: InputCommandBody,
   SessionInputs: OpenObject,
 
   ProviderCatalog: Type.Object(

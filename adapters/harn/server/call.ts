@@ -7,7 +7,7 @@ import type { KnownOperation, OperationId, Revision } from '../revisions/revisio
 import type { Followers } from './followers.ts';
 import type { LiveClients } from './live-clients.ts';
 import type { Metrics } from './metrics.ts';
-import type { Hosts } from './socket-tools.ts';
+import type { Hosts } from './sockets/socket-tools.ts';
 
 export interface Call {
   /** The revision the caller speaks. */

@@ -7,8 +7,7 @@ table{border-collapse:collapse;width:100%;margin:0 0 1.5rem}td{padding:.25rem .6
 code{font:13px ui-monospace,monospace}td:first-child{white-space:nowrap}
 @media(prefers-color-scheme:dark){body{color:#e6e6e6;background:#161616}td{border-color:#333}a{color:#8ab4f8}}`;
 
-export function docsPage({ version, operations: all }: Revision): string {
-  const operations = all.filter(({ unlisted }) => !unlisted);
+export function docsPage({ version, operations }: Revision): string {
   const tags = [...new Set(operations.map(({ tag }) => tag))];
   return `<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">

@@ -12,6 +12,7 @@ import {
   type Deps,
   Fault,
   type FrontDoor,
+  type HttpRoute,
   type LoginSource,
   type ToolBackend,
 } from '../../../src/index.ts';
@@ -37,14 +38,14 @@ import { createFollowers } from './followers.ts';
 import { createLiveClients, withLiveMembers } from './live-clients.ts';
 import { createMetrics } from './metrics.ts';
 import { createRoutes } from './routes/index.ts';
-import { createSockets, type Perform } from './socket.ts';
-import { createHosts, type Hosts } from './socket-tools.ts';
+import { createSockets, type Perform } from './sockets/socket.ts';
+import { createHosts, type Hosts } from './sockets/socket-tools.ts';
 
 export function harnDoor(
   settings: HarnSettings,
   deps: Deps,
   tools: readonly ToolBackend[] = [],
-  hosts: Hosts = createHosts({ ids: deps.ids, patienceMs: settings.hostPatienceMs }),
+  hosts: Hosts = createHosts({ ids: deps.ids, timeoutMs: settings.hostTimeoutMs }),
 ): FrontDoor {
   return {
     name: 'harn',
@@ -119,20 +120,23 @@ function openDoor(settings: HarnSettings, deps: Deps, bridge: Bridge, hosts: Hos
   }
 
   const sockets = createSockets({ context, admit, perform });
-  const mounts = settings.suitePrefix ? ['', settings.suitePrefix] : [''];
-  for (const prefix of mounts) {
-    deps.http.upgrade(
-      (path) => path.startsWith(`${prefix}/`) && sockets.mine(path.slice(prefix.length)),
-      (request, socket, head) => sockets.upgrade(request, socket, head, prefix),
-    );
-    deps.http.mount('/', (request, response, next) => {
-      const path = request.url?.split('?', 1)[0] ?? '/';
-      if (!path.startsWith(`${prefix}/`)) return next();
-      const own = path.slice(prefix.length);
-      if (!REVISIONS.some((revision) => revision.isOurs(own))) return next();
-      serve(request, response, own, prefix).catch(next);
-    });
-  }
+  const paths = [...new Set(REVISIONS.flatMap((revision) => revision.claims))];
+  const prefixes = settings.suitePrefix ? ['', settings.suitePrefix] : [''];
+  deps.http.claim(
+    'harn',
+    prefixes.flatMap((prefix) =>
+      paths.map(
+        (path): HttpRoute => ({
+          path: `${prefix}${path}`,
+          handler(request, response, next) {
+            const own = request.url?.split('?', 1)[0]?.slice(prefix.length) ?? '/';
+            serve(request, response, own, prefix).catch(next);
+          },
+          upgrade: (request, socket, head) => sockets.upgrade(request, socket, head, prefix),
+        }),
+      ),
+    ),
+  );
 
   return {
     async close() {

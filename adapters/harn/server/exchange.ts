@@ -32,8 +32,8 @@ export function holds(actor: Actor, scope: string): boolean {
  * list in one, do not say in which of them the sender reads the answer.
  */
 export function namedRevision(request: IncomingMessage): Revision | undefined {
-  const given = request.headersDistinct[VERSION_HEADER] ?? [];
-  return given.length === 1 ? revisionNamed(given[0]) : undefined;
+  const versions = request.headersDistinct[VERSION_HEADER] ?? [];
+  return versions.length === 1 ? revisionNamed(versions[0]) : undefined;
 }
 
 export function requireRevision(request: IncomingMessage): Revision {
@@ -62,10 +62,10 @@ export async function readCall(
 function queryOf(request: IncomingMessage, { query: names = [] }: KnownOperation): Call['query'] {
   const at = request.url?.indexOf('?') ?? -1;
   if (at < 0 || names.length === 0) return {};
-  const given = new URLSearchParams(request.url!.slice(at + 1));
+  const params = new URLSearchParams(request.url!.slice(at + 1));
   const query: Partial<Record<QueryName, string>> = {};
   for (const name of names) {
-    const values = given.getAll(name);
+    const values = params.getAll(name);
     if (values.length > 1) throw new Fault('invalid_request', `${name} is given more than once`, { param: name });
     if (values[0]) query[name] = values[0];
     if (values[0] === '' && name === 'limit') throw new Fault('invalid_request', 'limit is empty', { param: name });
@@ -84,10 +84,10 @@ export function requireKey(key: unknown): { idempotency: { key: string } } {
 export function allowedKey(
   { strayKey, version }: Revision,
   { key, id }: KnownOperation,
-  given: () => Call['once'],
+  once: () => Call['once'],
 ): Call['once'] {
-  if (key) return given();
-  if (strayKey === 'refused' && given().idempotency) {
+  if (key) return once();
+  if (strayKey === 'refused' && once().idempotency) {
     throw new Fault('invalid_request', `${id} takes no idempotency key in ${version}`, {
       param: 'idempotency-key',
       details: { code: 'idempotency_not_supported' },
@@ -114,14 +114,14 @@ async function bodyOf(
   // Unauthenticated callers may send no more than a JSON body.
   const bytes = operation.scope === null ? settings.jsonLimit : settings.uploadLimit;
   if (operation.body === 'Bytes') return await readBytes(request, bytes);
-  const given = await readJson(request, { ...JSON_LIMITS, bytes: settings.jsonLimit });
-  return checkBody(revision, operation, given);
+  const body = await readJson(request, { ...JSON_LIMITS, bytes: settings.jsonLimit });
+  return checkBody(revision, operation, body);
 }
 
 /** The same check for a REST body and a WebSocket frame. */
-export function checkBody({ schemas }: Revision, operation: KnownOperation, given: unknown): unknown {
+export function checkBody({ schemas }: Revision, operation: KnownOperation, value: unknown): unknown {
   const schema = schemas.get(operation.body ?? '') as TSchema;
-  const body = given === undefined && operation.bodyOptional ? {} : given;
+  const body = value === undefined && operation.bodyOptional ? {} : value;
   if (body === undefined) throw new Fault('invalid_request', 'a JSON body is needed', { param: '/' });
   return check(schema, body, 'body');
 }

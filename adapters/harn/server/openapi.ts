@@ -81,8 +81,7 @@ export function openApi(revision: Revision, { server, oauth }: Published): Node 
   const key = `${revision.version} ${oauth} ${server}`;
   const known = made.get(key);
   if (known) return known;
-  const { version } = revision;
-  const operations = revision.operations.filter(({ unlisted }) => !unlisted);
+  const { version, operations } = revision;
   const paths: Record<string, Node> = {};
   for (const operation of operations) {
     paths[operation.path] = { ...paths[operation.path], [operation.method.toLowerCase()]: describe(operation, oauth) };

@@ -50,6 +50,7 @@ export function createOutbox(sse: SseStream, sent: (events: readonly CoreEvent[]
   };
 }
 
+/** A cache, collected with the event: all followers of an event send the same bytes. */
 const frames = new WeakMap<CoreEvent, Buffer>();
 /** The last write that began with an event: all followers that keep up send the same one. */
 const writes = new WeakMap<CoreEvent, { readonly events: readonly CoreEvent[]; readonly bytes: Buffer }>();

@@ -79,10 +79,10 @@ export async function eventPage(
 ): Promise<WireList> {
   const { actor, query } = call;
   const limit = limitOf(call);
-  const given = query.after_event_id ?? query.cursor;
-  const after = given ?? startOf(await beginning(bridge, actor, stream));
+  const cursor = query.after_event_id ?? query.cursor;
+  const after = cursor ?? startOf(await beginning(bridge, actor, stream));
   const data: unknown[] = [];
-  let last = given ?? null;
+  let last = cursor ?? null;
   let more = false;
   for await (const event of bridge.events(actor, { stream, ...(after && { after }) })) {
     if (!wanted(event)) continue;

@@ -11,8 +11,8 @@ export interface Router {
   /** Undefined: no such operation. */
   match(method: string, path: string): Match | undefined;
   operationOf(id: OperationId): KnownOperation | undefined;
-  /** True for every path below one of these operations, whether or not a resource exists there. */
-  isOurs(path: string): boolean;
+  /** Every path below the first segment of an operation, whether or not a resource exists there; a well-known document alone. */
+  readonly claims: readonly string[];
 }
 
 interface Entry {
@@ -35,7 +35,9 @@ export function createRouter(rows: readonly KnownOperation[]): Router {
   }
   for (const group of entries.values()) group.sort((a, b) => fixedness(b).localeCompare(fixedness(a)));
   const byId = new Map(operations.map((operation) => [operation.id, operation]));
-  const roots = new Set(operations.map(({ path }) => path.split('/')[1]));
+  const claims = operations.map(({ path }) =>
+    path.startsWith('/.well-known/') ? path : `/${path.split('/', 2)[1]}/*`,
+  );
 
   function match(method: string, path: string): Match | undefined {
     const segments = path.split('/').slice(1);
@@ -52,8 +54,7 @@ export function createRouter(rows: readonly KnownOperation[]): Router {
   return {
     match,
     operationOf: (id) => byId.get(id),
-    isOurs: (path) =>
-      roots.has(path.split('/', 2)[1] ?? '') && (!path.startsWith('/.well-known') || match('GET', path) !== undefined),
+    claims: [...new Set(claims)],
   };
 }
 
@@ -65,11 +66,11 @@ function fixedness({ segments }: Entry): string {
 function paramsOf(pattern: readonly string[], segments: readonly string[]): Record<string, string> | undefined {
   const params: Record<string, string> = {};
   for (const [at, wanted] of pattern.entries()) {
-    const given = segments[at] ?? '';
+    const segment = segments[at] ?? '';
     if (!wanted.startsWith('{')) {
-      if (wanted !== given) return undefined;
-    } else if (ID.test(given)) {
-      params[wanted.slice(1, -1)] = given;
+      if (wanted !== segment) return undefined;
+    } else if (ID.test(segment)) {
+      params[wanted.slice(1, -1)] = segment;
     } else {
       return undefined;
     }

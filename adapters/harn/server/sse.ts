@@ -24,9 +24,9 @@ export function endsTask({ event, payload }: CoreEvent): boolean {
 }
 
 export function cursorOf(call: Call): Cursor | undefined {
-  const given = call.http?.request.headersDistinct['last-event-id'] ?? [];
-  if (given.length > 1) throw new Fault('invalid_request', 'more than one Last-Event-ID', { param: 'last-event-id' });
-  return given[0] || call.query.last_event_id || undefined;
+  const values = call.http?.request.headersDistinct['last-event-id'] ?? [];
+  if (values.length > 1) throw new Fault('invalid_request', 'more than one Last-Event-ID', { param: 'last-event-id' });
+  return values[0] || call.query.last_event_id || undefined;
 }
 
 export async function streamEvents(
@@ -53,20 +53,20 @@ export async function streamEvents(
     bufferLimit: settings.bufferBytes,
   });
   let last = cursor;
-  const complaint = (fault: unknown) => {
+  const sendFault = (fault: unknown) => {
     const { body } = toWireFault(fault, requestIdOf(request));
     // The id is where the reader already is, so that an automatic retry does not skip anything.
     return sseFrame({ ...(last && { id: last }), event: 'error', data: asciiJson(body) });
   };
   if (expired) {
-    sse.close(complaint(expired));
+    sse.close(sendFault(expired));
     return 'answered';
   }
-  const place = context.followers.add({
+  const follower = context.followers.add({
     kind: 'sse',
     bearer: bearerOf(request),
     actor: call.actor,
-    dismiss: () => sse.close(complaint(new Fault('unauthenticated', 'the token no longer holds'))),
+    dismiss: () => sse.close(sendFault(new Fault('unauthenticated', 'the token no longer holds'))),
     drain: () => sse.close(),
   });
 
@@ -83,16 +83,16 @@ export async function streamEvents(
     outbox.flush();
     if (sse.stalled) {
       const details = { resume_from: last ?? null };
-      sse.close(complaint(new Fault('deadline_exceeded', 'the reader did not keep up', { details })));
+      sse.close(sendFault(new Fault('deadline_exceeded', 'the reader did not keep up', { details })));
     } else {
       sse.close();
     }
   } catch (thrown) {
     deps.log.warn({ err: thrown, request_id: requestIdOf(request) }, 'an event stream broke off');
     outbox.flush();
-    sse.close(complaint(thrown));
+    sse.close(sendFault(thrown));
   } finally {
-    place.leave(sse.stalled);
+    follower.leave(sse.stalled);
   }
   return 'answered';
 }

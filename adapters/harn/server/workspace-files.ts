@@ -63,25 +63,25 @@ async function homeOf(root: string, allowed: readonly string[]): Promise<string>
 }
 
 /** Below the home, and nowhere else. */
-async function placeOf(home: string, path: string): Promise<string> {
+async function locate(home: string, path: string): Promise<string> {
   const wrong = new Fault('invalid_request', 'the path must stay below the root of the workspace', { param: 'path' });
   if (path.includes('\0') || path.startsWith('/') || path.split(/[/\\]/).includes('..')) throw wrong;
   const wanted = resolve(home, path);
   const parent = wanted === home ? home : await realpath(dirname(wanted));
-  const place = wanted === home ? home : join(parent, basename(wanted));
-  if (!inside(home, place)) throw wrong;
-  return place;
+  const location = wanted === home ? home : join(parent, basename(wanted));
+  if (!inside(home, location)) throw wrong;
+  return location;
 }
 
 async function read(home: string, path: string): Promise<ToolResult> {
-  const place = await realpath(await placeOf(home, path));
-  if (!inside(home, place))
+  const location = await realpath(await locate(home, path));
+  if (!inside(home, location))
     throw new Fault('invalid_request', 'the path leads out of the workspace', { param: 'path' });
-  const stat = await lstat(place);
-  if (stat.isDirectory()) return { status: 'ok', output: { entries: await entriesOf(home, place) } };
+  const stat = await lstat(location);
+  if (stat.isDirectory()) return { status: 'ok', output: { entries: await entriesOf(home, location) } };
   if (!stat.isFile()) throw new Fault('invalid_request', 'this is neither a file nor a directory', { param: 'path' });
   if (stat.size > MOST_BYTES) throw new Fault('payload_too_large', `a file may have at most ${MOST_BYTES} bytes`);
-  const file = await open(place, 'r');
+  const file = await open(location, 'r');
   try {
     const bytes = await file.readFile();
     return { status: 'ok', output: { content: decode(bytes), bytes: bytes.byteLength } };
@@ -90,14 +90,14 @@ async function read(home: string, path: string): Promise<ToolResult> {
   }
 }
 
-async function entriesOf(home: string, place: string) {
-  const found = (await readdir(place, { withFileTypes: true }))
+async function entriesOf(home: string, directory: string) {
+  const found = (await readdir(directory, { withFileTypes: true }))
     .filter((entry) => entry.isFile() || entry.isDirectory())
     .toSorted((a, b) => (a.name < b.name ? -1 : 1))
     .slice(0, MOST_ENTRIES);
   return await Promise.all(
     found.map(async (entry) => {
-      const path = join(place, entry.name);
+      const path = join(directory, entry.name);
       const size = entry.isFile() ? (await lstat(path)).size : 0;
       return { name: entry.name, path: relative(home, path), kind: entry.isFile() ? 'file' : 'directory', size };
     }),
@@ -106,16 +106,16 @@ async function entriesOf(home: string, place: string) {
 
 /** Writes a temporary file beside it and renames it: a reader sees the old file or the new one. */
 async function write(home: string, path: string, content: string): Promise<ToolResult> {
-  const place = await placeOf(home, path);
-  const before = await lstat(place).catch(noneIfAbsent);
-  if (place === home || (before && !before.isFile())) {
+  const location = await locate(home, path);
+  const before = await lstat(location).catch(noneIfAbsent);
+  if (location === home || (before && !before.isFile())) {
     throw new Fault('invalid_request', 'only plain files are written', { param: 'path' });
   }
   const bytes = Buffer.from(content);
   if (bytes.byteLength > MOST_BYTES)
     throw new Fault('payload_too_large', `a file may have at most ${MOST_BYTES} bytes`);
-  const old = before && before.size <= MOST_BYTES ? await hashOf(place) : null;
-  const next = join(dirname(place), `.${randomUUID()}.tmp`);
+  const old = before && before.size <= MOST_BYTES ? await hashOf(location) : null;
+  const next = join(dirname(location), `.${randomUUID()}.tmp`);
   try {
     const file = await open(next, 'wx', before ? before.mode & 0o777 : 0o644);
     try {
@@ -124,14 +124,14 @@ async function write(home: string, path: string, content: string): Promise<ToolR
     } finally {
       await file.close();
     }
-    await rename(next, place);
+    await rename(next, location);
   } catch (thrown) {
     await rm(next, { force: true });
     throw thrown;
   }
   const effect = {
     type: 'fs_write' as const,
-    path: relative(home, place),
+    path: relative(home, location),
     operation: before ? ('modify' as const) : ('create' as const),
     before_sha256: old,
     after_sha256: sha256(bytes),
@@ -139,8 +139,8 @@ async function write(home: string, path: string, content: string): Promise<ToolR
   return { status: 'ok', output: { bytes: bytes.byteLength }, effects: [effect] };
 }
 
-async function hashOf(place: string): Promise<string> {
-  const file = await open(place, 'r');
+async function hashOf(location: string): Promise<string> {
+  const file = await open(location, 'r');
   try {
     return sha256(await file.readFile());
   } finally {
@@ -189,10 +189,10 @@ function skill(name: string, description: string, properties: JsonObject, requir
   };
 }
 
-const PLACE = { root: { type: 'string' }, path: { type: 'string' } };
+const LOCATION = { root: { type: 'string' }, path: { type: 'string' } };
 const SKILLS: readonly Skill[] = [
-  skill(READ_FILE, 'Reads a UTF-8 file of a workspace, or lists a directory.', PLACE, ['root']),
-  skill(WRITE_FILE, 'Writes a UTF-8 file of a workspace.', { ...PLACE, content: { type: 'string' } }, [
+  skill(READ_FILE, 'Reads a UTF-8 file of a workspace, or lists a directory.', LOCATION, ['root']),
+  skill(WRITE_FILE, 'Writes a UTF-8 file of a workspace.', { ...LOCATION, content: { type: 'string' } }, [
     'root',
     'path',
     'content',

@@ -1,7 +1,16 @@
 /** Calls of tools that stand for agents: the call submits a task and returns its result, or the task where the client supports tasks. */
 import { CODES } from '../../../mappings/mcp.ts';
-import { type Bridge, type CoreEvent, Fault, type JsonObject, type Task, visibleLine } from '../../../src/index.ts';
-import { type FrameOutcome, failed, isObject, metaOf, notice } from '../frames.ts';
+import {
+  type Bridge,
+  type CoreEvent,
+  Fault,
+  isObject,
+  type JsonObject,
+  type Task,
+  visibleLine,
+} from '../../../src/index.ts';
+import { type FrameOutcome, failed, metaOf, notice } from '../frames.ts';
+import { callerIn, circleIn } from '../gateways.ts';
 import type { Caller } from '../server/caller.ts';
 import type { Running } from '../server/suspended-calls.ts';
 import { knowsTasks } from '../tasks/words.ts';
@@ -17,7 +26,8 @@ export function createAgentEndpoint(bridge: Bridge, work: Work): AgentEndpoint {
   async function give(agent: string, params: JsonObject, caller: Caller, running: Running): Promise<FrameOutcome> {
     const { message, session_id: session } = args(params);
     if (typeof message !== 'string' || message === '') return failed(CODES.invalidParams, 'message must be a text');
-    const task = await work.give(agent, message, typeof session === 'string' ? session : undefined, caller);
+    const sessionId = typeof session === 'string' ? session : undefined;
+    const task = await work.give(agent, message, { sessionId, from: callerIn(params) }, caller);
     if (caller.era === 'legacy' && caller.tasks && isObject(params.task))
       return { result: { task: toLegacyTask(task) } };
     if (caller.era === 'modern' && knowsTasks(caller.capabilities)) {
@@ -49,8 +59,8 @@ export function createAgentEndpoint(bridge: Bridge, work: Work): AgentEndpoint {
     return complete({ ...plain, content, structuredContent: structured }, caller);
   }
 
-  async function answer(given: JsonObject, task: Task, caller: Caller): Promise<FrameOutcome> {
-    const { ask_id, value, approved, reason, arguments: changed } = given;
+  async function answer(reply: JsonObject, task: Task, caller: Caller): Promise<FrameOutcome> {
+    const { ask_id, value, approved, reason, arguments: changed } = reply;
     const open = await work.questions(task, caller);
     const ask = open.find(({ id }) => ask_id === undefined || id === ask_id);
     if (!ask) return complete({ content: [{ type: 'text', text: 'the task asks nothing' }], isError: true }, caller);
@@ -75,21 +85,27 @@ export function createAgentEndpoint(bridge: Bridge, work: Work): AgentEndpoint {
       if (name.startsWith(AGENT_PREFIX)) {
         const agent = name.slice(AGENT_PREFIX.length);
         const known = (await bridge.agents(caller.actor)).some((each) => each.name === agent);
+        const circle = known ? circleIn(params) : undefined;
+        if (circle) return failed(CODES.invalidParams, circle);
         return known ? await give(agent, params, caller, running) : undefined;
       }
       if (name !== 'task__status' && name !== 'task__answer' && name !== 'task__cancel') return undefined;
-      const given = args(params);
-      const task = await work.find(given.task_id, caller);
+      const callArguments = args(params);
+      const task = await work.find(callArguments.task_id, caller);
       if (name === 'task__status') return await status(task, caller);
-      if (name === 'task__answer') return await answer(given, task, caller);
-      await work.cancel(task, typeof given.reason === 'string' ? given.reason : 'canceled at the client', caller);
-      return complete({ content: [{ type: 'text', text: `${task.id} was told to stop` }] }, caller);
+      if (name === 'task__answer') return await answer(callArguments, task, caller);
+      await work.cancel(
+        task,
+        typeof callArguments.reason === 'string' ? callArguments.reason : 'canceled at the client',
+        caller,
+      );
+      return complete({ content: [{ type: 'text', text: `${task.id} was asked to stop` }] }, caller);
     },
   };
 }
 
-function args({ arguments: given }: JsonObject): JsonObject {
-  return isObject(given) ? given : {};
+function args({ arguments: callArguments }: JsonObject): JsonObject {
+  return isObject(callArguments) ? callArguments : {};
 }
 
 function complete(result: JsonObject, { era }: Caller): FrameOutcome {

@@ -1,4 +1,5 @@
 /** An agent's work as MCP renders it: tools that submit it, a task with its state, and a result. Pure. */
+import type { CallToolResult, ResourceLink } from '@modelcontextprotocol/server';
 import { taskState } from '../../../mappings/mcp.ts';
 import type {
   AgentFace,
@@ -18,7 +19,7 @@ const TEXT = { type: 'string' } as const;
 
 /** One tool per agent. `tasks`: the caller supports tasks as 2025-11-25 has them. */
 export function agentTools(agents: readonly AgentFace[], tasks: boolean): JsonObject[] {
-  const given = agents.map(({ name, about }) => ({
+  const starters = agents.map(({ name, about }) => ({
     name: `${AGENT_PREFIX}${name}`,
     title: name,
     description: `${about.description ?? `Gives work to the agent ${name}.`} Answers when the work is done, or with a task to follow.`,
@@ -33,7 +34,7 @@ export function agentTools(agents: readonly AgentFace[], tasks: boolean): JsonOb
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
     ...(tasks && { execution: { taskSupport: 'optional' } }),
   }));
-  return agents.length === 0 ? [] : [...given, ...FOLLOWING];
+  return agents.length === 0 ? [] : [...starters, ...FOLLOWING];
 }
 
 function object(properties: JsonObject, required: readonly string[]): JsonObject {
@@ -86,9 +87,9 @@ export function toLegacyTask(task: Task): JsonObject {
 
 /** The extension. A failure of the agent is a result here; `failed` would mean that the agent could not be asked. */
 export function toExtensionTask(task: Task): JsonObject {
-  const told = timesOf(task);
-  const status = told.status === 'failed' ? 'completed' : told.status;
-  return { ...told, status: status as Json, ttlMs: null, pollIntervalMs: POLL_MS };
+  const times = timesOf(task);
+  const status = times.status === 'failed' ? 'completed' : times.status;
+  return { ...times, status: status as Json, ttlMs: null, pollIntervalMs: POLL_MS };
 }
 const POLL_MS = 1000;
 
@@ -113,23 +114,23 @@ export function toResult(task: Task, said: readonly Message[], outcome: WorkOutc
   const summary = outcome?.summary ?? '';
   return {
     content: [
-      ...(words.length > 0 ? words : [summary || task.status]).map((text) => ({ type: 'text', text })),
+      ...(words.length > 0 ? words : [summary || task.status]).map((text) => ({ type: 'text' as const, text })),
       ...(outcome?.artifacts ?? []).map(toLink),
     ],
     structuredContent: { task_id: task.id, session_id: task.session_id, status: task.status, summary },
     ...(task.status !== 'COMPLETED' && { isError: true }),
-  };
+  } satisfies CallToolResult;
 }
 
-export function toLink({ id, mime_type, metadata }: Artifact): JsonObject {
+export function toLink({ id, mime_type, metadata }: Artifact) {
   const { name, size } = metadata as { name?: string; size?: number };
   return {
-    type: 'resource_link',
+    type: 'resource_link' as const,
     uri: artifactUri(id),
     name: typeof name === 'string' ? name : id,
     mimeType: mime_type,
     ...(typeof size === 'number' && { size }),
-  };
+  } satisfies ResourceLink;
 }
 
 const ARTIFACTS = 'harn://artifacts/';

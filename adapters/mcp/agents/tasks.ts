@@ -1,7 +1,7 @@
 /** Requests about tasks of agents, for clients of either era. */
 import { CODES } from '../../../mappings/mcp.ts';
-import { asFault, isTerminal, type JsonObject, type Task } from '../../../src/index.ts';
-import { type FrameOutcome, failed, isObject } from '../frames.ts';
+import { asFault, isObject, isTerminal, type JsonObject, type Task } from '../../../src/index.ts';
+import { type FrameOutcome, failed } from '../frames.ts';
 import { answerIn, approvalForm } from '../server/approvals.ts';
 import type { Caller } from '../server/caller.ts';
 import type { Running } from '../server/suspended-calls.ts';
@@ -65,25 +65,25 @@ async function modern(
 ): Promise<FrameOutcome> {
   switch (method) {
     case 'tasks/get': {
-      const told = { resultType: 'complete', ...toExtensionTask(task) };
+      const rendered = { resultType: 'complete', ...toExtensionTask(task) };
       if (task.status === 'COMPLETED' || task.status === 'FAILED') {
-        return { result: { ...told, result: await work.result(task, caller) } };
+        return { result: { ...rendered, result: await work.result(task, caller) } };
       }
       const asked = isTerminal(task.status) ? [] : await work.questions(task, caller);
       // An approval is put to a person; a program is not shown a form that it may not fill in.
       const open = asked.filter(({ kind }) => kind !== 'approval' || caller.person !== undefined);
-      if (open.length === 0) return { result: told };
+      if (open.length === 0) return { result: rendered };
       const forms = open.map(async (ask) => {
         const params = ask.kind === 'approval' ? approvalForm(await work.dialog(ask, caller)) : toForm(ask);
         return [ask.id, { method: 'elicitation/create', params }] as const;
       });
       const inputRequests = Object.fromEntries(await Promise.all(forms));
-      return { result: { ...told, inputRequests: inputRequests as JsonObject } };
+      return { result: { ...rendered, inputRequests: inputRequests as JsonObject } };
     }
     case 'tasks/update': {
-      const given = isObject(params.inputResponses) ? params.inputResponses : {};
+      const responses = isObject(params.inputResponses) ? params.inputResponses : {};
       for (const ask of await work.questions(task, caller)) {
-        const said = given[ask.id];
+        const said = responses[ask.id];
         if (!isObject(said)) continue;
         const content = isObject(said.content) ? said.content : {};
         const accepted = said.action === 'accept';

@@ -7,10 +7,12 @@ import {
   type AskRecord,
   asFault,
   type Bridge,
+  type CallerOfCall,
   type CoreEvent,
   type Dialog,
   dialogFor,
   Fault,
+  isObject,
   type JsonObject,
   type Logger,
   type Message,
@@ -18,7 +20,8 @@ import {
   type Task,
   type Outcome as WorkOutcome,
 } from '../../../src/index.ts';
-import { isObject } from '../frames.ts';
+import { receiptReference } from '../../../src/transport/outbound/receipt-reference.ts';
+import { accountMeta, isFromGateway } from '../gateways.ts';
 import { createApprovals } from '../server/approvals.ts';
 import type { CallTasks } from '../server/call-tasks.ts';
 import { type Caller, canFillForms, scopeOf } from '../server/caller.ts';
@@ -27,12 +30,13 @@ import { related } from '../tasks/words.ts';
 import { fromForm, isEnd, stateOf, toForm, toResult } from './result.ts';
 
 export interface Work {
-  give(agent: string, message: string, sessionId: string | undefined, caller: Caller): Promise<Task>;
+  /** `from` is the call of another gateway that asks for the work; the two receipts then name each other. */
+  give(agent: string, message: string, about: Given, caller: Caller): Promise<Task>;
   /** Another principal's work is not found. */
   find(taskId: unknown, caller: Caller): Promise<Task>;
   list(caller: Caller, after: string | undefined): Promise<{ data: readonly Task[]; next: string | undefined }>;
-  /** Waits until it has ended; `heard` receives every event, and questions the client can answer are put to it. */
-  follow(task: Task, caller: Caller, running: Running, heard: (event: CoreEvent) => void): Promise<JsonObject>;
+  /** Waits until it has ended; `onEvent` receives every event, and questions the client can answer are put to it. */
+  follow(task: Task, caller: Caller, running: Running, onEvent: (event: CoreEvent) => void): Promise<JsonObject>;
   result(task: Task, caller: Caller): Promise<JsonObject>;
   questions(task: Task, caller: Caller): Promise<readonly AskRecord[]>;
   /** A question as this caller is shown it: whole only where it may answer. */
@@ -40,6 +44,11 @@ export interface Work {
   /** The answer from a form or from a tool call; the latter is the model's answer and never a person's. */
   answer(ask: AskRecord, said: Said, caller: Caller, by: 'form' | 'tool'): Promise<void>;
   cancel(task: Task, reason: string, caller: Caller): Promise<void>;
+}
+
+interface Given {
+  readonly sessionId: string | undefined;
+  readonly from: CallerOfCall | undefined;
 }
 
 interface Said {
@@ -79,7 +88,14 @@ export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonl
     for await (const { event, payload } of bridge.events(actor, { stream: { of: 'task', id } })) {
       if (event === 'agent.message') said.push((payload as unknown as { message: Message }).message);
     }
-    return toResult(task, said, outcome);
+    const answered = toResult(task, said, outcome);
+    return isFromGateway(task) ? await withReceipt(answered, task, actor) : answered;
+  }
+
+  /** The task ended together with its receipt, so the answer can name it. */
+  async function withReceipt(answered: JsonObject, task: Task, actor: Actor): Promise<JsonObject> {
+    const receipt = task.receipt_id ? await receiptReference(bridge, actor, task.receipt_id) : undefined;
+    return { ...answered, _meta: accountMeta({ taskId: task.id, receipt }) };
   }
 
   /** Puts one question to the client while its work is followed. */
@@ -135,11 +151,12 @@ export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonl
     dialog,
     result,
     answer,
-    async give(agent, message, sessionId, caller) {
+    async give(agent, message, { sessionId, from }, caller) {
       const { actor } = caller;
       const home = sessionId ? { session_id: sessionId } : { session: await callTasks.home(caller) };
       const input = { role: 'user', parts: [{ type: 'text', text: message, visibility: 'public' }] };
-      const body = { ...home, input, agent };
+      const metadata = from && { tollbridge: { caller: { ...from } } };
+      const body = { ...home, input, agent, ...(metadata && { metadata }) };
       const { resource } = await bridge.submit({ kind: 'task.submit', actor, body });
       return resource as unknown as Task;
     },
@@ -148,10 +165,10 @@ export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonl
       const { data, next } = await bridge.list<Task & Row>(actor, query);
       return { data: data.filter((task) => task.created_by === actor.id && task.assigned_agent_id), next };
     },
-    async follow(task, caller, running, heard) {
+    async follow(task, caller, running, onEvent) {
       const asking = new Set<Promise<void>>();
       for await (const event of bridge.follow(caller.actor, { stream: { of: 'task', id: task.id } }, running.signal)) {
-        heard(event);
+        onEvent(event);
         if (event.event === 'vendor.tollbridge.ask_opened') {
           const { ask } = event.payload as unknown as { ask: AskRecord };
           const put1 = put(ask.id, task, caller, running).catch((cause) => {
@@ -165,7 +182,7 @@ export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonl
         }
         if (isEnd(event)) return await result(task, caller);
       }
-      throw new Fault('client_closed', 'nobody follows the work any more');
+      throw new Fault('client_closed', 'the client no longer follows the work');
     },
     async cancel(task, reason, { actor }) {
       if (['COMPLETED', 'FAILED', 'CANCELED'].includes(stateOf(task))) return;

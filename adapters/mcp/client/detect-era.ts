@@ -13,7 +13,7 @@ export interface Verdict {
   readonly spare?: { readonly wire: Wire; listen(unasked: Unasked): void };
 }
 
-const PATIENCE_MS = 5_000;
+const TIMEOUT_MS = 5_000;
 const KNOWN: readonly number[] = [CODES.headerMismatch, CODES.missingCapability, CODES.unsupportedVersion];
 
 export async function findEra(transport: Transport): Promise<Verdict> {
@@ -31,8 +31,8 @@ export async function findEra(transport: Transport): Promise<Verdict> {
     return { era };
   };
   try {
-    const signal = AbortSignal.timeout(PATIENCE_MS);
-    const outcome = await wire.request('probe', 'server/discover', DISCOVER, { signal, heard() {} });
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    const outcome = await wire.request('probe', 'server/discover', DISCOVER, { signal, received() {} });
     // Some older servers answer unknown methods with an empty result.
     const modern =
       'result' in outcome ? Array.isArray(outcome.result.supportedVersions) : KNOWN.includes(outcome.error.code);

@@ -21,7 +21,7 @@ export interface LegacyPeers {
   of(context: McpRequestContext, timeout: ResponseTimeout): Promise<UpstreamSession>;
   /** Any open session: for requests whose answer is the same for all callers. */
   any(): Promise<UpstreamSession> | undefined;
-  onChange(heard: (notice: Notice) => void): void;
+  onChange(listener: (notice: Notice) => void): void;
   close(): Promise<void>;
 }
 
@@ -60,7 +60,7 @@ export function createLegacyPeers(
     kept.set(key, entry);
     session.then(
       (made) => {
-        for (const heard of listeners) made.onChange(heard);
+        for (const listener of listeners) made.onChange(listener);
         made.gone.finally(() => kept.get(key) === entry && kept.delete(key)).catch(() => {});
       },
       () => kept.get(key) === entry && kept.delete(key),
@@ -127,8 +127,8 @@ export function createLegacyPeers(
       await (await kept.get(`s:${session.id}`)?.session)?.notify(notice);
     },
     any: () => [...kept.values()][0]?.session,
-    onChange(heard) {
-      listeners.add(heard);
+    onChange(listener) {
+      listeners.add(listener);
     },
     async close() {
       await Promise.all([...kept.keys()].map(drop));

@@ -4,14 +4,13 @@
  */
 
 import { CHANGES, CODES } from '../../../mappings/mcp.ts';
-import { asText, Fault, type Json, type JsonObject } from '../../../src/index.ts';
+import { asText, Fault, isObject, type Json, type JsonObject } from '../../../src/index.ts';
 import { InFlightMap } from '../../../src/transport/in-flight-map.ts';
 import { inputTrouble, serverFrameTrouble } from '../frame-rules.ts';
 import {
   type FrameOutcome,
   failed,
   isNotice,
-  isObject,
   metaOf,
   type Notice,
   notice,
@@ -33,7 +32,7 @@ export interface UpstreamSession {
   call(method: string, params: JsonObject, context: McpRequestContext, timeout: ResponseTimeout): Promise<FrameOutcome>;
   notify(notice: Notice): Promise<void>;
   /** Lists that changed, resources that were updated. */
-  onChange(heard: (notice: Notice) => void): () => void;
+  onChange(listener: (notice: Notice) => void): () => void;
   readonly busy: boolean;
   readonly gone: Promise<void>;
   close(): Promise<void>;
@@ -66,7 +65,7 @@ export async function openSession(
   let count = 0;
 
   const first = await wire
-    .request(nextId(), 'initialize', opening, { signal: timeout.signal, heard: unasked })
+    .request(nextId(), 'initialize', opening, { signal: timeout.signal, received: unasked })
     .catch((cause) => {
       // The caller does not wait for a program that is slow to exit.
       void wire.close().catch(() => {});
@@ -109,13 +108,13 @@ export async function openSession(
       return;
     }
     if (takenBack(frame)) return;
-    if (isChange(frame)) for (const heard of changes) heard(frame);
+    if (isChange(frame)) for (const listener of changes) listener(frame);
     const token = frame.method === 'notifications/progress' ? asText(frame.params?.progressToken) : '';
-    const told = restored(frame, lasting.get(token));
+    const restoredFrame = restored(frame, lasting.get(token));
     // On a shared connection a message names no request, so it goes to the newest call; a separate stream is for the session.
     const spoken = newest && !isChange(frame) && (!owner || !speaking?.listen);
-    if (spoken) newest.context.notify(told);
-    else owner?.hear(told);
+    if (spoken) newest.context.notify(restoredFrame);
+    else owner?.notify(restoredFrame);
   }
 
   /**
@@ -137,7 +136,9 @@ export async function openSession(
       if (method === 'ping') return await wire.respond(id, { result: {} });
       const client = flight?.context ?? owner;
       const said = flight ? flight.context.capabilities : opening.capabilities;
-      const trouble = client ? inputTrouble(method, isObject(said) ? said : {}) : `nobody here answers ${method}`;
+      const trouble = client
+        ? inputTrouble(method, isObject(said) ? said : {})
+        : `this client does not answer ${method}`;
       if (!client || trouble) {
         (flight?.context.refused ?? refused)(method, trouble ?? '');
         return await wire.respond(id, failed(CODES.methodNotFound, trouble ?? ''));
@@ -165,14 +166,18 @@ export async function openSession(
       const id = nextId();
       const token = withToken(params, id);
       flights.begin(id, { context, timeout: waiting });
-      const heard = (frame: Notice | Request) => {
+      const receive = (frame: Notice | Request) => {
         waiting.moved();
         if (turnedAway(frame, context)) return;
         if (!isNotice(frame)) void answer(frame, { context, timeout: waiting });
         else if (isChange(frame)) unasked(frame);
         else if (!takenBack(frame)) context.notify(restored(frame, token?.theirs));
       };
-      const sending = { signal: waiting.signal, heard, ...(context.headers && { headers: context.headers }) };
+      const sending = {
+        signal: waiting.signal,
+        received: receive,
+        ...(context.headers && { headers: context.headers }),
+      };
       try {
         const outcome = await wire.request(id, method, token?.params ?? params, sending);
         if (token && 'result' in outcome && metaTask(outcome.result)) lasting.set(id, token.theirs);
@@ -185,9 +190,9 @@ export async function openSession(
       if (frame.method === 'notifications/initialized') await ready();
       else await wire.notify(frame);
     },
-    onChange(heard) {
-      changes.add(heard);
-      return () => changes.delete(heard);
+    onChange(listener) {
+      changes.add(listener);
+      return () => changes.delete(listener);
     },
     close: () => wire.close(),
   };

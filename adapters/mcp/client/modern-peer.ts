@@ -3,10 +3,10 @@
  * Legacy callers get their envelope here, and answer the server's questions in the way of their era.
  */
 import { CODES, META, MODERN } from '../../../mappings/mcp.ts';
-import type { JsonObject } from '../../../src/index.ts';
+import { isObject, type JsonObject } from '../../../src/index.ts';
 import { envelopeFor, toLegacyOutcome } from '../compat/convert.ts';
 import { inputsTrouble, serverFrameTrouble } from '../frame-rules.ts';
-import { type FrameOutcome, failed, isNotice, isObject, metaOf, type Notice, type Request } from '../frames.ts';
+import { type FrameOutcome, failed, isNotice, metaOf, type Notice, type Request } from '../frames.ts';
 import type { Inputs, McpRequestContext } from '../request-context.ts';
 import { restored, withToken } from './progress-tokens.ts';
 import type { ResponseTimeout } from './timeout.ts';
@@ -59,7 +59,7 @@ export function createModernPeer(
       for (;;) {
         const id = nextId();
         const token = withToken(sent, id);
-        const heard = (frame: Notice | Request) => {
+        const receive = (frame: Notice | Request) => {
           timeout.moved();
           const trouble = isNotice(frame) ? serverFrameTrouble(frame) : 'a server makes no requests in this revision';
           if (isNotice(frame) && !trouble) context.notify(asTheirs(restored(frame, token?.theirs), context));
@@ -69,7 +69,11 @@ export function createModernPeer(
           context.refused?.(frame.method, why);
           if ('id' in frame) open.respond(frame.id, failed(CODES.methodNotFound, why)).catch(() => {});
         };
-        const sending = { signal: timeout.signal, heard, ...(context.headers && { headers: context.headers }) };
+        const sending = {
+          signal: timeout.signal,
+          received: receive,
+          ...(context.headers && { headers: context.headers }),
+        };
         const found = wire();
         const open = found instanceof Promise ? await found : found;
         if (metaOf(sent)[META.level] !== undefined) listening.set(id, context);

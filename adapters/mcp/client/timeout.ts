@@ -14,7 +14,7 @@ export interface ResponseTimeout {
 }
 
 /** One timer and one listener per call, without `AbortSignal.any` and `.timeout`, which cost more than everything else here. */
-export function createResponseTimeout(given: StopSignal, silentMs: number, longestMs: number): ResponseTimeout {
+export function createResponseTimeout(parent: StopSignal, silentMs: number, longestMs: number): ResponseTimeout {
   const out = new Stop();
   const began = performance.now();
   let expired = false;
@@ -22,9 +22,9 @@ export function createResponseTimeout(given: StopSignal, silentMs: number, longe
   /** Since when the server has been silent. */
   let since = began;
 
-  const givenUp = () => out.abort(given.reason);
-  if (given.aborted) givenUp();
-  else given.addEventListener('abort', givenUp, { once: true });
+  const stop = () => out.abort(parent.reason);
+  if (parent.aborted) stop();
+  else parent.addEventListener('abort', stop, { once: true });
 
   /** Checks when the timeout could have expired; progress only records its time and does not reset the timer. */
   function look(): void {
@@ -34,7 +34,7 @@ export function createResponseTimeout(given: StopSignal, silentMs: number, longe
       timer = setTimeout(look, Math.min(Math.ceil(left), LONGEST_TIMER)).unref();
       return;
     }
-    expired = !given.aborted;
+    expired = !parent.aborted;
     out.abort();
   }
   let timer = setTimeout(look, Math.min(silentMs, longestMs, LONGEST_TIMER)).unref();
@@ -55,11 +55,11 @@ export function createResponseTimeout(given: StopSignal, silentMs: number, longe
       }
     },
     reason: (thrown) =>
-      expired && !given.aborted
-        ? new Fault('deadline_exceeded', 'the server took too long and was told to stop')
+      expired && !parent.aborted
+        ? new Fault('deadline_exceeded', 'the server took too long and the call was canceled')
         : thrown,
     end() {
-      given.removeEventListener('abort', givenUp);
+      parent.removeEventListener('abort', stop);
       clearTimeout(timer);
     },
   };

@@ -4,22 +4,22 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { CHANGES, CODES, type Era, methodRow } from '../../../mappings/mcp.ts';
-import { asFault, type Deps, Fault, type Json, type JsonObject, type ToolBackend } from '../../../src/index.ts';
+import {
+  asFault,
+  type Deps,
+  Fault,
+  isObject,
+  type Json,
+  type JsonObject,
+  type ToolBackend,
+} from '../../../src/index.ts';
+import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
 import { outgoingTrace } from '../../../src/transport/outbound/trace-context.ts';
 import { toDiscoverResult, toModernOutcome, wantedCapabilities } from '../compat/convert.ts';
 import { createLegacyView, listenTo } from '../compat/modern-as-legacy.ts';
 import { type UpstreamConfig, upstreamSettings } from '../config.ts';
 import { serverFrameTrouble } from '../frame-rules.ts';
-import {
-  type FrameOutcome,
-  failed,
-  isObject,
-  metaOf,
-  type Notice,
-  outcomeOf,
-  type Request,
-  RpcError,
-} from '../frames.ts';
+import { type FrameOutcome, failed, metaOf, type Notice, outcomeOf, type Request } from '../frames.ts';
 import { announcing, unansweredBy } from '../gateways.ts';
 import { paramHeaders } from '../header-values.ts';
 import { isMcpRequestContext, type McpRequestContext } from '../request-context.ts';
@@ -64,7 +64,11 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     () => `m${++count}`,
   );
   const legacy = createLegacyPeers(openWire, { ...CLIENT_INFO }, POOL_IDLE_MS, refused);
-  const legacyTasks = createLegacyTasks({ peer: modern, level: (context) => view.level(context), offered: view.tasks });
+  const legacyTasks = createLegacyTasks({
+    peer: modern,
+    level: (context) => view.level(context),
+    supported: view.tasks,
+  });
   const tasks = createTaskEras(legacy, (tool) => taskSupport(catalog.tool(tool)));
   legacy.onChange(noted);
   const watching = createWatching(listenForChanges);
@@ -223,12 +227,12 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
       for (const uri of Array.isArray(uris) ? uris : []) {
         await legacy.call('resources/subscribe', { uri }, context, timeout);
       }
-      return await listenTo((heard) => session.onChange(heard), params, context, timeout.signal);
+      return await listenTo((notify) => session.onChange(notify), params, context, timeout.signal);
     }
     const meta = metaOf(params);
     const filtered: McpRequestContext = {
       ...context,
-      notify: (heard) => wantedCapabilities(heard, meta) && context.notify(heard),
+      notify: (notice) => wantedCapabilities(notice, meta) && context.notify(notice),
     };
     const task = await tasks.answer(
       method,
@@ -291,21 +295,21 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     if (method !== 'tools/list' || 'error' in outcome) return;
     const { tools, nextCursor } = outcome.result;
     if (!Array.isArray(tools)) return;
-    if (catalog.heard(tools, params.cursor === undefined && nextCursor === undefined)) watching.changed('tools');
+    if (catalog.update(tools, params.cursor === undefined && nextCursor === undefined)) watching.changed('tools');
   }
 
   /** Cached by definition: an unchanged one is the same object, and every call needs it. */
   const attributes = new WeakMap<JsonObject, ReturnType<typeof toAttributes>>();
 
-  function attributesOf(told: JsonObject | undefined): ReturnType<typeof toAttributes> {
-    const known = told && attributes.get(told);
+  function attributesOf(tool: JsonObject | undefined): ReturnType<typeof toAttributes> {
+    const known = tool && attributes.get(tool);
     if (known) return known;
-    const made = toAttributes(told, settings);
-    if (told) attributes.set(told, made);
+    const made = toAttributes(tool, settings);
+    if (tool) attributes.set(tool, made);
     return made;
   }
 
-  let reading: Promise<void> | undefined;
+  let pendingList: Promise<void> | undefined;
   /** Reads all pages, through an open session where there is one. */
   async function readCatalog(): Promise<void> {
     const context = backgroundContext();
@@ -318,14 +322,14 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
       const outcome = session
         ? await session.call('tools/list', params, context, timeout).finally(() => timeout.end())
         : await exchange('tools/list', params, context, signal);
-      if ('error' in outcome) throw new RpcError(outcome.error.code, outcome.error.message);
+      if ('error' in outcome) throw new RpcError({ code: outcome.error.code, message: outcome.error.message });
       const { tools, nextCursor } = outcome.result;
       all.push(...(Array.isArray(tools) ? tools : []));
       if (nextCursor === undefined || nextCursor === null) break;
       cursor = nextCursor;
     }
     const news = catalog.mayBeTasks(await makesTasks(context, signal));
-    if (catalog.heard(all, true) || news) watching.changed('tools');
+    if (catalog.update(all, true) || news) watching.changed('tools');
   }
 
   /** Whether a modern server makes tasks of calls. False when that cannot be found out. */
@@ -333,7 +337,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     if ((await era()) !== 'modern') return false;
     const timeout = createResponseTimeout(signal, settings.timeoutMs, settings.longestMs);
     return await view
-      .offersTasks(context, timeout)
+      .supportsTasks(context, timeout)
       .catch(() => false)
       .finally(() => timeout.end());
   }
@@ -343,16 +347,16 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     pinned: true,
     async list() {
       if (!catalog.fresh) {
-        reading ??= readCatalog().finally(() => {
-          reading = undefined;
+        pendingList ??= readCatalog().finally(() => {
+          pendingList = undefined;
         });
-        await reading;
+        await pendingList;
       }
       return catalog.skills();
     },
     effect(tool) {
-      const told = catalog.tool(tool);
-      return told && toEffect(told, tool, settings);
+      const entry = catalog.tool(tool);
+      return entry && toEffect(entry, tool, settings);
     },
     attributes: (tool) => attributesOf(catalog.tool(tool)),
     taints({ method }) {
@@ -360,12 +364,12 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
       // The result of a request in no row of the table is unknown, so it counts as untrusted content.
       return !settings.trusted && (row === undefined || row.reads === true);
     },
-    async call(action, signal, given, reference) {
+    async call(action, signal, callContext, reference) {
       const { tool = '', arguments: args, trace: taskTrace } = action;
-      const caller = isMcpRequestContext(given) ? given : backgroundContext();
-      const told = catalog.tool(tool);
+      const caller = isMcpRequestContext(callContext) ? callContext : backgroundContext();
+      const entry = catalog.tool(tool);
       const trace = caller.trace ?? taskTrace;
-      const copied = paramHeaders(told?.inputSchema, args);
+      const copied = paramHeaders(entry?.inputSchema, args);
       // Without a trace of the caller's, the HTTP client starts one where it writes the headers.
       const headers = trace && transport.kind === 'http' ? { ...copied, ...outgoingTrace(trace) } : copied;
       const context: McpRequestContext = headers ? { ...caller, headers } : caller;
@@ -377,7 +381,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
       try {
         const outcome = await exchange('tools/call', params, context, signal);
         const result = toToolResult(outcome, egress, name, about);
-        return taints(told, settings) ? { taint: { server: name, what: tool }, ...result } : result;
+        return taints(entry, settings) ? { taint: { server: name, what: tool }, ...result } : result;
       } catch (thrown) {
         const { kind, message, details } = asFault(thrown);
         if (thrown instanceof RpcError) return toToolResult(outcomeOf(thrown), egress, name, about);
@@ -392,12 +396,12 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
         };
       }
     },
-    async pass({ method, params }, signal, given) {
-      const told = isMcpRequestContext(given) ? given : backgroundContext();
-      const { trace } = told;
+    async pass({ method, params }, signal, callContext) {
+      const caller = isMcpRequestContext(callContext) ? callContext : backgroundContext();
+      const { trace } = caller;
       const traced =
-        trace && transport.kind === 'http' ? { headers: { ...told.headers, ...outgoingTrace(trace) } } : {};
-      const context: McpRequestContext = { ...told, ...traced };
+        trace && transport.kind === 'http' ? { headers: { ...caller.headers, ...outgoingTrace(trace) } } : {};
+      const context: McpRequestContext = { ...caller, ...traced };
       try {
         // A tool call is an act and never a passthrough.
         if (methodRow(method)?.handling === 'act') throw new Fault('invalid_request', `${method} is not passed on`);
@@ -441,7 +445,7 @@ function backgroundContext(): McpRequestContext {
     capabilities: {},
     client: { ...CLIENT_INFO },
     notify() {},
-    input: () => Promise.reject(new Fault('not_implemented', 'nobody is there to be asked')),
+    input: () => Promise.reject(new Fault('not_implemented', 'no client is connected that could answer')),
   };
 }
 
@@ -451,9 +455,9 @@ function withMeta(method: string, params: JsonObject, { params: { _meta } }: Mcp
 }
 
 /** The params as received, with the decided tool and arguments. If those are unchanged, nothing is copied. */
-function toCallParams(given: JsonObject, tool: string, args: JsonObject): JsonObject {
-  if (given.name === tool && given.arguments === args) return given;
-  const { arguments: said, ...rest } = given;
+function toCallParams(params: JsonObject, tool: string, args: JsonObject): JsonObject {
+  if (params.name === tool && params.arguments === args) return params;
+  const { arguments: said, ...rest } = params;
   const empty = said === undefined && Object.keys(args).length === 0;
   return { ...rest, name: tool, ...(!empty && { arguments: args }) };
 }

@@ -8,7 +8,7 @@ export interface ToolCatalog {
   /**
    * `whole`: the list is complete. Otherwise tools that it does not name stay. True when a definition differs from the known one.
    */
-  heard(tools: readonly Json[], whole: boolean): boolean;
+  update(tools: readonly Json[], whole: boolean): boolean;
   /**
    * Whether all calls can be tasks of the extension, which no tool declares for itself. True when that has changed.
    */
@@ -50,13 +50,13 @@ export function createToolCatalog(server: string, { clock, log }: { clock: Clock
       skills = [...entries.values()].map(({ skill }) => skill);
       return true;
     },
-    heard(tools, whole) {
-      const { told, refused } = distinct(tools);
+    update(tools, whole) {
+      const { tools: unique, refused } = distinct(tools);
       if (refused.length > 0) log.warn({ server, tools: refused }, 'tools whose names could be mistaken are left out');
       const next = new Map(whole ? [] : entries);
       // A tool whose name is no longer distinct is removed.
       for (const name of refused) next.delete(name);
-      for (const each of told) {
+      for (const each of unique) {
         const text = canonicalJson(each.tool);
         const known = entries.get(each.name);
         next.set(each.name, known?.text === text ? known : toEntry(text, each.tool, each.name));

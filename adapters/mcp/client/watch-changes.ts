@@ -8,7 +8,7 @@ import type { Notice } from '../frames.ts';
 
 export interface Watching {
   /** Watches until the returned function is called. */
-  watch(heard: (list: string) => void): () => void;
+  watch(listener: (list: string) => void): () => void;
   /** A notification of the server, on any connection. */
   noted(frame: Notice): void;
   /** A caller that listed the tools found them changed. */
@@ -35,7 +35,7 @@ export function createWatching(listen: (signal: AbortSignal) => Promise<void>): 
   }
 
   function changed(list: string): void {
-    for (const heard of [...listeners]) heard(list);
+    for (const listener of [...listeners]) listener(list);
   }
 
   function settle(): void {
@@ -54,8 +54,8 @@ export function createWatching(listen: (signal: AbortSignal) => Promise<void>): 
       const row = CHANGES.find(({ wire }) => wire === method);
       if (row) changed(row.list);
     },
-    watch(heard) {
-      const listener = (list: string) => heard(list);
+    watch(onChange) {
+      const listener = (list: string) => onChange(list);
       listeners.add(listener);
       settle();
       return () => {

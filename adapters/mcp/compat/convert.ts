@@ -12,8 +12,8 @@ import {
   methodRow,
   TASKS_EXTENSION,
 } from '../../../mappings/mcp.ts';
-import type { Json, JsonObject } from '../../../src/index.ts';
-import { type FrameOutcome, isObject, metaOf, type Notice } from '../frames.ts';
+import { isObject, type Json, type JsonObject } from '../../../src/index.ts';
+import { type FrameOutcome, metaOf, type Notice } from '../frames.ts';
 import type { McpRequestContext } from '../request-context.ts';
 import { knowsTasks } from '../tasks/words.ts';
 
@@ -22,12 +22,12 @@ export function toInitializeResult(discovered: JsonObject, wanted: Json | undefi
   const { capabilities, instructions } = discovered;
   const known = (LEGACY as readonly unknown[]).includes(wanted);
   const protocolVersion = known ? wanted : LATEST_LEGACY;
-  const offers = isObject(capabilities) ? capabilities : {};
+  const declared = isObject(capabilities) ? capabilities : {};
   // No other revision of this era has tasks.
-  const tasks = protocolVersion === LATEST_LEGACY && knowsTasks(offers) && { tasks: LEGACY_TASKS };
+  const tasks = protocolVersion === LATEST_LEGACY && knowsTasks(declared) && { tasks: LEGACY_TASKS };
   return {
     protocolVersion,
-    capabilities: { ...withoutExtensions(offers), ...tasks },
+    capabilities: { ...withoutExtensions(declared), ...tasks },
     serverInfo: metaOf(discovered)[META.server] ?? { name: 'unknown', version: '0' },
     ...(instructions !== undefined && { instructions }),
   };
@@ -41,7 +41,7 @@ export function toDiscoverResult(about: JsonObject): JsonObject {
   const { capabilities, instructions, serverInfo } = about;
   const { tasks: _, ...rest } = isObject(capabilities) ? capabilities : {};
   const { extensions } = rest;
-  const both = offersTasks(about) && {
+  const both = supportsTasks(about) && {
     extensions: { ...(isObject(extensions) && extensions), [TASKS_EXTENSION]: {} },
   };
   return {
@@ -54,7 +54,7 @@ export function toDiscoverResult(about: JsonObject): JsonObject {
 }
 
 /** Whether a server of 2025-11-25 declares that calls can be tasks. */
-export function offersTasks({ capabilities }: JsonObject): boolean {
+export function supportsTasks({ capabilities }: JsonObject): boolean {
   const tasks = isObject(capabilities) ? capabilities.tasks : undefined;
   const requests = isObject(tasks) ? tasks.requests : undefined;
   return isObject(requests) && isObject(requests.tools) && requests.tools.call !== undefined;

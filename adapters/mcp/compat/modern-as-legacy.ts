@@ -4,11 +4,11 @@
  */
 
 import { CHANGES, META, MODERN } from '../../../mappings/mcp.ts';
-import { anySignal, asText, type Json, type JsonObject } from '../../../src/index.ts';
+import { anySignal, asText, isObject, type Json, type JsonObject } from '../../../src/index.ts';
 import type { StopSignal } from '../../../src/transport/light-abort-signal.ts';
 import type { ModernPeer } from '../client/modern-peer.ts';
 import { createResponseTimeout, type ResponseTimeout } from '../client/timeout.ts';
-import { type FrameOutcome, isObject, type Notice, notice } from '../frames.ts';
+import { type FrameOutcome, type Notice, notice } from '../frames.ts';
 import type { McpRequestContext, SessionContext } from '../request-context.ts';
 import { knowsTasks } from '../tasks/words.ts';
 import { toInitializeResult } from './convert.ts';
@@ -25,7 +25,7 @@ export interface LegacyView {
   /** Whether calls of this session can be tasks: as declared when it began, or as the server declares to callers without a session. */
   tasks(context: McpRequestContext, timeout: ResponseTimeout): Promise<boolean>;
   /** Whether calls can be tasks of the extension, by the server's last description of itself. */
-  offersTasks(context: McpRequestContext, timeout: ResponseTimeout): Promise<boolean>;
+  supportsTasks(context: McpRequestContext, timeout: ResponseTimeout): Promise<boolean>;
   /** The server's answer, with the members that this era adds. */
   shown(method: string, outcome: FrameOutcome, context: McpRequestContext): FrameOutcome;
 }
@@ -43,20 +43,20 @@ export function createLegacyView(peer: () => ModernPeer): LegacyView {
   const states = new WeakMap<SessionContext, State>();
 
   /** The server's last declaration about tasks, and when it expires. */
-  let offers: { readonly tasks: boolean; readonly until: number } | undefined;
+  let support: { readonly tasks: boolean; readonly until: number } | undefined;
 
   async function discover(context: McpRequestContext, timeout: ResponseTimeout): Promise<FrameOutcome> {
     const meta = { [META.version]: MODERN, [META.capabilities]: {}, [META.client]: context.client };
     const outcome = await peer().call('server/discover', { _meta: meta }, { ...context, era: 'modern' }, timeout);
     if ('error' in outcome) return outcome;
     const { capabilities } = outcome.result;
-    offers = { tasks: isObject(capabilities) && knowsTasks(capabilities), until: performance.now() + BELIEVED_MS };
+    support = { tasks: isObject(capabilities) && knowsTasks(capabilities), until: performance.now() + BELIEVED_MS };
     return outcome;
   }
 
-  async function offersTasks(context: McpRequestContext, timeout: ResponseTimeout): Promise<boolean> {
-    if (!offers || performance.now() > offers.until) await discover(context, timeout);
-    return offers?.tasks ?? false;
+  async function supportsTasks(context: McpRequestContext, timeout: ResponseTimeout): Promise<boolean> {
+    if (!support || performance.now() > support.until) await discover(context, timeout);
+    return support?.tasks ?? false;
   }
 
   /** A session that was opened at the common address sent no `initialize` here. */
@@ -89,8 +89,8 @@ export function createLegacyView(peer: () => ModernPeer): LegacyView {
     const wishes = { ...state.wishes, ...(state.uris.size > 0 && { resourceSubscriptions: [...state.uris] }) };
     const asking: McpRequestContext = {
       ...context,
-      notify(heard) {
-        if (heard.method !== 'notifications/subscriptions/acknowledged') session.hear(heard);
+      notify(notice) {
+        if (notice.method !== 'notifications/subscriptions/acknowledged') session.notify(notice);
       },
     };
     const timeout = createResponseTimeout(over, FOREVER, FOREVER);
@@ -100,14 +100,14 @@ export function createLegacyView(peer: () => ModernPeer): LegacyView {
       .finally(() => timeout.end());
   }
 
-  const told = ({ session }: McpRequestContext) => session && states.get(session)?.tasks;
+  const tasksOf = ({ session }: McpRequestContext) => session && states.get(session)?.tasks;
 
   return {
     level: ({ session }) => session && states.get(session)?.level,
-    tasks: async (context, timeout) => told(context) ?? (await offersTasks(context, timeout)),
-    offersTasks,
+    tasks: async (context, timeout) => tasksOf(context) ?? (await supportsTasks(context, timeout)),
+    supportsTasks,
     shown(method, outcome, context) {
-      if (method !== 'tools/list' || 'error' in outcome || !told(context)) return outcome;
+      if (method !== 'tools/list' || 'error' in outcome || !tasksOf(context)) return outcome;
       const { tools } = outcome.result;
       return Array.isArray(tools) ? { result: { ...outcome.result, tools: tools.map(mayBeTask) } } : outcome;
     },
@@ -148,19 +148,19 @@ function mayBeTask(tool: Json): Json {
 
 /** Subscribes to the lists that the server says may change. */
 function stateFor({ capabilities }: JsonObject): State {
-  const offers = isObject(capabilities) ? capabilities : {};
+  const declared = isObject(capabilities) ? capabilities : {};
   const wishes = Object.fromEntries(
     CHANGES.flatMap(({ wire, wish }) => {
-      const offer = offers[wire.split('/')[1] as string];
-      return isObject(offer) && offer.listChanged === true ? [[wish, true]] : [];
+      const capability = declared[wire.split('/')[1] as string];
+      return isObject(capability) && capability.listChanged === true ? [[wish, true]] : [];
     }),
   );
-  return { level: undefined, tasks: offers.tasks !== undefined, uris: new Set(), wishes, listening: undefined };
+  return { level: undefined, tasks: declared.tasks !== undefined, uris: new Set(), wishes, listening: undefined };
 }
 
 /** Notifications that a legacy server sends to all clients, for one that listens in the modern era. */
 export function listenTo(
-  changes: (heard: (notice: Notice) => void) => () => void,
+  changes: (listener: (notice: Notice) => void) => () => void,
   params: JsonObject,
   context: McpRequestContext,
   signal: StopSignal,
@@ -174,12 +174,12 @@ export function listenTo(
     ),
   );
   context.notify(notice('notifications/subscriptions/acknowledged', { notifications: granted, _meta: mark }));
-  const stop = changes((heard) => {
-    const row = CHANGES.find(({ wire }) => wire === heard.method);
-    const wants = row ? wishes[row.wish] === true : uris.includes(heard.params?.uri ?? null);
+  const stop = changes((notice) => {
+    const row = CHANGES.find(({ wire }) => wire === notice.method);
+    const wants = row ? wishes[row.wish] === true : uris.includes(notice.params?.uri ?? null);
     if (!wants) return;
-    const meta = isObject(heard.params?._meta) ? heard.params._meta : {};
-    context.notify({ ...heard, params: { ...heard.params, _meta: { ...meta, ...mark } } });
+    const meta = isObject(notice.params?._meta) ? notice.params._meta : {};
+    context.notify({ ...notice, params: { ...notice.params, _meta: { ...meta, ...mark } } });
   });
   return new Promise((resolve) => {
     const over = () => {

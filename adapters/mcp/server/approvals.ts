@@ -2,17 +2,18 @@
  * Puts approvals to the person at the client, where the client can show a form and acts for a person. The form names the
  * requester and the act, and cannot be mistaken for a form of the server. Other approvers answer at another door.
  */
+import type { ElicitRequestFormParams } from '@modelcontextprotocol/server';
 import {
   type AskRecord,
   asFault,
   type Bridge,
   type Dialog,
   dialogFor,
+  isObject,
   type JsonObject,
   type Logger,
   type Row,
 } from '../../../src/index.ts';
-import { isObject } from '../frames.ts';
 import type { Inputs, Inputted } from '../request-context.ts';
 import { type Caller, canFillForms } from './caller.ts';
 
@@ -59,7 +60,7 @@ export function approvalForm({ text, whole }: Dialog): JsonObject {
       },
       required: ['decision'],
     },
-  };
+  } satisfies ElicitRequestFormParams;
 }
 const ELSEWHERE = 'answer elsewhere';
 

@@ -1,18 +1,18 @@
 /**
  * Authenticates callers as an OAuth resource server: a token in the Authorization header, issued for this gateway. A caller
- * without one, or with too few scopes, is told where to get one. Its credentials are never forwarded.
+ * without one, or with too few scopes, gets the address where tokens are issued. Its credentials are never forwarded.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Actor, type Authenticate, asFault } from '../../../src/index.ts';
+import { type Actor, type Authenticate, asFault, type HttpRoute } from '../../../src/index.ts';
 import { addressOf, bearerOf } from '../../../src/transport/http/bearer.ts';
-import { refuse } from './legacy-sessions.ts';
-import { writeJson } from './reply.ts';
+import { refuse } from './transports/legacy-sessions.ts';
+import { writeJson } from './transports/reply.ts';
 
 export interface RequestAuth {
   /** Undefined when it has been answered. */
   admit(request: IncomingMessage, response: ServerResponse, path: string): Promise<Actor | undefined>;
-  /** True when it was a question about ourselves, and is answered. */
-  described(request: IncomingMessage, response: ServerResponse): boolean;
+  /** The protected resource metadata, of the common address and of each server's. */
+  readonly routes: readonly HttpRoute[];
 }
 
 export interface RequestAuthOptions {
@@ -43,6 +43,17 @@ export function createRequestAuth(options: RequestAuthOptions): RequestAuth {
       .join(', ')}`;
   }
 
+  function describe(request: IncomingMessage, response: ServerResponse): void {
+    const about = (request.url ?? '').split('?', 1)[0]?.slice(WELL_KNOWN.length);
+    const document = {
+      resource: `${base()}${about || path}`,
+      ...(authorizationServers.length > 0 && { authorization_servers: authorizationServers }),
+      bearer_methods_supported: ['header'],
+      scopes_supported: scopes,
+    };
+    writeJson(response, 200, JSON.stringify(document), { 'cache-control': 'max-age=300' });
+  }
+
   /** Admitted actors: the check is not repeated while `authenticate` returns the same object. */
   const admitted = new WeakMap<Actor, Actor>();
 
@@ -65,8 +76,8 @@ export function createRequestAuth(options: RequestAuthOptions): RequestAuth {
           refuse(response, 403, -32000, message);
           return undefined;
         }
-        const given = request.headers.authorization === undefined ? {} : { error: 'invalid_token' };
-        response.setHeader('www-authenticate', challenge(at, given));
+        const error = request.headers.authorization === undefined ? {} : { error: 'invalid_token' };
+        response.setHeader('www-authenticate', challenge(at, error));
         refuse(response, 401, -32000, message);
         return undefined;
       }
@@ -82,20 +93,7 @@ export function createRequestAuth(options: RequestAuthOptions): RequestAuth {
       refuse(response, 403, -32000, `${actor.id} does not have the scope ${missing.join(' ')}`);
       return undefined;
     },
-    described(request, response) {
-      const asked = (request.url ?? '').split('?', 1)[0] ?? '';
-      if (!asked.startsWith(WELL_KNOWN)) return false;
-      const about = asked.slice(WELL_KNOWN.length);
-      if (request.method !== 'GET' || (about !== '' && about !== path && !about.startsWith(`${path}/`))) return false;
-      const document = {
-        resource: `${base()}${about === '' ? path : about}`,
-        ...(authorizationServers.length > 0 && { authorization_servers: authorizationServers }),
-        bearer_methods_supported: ['header'],
-        scopes_supported: scopes,
-      };
-      writeJson(response, 200, JSON.stringify(document), { 'cache-control': 'max-age=300' });
-      return true;
-    },
+    routes: [WELL_KNOWN, `${WELL_KNOWN}${path}/*`].map((at) => ({ path: at, methods: ['GET'], handler: describe })),
   };
 }
 

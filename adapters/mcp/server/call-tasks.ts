@@ -68,7 +68,7 @@ interface Kept {
   ended: Promise<unknown> | undefined;
 }
 
-export function stintKey(caller: Caller, endpoint: string): string {
+export function callTaskKey(caller: Caller, endpoint: string): string {
   return caller.session ? `session:${caller.session.id}` : `${scopeOf(caller.actor)}|${caller.at ?? endpoint}`;
 }
 
@@ -105,7 +105,7 @@ export function createCallTasks(
   }
 
   function keep(caller: Caller, endpoint: string): Kept {
-    const key = stintKey(caller, endpoint);
+    const key = callTaskKey(caller, endpoint);
     const known = kept.get(key);
     const now = Date.now();
     if (known && (caller.session || known.open || now - known.used <= settings.sessionIdleMs)) {
@@ -175,7 +175,7 @@ export function createCallTasks(
   }
 
   /** The task that runs in the session a caller named. Undefined: none runs, or the caller may not see it. */
-  async function underWay({ actor }: Caller, session_id: string): Promise<CallTask | undefined> {
+  async function runningTask({ actor }: Caller, session_id: string): Promise<CallTask | undefined> {
     const where = { session_id, state: AT_WORK };
     const { data } = await bridge.list<Row>(actor, { object: 'task', where, newestFirst: true, limit: 1 });
     return data[0] && { sessionId: session_id, taskId: data[0].id };
@@ -183,7 +183,7 @@ export function createCallTasks(
 
   /** In the work its caller is part of, if it is part of any. */
   async function atHome<T>(caller: Caller, what: (callTask: CallTask) => Promise<T>): Promise<Sealed<T> | undefined> {
-    const there = caller.home ? await underWay(caller, caller.home) : undefined;
+    const there = caller.home ? await runningTask(caller, caller.home) : undefined;
     if (!there) return undefined;
     try {
       return { came: await what(there) };

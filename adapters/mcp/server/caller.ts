@@ -1,5 +1,5 @@
 /** The caller of a request: its actor, the capabilities it declared, and how it can be asked. */
-import type { Actor, JsonObject } from '../../../src/index.ts';
+import { type Actor, isObject, type JsonObject } from '../../../src/index.ts';
 import type { StopSignal } from '../../../src/transport/light-abort-signal.ts';
 import type { TraceMembers } from '../../../src/transport/outbound/trace-context.ts';
 import type { Notice } from '../frames.ts';
@@ -52,6 +52,6 @@ export function personOf(actor: Actor): Actor | undefined {
 
 /** An empty object means forms are supported; a list of modes without `form` means they are not. */
 export function canFillForms({ elicitation }: JsonObject): boolean {
-  if (typeof elicitation !== 'object' || elicitation === null || Array.isArray(elicitation)) return false;
+  if (!isObject(elicitation)) return false;
   return Object.keys(elicitation).length === 0 || (elicitation as JsonObject).form !== undefined;
 }

@@ -3,24 +3,51 @@
  * authenticated before a request is read. Contains no policy and no connection to a server.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Actor, type Bridge, type Closable, type Deps, Fault, type FrontDoor } from '../../../src/index.ts';
+import {
+  type Actor,
+  type Bridge,
+  type Closable,
+  type Deps,
+  Fault,
+  type FrontDoor,
+  type HttpHandler,
+  type StreamClient,
+} from '../../../src/index.ts';
 import { SESSION_HEADER } from '../../../src/transport/http/session-header.ts';
 import type { McpSettings } from '../config.ts';
 import { createAggregateEndpoint } from './aggregate/endpoint.ts';
 import { createRequestAuth } from './auth.ts';
 import { createCallTasks } from './call-tasks.ts';
 import { createEndpoint, type EndpointHandler } from './endpoint.ts';
-import { createHttpHandler, refuseFault } from './http.ts';
-import type { LegacyClient } from './legacy-sessions.ts';
-import { createSseSessions, ssePath } from './sse.ts';
+import { createHttpHandler, refuseFault } from './transports/http.ts';
+import type { LegacyClient } from './transports/legacy-sessions.ts';
+import { createSseSessions, ssePath } from './transports/sse.ts';
+import { serveStdio } from './transports/stdio.ts';
 
 export function mcpDoor(settings: McpSettings, deps: Deps): FrontDoor {
   return {
     name: 'mcp',
     carries: ['approval'],
     open: async (bridge) => openMcpDoor(bridge, settings, deps),
+    serve: (bridge, client) => serveClient(bridge, client, settings, deps),
   };
 }
+
+/** One client, and one server whose frames it sees unchanged. */
+async function serveClient(bridge: Bridge, client: StreamClient, settings: McpSettings, deps: Deps): Promise<void> {
+  const { input, output, actor, person, session: home, server = '' } = client;
+  const callTasks = createCallTasks(bridge, settings, deps);
+  const handler = createEndpoint(server, { bridge, callTasks, settings, deps });
+  try {
+    const options = { actor, ...(person && { person }), handler, log: deps.log, lineLimit: LINE_LIMIT, home };
+    await serveStdio({ input, output }, options);
+  } finally {
+    handler.close();
+    await callTasks.close();
+  }
+}
+
+const LINE_LIMIT = 16 * 1024 * 1024;
 
 /** A server name as the configuration allows it; other names are not looked up. */
 const NAME = /^[a-z][a-z0-9_-]*$/;
@@ -75,19 +102,15 @@ function openMcpDoor(bridge: Bridge, settings: McpSettings, deps: Deps): Closabl
     return { actor, endpoint: server, handler: known ?? handlerOf(server), home };
   }
 
-  deps.http.mount('/', (request, response, next) => {
-    if (!auth.described(request, response)) next();
-  });
-  // Mounted by its path, so that no other door has to look at its requests first.
-  deps.http.mount(settings.path, (request, response) => {
-    const { originalUrl = request.url ?? '/' } = request as IncomingMessage & { readonly originalUrl?: string };
-    const path = originalUrl.split('?', 1)[0] ?? '/';
+  const handler: HttpHandler = (request, response) => {
+    const path = request.url?.split('?', 1)[0] ?? '/';
     serve(request, response, path).catch((thrown) => {
       log.error({ err: thrown }, 'a request failed');
       if (!response.headersSent) refuseFault(response, thrown);
       else response.destroy();
     });
-  });
+  };
+  deps.http.claim('mcp', [{ path: `${settings.path}/*`, handler }, ...auth.routes]);
 
   return {
     async close() {

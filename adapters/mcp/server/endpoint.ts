@@ -14,13 +14,14 @@ import {
   type CallerOfCall,
   type Deps,
   Fault,
+  isObject,
   type JsonObject,
   type Row,
 } from '../../../src/index.ts';
 import { receiptReference } from '../../../src/transport/outbound/receipt-reference.ts';
 import type { McpSettings } from '../config.ts';
 import { clientFrameTrouble } from '../frame-rules.ts';
-import { type FrameOutcome, failed, type Id, isObject, type Notice, outcomeOf, type Request } from '../frames.ts';
+import { type FrameOutcome, failed, type Id, type Notice, outcomeOf, type Request } from '../frames.ts';
 import { callerIn, circleIn, type OwnAccount, withWord } from '../gateways.ts';
 import { paramTrouble } from '../header-values.ts';
 import type { McpRequestContext } from '../request-context.ts';
@@ -38,7 +39,7 @@ import { createSuspendedCalls, type Running } from './suspended-calls.ts';
 export interface EndpointHandler {
   receive(request: Request, caller: Caller): Promise<FrameOutcome>;
   /** Forwards a notification that the frame table allows. */
-  tell(method: string, params: JsonObject, caller: LegacyCaller): Promise<void>;
+  notify(method: string, params: JsonObject, caller: LegacyCaller): Promise<void>;
   /** Logs that a frame was refused, and why. */
   readonly refuse: Refuse;
   close(): void;
@@ -65,12 +66,12 @@ interface Tried extends Calling {
 export interface EndpointDeps {
   readonly bridge: Bridge;
   readonly callTasks: CallTasks;
-  readonly settings: Pick<McpSettings, 'parkMs'>;
+  readonly settings: Pick<McpSettings, 'suspendMs'>;
   readonly deps: Pick<Deps, 'ids' | 'log' | 'clock'>;
 }
 
 export function createEndpoint(server: string, { bridge, callTasks, settings, deps }: EndpointDeps): EndpointHandler {
-  const suspended = createSuspendedCalls(settings.parkMs);
+  const suspended = createSuspendedCalls(settings.suspendMs);
   const approvals = createApprovals(bridge, deps);
   const refuse = createRefuse(bridge, callTasks);
   const owners = createTaskOwners(server, bridge);
@@ -119,7 +120,7 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
     const context = { ...contextFor(request, caller, running), ...keptIn, ...tasks };
     if (method === 'subscriptions/listen')
       return await listen(request.id, asked.params, caller, context, running.signal);
-    const outcome = asked.heard(await pass(method, asked.params, caller, context, running.signal));
+    const outcome = asked.filtered(await pass(method, asked.params, caller, context, running.signal));
     if (method === 'tasks/list') return await records.listed(await owners.listed(outcome, caller), params, caller);
     if (method === 'initialize') {
       changes.opened(outcome, caller);
@@ -165,7 +166,7 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
         ...(typeof target === 'string' && target !== '' && { target }),
         effect: 'none',
       },
-      line: context,
+      context: context,
       signal,
     });
     if (details) return details as unknown as FrameOutcome;
@@ -183,7 +184,7 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
         actor: caller.actor,
         body: { task_id: taskId, action: { kind: 'extension', tool, server, arguments: args } },
         ...(caller.trace ?? traceInMeta(request.params)),
-        line: contextFor(request, caller, running, sessionId),
+        context: contextFor(request, caller, running, sessionId),
         signal: running.signal,
         asked: (askId) => void approvals.ask(caller, askId, (requests) => running.input(requests)),
       });
@@ -195,9 +196,9 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
   }
 
   async function act(request: Request, caller: Caller, running: Running): Promise<FrameOutcome> {
-    const { name, arguments: given } = request.params ?? {};
+    const { name, arguments: callArguments } = request.params ?? {};
     // Absent and null are the same to most servers; the gate and the server both get an object.
-    const args = given ?? {};
+    const args = callArguments ?? {};
     if (!isPlainName(name)) return failed(CODES.invalidParams, `Unknown tool: ${JSON.stringify(name ?? null)}`);
     if (!isObject(args)) return failed(CODES.invalidParams, 'the arguments must be an object');
     const circle = circleIn(request.params);
@@ -258,7 +259,7 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
         action: { kind: 'tool', tool, server, arguments: args, ...call, ...(from && { caller: from }) },
       },
       ...(caller.trace ?? traceInMeta(request.params)),
-      line: context,
+      context: context,
       signal: running.signal,
       asked(askId) {
         question = askId;
@@ -323,7 +324,7 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
   }
 
   async function names(caller: Caller): Promise<readonly string[]> {
-    const skills = await bridge.offered(caller.actor, await callTasks.workspace(caller));
+    const skills = await bridge.visible(caller.actor, await callTasks.workspace(caller));
     return skills.flatMap(({ source, name }) => (source === server ? [name] : []));
   }
 
@@ -357,7 +358,7 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
   return {
     receive,
     refuse,
-    async tell(method, params, caller) {
+    async notify(method, params, caller) {
       const running = runningFor(caller);
       const request: Request = { jsonrpc: '2.0', id: 0, method, params };
       await pass(method, params, caller, contextFor(request, caller, running), caller.signal);

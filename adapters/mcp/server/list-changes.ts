@@ -13,7 +13,7 @@ export interface ListChanges {
   /** A legacy session was shown a list; from now on it is notified when that list changes. */
   shown(method: string, outcome: FrameOutcome, caller: Caller): void;
   /** A modern client listens, until the returned function is called. */
-  listen(wishes: JsonObject, caller: Caller, said: (heard: Notice) => void): Promise<() => void>;
+  listen(wishes: JsonObject, caller: Caller, said: (notice: Notice) => void): Promise<() => void>;
   close(): void;
 }
 
@@ -21,7 +21,7 @@ interface Listener {
   readonly caller: Caller;
   /** Digests of lists, by the request that shows them. */
   readonly seen: Map<string, string>;
-  tell(heard: Notice): void;
+  send(notice: Notice): void;
 }
 
 export interface ChangesParts {
@@ -79,7 +79,7 @@ export function createListChanges({ bridge, log, show, servers }: ChangesParts):
       listener.seen.set(method, now);
       changed = true;
     }
-    if (changed && listeners.has(listener)) listener.tell(notice(wire));
+    if (changed && listeners.has(listener)) listener.send(notice(wire));
   }
 
   return {
@@ -90,7 +90,7 @@ export function createListChanges({ bridge, log, show, servers }: ChangesParts):
       const listener = known ?? {
         caller: atRest(caller, session),
         seen: new Map<string, string>(),
-        tell: (heard: Notice) => session.hear(heard),
+        send: (notice: Notice) => session.notify(notice),
       };
       listener.seen.set(method, digest(outcome));
       if (known) return;
@@ -100,7 +100,7 @@ export function createListChanges({ bridge, log, show, servers }: ChangesParts):
     async listen(wishes, caller, said) {
       const methods = CHANGES.flatMap(({ wish, methods }) => (wishes[wish] === true ? methods : []));
       if (methods.length === 0) return () => {};
-      const listener: Listener = { caller: { ...caller, notify() {} }, seen: new Map(), tell: said };
+      const listener: Listener = { caller: { ...caller, notify() {} }, seen: new Map(), send: said };
       const remove = add(listener);
       try {
         for (const method of methods) listener.seen.set(method, digest(await show(method, listener.caller)));

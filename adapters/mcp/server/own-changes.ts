@@ -4,8 +4,8 @@
  * behalf, if the server has declared `listChanged`.
  */
 import { META } from '../../../mappings/mcp.ts';
-import type { Bridge, JsonObject, Logger } from '../../../src/index.ts';
-import { type FrameOutcome, type Id, isObject, type Notice, notice } from '../frames.ts';
+import { type Bridge, isObject, type JsonObject, type Logger } from '../../../src/index.ts';
+import { type FrameOutcome, type Id, type Notice, notice } from '../frames.ts';
 import type { SessionContext } from '../request-context.ts';
 import type { Caller } from './caller.ts';
 import { createListChanges } from './list-changes.ts';
@@ -19,7 +19,7 @@ export interface OwnChanges {
   listen(id: Id, params: JsonObject, caller: Caller, said: Said): Promise<{ readonly said: Said; stop(): void }>;
   close(): void;
 }
-type Said = (heard: Notice) => void;
+type Said = (notice: Notice) => void;
 
 export interface OwnChangesParts {
   readonly bridge: Bridge;
@@ -31,11 +31,11 @@ export interface OwnChangesParts {
 const LIST = 'tools/list';
 
 export function createOwnChanges({ bridge, log, names }: OwnChangesParts): OwnChanges {
-  const telling = new WeakSet<SessionContext>();
+  const notifying = new WeakSet<SessionContext>();
   const changes = createListChanges({
     bridge,
     log,
-    show: (method, caller) => (method === LIST ? names(caller).then(told) : undefined),
+    show: (method, caller) => (method === LIST ? names(caller).then(changed) : undefined),
     // The server announces its own changes itself.
     servers: false,
   });
@@ -44,10 +44,10 @@ export function createOwnChanges({ bridge, log, names }: OwnChangesParts): OwnCh
     opened(outcome, { session }) {
       const { capabilities } = 'result' in outcome ? outcome.result : {};
       const tools = isObject(capabilities) ? capabilities.tools : undefined;
-      if (session && isObject(tools) && tools.listChanged === true) telling.add(session);
+      if (session && isObject(tools) && tools.listChanged === true) notifying.add(session);
     },
     shown(shown, caller) {
-      if (caller.session && telling.has(caller.session)) changes.shown(LIST, told(shown), caller);
+      if (caller.session && notifying.has(caller.session)) changes.shown(LIST, changed(shown), caller);
     },
     async listen(id, { notifications }, caller, said) {
       const { toolsListChanged } = isObject(notifications) ? notifications : {};
@@ -59,10 +59,10 @@ export function createOwnChanges({ bridge, log, names }: OwnChangesParts): OwnCh
       const stop = await changes.listen({ ...(toolsListChanged === true && { toolsListChanged }) }, caller, add);
       return {
         stop,
-        said(heard) {
-          const { notifications: given } = heard.params ?? {};
-          if (heard.method === ACKNOWLEDGED) granted = isObject(given) && given.toolsListChanged === true;
-          said(heard);
+        said(notice) {
+          const { notifications: wishes } = notice.params ?? {};
+          if (notice.method === ACKNOWLEDGED) granted = isObject(wishes) && wishes.toolsListChanged === true;
+          said(notice);
         },
       };
     },
@@ -72,6 +72,6 @@ export function createOwnChanges({ bridge, log, names }: OwnChangesParts): OwnCh
 
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 
-function told(names: readonly string[]): FrameOutcome {
+function changed(names: readonly string[]): FrameOutcome {
   return { result: { tools: names.toSorted() } };
 }

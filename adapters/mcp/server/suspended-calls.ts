@@ -5,10 +5,10 @@
  */
 import { randomBytes } from 'node:crypto';
 import { CODES } from '../../../mappings/mcp.ts';
-import { canonicalJson, Fault, type JsonObject } from '../../../src/index.ts';
+import { canonicalJson, Fault, isObject, type JsonObject } from '../../../src/index.ts';
 import type { StopSignal } from '../../../src/transport/light-abort-signal.ts';
 import { createSpareSignals } from '../abort-controller-pool.ts';
-import { type FrameOutcome, failed, isObject, metaOf, type Notice } from '../frames.ts';
+import { type FrameOutcome, failed, metaOf, type Notice } from '../frames.ts';
 import type { Input, Inputs, Inputted } from '../request-context.ts';
 import { cameToTask } from '../tasks/owners.ts';
 
@@ -59,11 +59,11 @@ interface Call {
 const OURS = 'tollbridge.';
 /** Questions that are asked at the same time arrive in one result. */
 const GATHER_MS = 5;
-const MOST_UNHEARD = 100;
+const MOST_UNDELIVERED = 100;
 /** The number of idle abort controllers. */
 const MOST_SPARE = 64;
 
-export function createSuspendedCalls(parkMs: number): SuspendedCalls {
+export function createSuspendedCalls(suspendMs: number): SuspendedCalls {
   const suspended = new Map<string, Call>();
   const spare = createSpareSignals(MOST_SPARE);
 
@@ -131,12 +131,12 @@ export function createSuspendedCalls(parkMs: number): SuspendedCalls {
     const state = `${OURS}${randomBytes(24).toString('base64url')}`;
     suspended.set(state, call);
     call.notify = (notice) => {
-      if (call.undelivered.length < MOST_UNHEARD) call.undelivered.push(notice);
+      if (call.undelivered.length < MOST_UNDELIVERED) call.undelivered.push(notice);
     };
     call.timer = setTimeout(() => {
       suspended.delete(state);
       giveUp(call, 'the client did not come back with an answer');
-    }, parkMs).unref();
+    }, suspendMs).unref();
     const questions = [...call.open];
     const [whole] = questions.flatMap((question) => (question.whole ? [question.whole] : []));
     const all = questions.map(({ requests, whole: theirs }) => (theirs ? requests : clean(requests)));
@@ -174,17 +174,19 @@ export function createSuspendedCalls(parkMs: number): SuspendedCalls {
       const now = metaOf(asking.params).progressToken;
       call.notify = (notice) => forward(notice, now, asking);
       for (const notice of call.undelivered.splice(0)) call.notify(notice);
-      const given = isObject(inputResponses) ? inputResponses : {};
+      const responses = isObject(inputResponses) ? inputResponses : {};
       for (const question of [...call.open]) {
         const keys = Object.keys(question.requests);
         const answers = Object.fromEntries(
-          keys.flatMap((key) => (Object.hasOwn(given, key) && isObject(given[key]) ? [[key, given[key]]] : [])),
+          keys.flatMap((key) =>
+            Object.hasOwn(responses, key) && isObject(responses[key]) ? [[key, responses[key]]] : [],
+          ),
         );
         // A server that asked in a result gets whatever the client answered; our own questions stay open until all are answered.
         if (!question.whole && Object.keys(answers).length < keys.length) continue;
         call.open.delete(question);
         question.answer({
-          inputResponses: question.whole ? mine(given, questionKeys(call)) : answers,
+          inputResponses: question.whole ? mine(responses, questionKeys(call)) : answers,
           meta: metaOf(asking.params),
         });
       }
@@ -229,6 +231,6 @@ function questionKeys(call: Call): ReadonlySet<string> {
 }
 
 /** The answers for a server, without those to other questions. */
-function mine(given: JsonObject, others: ReadonlySet<string>): JsonObject {
-  return Object.fromEntries(Object.entries(given).filter(([key]) => !others.has(key)));
+function mine(responses: JsonObject, others: ReadonlySet<string>): JsonObject {
+  return Object.fromEntries(Object.entries(responses).filter(([key]) => !others.has(key)));
 }

@@ -6,11 +6,12 @@
 
 import { CODES, TASKS_EXTENSION } from '../../../mappings/mcp.ts';
 import type { Json, JsonObject } from '../../../src/index.ts';
-import { asText } from '../../../src/index.ts';
+import { asText, isObject } from '../../../src/index.ts';
+import type { WireError } from '../../../src/transport/json-rpc/messages.ts';
 import type { LegacyPeers } from '../client/legacy-peers.ts';
 import { createResponseTimeout, type ResponseTimeout } from '../client/timeout.ts';
-import { offersTasks, toModernOutcome } from '../compat/convert.ts';
-import { type FrameOutcome, failed, isObject, type WireError } from '../frames.ts';
+import { supportsTasks, toModernOutcome } from '../compat/convert.ts';
+import { type FrameOutcome, failed } from '../frames.ts';
 import type { Inputs, Inputted, McpRequestContext } from '../request-context.ts';
 import { knowsTasks, lost, toExtensionState, unrelated } from './words.ts';
 
@@ -144,8 +145,8 @@ export function createTaskEras(peers: Pick<LegacyPeers, 'call'>, support: (tool:
     const found = await peers.call('tasks/get', { taskId: params.taskId ?? null }, context, timeout);
     if ('error' in found) return (await remembered(found.error, params.taskId, context)) ? DONE : found;
     const open = followed.get(keyOf(asText(params.taskId), context))?.open;
-    const given = isObject(params.inputResponses) ? params.inputResponses : {};
-    for (const [key, said] of Object.entries(given)) {
+    const responses = isObject(params.inputResponses) ? params.inputResponses : {};
+    for (const [key, said] of Object.entries(responses)) {
       const question = open?.get(key);
       if (!question || !isObject(said)) continue;
       open?.delete(key);
@@ -168,7 +169,7 @@ export function createTaskEras(peers: Pick<LegacyPeers, 'call'>, support: (tool:
 
   return {
     async answer(method, params, context, timeout, about) {
-      if (!offersTasks(about)) return undefined;
+      if (!supportsTasks(about)) return undefined;
       if (method === 'tools/call') {
         const outcome = await begin(params, context, timeout);
         return outcome && 'result' in outcome && outcome.result.resultType === undefined

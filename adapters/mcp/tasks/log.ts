@@ -11,8 +11,7 @@ import type {
   ToolDecisionPayload,
   ToolEndedPayload,
 } from '../../../src/index.ts';
-import { asText } from '../../../src/index.ts';
-import { isObject } from '../frames.ts';
+import { asText, isObject } from '../../../src/index.ts';
 import { type Caller, scopeOf } from '../server/caller.ts';
 import { toWireOutcome } from '../translate.ts';
 import { boundName } from './owners.ts';

@@ -6,13 +6,14 @@
 
 import { CODES, META, TASKS_EXTENSION } from '../../../mappings/mcp.ts';
 import type { Json, JsonObject } from '../../../src/index.ts';
-import { asText } from '../../../src/index.ts';
+import { asText, isObject } from '../../../src/index.ts';
+import type { WireError } from '../../../src/transport/json-rpc/messages.ts';
 import type { StopSignal } from '../../../src/transport/light-abort-signal.ts';
 import type { ModernPeer } from '../client/modern-peer.ts';
 import { createResponseTimeout, type ResponseTimeout } from '../client/timeout.ts';
 import { envelopeFor, toLegacyOutcome } from '../compat/convert.ts';
 import { inputsTrouble } from '../frame-rules.ts';
-import { type FrameOutcome, failed, isObject, metaOf, type WireError } from '../frames.ts';
+import { type FrameOutcome, failed, metaOf } from '../frames.ts';
 import type { Inputs, McpRequestContext } from '../request-context.ts';
 import { createTaskNotices } from './notices.ts';
 import { lost, OVER, related, toExtensionState, toLegacyState, unrelated } from './words.ts';
@@ -33,7 +34,7 @@ export interface LegacyTasksParts {
   /** The log level of the caller's session. */
   readonly level: (context: McpRequestContext) => string | undefined;
   /** Whether the server makes tasks of calls. */
-  readonly offered: (context: McpRequestContext, timeout: ResponseTimeout) => Promise<boolean>;
+  readonly supported: (context: McpRequestContext, timeout: ResponseTimeout) => Promise<boolean>;
 }
 
 const POLL_MS = 1_000;
@@ -42,7 +43,7 @@ const SHORTEST_POLL_MS = 20;
 const LOOKS_AFTER_CANCEL = 5;
 const LAST_WORD_MS = 5_000;
 
-export function createLegacyTasks({ peer, level, offered }: LegacyTasksParts): LegacyTasks {
+export function createLegacyTasks({ peer, level, supported }: LegacyTasksParts): LegacyTasks {
   const notices = createTaskNotices(ask);
   /** Open questions of tasks; they are withdrawn once their task is canceled. */
   const asking = new Set<{ readonly taskId: Json; readonly withdrawn: AbortController }>();
@@ -113,8 +114,8 @@ export function createLegacyTasks({ peer, level, offered }: LegacyTasksParts): L
         await pause(pollIntervalMs, timeout.signal);
         continue;
       }
-      const told = await ask('tasks/update', { taskId, inputResponses }, context, timeout);
-      if ('error' in told) return told;
+      const updated = await ask('tasks/update', { taskId, inputResponses }, context, timeout);
+      if ('error' in updated) return updated;
       // They may be shown for a moment longer, and are not asked twice.
       for (const [key] of open) answered.add(key);
     }
@@ -149,8 +150,8 @@ export function createLegacyTasks({ peer, level, offered }: LegacyTasksParts): L
     if (OVER.includes(outcome.result.status)) {
       return failed(CODES.invalidParams, `the task has ended as ${asText(toLegacyState(outcome.result).status)}`);
     }
-    const told = await ask('tasks/cancel', { taskId }, context, timeout);
-    if ('error' in told) return told;
+    const cancelled = await ask('tasks/cancel', { taskId }, context, timeout);
+    if ('error' in cancelled) return cancelled;
     for (const { taskId: about, withdrawn } of asking) if (about === taskId) withdrawn.abort();
     for (let looks = 0; looks < LOOKS_AFTER_CANCEL; looks += 1) {
       outcome = await look(taskId, context, timeout);
@@ -206,7 +207,7 @@ export function createLegacyTasks({ peer, level, offered }: LegacyTasksParts): L
 
   return {
     async call(params, context, timeout) {
-      if (context.tasks && (await offered(context, timeout))) return await begin(params, context, timeout);
+      if (context.tasks && (await supported(context, timeout))) return await begin(params, context, timeout);
       const outcome = await peer.call('tools/call', params, context, timeout);
       // It was refused before anything was done, so that asking again is no second call.
       return wantsTasks(outcome) ? await wait(params, context, timeout) : outcome;

@@ -38,15 +38,15 @@ export function createTaskNotices(ask: Ask): TaskNotices {
     mine.stop = new AbortController();
     if (mine.taskIds.size === 0) return;
     const timeout = createResponseTimeout(anySignal([mine.stop.signal, session.ended]), FOREVER_MS, FOREVER_MS);
-    const hearing: McpRequestContext = { ...context, notify: (heard) => hear(heard, mine, session) };
+    const hearing: McpRequestContext = { ...context, notify: (notice) => receive(notice, mine, session) };
     ask('subscriptions/listen', { notifications: { taskIds: [...mine.taskIds] } }, hearing, timeout)
       .catch(() => {})
       .finally(() => timeout.end());
   }
 
-  function hear({ method, params }: Notice, mine: Listening, session: SessionContext): void {
+  function receive({ method, params }: Notice, mine: Listening, session: SessionContext): void {
     if (method !== 'notifications/tasks' || !params || !mine.taskIds.has(params.taskId ?? null)) return;
-    session.hear(notice('notifications/tasks/status', toLegacyState(params)));
+    session.notify(notice('notifications/tasks/status', toLegacyState(params)));
     if (!OVER.includes(params.status)) return;
     mine.taskIds.delete(params.taskId ?? null);
     if (mine.taskIds.size === 0) mine.stop.abort();

@@ -3,8 +3,8 @@
  * the owner is recorded in the log, and for other callers the task does not exist.
  */
 import { randomUUID } from 'node:crypto';
-import { asFault, type Bridge, type JsonObject } from '../../../src/index.ts';
-import { type FrameOutcome, isObject } from '../frames.ts';
+import { asFault, type Bridge, isObject, type JsonObject } from '../../../src/index.ts';
+import type { FrameOutcome } from '../frames.ts';
 import { type Caller, scopeOf } from '../server/caller.ts';
 import { taskIn } from './words.ts';
 
@@ -22,7 +22,7 @@ export interface TaskOwners {
 
 export interface TaskRequest {
   readonly params: JsonObject;
-  heard(outcome: FrameOutcome): FrameOutcome;
+  filtered(outcome: FrameOutcome): FrameOutcome;
 }
 
 export function createTaskOwners(server: string, bridge: Bridge): TaskOwners {
@@ -33,13 +33,13 @@ export function createTaskOwners(server: string, bridge: Bridge): TaskOwners {
 
   /** Other callers' tasks are removed from a subscription, and so are not granted. */
   async function wishes(params: JsonObject, caller: Caller): Promise<TaskRequest> {
-    const heard = (outcome: FrameOutcome) => outcome;
+    const unchanged = (outcome: FrameOutcome) => outcome;
     const { notifications } = params;
-    if (!isObject(notifications) || !Array.isArray(notifications.taskIds)) return { params, heard };
+    if (!isObject(notifications) || !Array.isArray(notifications.taskIds)) return { params, filtered: unchanged };
     const { taskIds } = notifications;
     const mine = await Promise.all(taskIds.map((taskId) => owns(caller, taskId)));
     const theirs = taskIds.filter((_, at) => mine[at]);
-    return { params: { ...params, notifications: { ...notifications, taskIds: theirs } }, heard };
+    return { params: { ...params, notifications: { ...notifications, taskIds: theirs } }, filtered: unchanged };
   }
 
   return {
@@ -57,12 +57,12 @@ export function createTaskOwners(server: string, bridge: Bridge): TaskOwners {
       if (method === 'subscriptions/listen') return await wishes(params, caller);
       const { taskId } = params;
       const named = method.startsWith('tasks/') && typeof taskId === 'string';
-      if (!named || (await owns(caller, taskId))) return { params, heard: (outcome) => outcome };
-      const nobodys = randomUUID();
+      if (!named || (await owns(caller, taskId))) return { params, filtered: (outcome) => outcome };
+      const unowned = randomUUID();
       return {
-        params: { ...params, taskId: nobodys },
-        heard: (outcome) =>
-          JSON.parse(JSON.stringify(outcome).replaceAll(nobodys, JSON.stringify(taskId).slice(1, -1))) as FrameOutcome,
+        params: { ...params, taskId: unowned },
+        filtered: (outcome) =>
+          JSON.parse(JSON.stringify(outcome).replaceAll(unowned, JSON.stringify(taskId).slice(1, -1))) as FrameOutcome,
       };
     },
     async listed(outcome, caller) {

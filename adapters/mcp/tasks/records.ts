@@ -6,9 +6,18 @@
 
 import { randomUUID } from 'node:crypto';
 import { CODES } from '../../../mappings/mcp.ts';
-import { asFault, asText, type Bridge, type Clock, type Json, type JsonObject } from '../../../src/index.ts';
-import { offersTasks } from '../compat/convert.ts';
-import { type FrameOutcome, failed, isObject } from '../frames.ts';
+import {
+  asFault,
+  asText,
+  type Bridge,
+  type Clock,
+  isObject,
+  type Json,
+  type JsonObject,
+  LruMap,
+} from '../../../src/index.ts';
+import { supportsTasks } from '../compat/convert.ts';
+import { type FrameOutcome, failed } from '../frames.ts';
 import type { ContextTasks, SessionContext } from '../request-context.ts';
 import { lastCounted } from '../server/aggregate/numbered-names.ts';
 import { type Caller, scopeOf } from '../server/caller.ts';
@@ -20,7 +29,7 @@ import { type Kept, keptIn, keptName, related, toLegacyState } from './words.ts'
 export interface TaskRecords {
   /** A session has begun, with this answer of the server to `initialize`. */
   opened(outcome: FrameOutcome, caller: Caller): void;
-  /** Whether the caller asks for a task, and was told that calls can be tasks. */
+  /** Whether the caller asks for a task, after a tool list that said calls can be tasks. */
   wants(params: JsonObject, caller: Caller): boolean;
   asked(params: JsonObject, caller: Caller): AskedTask | undefined;
   /** The tasks part of the context of a request about tasks. */
@@ -62,15 +71,10 @@ export function createTaskRecords(server: string, { bridge, clock, made, hasSche
   const log = createTaskLog(server, bridge, hasSchema);
   const taskSessions = new WeakSet<SessionContext>();
   /** Results as received; the log has them without secret content. */
-  const fresh = new Map<string, JsonObject>();
+  const fresh = new LruMap<string, JsonObject>(MOST_FRESH);
   /** Gateway tasks that are on their caller's list. */
-  const noted = new Map<string, true>();
+  const noted = new LruMap<string, true>(MOST_FRESH);
   const now = () => Date.parse(clock.now());
-
-  function remember<T>(map: Map<string, T>, key: string, value: T): void {
-    map.set(key, value);
-    if (map.size > MOST_FRESH) map.delete(map.keys().next().value as string);
-  }
 
   function latest(scope: string) {
     return lastCounted(async (count) => (await bridge.bound('mcp', scope, entryId(count)))?.id);
@@ -85,7 +89,7 @@ export function createTaskRecords(server: string, { bridge, clock, made, hasSche
       const body = { protocol: 'mcp', scope, wire_id: entryId(count + 1), to: { object: 'task', id: taskId } };
       try {
         await bridge.submit({ kind: 'binding.set', actor, body });
-        remember(noted, taskId, true);
+        noted.set(taskId, true);
       } catch (cause) {
         // Another call or process took this number; the next one is tried.
         if (asFault(cause).kind !== 'conflict') throw cause;
@@ -99,7 +103,7 @@ export function createTaskRecords(server: string, { bridge, clock, made, hasSche
     if (!kept || typeof taskId !== 'string' || now() > kept.created + kept.ttl) return undefined;
     const known = fresh.get(taskId) ?? (await log.ended(taskId, kept.callId, caller));
     if (!known) return undefined;
-    remember(fresh, taskId, known);
+    fresh.set(taskId, known);
     return stateOf(taskId, kept, known);
   }
 
@@ -127,8 +131,8 @@ export function createTaskRecords(server: string, { bridge, clock, made, hasSche
     const ids: string[] = [];
     let { count, skip } = from;
     for (; count >= oldest; count -= 1, skip = 0) {
-      const place = await bridge.bound('mcp', scope, entryId(count));
-      const begun = place ? await log.begun(place.id, scope, now()) : [];
+      const entry = await bridge.bound('mcp', scope, entryId(count));
+      const begun = entry ? await log.begun(entry.id, scope, now()) : [];
       for (const [at, { taskId, alive }] of begun.entries()) {
         if (at < skip || !alive || !wanted(taskId)) continue;
         if (ids.length === PAGE) return { ids, next: `${count}.${at}` };
@@ -165,7 +169,7 @@ export function createTaskRecords(server: string, { bridge, clock, made, hasSche
     const wanted = typeof ttl === 'number' && ttl >= 0 ? Math.min(Math.floor(ttl), LONGEST_KEPT_MS) : KEPT_MS;
     const kept: Kept = { callId, created: now(), ttl: wanted };
     const name = keptName(kept);
-    remember(fresh, name, result);
+    fresh.set(name, result);
     const { statusMessage: _, ...begun } = toLegacyState(stateOf(name, kept, result));
     // By 2025-11-25 every task begins as `working`; its present state is read with `tasks/get`.
     return { result: { task: { ...begun, status: 'working' } } };
@@ -179,7 +183,7 @@ export function createTaskRecords(server: string, { bridge, clock, made, hasSche
     context,
     wants,
     opened(outcome, { session }) {
-      if (session && 'result' in outcome && offersTasks(outcome.result)) taskSessions.add(session);
+      if (session && 'result' in outcome && supportsTasks(outcome.result)) taskSessions.add(session);
     },
     asked(params, caller) {
       if (!wants(params, caller)) return undefined;

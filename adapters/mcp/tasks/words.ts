@@ -1,7 +1,7 @@
 /** Tasks in both designs: 2025-11-25, and the extension to 2026-07-28. Pure. */
 import { CODES, META, TASKS_EXTENSION } from '../../../mappings/mcp.ts';
-import type { Json, JsonObject } from '../../../src/index.ts';
-import { isObject, metaOf } from '../frames.ts';
+import { isObject, type Json, type JsonObject } from '../../../src/index.ts';
+import { metaOf } from '../frames.ts';
 
 /** The final states, in either design. */
 export const OVER: readonly unknown[] = ['completed', 'failed', 'cancelled'];

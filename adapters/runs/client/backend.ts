@@ -22,7 +22,7 @@ import {
   claimedReceipt,
   createWonder,
   handOver,
-  TOLD_ONLY,
+  REPORTED_ONLY,
   whenStopped,
 } from '../../../src/transport/outbound/remote-work.ts';
 import { taskTrace } from '../../../src/transport/outbound/trace-context.ts';
@@ -96,7 +96,7 @@ async function follow(context: FollowContext, runId: string): Promise<End> {
     const settled = ask(question, taken.signal)
       .then((answer) => {
         if (signal.aborted || over.signal.aborted || taken.signal.aborted) return false;
-        return tell(question, answer);
+        return sendAnswer(question, answer);
       })
       .catch((cause) => {
         if (!signal.aborted && !over.signal.aborted)
@@ -128,8 +128,7 @@ async function follow(context: FollowContext, runId: string): Promise<End> {
     });
   }
 
-  async function tell(question: RemoteQuestion, answer: Answer): Promise<boolean> {
-    if (answer.kind === 'canceled') return false;
+  async function sendAnswer(question: RemoteQuestion, answer: Answer): Promise<boolean> {
     const body = { ...signalFor(answer), idempotency_key: `tollbridge-${question.key}` };
     const send = () => remote.call('POST', `${path}/signal`, { body, signal });
     return await persist(send, signal, pause).then(() => true, unlessAnswered);
@@ -172,32 +171,33 @@ async function follow(context: FollowContext, runId: string): Promise<End> {
       const end = sign.kind === 'event' ? await perform(reader.read(sign.event)) : await ended();
       if (end) return end;
     }
-    throw new Fault('client_closed', 'the work was told to stop');
+    throw new Fault('client_closed', 'the work was canceled');
   }
 
   /** The run reports that it has ended: its last events say how, and are read first. */
   async function ended(): Promise<RemoteEnd | undefined> {
     const end = await look();
     if (!end) return undefined;
-    let told: RemoteEnd | undefined;
+    let reported: RemoteEnd | undefined;
     try {
-      for await (const event of watch.rest()) told = (await perform(reader.read(event))) ?? told;
+      for await (const event of watch.rest()) reported = (await perform(reader.read(event))) ?? reported;
     } catch (cause) {
       deps.log.warn({ err: cause, run: runId }, 'the last events of a remote could not be read');
     }
-    return told ?? end;
+    return reported ?? end;
   }
 
   async function finish() {
     const end = await untilOver();
     await perform(reader.rest());
-    const not_reported = watch.missing ? [TOLD_ONLY, LEFT_OUT] : [TOLD_ONLY];
+    const not_reported = watch.missing ? [REPORTED_ONLY, LEFT_OUT] : [REPORTED_ONLY];
     const run = await remote.call<JsonObject>('GET', path).catch(() => undefined);
     const receipt = claimedReceipt(run?.tollbridge);
     return { end: { ...toCoreEnd(end, reader.lastSaid), not_reported }, receipt };
   }
 
-  const cancel = () => remote.call('POST', `${path}/cancel`, { body: { reason: 'stopped by whoever gave the work' } });
+  const cancel = () =>
+    remote.call('POST', `${path}/cancel`, { body: { reason: 'stopped by the client that submitted the work' } });
   const { name, cancelMs } = settings;
   const stopping = whenStopped({ name, cancelMs, signal, over, log: deps.log, cancel });
   try {
@@ -225,7 +225,7 @@ function toCoreEnd({ status, reason }: RemoteEnd, lastSaid: string | undefined):
     case 'succeeded':
       return { state: 'COMPLETED', ...(lastSaid && { summary: beginning(lastSaid, 500) }) };
     case 'cancelled':
-      return { state: 'CANCELED', summary: 'the remote was told to stop' };
+      return { state: 'CANCELED', summary: 'the remote was asked to stop' };
     case 'failed':
       return {
         state: 'FAILED',

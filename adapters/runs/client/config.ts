@@ -3,7 +3,7 @@
 import { ROUTING_HINTS, RUN_CLASSES } from '../../../mappings/runs.ts';
 import { ClosedWord, type Deps, NonEmpty, OpenObject, type Static, Type } from '../../../src/index.ts';
 import { remoteBase } from '../../../src/transport/outbound/remote.ts';
-import { patienceOf, type RemoteTimeouts, Timeouts } from '../../../src/transport/outbound/remote-work.ts';
+import { type RemoteTimeouts, Timeouts, timeoutsOf } from '../../../src/transport/outbound/remote-work.ts';
 
 const Optional = Type.Optional;
 
@@ -65,6 +65,6 @@ export function backendSettingsOf(name: string, config: RunsBackendConfig): Back
     metadata: config.metadata ?? {},
     inputMember: config.input_member ?? 'user_query',
     resumes: config.on_stalled !== 'wait',
-    ...patienceOf(config.timeouts),
+    ...timeoutsOf(config.timeouts),
   };
 }

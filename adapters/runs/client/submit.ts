@@ -1,8 +1,16 @@
 /** Submits a task to a remote exactly once: its idempotency key is derived from the task id, and sensitive members are tagged. */
 import { assumedClass, isSensitiveKey } from '../../../mappings/runs.ts';
-import { Fault, type Json, type JsonObject, type KnownPart, type Message, type Work } from '../../../src/index.ts';
+import {
+  Fault,
+  isObject,
+  type Json,
+  type JsonObject,
+  type KnownPart,
+  type Message,
+  type Work,
+} from '../../../src/index.ts';
 import { isPassing, Refusal, type Remote } from '../../../src/transport/outbound/remote.ts';
-import { isObject, readPath } from '../server/sensitive.ts';
+import { readPath } from '../server/sensitive.ts';
 import type { BackendSettings } from './config.ts';
 
 const TRIES = 6;
@@ -72,10 +80,10 @@ export function toWireInput(
   const { parts } = input as { parts?: Message['parts'] };
   const more = before.length > 0 ? { conversation: before } : {};
   if (!Array.isArray(parts)) return { body: { ...input, ...more }, files: [] };
-  const told = parts.filter(({ visibility }) => visibility !== 'receipt_only') as KnownPart[];
-  const text = textOf(told);
-  const values = told.flatMap((part) => (part.type === 'json' ? [part.value as Json] : []));
-  const files = told.flatMap((part) => (part.type === 'file_ref' ? [part.uri] : []));
+  const shown = parts.filter(({ visibility }) => visibility !== 'receipt_only') as KnownPart[];
+  const text = textOf(shown);
+  const values = shown.flatMap((part) => (part.type === 'json' ? [part.value as Json] : []));
+  const files = shown.flatMap((part) => (part.type === 'file_ref' ? [part.uri] : []));
   const [only] = values;
   // An object that travelled whole goes on as it is; the text beside it was read out of it.
   const whole = values.length === 1 && isObject(only) ? only : values.length > 0 ? { values } : {};
@@ -103,9 +111,9 @@ export function tagsFor(value: JsonObject): readonly JsonObject[] {
     } else if (isObject(it)) {
       for (const [key, member] of Object.entries(it)) {
         const inside = `${path}.${key}`;
-        const place = readPath(inside) ? inside : sayable;
-        if (isSensitiveKey(key)) tags.set(place, { path: place, classification: assumedClass(key) });
-        else visit(member, inside, place);
+        const location = readPath(inside) ? inside : sayable;
+        if (isSensitiveKey(key)) tags.set(location, { path: location, classification: assumedClass(key) });
+        else visit(member, inside, location);
       }
     }
   };

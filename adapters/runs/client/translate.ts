@@ -4,9 +4,8 @@
  */
 
 import type { Fact, Json, JsonObject, ProposedAction } from '../../../src/index.ts';
-import { asText } from '../../../src/index.ts';
+import { asText, isObject } from '../../../src/index.ts';
 import type { RemoteDecision } from '../../../src/transport/outbound/remote-decisions.ts';
-import { isObject } from '../server/sensitive.ts';
 import type { RemoteEvent } from './watch.ts';
 
 export type Instruction =
@@ -152,9 +151,9 @@ export function createUpdateReader(taskId: string): UpdateReader {
     const { reason } = isObject(judge_decision) ? judge_decision : {};
     const words = [role, decision_type, reason_code, reason].filter((word) => typeof word === 'string' && word !== '');
     // Held-back calls stay held back: a question about one of them may follow a decision about it.
-    const told = emit(event, 'agent.reasoning_summary', { summary: words.join(': ') });
+    const summary = emit(event, 'agent.reasoning_summary', { summary: words.join(': ') });
     const over = /^(approval|input)_(timed_out|denied)$/.test(asText(reason_code));
-    return over ? [{ do: 'answered', askId: askIdIn(event) }, told] : [told];
+    return over ? [{ do: 'answered', askId: askIdIn(event) }, summary] : [summary];
   }
 
   function asked(event: RemoteEvent): Instruction[] {

@@ -2,7 +2,7 @@
  * A remote run as a sequence of signs: its events, each once and in order, and silences after which the run should be read.
  * Streams where possible, polls otherwise, and resumes from its cursor after any failure.
  */
-import { anySignal, Fault, type JsonObject } from '../../../src/index.ts';
+import { anySignal, Fault, isObject, type JsonObject } from '../../../src/index.ts';
 import { parseJsonText } from '../../../src/transport/http/body.ts';
 import { isPassing, Refusal, type Remote, segment } from '../../../src/transport/outbound/remote.ts';
 import { readSse } from '../../../src/transport/sse/read.ts';
@@ -160,17 +160,13 @@ export function createWatch({ remote, runId, pollMs, idleMs, pause }: WatchOptio
 }
 
 /** Undefined when it is not an event. The number may also be the frame's id, and the value may be beside its envelope. */
-export function toEvent(given: unknown, id?: string): RemoteEvent | undefined {
-  const { seq, type, payload } = (given ?? {}) as { seq?: unknown; type?: unknown; payload?: unknown };
+export function toEvent(frame: unknown, id?: string): RemoteEvent | undefined {
+  const { seq, type, payload } = (frame ?? {}) as { seq?: unknown; type?: unknown; payload?: unknown };
   const number = typeof seq === 'number' ? seq : Number(id ?? Number.NaN);
   if (typeof type !== 'string' || !Number.isSafeInteger(number) || number < 1) return undefined;
   const { value } = (payload ?? {}) as { value?: unknown };
-  const told = isMembers(value) ? value : isMembers(payload) && !('redacted' in payload) ? payload : {};
-  return { seq: number, type, value: told };
-}
-
-function isMembers(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  const content = isObject(value) ? value : isObject(payload) && !('redacted' in payload) ? payload : {};
+  return { seq: number, type, value: content };
 }
 
 /** Undefined for text that is not JSON or is ambiguous. */

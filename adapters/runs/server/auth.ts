@@ -3,18 +3,17 @@
  * token the key id names its holder. An unknown name and a wrong secret get the same refusal.
  */
 import type { IncomingMessage } from 'node:http';
-import type { Actor, Authenticate, Fault, LoginSource } from '../../../src/index.ts';
+import { type Actor, type Authenticate, type Fault, isObject, type LoginSource } from '../../../src/index.ts';
 import { addressOf } from '../../../src/transport/http/bearer.ts';
 import { isFault, RunsRefusal } from './refusal.ts';
-import { isObject } from './sensitive.ts';
 
 const KEY_ID = /^tbk_[0-9a-f]{16}$/;
 const PAIR = /^bearer +([A-Za-z0-9._@-]{1,200}):([A-Za-z0-9._~+/=-]+)$/i;
 
 export async function admit(request: IncomingMessage, authenticate: Authenticate): Promise<Actor> {
-  const given = request.headersDistinct.authorization ?? [];
-  if (given.length === 0) throw new RunsRefusal('AUTH_HEADER_MISSING');
-  const [, keyId, secret] = (given.length === 1 && PAIR.exec(given[0]!.trim())) || [];
+  const headers = request.headersDistinct.authorization ?? [];
+  if (headers.length === 0) throw new RunsRefusal('AUTH_HEADER_MISSING');
+  const [, keyId, secret] = (headers.length === 1 && PAIR.exec(headers[0]!.trim())) || [];
   if (!keyId || !secret) throw new RunsRefusal('AUTH_HEADER_MALFORMED');
   const at = addressOf(request);
   const actor = KEY_ID.test(keyId)

@@ -4,6 +4,7 @@
  */
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { routes } from '../../../mappings/runs.ts';
 import {
   type Actor,
   type Bridge,
@@ -11,25 +12,26 @@ import {
   canonicalJson,
   type Deps,
   type FrontDoor,
+  type HttpHandler,
   type Json,
 } from '../../../src/index.ts';
 import { requestIdOf } from '../../../src/transport/http/server.ts';
 import type { RunsSettings } from '../config.ts';
 import { admit } from './auth.ts';
 import type { RouteContext, Routes } from './call.ts';
-import { createRun } from './create.ts';
-import { listEvents, streamEvents } from './events.ts';
 import { addressOf, bodyReader, match, send, sendRefusal, uuidOf } from './exchange.ts';
 import { createKeyQueue } from './key-queue.ts';
-import { createMemory } from './memory.ts';
 import { besideOthers, openApi } from './openapi.ts';
+import { createRun } from './operations/create.ts';
+import { listEvents, streamEvents } from './operations/events.ts';
+import { createMemory } from './operations/memory.ts';
+import { createMoves } from './operations/run-actions.ts';
+import { signalRun } from './operations/signal.ts';
+import { getUsage } from './operations/usage.ts';
 import { RunsRefusal, refusalOf } from './refusal.ts';
-import { createMoves } from './run-actions.ts';
 import { createRunReader } from './run-reader.ts';
 import { createCleaner } from './sensitive.ts';
-import { signalRun } from './signal.ts';
 import { createStallDetector } from './stall-detector.ts';
-import { getUsage } from './usage.ts';
 
 export function runsDoor(settings: RunsSettings, deps: Deps): FrontDoor {
   return {
@@ -57,7 +59,7 @@ function openDoor(settings: RunsSettings, deps: Deps, bridge: Bridge): Closable 
     digest: (value: Json) => mac(canonicalJson(value)),
     closing: closing.signal,
   };
-  const routes = createRoutes(context);
+  const operations = createRoutes(context);
   const stallDetector = createStallDetector(context);
 
   async function serve(request: IncomingMessage, response: ServerResponse, path: string, query: URLSearchParams) {
@@ -69,7 +71,7 @@ function openDoor(settings: RunsSettings, deps: Deps, bridge: Bridge): Closable 
       const { operation, id } = found;
       if (operation.handling === 'refuse') throw new RunsRefusal('ENDPOINT_NOT_FOUND');
       const call = { actor, id, query, requestId, body: bodyReader(request), request, response };
-      const reply = await routes[operation.id](call);
+      const reply = await operations[operation.id](call);
       if (reply) send(request, response, { ...reply, body: { ...reply.body, request_id: requestId } });
     } catch (thrown) {
       const refusal = refusalOf(thrown);
@@ -80,25 +82,27 @@ function openDoor(settings: RunsSettings, deps: Deps, bridge: Bridge): Closable 
     }
   }
 
-  function mountAt(mount: string, prefix: string, mine: (path: string) => boolean): void {
-    deps.http.mount(mount, (request, response, next) => {
+  const below = (prefix: string): HttpHandler => {
+    return (request, response, next) => {
       const { path, query } = addressOf(request);
-      const own = path.slice(prefix.length);
-      if (!mine(own)) return next();
-      serve(request, response, own, query).catch(next);
-    });
-  }
-  for (const path of OWN) mountAt(path, '', () => true);
-  // Unauthenticated callers learn whether the gateway works, and no more; with a credential, the native door answers in detail.
-  deps.http.mount('/health/deps', (request, response, next) => {
-    const { path, query } = addressOf(request);
-    if (request.headers.authorization !== undefined || path !== '/health/deps') return next();
-    serve(request, response, path, query).catch(next);
-  });
+      serve(request, response, path.slice(prefix.length), query).catch(next);
+    };
+  };
+  const handler = below('');
+  const open = routes.rows.filter(({ auth }) => !auth);
+  deps.http.claim('runs', [
+    ...OWN.map((path) => ({ path: `${path}/*`, handler })),
+    ...(settings.prefix ? [{ path: `${settings.prefix}/*`, handler: below(settings.prefix) }] : []),
+    // Unauthenticated callers learn whether the gateway works, and no more; with a credential, the native door answers in detail.
+    {
+      path: '/health/deps',
+      shared: 'first',
+      handler: (request, response, next) =>
+        request.headers.authorization === undefined ? handler(request, response, next) : next(),
+    },
+    ...open.map(({ path }) => ({ path, shared: 'last', handler }) as const),
+  ]);
   deps.http.describe?.('runs', besideOthers());
-  if (settings.prefix) mountAt(settings.prefix, settings.prefix, () => true);
-  // At the root these are answered here only where no other door answers them.
-  mountAt('/', '', (path) => match('GET', path)?.operation.auth === false);
 
   return {
     async close() {

@@ -27,10 +27,8 @@ export function match(method: string, path: string): { operation: KnownOperation
   return undefined;
 }
 
-/** The path and query of the request, including the prefix that a mount has removed. */
-export function addressOf(request: IncomingMessage): { path: string; query: URLSearchParams } {
-  const { originalUrl = request.url ?? '/' } = request as IncomingMessage & { originalUrl?: string };
-  const [path = '/', query = ''] = originalUrl.split(/\?(.*)/s, 2);
+export function addressOf({ url = '/' }: IncomingMessage): { path: string; query: URLSearchParams } {
+  const [path = '/', query = ''] = url.split(/\?(.*)/s, 2);
   return { path, query: new URLSearchParams(query) };
 }
 
@@ -43,10 +41,10 @@ export function uuidOf(request: IncomingMessage): string {
 
 /** Reads the body on the first call; later calls get the same result. */
 export function bodyReader(request: IncomingMessage): () => Promise<unknown> {
-  let reading: Promise<unknown> | undefined;
+  let pendingBody: Promise<unknown> | undefined;
   return () => {
-    reading ??= readJson(request, { ...JSON_LIMITS, bytes: BODY_LIMIT });
-    return reading;
+    pendingBody ??= readJson(request, { ...JSON_LIMITS, bytes: BODY_LIMIT });
+    return pendingBody;
   };
 }
 

@@ -18,17 +18,17 @@ import {
   type CoreEvent,
   type DecidedPayload,
   dialogText,
+  isObject,
   type Json,
   type JsonObject,
   type Message,
   type Task,
   visibleText,
 } from '../../../src/index.ts';
-import { ownWord, rulingIn } from '../gateway-extension.ts';
+import { decisionIn, ownWord } from '../gateway-extension.ts';
 import { readMessage } from '../translate.ts';
 import { type RunEvent, toRunEvent } from './frames.ts';
 import { CLASS_LIMIT, REJECTED, runMetadataOf, UNANSWERED } from './run-metadata.ts';
-import { isObject } from './sensitive.ts';
 import { summarize } from './summary.ts';
 
 export interface RunQuestion {
@@ -48,11 +48,11 @@ export interface RunProgress {
   readonly questions: readonly RunQuestion[];
   readonly updated_at: string;
   /** When the worker last gave a sign of life. */
-  readonly heard_at: string;
+  readonly received_at: string;
 }
 
 export interface RunRenderer {
-  tell(event: CoreEvent): readonly RunEvent[];
+  render(event: CoreEvent): readonly RunEvent[];
   standing(): RunProgress;
 }
 
@@ -95,7 +95,7 @@ export function createRunRenderer(): RunRenderer {
   let status: RunStatus = 'queued';
   let seq = 0;
   let updated = '';
-  let heard = '';
+  let received = '';
   let requestId = '';
   let created = false;
   /** Set when a signal has rejected the run: the no that follows is that signal's. */
@@ -112,8 +112,8 @@ export function createRunRenderer(): RunRenderer {
   let planned: string | undefined;
   const calls = new Map<string, Call>();
 
-  function frames(at: string, ...told: readonly (readonly [string, JsonObject])[]): readonly RunEvent[] {
-    return told.map(([type, value]) => {
+  function frames(at: string, ...rendered: readonly (readonly [string, JsonObject])[]): readonly RunEvent[] {
+    return rendered.map(([type, value]) => {
       seq += 1;
       updated = at;
       return toRunEvent(seq, type, at, value);
@@ -127,18 +127,18 @@ export function createRunRenderer(): RunRenderer {
   }
 
   function submitted(at: string, task: Task): readonly RunEvent[] {
-    const given = runMetadataOf(task);
-    requestId = given?.request_id ?? requestId;
+    const metadata = runMetadataOf(task);
+    requestId = metadata?.request_id ?? requestId;
     calls.clear();
     questions = [];
     rejecting = false;
     step = undefined;
     planned = undefined;
     taskId = task.id;
-    hint = given?.routing_hint;
+    hint = metadata?.routing_hint;
     if (created) return moved(at, 'run.worker.retry_scheduled', 'queued', null);
     created = true;
-    const { streaming, routing_hint } = given ?? {};
+    const { streaming, routing_hint } = metadata ?? {};
     const value = {
       request_id: requestId,
       input: task.input as Json,
@@ -219,7 +219,7 @@ export function createRunRenderer(): RunRenderer {
     const call = calls.get(asText(payload.tool_call_id));
     if (call) {
       const changed = payload.input === undefined ? {} : { input: payload.input, asked: call.asked ?? call.input };
-      const ruled = rulingIn(payload, at);
+      const ruled = decisionIn(payload, at);
       calls.set(asText(payload.tool_call_id), { ...call, ...changed, ruled, since: Date.parse(at) });
     }
     return [];
@@ -240,7 +240,7 @@ export function createRunRenderer(): RunRenderer {
         tool_input_summary: summarize(call.input),
         tool_output_summary: summarize(came),
         policy_reason_code: policy,
-        ...ownWord(call, outcome === 'policy_denied' ? rulingIn(payload, at) : call.ruled, {
+        ...ownWord(call, outcome === 'policy_denied' ? decisionIn(payload, at) : call.ruled, {
           ended: outcome === 'failed' ? payload.code : undefined,
           output: outcome === 'policy_denied' ? undefined : payload.output,
         }),
@@ -252,7 +252,7 @@ export function createRunRenderer(): RunRenderer {
   function decided(at: string, { action, decision }: DecidedPayload): readonly RunEvent[] {
     const call = calls.get(action.tool_call_id ?? '');
     if (call && action.tool_call_id && decision.verdict === 'allow') {
-      const ruled = rulingIn({ ...decision, by: decision.engine } as unknown as JsonObject, at);
+      const ruled = decisionIn({ ...decision, by: decision.engine } as unknown as JsonObject, at);
       calls.set(action.tool_call_id, { ...call, ruled });
     }
     if (!action.tool_call_id || (decision.verdict !== 'escalate' && decision.verdict !== 'block')) return [];
@@ -329,8 +329,8 @@ export function createRunRenderer(): RunRenderer {
       request_id: requestId,
       ...(files.length > 0 && { artifact_refs: files }),
     };
-    const told = frames(at, ['step.done', value]);
-    return hidden ? told.map((event) => ({ ...event, payload: { ...event.payload, redacted: true } })) : told;
+    const rendered = frames(at, ['step.done', value]);
+    return hidden ? rendered.map((event) => ({ ...event, payload: { ...event.payload, redacted: true } })) : rendered;
   }
 
   /** Marks that this door itself recorded about the worker. */
@@ -406,29 +406,29 @@ export function createRunRenderer(): RunRenderer {
   function asItCame(event: CoreEvent): readonly RunEvent[] | undefined {
     const { runs } = event.ext ?? {};
     if (!isObject(runs) || runs.frame === undefined) return undefined;
-    keepBooks(event);
+    count(event);
     const { frame } = runs;
     if (!isObject(frame) || typeof frame.type !== 'string') return [];
     return frames(event.created_at, [frame.type, isObject(frame.value) ? frame.value : {}]);
   }
 
-  function keepBooks({ event, payload }: CoreEvent): void {
+  function count({ event, payload }: CoreEvent): void {
     const id = asText(payload.tool_call_id);
     if (event === 'tool.requested') calls.set(id, { name: asText(payload.name), input: undefined, since: 0 });
     else if (/^tool\.(completed|failed|denied)$/.test(event)) calls.delete(id);
   }
 
   return {
-    tell(event) {
+    render(event) {
       const { created_at: at, payload } = event;
       if (event.event === 'task.submitted') return submitted(at, payload.task as unknown as Task);
       if (!created || isOver(status)) return [];
       if (OTHERS.test(event.event)) return plainly(event);
-      heard = at;
+      received = at;
       // A stalled worker has given a sign again.
       const back = status === 'stalled' ? moved(at, 'run.resumed', 'running') : [];
       return [...back, ...(asItCame(event) ?? plainly(event))];
     },
-    standing: () => ({ status, seq, questions, updated_at: updated, heard_at: heard || updated }),
+    standing: () => ({ status, seq, questions, updated_at: updated, received_at: received || updated }),
   };
 }

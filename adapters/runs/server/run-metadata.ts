@@ -1,6 +1,5 @@
 /** The metadata that makes a task a run: written under `metadata.runs`, and read from there alone. */
-import type { JsonObject, Task } from '../../../src/index.ts';
-import { isObject } from './sensitive.ts';
+import { isObject, type JsonObject, type Task } from '../../../src/index.ts';
 
 /** The failure of a run that an approver rejected. */
 export const REJECTED = 'rejected_by_signal';

@@ -3,7 +3,7 @@
  * because a log only grows; the caller's access is checked on every read.
  */
 import { runState } from '../../../mappings/runs.ts';
-import { type Actor, type Bridge, Fault, type Row, TASK_STATES, type Task } from '../../../src/index.ts';
+import { type Actor, type Bridge, Fault, LruMap, type Row, TASK_STATES, type Task } from '../../../src/index.ts';
 import type { RunEvent } from './frames.ts';
 import { createKeyQueue } from './key-queue.ts';
 import { isFault, RunsRefusal, refusing } from './refusal.ts';
@@ -41,7 +41,7 @@ interface Page {
 const MOST_PAGES = 256;
 
 export function createRunReader(bridge: Pick<Bridge, 'view' | 'list' | 'events'>): RunReader {
-  const pages = new Map<string, Page>();
+  const pages = new LruMap<string, Page>(MOST_PAGES);
   const turns = createKeyQueue();
 
   function pageOf(runId: string, firstTask: string): Page {
@@ -53,17 +53,14 @@ export function createRunReader(bridge: Pick<Bridge, 'view' | 'list' | 'events'>
       attempt: 1,
       cursor: undefined,
     };
-    pages.delete(runId);
     pages.set(runId, page);
-    const oldest = pages.size > MOST_PAGES ? pages.keys().next().value : undefined;
-    if (oldest !== undefined) pages.delete(oldest);
     return page;
   }
 
   async function read(actor: Actor, page: Page): Promise<void> {
     const stream = { of: 'task', id: page.current } as const;
     for await (const event of bridge.events(actor, { stream, ...(page.cursor && { after: page.cursor }) })) {
-      page.events.push(...page.renderer.tell(event));
+      page.events.push(...page.renderer.render(event));
       page.cursor = event.id;
     }
   }
@@ -72,8 +69,8 @@ export function createRunReader(bridge: Pick<Bridge, 'view' | 'list' | 'events'>
     const where = { parent_task_id: parent };
     const { data } = await bridge.list<Task & Row>(actor, { object: 'task', where, limit: 200 });
     return data.find((task) => {
-      const given = runMetadataOf(task);
-      return given?.run_id === runId && given.attempt === attempt + 1;
+      const metadata = runMetadataOf(task);
+      return metadata?.run_id === runId && metadata.attempt === attempt + 1;
     });
   }
 
@@ -126,7 +123,7 @@ export function createRunReader(bridge: Pick<Bridge, 'view' | 'list' | 'events'>
     const known = TASK_STATES.find((state) => state === current.status) ?? 'WORKING';
     const { updated_at } = current;
     const status = runState.toWire(known);
-    const standing = { status, seq: 0, questions: [], updated_at, heard_at: updated_at };
+    const standing = { status, seq: 0, questions: [], updated_at, received_at: updated_at };
     return { id: runId, first, current, standing, events: [], upTo: undefined, expired: true };
   }
 

@@ -9,7 +9,7 @@ import {
   isSensitiveKey,
   REDACTIONS,
 } from '../../../mappings/runs.ts';
-import type { Json, JsonObject } from '../../../src/index.ts';
+import { isObject, type Json, type JsonObject } from '../../../src/index.ts';
 import { RunsRefusal } from './refusal.ts';
 
 export interface Tag {
@@ -36,10 +36,10 @@ export function readPath(path: string): readonly (string | number)[] | undefined
 }
 
 /** Checked in the order callers rely on: every path, then every classification, then duplicates. */
-export function readTags(given: Json | undefined): readonly Tag[] {
-  if (given === undefined || given === null) return [];
-  if (!Array.isArray(given)) throw new RunsRefusal('INPUT_PAYLOAD_INVALID', 'sensitivity_tags must be a list');
-  const tags = given.map((tag: Json) => {
+export function readTags(value: Json | undefined): readonly Tag[] {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value)) throw new RunsRefusal('INPUT_PAYLOAD_INVALID', 'sensitivity_tags must be a list');
+  const tags = value.map((tag: Json) => {
     if (!isObject(tag)) throw new RunsRefusal('INPUT_PAYLOAD_INVALID', 'a sensitivity tag must be an object');
     return tag;
   });
@@ -154,8 +154,4 @@ export function createCleaner(digest: (text: string) => string): Cleaner {
       return { value: kept, marks };
     },
   };
-}
-
-export function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

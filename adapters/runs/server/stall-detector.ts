@@ -6,7 +6,7 @@
 import { isOver } from '../../../mappings/runs.ts';
 import type { Actor, Row, Task } from '../../../src/index.ts';
 import type { RouteContext } from './call.ts';
-import { mark } from './run-actions.ts';
+import { mark } from './operations/run-actions.ts';
 import { CLASS_LIMIT, LOST, runIdOf, runMetadataOf } from './run-metadata.ts';
 import type { OpenRun } from './run-reader.ts';
 
@@ -42,10 +42,10 @@ export function createStallDetector(context: RouteContext): StallDetector {
 
   async function attend(runId: string): Promise<void> {
     const run = await runReader.open(STALL_DETECTOR, runId);
-    const { status, questions, heard_at, updated_at } = run.standing;
+    const { status, questions, received_at, updated_at } = run.standing;
     if (isOver(status)) return;
     if (tookTooLong(run.current)) await stop(run.current, CLASS_LIMIT, 'the run took longer than its class allows');
-    else if (status === 'running' && questions.length === 0 && silentMs(heard_at) >= settings.stallAfterMs) {
+    else if (status === 'running' && questions.length === 0 && silentMs(received_at) >= settings.stallAfterMs) {
       // Measured since it was last resumed, too: a resumed worker gets the full time.
       if (silentMs(updated_at) >= settings.stallAfterMs)
         await mark(context, STALL_DETECTOR, run.current, 'run.worker.stalled');

@@ -3,8 +3,7 @@
  * removed first, so that the preview cannot contain what the highlights hide. Pure.
  */
 import { isSensitiveKey, MOST_HIGHLIGHTS, PREVIEW_LENGTH, SUMMARY_VERSION } from '../../../mappings/runs.ts';
-import type { Json, JsonObject } from '../../../src/index.ts';
-import { isObject } from './sensitive.ts';
+import { isObject, type Json, type JsonObject } from '../../../src/index.ts';
 
 export interface Summary extends JsonObject {
   readonly schema_version: string;

@@ -17,29 +17,31 @@ import { addBegin } from './start/definition.ts';
 
 export function createProgram(): Command {
   const program = new Command('tollbridge')
-    .description('One bridge for every agent protocol: one policy, one approval inbox, one log, one proof.')
-    .version(VERSION, '-V, --version', 'say which version this is')
-    .helpOption('-h, --help', 'explain it')
-    .option('--config <file>', 'configuration (default: your own, which "tollbridge init" makes)')
-    .option('--data <dir>', 'where log and keys are kept (default: ~/.tollbridge)')
+    .description(
+      'A gateway between agent protocols: one policy, one approval inbox, one log, one chain of signed receipts.',
+    )
+    .version(VERSION, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'show this help')
+    .option('--config <file>', 'configuration file (default: your own, which "tollbridge init" creates)')
+    .option('--data <dir>', 'directory of the log and keys (default: ~/.tollbridge)')
     .exitOverride()
     // The code that catches the error prints it, in the format of all other errors.
     .configureOutput({ outputError: () => {}, getOutHelpWidth: () => helpWidth(), getErrHelpWidth: () => helpWidth() })
     .configureHelp({ showGlobalOptions: true })
     .addHelpText(
       'after',
-      folded(`New here? "tollbridge demo" shows everything in ten seconds: no keys, no network, nothing to set up.
+      folded(`New here? "tollbridge demo" shows the whole flow in ten seconds, without keys, network or configuration.
 
-Every command explains itself with --help. --config and --data can also be said as TOLLBRIDGE_CONFIG and TOLLBRIDGE_DATA.
+Every command has --help. The environment variables TOLLBRIDGE_CONFIG and TOLLBRIDGE_DATA replace --config and --data.
 
-Commands end with 0: done, 1: the answer is no, 2: not understood, 3: not there, 4: too late, 5: not allowed, 6: a directory or
-port that cannot be used, 7: a program that cannot be started or reached. More is in docs/commands.md.`),
+Exit codes: 0 success, 1 negative result, 2 usage or configuration error, 3 not found, 4 conflict (for example already answered),
+5 not allowed, 6 directory or port not usable, 7 program not startable or not reachable. Details: docs/commands.md.`),
     );
   addBegin(program);
-  program.commandsGroup('Stand between an agent and the world:');
+  program.commandsGroup('Connect agents, editors and tools:');
   for (const add of [addAcp, addMcp, addA2a, addAhp]) add(program);
   for (const add of [addAnswers, addConsole, addRecord, addProof, addRules, addKeys, addUpkeep]) add(program);
   return program.addHelpCommand(
-    new Command('help').argument('[command]').description('explain a command').helpGroup('Help:'),
+    new Command('help').argument('[command]').description('show help for a command').helpGroup('Help:'),
   );
 }

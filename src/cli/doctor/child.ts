@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { anySignal } from '../../model/signals.ts';
 import { type Child, startChild } from '../../transport/process/child.ts';
 import { environmentInFront } from '../child-environment.ts';
-import { complaintOf } from '../output/error-output.ts';
+import { errorMessageOf } from '../output/error-output.ts';
 import { brief } from '../output/terminal-text.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
 
@@ -25,7 +25,7 @@ export async function lookAtChild(
   try {
     child = await startChild({ command, env, onStderr: (line) => errors.push(line) });
   } catch (thrown) {
-    const { sentence } = complaintOf(thrown);
+    const { sentence } = errorMessageOf(thrown);
     return [bad('command', sentence, `check its spelling, install it, or give its whole path instead of ${name}`)];
   }
   const said = { stray: undefined as string | undefined, lines: 0 };
@@ -81,7 +81,7 @@ function ended(
   const how = gone.signal ? `was ended by ${gone.signal}` : `ended at once with exit code ${gone.code}`;
   if (gone.code === 0)
     return warn('command', `${name} ${how}${why}`, 'give the arguments that make it stay and speak its protocol');
-  return bad('command', `${name} ${how}${why}`, 'run it by itself and mend what it complains about');
+  return bad('command', `${name} ${how}${why}`, 'run the command by itself and correct the error it prints');
 }
 
 function stdout(name: string, { stray }: { stray: string | undefined }): Finding {

@@ -12,7 +12,7 @@ import type { Config } from '../../runtime/config/config.ts';
 import type { StoreLocation } from '../../runtime/config/store.ts';
 import { createSqliteStore } from '../../store/sqlite/index.ts';
 import { requireUsable } from '../context.ts';
-import { complaintOf } from '../output/error-output.ts';
+import { errorMessageOf } from '../output/error-output.ts';
 import { counted } from '../output/terminal-text.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
 
@@ -42,7 +42,7 @@ export async function lookAtLog({ dataDir: dir, store }: DataLocation): Promise<
     if (!existsSync(store.path)) return [ok('log', `${dir} can be written; there is no log yet`), ...tight];
     return [await opened(dir, store), ...tight];
   } catch (thrown) {
-    const { sentence, fix } = complaintOf(thrown);
+    const { sentence, fix } = errorMessageOf(thrown);
     return [bad('log', sentence, fix ?? 'restore it from a copy, or name another directory with --data')];
   } finally {
     // Creating the directories is the test; they are removed again.

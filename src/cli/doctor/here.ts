@@ -3,7 +3,7 @@ import type { Config } from '../../runtime/config/config.ts';
 import { inForce } from '../commands/rules/policy.ts';
 import type { CommonOptions } from '../context.ts';
 import { us } from '../editors/our-command.ts';
-import { complaintOf } from '../output/error-output.ts';
+import { errorMessageOf } from '../output/error-output.ts';
 import { projectNotice } from '../output/project-notice.ts';
 import { counted } from '../output/terminal-text.ts';
 import { missingPrograms } from '../programs.ts';
@@ -29,12 +29,12 @@ export async function lookAtConfig(
     const config = await read();
     const [{ adapters }, { mountsOf }] = await Promise.all([
       import('../../../adapters/index.ts'),
-      import('../../runtime/mounts.ts'),
+      import('../../runtime/mounts/mounts.ts'),
     ]);
     mountsOf(config, adapters);
     return { config, finding: ok('config', config.file ? `${config.file} is fine` : 'no file, and none is needed') };
   } catch (thrown) {
-    const { sentence, fix } = complaintOf(thrown);
+    const { sentence, fix } = errorMessageOf(thrown);
     return { finding: bad('config', sentence, fix ?? 'put it right where the message points') };
   }
 }
@@ -54,7 +54,7 @@ export async function lookAtRules(config: Config): Promise<readonly Finding[]> {
     const { ruleCount, version } = await inForce(config);
     return [ok('rules', `${counted(ruleCount, 'rule')}, version ${version.slice(0, 19)}`)];
   } catch (thrown) {
-    const { sentence, fix } = complaintOf(thrown);
+    const { sentence, fix } = errorMessageOf(thrown);
     return [
       bad('rules', sentence, fix ?? 'put them right where the message points; "tollbridge policy check" checks again'),
     ];
@@ -64,10 +64,6 @@ export async function lookAtRules(config: Config): Promise<readonly Finding[]> {
 /** Programs that the configuration starts when they are needed. */
 export async function lookAtPrograms(config: Config): Promise<readonly Finding[]> {
   return (await missingPrograms(config)).map(({ at, program }) =>
-    bad(
-      'programs',
-      `${at} starts ${program}, and there is no such command`,
-      `install it, or correct ${at} in ${config.file}`,
-    ),
+    bad('programs', `${at}: command ${program} not found`, `install it, or correct ${at} in ${config.file}`),
   );
 }

@@ -58,7 +58,7 @@ local function warn(what)
   end)
 end
 
--- A command that somebody has put behind tollbridge already stays as it is.
+-- A command that already goes through tollbridge stays as it is.
 local function behind(words)
   local named, relay = false, false
   for _, word in ipairs(words) do

@@ -16,7 +16,7 @@ export function trouble(kind: FaultKind, sentence: string, fix: string, cause?: 
   return new Fault(kind, sentence, { details: { fix }, ...(cause !== undefined && { cause }) });
 }
 
-export function complaintOf(thrown: unknown): ErrorMessage {
+export function errorMessageOf(thrown: unknown): ErrorMessage {
   const fault = asFault(thrown);
   if (typeof fault.details?.fix === 'string') {
     return { sentence: fault.message, fix: fault.details.fix, code: exitCodeOf(fault.kind) };
@@ -31,7 +31,7 @@ export function complaintOf(thrown: unknown): ErrorMessage {
 }
 
 export function printError(thrown: unknown): number {
-  const { sentence, fix, code } = complaintOf(thrown);
+  const { sentence, fix, code } = errorMessageOf(thrown);
   process.stderr.write(`tollbridge: ${terminalText(sentence)}\n${fix ? `  fix: ${terminalText(fix)}\n` : ''}`);
   return code;
 }

@@ -8,6 +8,7 @@ import type { Decision } from '../../model/actions.ts';
 import { asText } from '../../model/as-text.ts';
 import { outcomeOfEnd } from '../../model/call-outcomes.ts';
 import type { CoreEvent } from '../../model/events.ts';
+import { LruMap } from '../../model/lru-map.ts';
 import { own } from '../../model/own.ts';
 import type {
   AlarmPayload,
@@ -42,7 +43,7 @@ export const VERDICT_WORDS: Readonly<Record<string, string>> = {
 const REMEMBERED = 1_000;
 
 export function createNarrator(): Narrator {
-  const calls = new Map<string, ToolRequestedPayload>();
+  const calls = new LruMap<string, ToolRequestedPayload>(REMEMBERED);
 
   const decided = ({ action, decision }: Partial<DecidedPayload>): EventLine | undefined => {
     if (!action || !decision) return undefined;
@@ -187,7 +188,6 @@ export function createNarrator(): Narrator {
     if (event.event === 'tool.requested') {
       const call = event.payload as unknown as ToolRequestedPayload;
       calls.set(call.tool_call_id, call);
-      if (calls.size > REMEMBERED) calls.delete(calls.keys().next().value as string);
       return undefined;
     }
     const line = own(lines, event.event)?.(event.payload, event);

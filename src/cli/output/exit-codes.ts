@@ -7,7 +7,7 @@ export const EXIT = {
   /** The command worked and its answer is no: a broken receipt, a failed case, trouble found. */
   no: 1,
   /** Options, configuration, rules or cases that cannot be understood. */
-  misunderstood: 2,
+  usageError: 2,
   /** No such task, question, key, file or log. */
   absent: 3,
   /** Too late, too early, or locked by another process. */
@@ -25,10 +25,10 @@ export const EXIT = {
 } as const;
 
 const BY_FAULT: Readonly<Record<FaultKind, number>> = {
-  invalid_request: EXIT.misunderstood,
-  unsupported_version: EXIT.misunderstood,
-  payload_too_large: EXIT.misunderstood,
-  not_implemented: EXIT.misunderstood,
+  invalid_request: EXIT.usageError,
+  unsupported_version: EXIT.usageError,
+  payload_too_large: EXIT.usageError,
+  not_implemented: EXIT.usageError,
   not_found: EXIT.absent,
   cursor_expired: EXIT.absent,
   conflict: EXIT.conflict,

@@ -5,7 +5,7 @@ import { EXIT } from './exit-codes.ts';
 
 export function usageError({ code, message }: CommanderError, program: Command, words: readonly string[]): number {
   // A command with subcommands, called by itself, has already shown its help.
-  if (code === 'commander.help') return EXIT.misunderstood;
+  if (code === 'commander.help') return EXIT.usageError;
   const path = pathIn(program, words);
   const [said = '', guess = ''] = message.replace(/^error: /, '').split('\n');
   const name = quotedIn(said);
@@ -30,12 +30,12 @@ function pathIn(program: Command, words: readonly string[]): readonly string[] {
 }
 
 function inOurWords(code: string, said: string, name: string, path: readonly string[]): string {
-  const whose = path.length > 0 ? ` of ${path.join(' ')}` : '';
+  const ofCommand = path.length > 0 ? ` of ${path.join(' ')}` : '';
   switch (code) {
     case 'commander.unknownCommand':
       return `there is no command ${[...path, name].join(' ')}`;
     case 'commander.unknownOption':
-      return `there is no option ${name}${whose}`;
+      return `there is no option ${name}${ofCommand}`;
     case 'commander.missingArgument':
       return `${path.join(' ')} needs to know: <${name}>`;
     case 'commander.optionMissingArgument':

@@ -75,5 +75,5 @@ const STATES: Readonly<Record<Refusal['state'], string>> = {
   deferred: 'was put off',
   waiting_for_approval: 'was waiting for an approval',
   rewritten: 'was allowed with other arguments only,',
-  approved_but_not_begun: 'was approved after the agent had been told no',
+  approved_but_not_begun: 'was approved after the agent had received a refusal',
 };

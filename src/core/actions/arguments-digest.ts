@@ -2,6 +2,7 @@
  * The keyed digest by which a decision names the arguments it covers. Each act asks for it twice, when it is decided and just before
  * it runs; the second request finds the digest by the canonical text, so that only the first one computes an HMAC.
  */
+import { LruMap } from '../../model/lru-map.ts';
 import type { JsonObject } from '../../model/schema.ts';
 
 export type ArgumentsDigest = (args: JsonObject) => string;
@@ -15,16 +16,13 @@ export function createArgumentsDigest(
   canonical: (value: JsonObject) => string,
   mac: (text: string) => string,
 ): ArgumentsDigest {
-  const known = new Map<string, string>();
+  const known = new LruMap<string, string>(REMEMBERED);
   return (args) => {
     const text = canonical(args);
     const found = known.get(text);
     if (found !== undefined) return found;
     const digest = mac(text);
-    if (text.length <= LONGEST_TEXT) {
-      if (known.size >= REMEMBERED) known.delete(known.keys().next().value as string);
-      known.set(text, digest);
-    }
+    if (text.length <= LONGEST_TEXT) known.set(text, digest);
     return digest;
   };
 }

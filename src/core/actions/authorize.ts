@@ -73,7 +73,7 @@ export interface RuleOptions {
   /** How long policy may take; absent means as long as its engines need. */
   readonly decideMs?: number;
   /** A deferral is returned to the asker instead of being waited out here. */
-  readonly deferred?: 'told';
+  readonly deferred?: 'returned';
   /** The asker can run rewritten arguments. */
   readonly takesArguments: boolean;
   /** The agent's own words about the act: shown as such, never as the question. */
@@ -124,7 +124,7 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
   async function rule(
     ...[task, action, options, held = {}]: Parameters<Authorizer['rule']>
   ): Promise<Authorization | 'taken'> {
-    if (options.signal.aborted) throw new Fault('client_closed', 'the work was told to stop');
+    if (options.signal.aborted) throw new Fault('client_closed', 'the work was canceled');
     let first: Held = held;
     let current = action;
     let requested = options.requested ?? false;
@@ -136,7 +136,7 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
       const authorization = await ruleOnce(task, current, requested, holding, first);
       if (authorization === 'taken' || authorization.decision.verdict !== 'defer' || authorization.kind !== 'no')
         return authorization;
-      if (options.deferred === 'told') return authorization;
+      if (options.deferred === 'returned') return authorization;
       const retryMs = Math.min(authorization.decision.retry_after_ms ?? 1000, deps.deferCapMs);
       // An asker with a time limit shorter than the deferral gets it as the answer, rather than waiting until it disconnects.
       if (retryMs > holding.holdUntil - performance.now()) return authorization;

@@ -448,7 +448,7 @@ const RETRY_WAIT_MS = 60_000;
 const LONGEST_WAIT_MS = 15_000;
 const STOPPED: ToolResult = { status: 'error', output: null, error: 'stopped before it began', code: 'canceled' };
 
-/** The store reports a reused idempotency key; the caller is told that the call id is taken. */
+/** The store reports a reused idempotency key; the caller gets the error that the call id is taken. */
 function isReuse(cause: unknown): boolean {
   return cause instanceof Fault && cause.kind === 'idempotency_key_reused';
 }

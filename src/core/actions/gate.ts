@@ -1,9 +1,11 @@
 /**
- * The gate: the one place where policy is consulted. Every error here becomes a refusal with a reason; the gate never throws. Its
+ * The gate: policy is consulted here and nowhere else. Every error here becomes a refusal with a reason; the gate never throws. Its
  * callers record the decision in the same commit as the act it is about, and only then run the act.
  */
+
 import type { Action, Actor, Decision } from '../../model/actions.ts';
 import type { EventDraft } from '../../model/events.ts';
+import { isObject } from '../../model/is-object.ts';
 import type { DecidedPayload } from '../../model/payloads.ts';
 import type { JsonObject } from '../../model/schema.ts';
 import { VERDICTS } from '../../model/words.ts';
@@ -57,7 +59,7 @@ export function createGate({ policy, timeoutMs, log, digest }: GateDeps): Gate {
     // A timer of our own rather than AbortSignal.timeout, so that a quick decision leaves no timer behind.
     const deadline = new AbortController();
     let timer: NodeJS.Timeout | undefined;
-    const waitMs = Math.min(withinMs, Math.max(timeoutMs, policy.patienceMs ?? 0));
+    const waitMs = Math.min(withinMs, Math.max(timeoutMs, policy.extraTimeMs ?? 0));
     try {
       // Called before the timer starts: an engine's synchronous setup, such as reading its rules for the first time, does not count
       // against its time.
@@ -96,9 +98,9 @@ function isDecision(value: unknown): value is Decision {
   return (
     typeof reason === 'string' &&
     (VERDICTS as readonly unknown[]).includes(verdict) &&
-    (args === undefined || isMembers(args)) &&
+    (args === undefined || isObject(args)) &&
     (retry === undefined || isDuration(retry)) &&
-    (ask === undefined || (isMembers(ask) && isAsking(ask)))
+    (ask === undefined || (isObject(ask) && isAsking(ask)))
   );
 }
 
@@ -107,10 +109,6 @@ function isAsking({ to, expires_ms }: NonNullable<Decision['ask']>): boolean {
     (to === undefined || (Array.isArray(to) && to.every((word) => typeof word === 'string'))) &&
     (expires_ms === undefined || isDuration(expires_ms))
   );
-}
-
-function isMembers(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** A longer duration is an error, and a date cannot represent it. */

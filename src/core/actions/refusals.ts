@@ -3,7 +3,7 @@ import type { Decision } from '../../model/actions.ts';
 import { Fault } from '../../model/faults.ts';
 import type { JsonObject } from '../../model/schema.ts';
 
-/** The request exceeds a rate limit: its sender is told to retry. */
+/** The request exceeds a rate limit: its sender has to retry later. */
 export function tooMany({ verdict, code }: Decision): boolean {
   return verdict === 'defer' && code === 'rate_limited';
 }

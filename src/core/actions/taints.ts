@@ -3,8 +3,10 @@
  * rules can match this: `attributes: { tainted: true }`. The taint is recorded with its source before the content is delivered; it
  * is never removed, and a session forked from a tainted one is tainted.
  */
+
 import type { Taint } from '../../model/actions.ts';
 import type { EventDraft } from '../../model/events.ts';
+import { LruMap } from '../../model/lru-map.ts';
 import type { Pointer, Session } from '../../model/resources.ts';
 import type { JsonObject } from '../../model/schema.ts';
 import type { At, Row, Store } from '../../ports/index.ts';
@@ -29,12 +31,10 @@ type TaintLocation = Pick<EventDraft, 'resource' | 'workspace_id' | 'session_id'
 const REMEMBERED = 50_000;
 
 export function createTaints({ store, log }: { readonly store: Store; readonly log: Log }): Taints {
-  const known = new Set<string>();
+  const known = new LruMap<string, true>(REMEMBERED);
 
   function remember(sessionId: string): void {
-    known.add(sessionId);
-    const [oldest] = known;
-    if (known.size > REMEMBERED && oldest !== undefined) known.delete(oldest);
+    known.set(sessionId, true);
   }
 
   function marking(sessionId: string, taint: Taint, location: TaintLocation, callId?: string): Marking | undefined {

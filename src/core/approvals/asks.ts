@@ -215,7 +215,7 @@ export function createAsks(deps: AsksDeps): Asks {
           if (event.event !== 'vendor.tollbridge.ask_closed' || event.payload.ask_id !== askId) continue;
           return asTyped(toAnswer({ ...ask, ...closedFields(event.payload as unknown as AskClosedPayload) }));
         }
-        return { kind: 'canceled', ask_id: askId, reason: 'nobody waits for this answer any more' };
+        return { kind: 'canceled', ask_id: askId, reason: 'the work that asked no longer waits for this answer' };
       } finally {
         timer.cancel();
         withdrawn.cancel();
@@ -253,7 +253,7 @@ export function createAsks(deps: AsksDeps): Asks {
   };
 }
 
-const TAKEN_BACK = 'whoever asked took the question back';
+const TAKEN_BACK = 'the client that asked took the question back';
 
 function closedFields({ state, by, reason, answer }: AskClosedPayload) {
   return { state, answered_by: by, reason: reason ?? null, answer: answer ?? null };
@@ -292,7 +292,7 @@ function whenDue(at: string, clock: Clock, fire: () => void): { cancel(): void }
   let timer: NodeJS.Timeout;
   const arm = () => {
     const left = Date.parse(at) - Date.parse(clock.now());
-    // The clock decides, not the timer: it may have been set, or be a test clock that only moves when told to.
+    // The clock decides, not the timer: it may have been set, or be a test clock that only the test moves.
     timer = setTimeout(() => (clock.now() < at ? arm() : fire()), Math.max(1, Math.min(left, LONGEST)));
     timer.unref();
   };

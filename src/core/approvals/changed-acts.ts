@@ -212,7 +212,7 @@ export function againOf(
 ): Again {
   const { kind, evidence, actor, definition, tool_call_id, attributes, cost, effect } = action;
   if (!about.takesArguments) return { fixed: 'the agent that asked can only hear yes or no' };
-  if (evidence === 'held' && !RUNS_AS_TOLD.has(kind))
+  if (evidence === 'held' && !RUNS_AS_CHANGED.has(kind))
     return { fixed: `an act of kind ${kind} runs as it was asked for` };
   const schema = about.skill?.input_schema as JsonObject | null | undefined;
   return {
@@ -228,7 +228,7 @@ export function againOf(
 }
 
 /** Kinds of act that run from the decided arguments alone. For a file act these are all but the path. */
-const RUNS_AS_TOLD: ReadonlySet<ActionKind> = new Set<ActionKind>(['tool', 'extension', 'fs.read', 'fs.write']);
+const RUNS_AS_CHANGED: ReadonlySet<ActionKind> = new Set<ActionKind>(['tool', 'extension', 'fs.read', 'fs.write']);
 
 /** Why these arguments do not fit this act; undefined when they do. */
 function unfitting(act: PendingAct, again: Changeable, args: JsonObject): string | undefined {

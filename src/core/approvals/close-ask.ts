@@ -1,6 +1,6 @@
 /**
  * Closes a question, once and in one commit with all that follows from it: by an approver, by expiry, or by the asker. A later
- * answer is told which one came first.
+ * answer gets the first one in the error.
  */
 
 import type { Actor } from '../../model/actions.ts';
@@ -9,6 +9,7 @@ import { type AskRecord, type AskState, type ChangedArguments, isChanged } from 
 import { outcomeOfEnd } from '../../model/call-outcomes.ts';
 import type { EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
+import { isObject } from '../../model/is-object.ts';
 import type { AskClosedPayload, ToolDecisionPayload } from '../../model/payloads.ts';
 import type { Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
@@ -25,7 +26,7 @@ import type { TypedAnswers } from './typed-answers.ts';
 import type { WholeActs } from './whole-acts.ts';
 
 /** The message that carried an answer: written in the same commit, or not at all. */
-export interface GivenAnswer {
+export interface AnswerRecord {
   readonly events: readonly EventDraft[];
   readonly result: Json;
 }
@@ -38,13 +39,13 @@ export interface AskClosing {
     askId: string,
     as: Closed,
     claim?: Pick<Unit, 'idempotency'>,
-    message?: GivenAnswer,
+    message?: AnswerRecord,
   ): Promise<{ repeated: boolean; result: Json | undefined }>;
   answer(
     actor: Actor,
     body: { ask_id: string; approved?: boolean; value?: Json; arguments?: JsonObject; reason?: string },
     claim?: Pick<Unit, 'idempotency'>,
-    message?: GivenAnswer,
+    message?: AnswerRecord,
   ): Promise<{ record: AskRecord; repeated: boolean; result: Json | undefined }>;
 }
 
@@ -72,7 +73,7 @@ export function createAskClosing(
     askId: string,
     { state, by, reason, answer }: Closed,
     claim: Pick<Unit, 'idempotency'> = {},
-    message: GivenAnswer = { events: [], result: { id: askId } },
+    message: AnswerRecord = { events: [], result: { id: askId } },
   ): Promise<{ repeated: boolean; result: Json | undefined }> {
     const known = await store.get<AskRecord & Row>('ask', askId);
     if (!known) throw new Fault('not_found', `no question ${askId}`);
@@ -88,7 +89,7 @@ export function createAskClosing(
         if (!ask) throw new Fault('not_found', `no question ${askId}`);
         if (ask.state !== 'open') throw alreadyClosed(ask);
         const late = ask.expires_at <= at.now;
-        // An answer after the deadline becomes an expiry; the person is told so instead of being ignored.
+        // An answer after the deadline becomes an expiry, and the person gets that as an error.
         if (late && state !== 'expired' && state !== 'canceled') {
           return { events: closing(at, ask, 'expired', 'bridge', EXPIRED), result: message.result };
         }
@@ -183,7 +184,7 @@ export function createAskClosing(
   };
 }
 
-function withEvents(message: GivenAnswer | undefined, events: readonly EventDraft[], askId: string): GivenAnswer {
+function withEvents(message: AnswerRecord | undefined, events: readonly EventDraft[], askId: string): AnswerRecord {
   return { events: [...events, ...(message?.events ?? [])], result: message?.result ?? { id: askId } };
 }
 
@@ -192,9 +193,9 @@ function withEvents(message: GivenAnswer | undefined, events: readonly EventDraf
  * run as it was asked about.
  */
 function argumentsIn(value: Json | undefined): JsonObject | undefined {
-  if (!isMembers(value)) return undefined;
+  if (!isObject(value)) return undefined;
   const { arguments: args } = value;
-  if (isMembers(args)) return args;
+  if (isObject(args)) return args;
   const other = Object.keys(value).find((name) => !REMARKS.has(name));
   if (other === undefined) return undefined;
   const name = JSON.stringify(other.slice(0, 80));
@@ -203,10 +204,6 @@ function argumentsIn(value: Json | undefined): JsonObject | undefined {
   });
 }
 const REMARKS = new Set(['approved', 'request_id', 'ask_id', 'reason', 'comment', 'note', 'outcome', 'reviewer']);
-
-function isMembers(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 const MOST_NOTED = 1_000;
 export const EXPIRED = 'nobody answered in time';

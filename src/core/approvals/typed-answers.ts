@@ -3,6 +3,7 @@
  * that asked needs the exact value. Kept in memory until delivered, and only where one process takes the answer and runs the task;
  * elsewhere the agent gets the redacted value.
  */
+import { LruMap } from '../../model/lru-map.ts';
 import type { Json } from '../../model/schema.ts';
 
 export interface TypedAnswers {
@@ -17,14 +18,12 @@ const MOST_KEPT = 64;
 
 export function createTypedAnswers(clean: (value: Json) => Json): TypedAnswers {
   /** By question: of several concurrent answers the commit accepts one, and the log says which. */
-  const kept = new Map<string, { readonly value: Json; readonly shown: string }[]>();
+  const kept = new LruMap<string, { readonly value: Json; readonly shown: string }[]>(MOST_KEPT);
   return {
     keep(askId, value) {
       const shown = JSON.stringify(clean(value));
       if (shown === JSON.stringify(value)) return;
       kept.set(askId, [...(kept.get(askId) ?? []), { value, shown }]);
-      const [oldest] = kept.keys();
-      if (kept.size > MOST_KEPT && oldest !== undefined) kept.delete(oldest);
     },
     handOver(askId, logged) {
       const match = kept.get(askId);

@@ -80,12 +80,12 @@ export function declaredHandlers(context: DeclaredDeps): Pick<Handlers, Kinds> {
       if (!actor.workspaces || actor.workspaces.includes(id)) return id;
       throw new Fault('permission_denied', `${actor.id} may only use the workspaces it was given`);
     }
-    const home = await placeOf(actor, object, body);
+    const home = await workspaceOf(actor, object, body);
     if (home && !(await access.workspaceVisible(actor, home))) throw new Fault('not_found', `no workspace ${home}`);
     return home;
   }
 
-  async function placeOf(actor: Actor, object: DeclaredKind, body: JsonObject): Promise<string | null> {
+  async function workspaceOf(actor: Actor, object: DeclaredKind, body: JsonObject): Promise<string | null> {
     const { workspace_id: named = null } = body;
     // Also for kinds without a workspace_id of their own: a given workspace_id counts.
     if (named !== null && typeof named !== 'string') {

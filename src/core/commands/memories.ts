@@ -48,7 +48,7 @@ export function reaches(memory: Kept, standing: Standing): boolean {
 }
 
 /** Whether an agent may be given a memory: not one that has expired, and not one for receipts only. */
-function mayTell({ expires_at, visibility }: Memory, now: string): boolean {
+function isReadable({ expires_at, visibility }: Memory, now: string): boolean {
   if (visibility !== undefined && visibility !== 'public' && visibility !== 'internal') return false;
   return !expires_at || Date.parse(expires_at) > Date.parse(now);
 }
@@ -87,7 +87,7 @@ export function createMemories({ store, log, access, clock, ids, hash }: Context
     const standing = await standingOf(session, task.persona_id);
     for (const id of new Set(named)) {
       const memory = await store.get<Kept>('memory', id);
-      if (!memory || !reaches(memory, standing) || !mayTell(memory, clock.now())) continue;
+      if (!memory || !reaches(memory, standing) || !isReadable(memory, clock.now())) continue;
       memories.push(memory);
       facts.push(memoryRead(memory, hash));
     }
@@ -112,7 +112,8 @@ export function createMemories({ store, log, access, clock, ids, hash }: Context
         ...(after && { after }),
       });
       for (const memory of page) {
-        if (!reaches(memory, standing) || !mayTell(memory, clock.now()) || !maySee(memory.visibility, sight)) continue;
+        if (!reaches(memory, standing) || !isReadable(memory, clock.now()) || !maySee(memory.visibility, sight))
+          continue;
         if (await access.visible(actor, memory)) yield memory;
       }
       after = page.length === PAGE ? page.at(-1)?.id : undefined;

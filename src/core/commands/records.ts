@@ -109,7 +109,7 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
     'receipt.verify': async (command) => {
       const { actor, body } = command;
       const stored = await store.receipt(body.receipt_id);
-      if (!stored || !(await access.placeVisible(actor, receiptLocation(stored)))) {
+      if (!stored || !(await access.locationVisible(actor, receiptLocation(stored)))) {
         throw new Fault('not_found', `no receipt ${body.receipt_id}`);
       }
       const verdict = await deps.verify(stored, {
@@ -227,7 +227,7 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
       await log.commit({ decide: () => ({ events: passes ? [decided, carried] : [decided] }) });
       if (!passes || !body.server) return accepted('passthrough', session ?? task, false, { decision });
       const request = { method: body.method, params: body.params ?? {} };
-      const details = await deps.tools.pass(body.server, request, command.signal ?? NEVER, command.line);
+      const details = await deps.tools.pass(body.server, request, command.signal ?? NEVER, command.context);
       const over = excess(details, deps.resultLimits);
       if (over)
         throw new Fault('payload_too_large', `the answer of ${body.server} was not passed on: it holds ${over}`);

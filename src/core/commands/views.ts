@@ -30,7 +30,7 @@ export function createViews({
 
   async function viewReceipt(actor: Actor, id: string): Promise<ReceiptResource & Row> {
     const stored = await store.receipt(id);
-    if (!stored || !(await access.placeVisible(actor, receiptLocation(stored)))) {
+    if (!stored || !(await access.locationVisible(actor, receiptLocation(stored)))) {
       throw new Fault('not_found', `no receipt ${id}`);
     }
     return receiptResource(stored);
@@ -38,7 +38,7 @@ export function createViews({
 
   async function viewEvent(actor: Actor, id: string): Promise<CoreEvent> {
     const event = await store.event(id);
-    if (!event || !(await access.placeVisible(actor, event))) throw new Fault('not_found', `no event ${id}`);
+    if (!event || !(await access.locationVisible(actor, event))) throw new Fault('not_found', `no event ${id}`);
     return shownEvent(withCursor(event), sightOf(actor));
   }
 
@@ -145,7 +145,7 @@ export function createViews({
       });
       for (const stored of page) {
         if (data.length === limit) return { data, next: data.at(-1)?.id };
-        if (await access.placeVisible(actor, receiptLocation(stored))) data.push(receiptResource(stored));
+        if (await access.locationVisible(actor, receiptLocation(stored))) data.push(receiptResource(stored));
         position = stored.position;
       }
       if (page.length <= limit) return { data, next: undefined };

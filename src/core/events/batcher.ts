@@ -1,6 +1,6 @@
 /**
  * Batches facts of one task that arrive in the same turn of the event loop, such as the pieces of a text, into one unit in their
- * order. Each is still durable before its sender is told so; only the overhead of a commit is shared.
+ * order. Each is still durable before its sender gets the result; only the overhead of a commit is shared.
  */
 import type { EventDraft } from '../../model/events.ts';
 

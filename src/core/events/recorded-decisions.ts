@@ -7,6 +7,7 @@ import type { Action, Decision } from '../../model/actions.ts';
 import { asText } from '../../model/as-text.ts';
 import type { CoreEvent, Cursor } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
+import { LruMap } from '../../model/lru-map.ts';
 import type { DecidedPayload } from '../../model/payloads.ts';
 import type { Persona, Workspace } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
@@ -19,11 +20,11 @@ export interface RecordedDecision {
   readonly decision: Decision;
 }
 
-type Reading = Pick<Store, 'read' | 'get' | 'blob'>;
+type StoreReader = Pick<Store, 'read' | 'get' | 'blob'>;
 
 /** Decisions in log order; `limit` counts decisions. Omitted: decisions that replays repeat, and those that no rule made. */
 export async function* recordedDecisions(
-  store: Reading,
+  store: StoreReader,
   { limit = Number.POSITIVE_INFINITY, kinds: _, ...range }: EventRange,
 ): AsyncGenerator<RecordedDecision, void, undefined> {
   const inputOf = createInputs(store);
@@ -74,7 +75,7 @@ function fromRules({ engine, code = '' }: Decision): boolean {
 }
 
 /** The decision of the rules themselves: that the asker could not accept rewritten arguments was not theirs. */
-async function asSaid(store: Reading, decision: Decision): Promise<Decision> {
+async function asSaid(store: StoreReader, decision: Decision): Promise<Decision> {
   const { code, arguments: args, ...rest } = decision;
   const original = { ...rest, ...(code && { code }), ...(args && { arguments: await whole(store, args) }) };
   if (code !== 'cannot_modify') return original;
@@ -83,16 +84,13 @@ async function asSaid(store: Reading, decision: Decision): Promise<Decision> {
 }
 
 /** The arguments of calls, which are in the request and not in the decision. */
-function createInputs(store: Reading) {
-  const known = new Map<string, JsonObject>();
+function createInputs(store: StoreReader) {
+  const known = new LruMap<string, JsonObject>(REMEMBERED);
   const keyOf = (taskId: string | null | undefined, callId: unknown) => `${taskId}\n${asText(callId)}`;
   const inputIn = ({ payload }: CoreEvent) => (payload.input ?? {}) as JsonObject;
   return {
     note(event: CoreEvent): void {
-      const key = keyOf(event.task_id, event.payload.tool_call_id);
-      known.delete(key); // reinserted last, so that the oldest is evicted first
-      known.set(key, inputIn(event));
-      if (known.size > REMEMBERED) known.delete(known.keys().next().value as string);
+      known.set(keyOf(event.task_id, event.payload.tool_call_id), inputIn(event));
     },
     async find(decided: CoreEvent, callId: string): Promise<JsonObject> {
       const key = keyOf(decided.task_id, callId);
@@ -119,7 +117,7 @@ function createInputs(store: Reading) {
 const REMEMBERED = 10_000;
 
 /** Current directories of workspaces: they do not change. */
-function createRoots(store: Reading) {
+function createRoots(store: StoreReader) {
   const roots = new Map<string, string | undefined>();
   return async (id: string): Promise<string | undefined> => {
     if (!roots.has(id)) roots.set(id, (await store.get<Workspace & Row>('workspace', id))?.root);
@@ -128,7 +126,7 @@ function createRoots(store: Reading) {
 }
 
 /** Personas as of a decision. */
-function createPersonas(store: Reading) {
+function createPersonas(store: StoreReader) {
   const histories = new Map<string, Promise<readonly { readonly at: Cursor; readonly persona: Persona }[]>>();
 
   async function historyOf(id: string) {
@@ -156,7 +154,7 @@ function createPersonas(store: Reading) {
 }
 
 /** Arguments as far as they are known. Values stored as artifacts are fetched; a marker when they are gone. */
-async function whole(store: Reading, value: JsonObject): Promise<JsonObject> {
+async function whole(store: StoreReader, value: JsonObject): Promise<JsonObject> {
   if (value.type !== 'artifact_ref' || typeof value.sha256 !== 'string') return asKnown(value) as JsonObject;
   const bytes = await store.blob(value.sha256);
   return bytes ? (asKnown(JSON.parse(Buffer.from(bytes).toString('utf8'))) as JsonObject) : MISSING;

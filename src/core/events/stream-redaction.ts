@@ -30,7 +30,7 @@ export interface Streamed {
 const DELTA = 'vendor.tollbridge.message_delta';
 const WHOLE = new Set(['agent.message', 'user.message']);
 /** So few characters of a secret reveal nothing, and ordinary words often begin with them. */
-const GIVEN_AWAY = 3;
+const REVEALING_CHARS = 3;
 
 export function createStreamed({ brokenOff, knownIn }: Beginnings): Streamed {
   /** The message being streamed: the end of the released text, and the held-back text. */
@@ -57,7 +57,7 @@ export function createStreamed({ brokenOff, knownIn }: Beginnings): Streamed {
     // The log redacts a secret that lies wholly in this piece.
     const across = found.filter(({ start, end }) => start < shown.length && end > shown.length);
     const released = without(whole, shown.length, from, across);
-    open = { id, shown: whole.slice(Math.max(0, from - GIVEN_AWAY), from), kept: whole.slice(from), fact };
+    open = { id, shown: whole.slice(Math.max(0, from - REVEALING_CHARS), from), kept: whole.slice(from), fact };
     if (released === text) return followedBy(before, { fact, cut: false });
     return released === '' ? before : followedBy(before, { fact: withText(fact, released), cut: across.length > 0 });
   }

@@ -4,8 +4,10 @@
  * event, message or stream: such an artifact or memory is read by itself, with the receipts scope. Withheld content is replaced by
  * a descriptor, so that a reader knows of it. An unknown visibility counts as the strictest.
  */
+
 import type { Actor } from '../../model/actions.ts';
 import type { CoreEvent } from '../../model/events.ts';
+import { isObject } from '../../model/is-object.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import type { Row } from '../../ports/index.ts';
 import { holds } from '../access.ts';
@@ -130,8 +132,4 @@ function each(list: readonly Json[], show: (value: JsonObject) => JsonObject): r
     return next;
   });
   return changed ? shown : list;
-}
-
-function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

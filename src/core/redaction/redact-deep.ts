@@ -1,4 +1,5 @@
 /** The slow path of redaction: a copy without the secrets, sharing every subtree that held none, and the path of each secret. */
+import { isObject } from '../../model/is-object.ts';
 import type { RedactionMark } from '../../model/payloads.ts';
 
 /** Deeper than any real document, and far from the stack limit. */
@@ -79,7 +80,7 @@ export function redactDeep<T>(
       if (shown !== name) mark(field, 'secret in a key');
       const verdict = detectors.verdict(name);
       if (verdict === 'sensitive' || (verdict === 'tainted' && detectors.isSecretName(name))) {
-        return parent === 'properties' && isMembers(child)
+        return parent === 'properties' && isObject(child)
           ? walkSchema(child, field, depth + 1, shown)
           : cover(child, field, depth + 1, shown, 'sensitive key');
       }
@@ -149,10 +150,6 @@ function freeName(safe: string, name: string, used: Map<string, number>): string
   const count = (used.get(safe) ?? 0) + 1;
   used.set(safe, count);
   return count === 1 ? safe : `${safe} ${count}`;
-}
-
-function isMembers(value: unknown): value is Members {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** `token` names credentials and pieces of text alike; only the first are long, unbroken and have digits. */

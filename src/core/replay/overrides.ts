@@ -2,10 +2,12 @@
  * Checks a replay request: whether it is valid, which recorded answers it replaces, and the receipt's delta for each. Nothing here
  * writes, and nothing is fetched but the bytes of an artifact that an override names.
  */
+
 import { asText } from '../../model/as-text.ts';
 import type { ReplayOverride } from '../../model/commands.ts';
 import type { CoreEvent } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
+import { isObject } from '../../model/is-object.ts';
 import { own } from '../../model/own.ts';
 import type { ReceiptDelta, ReplayMaterial } from '../../model/receipt.ts';
 import type { Artifact } from '../../model/resources.ts';
@@ -152,7 +154,7 @@ function namesIn(value: Json | undefined): readonly string[] {
 }
 
 function membersIn(value: Json | undefined): JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
+  return isObject(value) ? value : {};
 }
 
 /** In key order: a JSON object has no order of its own, and the same overrides must give the same receipt. */

@@ -50,7 +50,7 @@ export function showEvent(event: CoreEvent, applied: readonly Applied[], known: 
   const { value, override } = found;
   const member = memberOf(override.kind);
   if (member) {
-    const with_ = (given: Json): JsonObject => ({ ...event.payload, [member]: given });
+    const with_ = (value: Json): JsonObject => ({ ...event.payload, [member]: value });
     return { shown: { ...event, payload: with_(shownValue(found)) }, received: with_(value) };
   }
   if (value === null) return { shown: undefined, received: event.payload };

@@ -3,7 +3,9 @@
  * claim of an authenticated caller, never a permission. Work that has come round in a circle is refused, and so is work that has
  * come through too many gateways.
  */
+
 import { Fault } from '../../model/faults.ts';
+import { isObject } from '../../model/is-object.ts';
 import type { JsonObject } from '../../model/schema.ts';
 import type { CallerReference } from '../../ports/index.ts';
 
@@ -64,5 +66,5 @@ function shortText(value: unknown): string | undefined {
 }
 
 function membersOf(value: unknown): JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
+  return isObject(value) ? value : {};
 }

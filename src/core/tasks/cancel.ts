@@ -71,7 +71,7 @@ export function createCancel(deps: CancelDeps): CancelTask {
           // Its questions are withdrawn at once, however long the agent takes to stop.
           events: [
             stopEvent(known, by, reason, failure),
-            ...asks.withdraw(known, run, at.now, 'the work was told to stop'),
+            ...asks.withdraw(known, run, at.now, 'the work was canceled'),
           ],
           result: { id: taskId },
         };

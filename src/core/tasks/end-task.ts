@@ -321,7 +321,7 @@ function unended({ tool_call_id, name, cleared }: OpenCall, options: EndOptions)
 function whyUnended({ stopped, interrupted, stillRunning }: EndOptions): string {
   if (stopped) return 'stopped before it ended';
   if (interrupted) return 'it may have happened: the process that ran it ended first, and it will not be tried again';
-  if (stillRunning) return 'it may have happened: it was told to stop, and was not seen to';
+  if (stillRunning) return 'it may have happened: a stop was requested, and its end was not seen';
   return 'it may have happened: it was still open when its work ended';
 }
 type OpenCall = ReturnType<Account['open']>[number];

@@ -22,7 +22,7 @@ export interface RecoveryDeps {
   readonly backends: ReadonlyMap<string, AgentBackend>;
   readonly clock: Clock;
   /** Ends orphans that cannot continue, of any agent, also of agents this process does not have. */
-  readonly keeper: boolean;
+  readonly recoversOrphans: boolean;
   /** When this process started: an agent outside is given time to reconnect. */
   readonly since: number;
   readonly instance: string;
@@ -104,7 +104,7 @@ async function recoverOne(deps: RecoveryDeps, run: Run): Promise<Found | undefin
   const backend = backends.get(run.agent);
   // A process that has the agent, or that recovers all orphans, handles it. An orphan that cannot continue is ended by the first
   // process to find it.
-  if (!backend && !deps.keeper && (run.resumes !== false || task.status === 'SUBMITTED')) return undefined;
+  if (!backend && !deps.recoversOrphans && (run.resumes !== false || task.status === 'SUBMITTED')) return undefined;
 
   if (run.cancel_requested) {
     const reason = 'canceled before the restart';

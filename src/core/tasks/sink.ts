@@ -1,10 +1,12 @@
 /** A backend's interface into core: four operations, each durable before it returns. */
+
 import type { Actor, NewArtifact } from '../../model/actions.ts';
 import type { Answer } from '../../model/asks.ts';
 import { outcomeOfEnd } from '../../model/call-outcomes.ts';
 import type { Fact } from '../../model/commands.ts';
 import type { EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
+import { isObject } from '../../model/is-object.ts';
 import type { ToolEndedPayload } from '../../model/payloads.ts';
 import {
   type Artifact,
@@ -430,10 +432,6 @@ export function withoutClaims({ event, payload }: Fact, task: Task, ids: Ids, no
     return { ...payload, artifact: check(ArtifactShape, whole, event) as unknown as Json };
   }
   return payload;
-}
-
-function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isMessage(value: unknown): value is Message {

@@ -2,7 +2,9 @@
  * The account of each running task, updated as events are committed, so that ending a long task reads nothing. Events of other
  * processes are read from the log when they are missing.
  */
+
 import type { CoreEvent, Cursor } from '../../model/events.ts';
+import { LruMap } from '../../model/lru-map.ts';
 import type { Account, ReceiptIssuer, Store } from '../../ports/index.ts';
 
 export interface TaskAccount {
@@ -34,7 +36,7 @@ const MOST_ACCOUNTS = 4_096;
 const SILENCE_MS = 20;
 
 export function createTaskAccounts(store: Store, issuer: ReceiptIssuer): TaskAccounts {
-  const accounts = new Map<string, TaskAccount>();
+  const accounts = new LruMap<string, TaskAccount>(MOST_ACCOUNTS);
   let unread: CoreEvent[] = [];
 
   function readUp(): void {
@@ -50,7 +52,6 @@ export function createTaskAccounts(store: Store, issuer: ReceiptIssuer): TaskAcc
     readUp();
     const entry = accounts.get(taskId) ?? blank();
     accounts.set(taskId, entry);
-    if (accounts.size > MOST_ACCOUNTS) accounts.delete(accounts.keys().next().value as string);
     const range = { stream: { of: 'task', id: taskId } as const, ...(entry.cursor && { after: entry.cursor }) };
     for await (const event of store.read(range)) enter(entry, event);
     entry.behind = false;
@@ -89,9 +90,8 @@ export function createTaskAccounts(store: Store, issuer: ReceiptIssuer): TaskAcc
     open(taskId, written) {
       if (!written || accounts.has(taskId)) return catchUp(taskId);
       const entry = blank();
+      // Bounded: work outside the gateway may never end. An evicted account is rebuilt from the log when needed.
       accounts.set(taskId, entry);
-      // Work outside the gateway may never end. An evicted account is rebuilt from the log when needed.
-      if (accounts.size > MOST_ACCOUNTS) accounts.delete(accounts.keys().next().value as string);
       for (const event of written) if (event.task_id === taskId) enter(entry, event);
       return undefined;
     },

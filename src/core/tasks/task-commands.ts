@@ -171,7 +171,7 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
           request: true,
           takesArguments: body.takes_arguments ?? true,
           ...(body.wait_ms !== undefined && { waitMs: body.wait_ms }),
-          ...(body.waits_out_deferral === false && { deferred: 'told' as const }),
+          ...(body.waits_out_deferral === false && { deferred: 'returned' as const }),
           ...(body.decide_ms !== undefined && { decideMs: body.decide_ms }),
           ...(command.asked && { asked: command.asked }),
           ...(command.ext && { ext: command.ext }),
@@ -205,7 +205,7 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
           request: true,
           takesArguments: true,
           ...(command.ext && { ext: command.ext }),
-          ...(command.line && { context: command.line }),
+          ...(command.context && { context: command.context }),
           ...(command.asked && { asked: command.asked }),
         },
       );

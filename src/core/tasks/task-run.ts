@@ -15,6 +15,7 @@ import type { Acts } from '../actions/execute.ts';
 import { limitFailure, type TimeLimits } from '../actions/time-limits.ts';
 import { PERMISSION_EVENTS, type Permission, type Permit, readPermission } from '../approvals/permit.ts';
 import type { Memories } from '../commands/memories.ts';
+import type { SessionInputs } from '../commands/session-inputs.ts';
 import { endsTask, sessionBegunIn } from '../events/projector.ts';
 import { untilWritten } from '../waiting.ts';
 import type { Endings } from './end-task.ts';
@@ -31,6 +32,7 @@ export interface TaskRunsDeps extends SinkDeps {
   readonly backends: ReadonlyMap<string, AgentBackend>;
   readonly logger: Logger;
   readonly memories: Pick<Memories, 'memoriesFor'>;
+  readonly sessionInputs: Pick<SessionInputs, 'view'>;
   /** This process, as run rows name it. */
   readonly instance: string;
   readonly isDead: (instance: string) => Promise<boolean>;
@@ -159,7 +161,8 @@ export function createTaskRuns(deps: TaskRunsDeps, closing: AbortSignal): TaskRu
     const { memories, facts } = await deps.memories.memoriesFor(task, session);
     // Recorded before the agent gets them.
     for (const fact of facts) await own.emit(fact);
-    const context = workContext(deps, task, { session, workspace, resumed, memories });
+    const inputs = deps.sessionInputs.view(task.session_id);
+    const context = { ...workContext(deps, task, { session, workspace, resumed, memories }), inputs };
     taskRun.run = await backend.start(context, sink, controller.signal);
     deliver(taskRun);
     if (controller.signal.aborted) stopRun(taskRun);
@@ -240,7 +243,7 @@ export function createTaskRuns(deps: TaskRunsDeps, closing: AbortSignal): TaskRu
 
 /** An agent that was detached while another one continues its task can no longer write to it. */
 function whileAtWork(sink: Sink, taskRun: Pick<TaskRun, 'leaving'>): Sink {
-  const over = () => new Fault('conflict', 'this work has been taken up by someone else');
+  const over = () => new Fault('conflict', 'this work is run by another process');
   const present = () => {
     if (taskRun.leaving) throw over();
   };

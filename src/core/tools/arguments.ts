@@ -11,9 +11,10 @@ import { type ArgumentsCheck, checkDirectMembers, compileArguments, sizeOf } fro
 /** Neither compiling a schema nor running it blocks the event loop for longer than this. */
 const LONGEST_MS = 80;
 
+/** A cache, collected with the definition. */
 const checks = new WeakMap<Skill, ArgumentsCheck>();
 
-/** Why these arguments do not fit this tool; undefined when they do. Cached with the definition, and collected with it. */
+/** Why these arguments do not fit this tool; undefined when they do. */
 export function argumentsTrouble(skill: Skill, args: JsonObject): string | undefined {
   let check = checks.get(skill);
   if (!check) {

@@ -65,7 +65,7 @@ export function createPins({ store, log, hash, tools }: Context & { readonly too
         try {
           return (await refusal(action)) ?? (await gate(action, withinMs));
         } catch {
-          return blocked('definition_unknown', 'whether the tool is still what it was could not be told');
+          return blocked('definition_unknown', 'it could not be checked whether the tool definition has changed');
         }
       };
       return (action, withinMs) => (usesDefinition(action) ? guarded(action, withinMs) : gate(action, withinMs));

@@ -144,34 +144,34 @@ class Forms {
     for (const word of words.slice(0, start < 0 ? words.length : start)) this.#file(word);
     if (start < 0) return;
     const rest = words.slice(start);
-    const [first = '', ...given] = rest;
+    const [first = '', ...args] = rest;
     const program = nameOf(first);
-    const named = [program, ...given];
+    const named = [program, ...args];
     this.spellings.add(rest.join(' '));
     this.spellings.add(named.join(' '));
-    if (ANY_CASE) this.spellings.add([program.toLowerCase(), ...given].join(' '));
-    for (const word of given) this.#file(word);
+    if (ANY_CASE) this.spellings.add([program.toLowerCase(), ...args].join(' '));
+    for (const word of args) this.#file(word);
     if (depth > MAX_DEPTH) {
       this.spellings.add(HOLE);
       return;
     }
-    this.#runs(program.toLowerCase(), given, depth);
+    this.#runs(program.toLowerCase(), args, depth);
   }
 
   /** The commands that the program runs in turn. */
-  #runs(program: string, given: readonly string[], depth: number): void {
-    if (program === 'eval') this.line(given.join(' '), depth + 1);
-    if (SHELLS.has(program)) this.#shell(given, depth);
+  #runs(program: string, args: readonly string[], depth: number): void {
+    if (program === 'eval') this.line(args.join(' '), depth + 1);
+    if (SHELLS.has(program)) this.#shell(args, depth);
     if (WINDOWS_SHELLS.has(program)) {
-      const at = given.findIndex((word) => /^(?:\/[ck]|-c(?:ommand)?|-e(?:nc.*)?)$/i.test(word));
-      if (at >= 0) this.line(given.slice(at + 1).join(' '), depth + 1);
-      if (at < 0 || /^-e/i.test(given[at] ?? '')) this.spellings.add(HOLE);
+      const at = args.findIndex((word) => /^(?:\/[ck]|-c(?:ommand)?|-e(?:nc.*)?)$/i.test(word));
+      if (at >= 0) this.line(args.slice(at + 1).join(' '), depth + 1);
+      if (at < 0 || /^-e/i.test(args[at] ?? '')) this.spellings.add(HOLE);
     }
-    if (program === 'alias' || (INTERPRETERS.test(program) && bringsText(given))) this.spellings.add(HOLE);
-    if (AWK.test(program) && given.some((word) => /system|getline|\|/.test(word))) this.spellings.add(HOLE);
+    if (program === 'alias' || (INTERPRETERS.test(program) && bringsText(args))) this.spellings.add(HOLE);
+    if (AWK.test(program) && args.some((word) => /system|getline|\|/.test(word))) this.spellings.add(HOLE);
     if (!RUNNERS.has(program)) return;
-    for (const [at, word] of given.entries()) {
-      const tail = given.slice(at);
+    for (const [at, word] of args.entries()) {
+      const tail = args.slice(at);
       if (/\s/.test(word)) this.line(word, depth + 1);
       // A runner inside a runner is followed once, from its own position.
       if (at < MAX_TAILS) this.#tail(tail, depth);
@@ -179,21 +179,21 @@ class Forms {
   }
 
   #tail(tail: readonly string[], depth: number): void {
-    const [first = '', ...given] = tail;
+    const [first = '', ...args] = tail;
     const program = nameOf(first);
     this.spellings.add(tail.join(' '));
-    this.spellings.add([program, ...given].join(' '));
+    this.spellings.add([program, ...args].join(' '));
     const name = program.toLowerCase();
     if (name === 'eval' || SHELLS.has(name) || WINDOWS_SHELLS.has(name) || INTERPRETERS.test(name)) {
-      this.#runs(name, given, depth + 1);
+      this.#runs(name, args, depth + 1);
     }
   }
 
   /** `-c` may be combined with other letters, and its text is the next word that is not an option. */
-  #shell(given: readonly string[], depth: number): void {
-    const at = given.findIndex((word) => /^-[A-Za-z]*c[A-Za-z]*$/.test(word) || word === '--command');
+  #shell(args: readonly string[], depth: number): void {
+    const at = args.findIndex((word) => /^-[A-Za-z]*c[A-Za-z]*$/.test(word) || word === '--command');
     if (at >= 0) {
-      const text = given.slice(at + 1).find((word) => !/^[-+]/.test(word));
+      const text = args.slice(at + 1).find((word) => !/^[-+]/.test(word));
       if (text === undefined) this.spellings.add(HOLE);
       else if (text.includes(HOLE)) {
         this.spellings.add(HOLE);
@@ -202,7 +202,7 @@ class Forms {
       return;
     }
     // Without a script a shell runs its standard input.
-    if (!given.some((word) => !/^[-+]/.test(word)) || given.includes('-s')) this.spellings.add(HOLE);
+    if (!args.some((word) => !/^[-+]/.test(word)) || args.includes('-s')) this.spellings.add(HOLE);
   }
 
   /** An option may carry a file after its `=`, or right after its letter. */
@@ -217,11 +217,11 @@ class Forms {
 }
 
 /** True for a program text before any script is named; without a script the text is read from elsewhere. */
-function bringsText(given: readonly string[]): boolean {
-  const script = given.findIndex((word) => !word.startsWith('-') && word !== 'eval');
+function bringsText(args: readonly string[]): boolean {
+  const script = args.findIndex((word) => !word.startsWith('-') && word !== 'eval');
   return script < 0
-    ? !given.some((word) => /^(?:-V|-v|--version|-h|--help)$/.test(word))
-    : given.slice(0, script).some((word) => PROGRAM_TEXT.test(word));
+    ? !args.some((word) => /^(?:-V|-v|--version|-h|--help)$/.test(word))
+    : args.slice(0, script).some((word) => PROGRAM_TEXT.test(word));
 }
 
 const MAX_TAILS = 64;

@@ -28,14 +28,14 @@ function overlaps(pattern: Pattern, text: string): boolean {
   const wanted: (string | typeof ANY)[] = pattern.flatMap((part): (string | typeof ANY)[] =>
     part === ANY ? [ANY] : [...part],
   );
-  const given = [...text];
-  if (wanted.length * given.length > MAX_STEPS) return true;
+  const characters = [...text];
+  if (wanted.length * characters.length > MAX_STEPS) return true;
   // row[j]: the part of the pattern read so far can match the first j characters of the text.
   let row = [true];
-  for (const [j, char] of given.entries()) row[j + 1] = (row[j] as boolean) && char === HOLE;
+  for (const [j, char] of characters.entries()) row[j + 1] = (row[j] as boolean) && char === HOLE;
   for (const part of wanted) {
     const next = [part === ANY && (row[0] as boolean)];
-    for (const [j, char] of given.entries()) {
+    for (const [j, char] of characters.entries()) {
       const before = row[j] as boolean;
       const above = row[j + 1] as boolean;
       const left = next[j] as boolean;
@@ -45,5 +45,5 @@ function overlaps(pattern: Pattern, text: string): boolean {
     }
     row = next;
   }
-  return row[given.length] as boolean;
+  return row[characters.length] as boolean;
 }

@@ -26,6 +26,7 @@ export interface Matcher {
   value(field: 'command' | 'content' | 'paths' | 'urls'): Json | undefined;
 }
 
+/** A cache, collected with the facts: the rules and the Cedar entities of one act ask for the same matcher. */
 const matchers = new WeakMap<ActFacts, Matcher>();
 
 export function matcherOf(facts: ActFacts): Matcher {
@@ -47,15 +48,15 @@ function createMatcher(facts: ActFacts): Matcher {
   let commands: readonly CommandForms[] | undefined;
   let guessed: readonly CommandForms[] | undefined;
   let paths: readonly PathForms[] | undefined;
-  let places: readonly PathForms[] | undefined;
+  let locations: readonly PathForms[] | undefined;
   const commandsOf = () => (commands ??= facts.commands.slice(0, MAX_VALUES).map((line) => commandForms(solid(line))));
   const guessedOf = () =>
     (guessed ??= facts.hints.command.slice(0, MAX_HINTS).map((line) => commandForms(solid(line))));
   const pathsOf = () =>
     (paths ??= facts.paths.slice(0, MAX_VALUES).map((path) => pathForms(solid(path), facts.bases, followed)));
   /** Words of commands may be files; those with holes may be several. */
-  const placesOf = () =>
-    (places ??= [
+  const locationsOf = () =>
+    (locations ??= [
       ...facts.hints.path.map(solid),
       ...commandsOf().flatMap(({ words }) => words),
       ...(facts.commands.length === 0 ? guessedOf().flatMap(({ words }) => words) : []),
@@ -74,7 +75,7 @@ function createMatcher(facts: ActFacts): Matcher {
           least,
         );
       case 'path':
-        return anyPath(patterns, [...pathsOf(), ...placesOf()], { bases: facts.bases, followed }, least);
+        return anyPath(patterns, [...pathsOf(), ...locationsOf()], { bases: facts.bases, followed }, least);
       case 'url': {
         const said = [...facts.urls, ...facts.hints.url, ...facts.commands.flatMap(urlsIn)];
         return best(patterns, said.slice(0, MAX_VALUES).flatMap(urlSpellings), least);

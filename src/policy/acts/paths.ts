@@ -3,10 +3,12 @@
  * restricting rule matches if any of them does, an allowing one only if the resolved path matches too. Reads the disk, changes
  * nothing.
  */
+
 import { lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, dirname, isAbsolute, join, posix, relative, win32 } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { LruMap } from '../../model/lru-map.ts';
 import { ANY, type Pattern } from '../rules/glob.ts';
 import { HOLE } from './holes.ts';
 
@@ -25,7 +27,7 @@ export function pathForms(written: string, bases: readonly string[], followed: F
   const spellings = new Set<string>();
   const leads: PathForms['leads'][number][] = [];
   let ignoring = false;
-  for (const text of readings(written)) {
+  for (const text of interpretations(written)) {
     spellings.add(folded(text));
     for (const base of bases) {
       const lexical = absolute(text, base);
@@ -47,7 +49,7 @@ export function pathForms(written: string, bases: readonly string[], followed: F
 }
 
 /** The possible meanings of a text as a path: as it is, as a `file:` address, with `~` and `$HOME` expanded, with `/` for `\`. */
-function readings(written: string): readonly string[] {
+function interpretations(written: string): readonly string[] {
   const out = new Set<string>();
   const text = written.trim().slice(0, MAX_CHARS);
   const texts = text === written ? [text] : [text, written.slice(0, MAX_CHARS)];
@@ -80,8 +82,8 @@ function asToolsRead(text: string): readonly string[] {
   return out;
 }
 
-function fromUrl(given: string): string {
-  const text = given.replace(/^[a-z][a-z0-9+.-]*\+(?=file:)/i, '');
+function fromUrl(path: string): string {
+  const text = path.replace(/^[a-z][a-z0-9+.-]*\+(?=file:)/i, '');
   if (!/^file:/i.test(text)) return text;
   try {
     const url = new URL(text);
@@ -183,8 +185,8 @@ function look(path: string): 'there' | 'link' | 'nothing' {
   }
 }
 
-const known = new Map<string, boolean>();
 const REMEMBERED = 1_024;
+const known = new LruMap<string, boolean>(REMEMBERED);
 
 /** Whether the file system treats `README` and `readme` in that directory as the same: tested on disk once. */
 function ignoresCase(path: string): boolean {
@@ -192,7 +194,6 @@ function ignoresCase(path: string): boolean {
   const before = known.get(dir);
   if (before !== undefined) return before;
   const answer = probe(dir);
-  if (known.size >= REMEMBERED) known.delete(known.keys().next().value as string);
   known.set(dir, answer);
   return answer;
 }

@@ -31,7 +31,7 @@ const READ_KINDS: ReadonlySet<Action['kind']> = new Set([
 export function createActReader(vocabulary: ActVocabulary): ActReader {
   const words = compile(vocabulary);
   return (act, of = act.arguments ?? NO_ARGUMENTS) =>
-    READ_KINDS.has(act.kind) ? new Reading(act, of, words) : nothing(act, of);
+    READ_KINDS.has(act.kind) ? new ReadFacts(act, of, words) : nothing(act, of);
 }
 
 function nothing({ cwd, root }: ActInput, of: JsonObject): ActFacts {
@@ -81,7 +81,7 @@ function familyOf(tool: string | undefined, { families }: Words): Family | undef
   return last !== undefined && last !== tool ? families.get(plainName(last)) : undefined;
 }
 
-class Reading implements ActFacts {
+class ReadFacts implements ActFacts {
   readonly of: JsonObject;
   readonly #said: ActInput;
   readonly #words: Words;
@@ -139,9 +139,9 @@ type Lists = Omit<ActFacts, 'of' | 'open'>;
 
 /** When the agent names no directory: the workspace, and the directory the gateway and its servers run in. */
 function basesOf(cwd: string | undefined, root: string | undefined, own: readonly string[]): readonly string[] {
-  const given = directory(cwd);
+  const start = directory(cwd);
   const home = directory(root);
-  const bases = given !== undefined ? [given] : home !== undefined ? [home, process.cwd()] : [process.cwd()];
+  const bases = start !== undefined ? [start] : home !== undefined ? [home, process.cwd()] : [process.cwd()];
   if (own.length === 0) return [...new Set(bases)];
   const moved = own.flatMap((dir) => (isAbsolute(dir) ? [dir] : bases.map((base) => `${base}/${dir}`)));
   return [...new Set(moved)];
@@ -159,11 +159,11 @@ function directory(text: string | undefined): string | undefined {
   return isAbsolute(text) ? text : undefined;
 }
 
-function collect(act: ActInput, given: JsonObject, words: Words): Found {
+function collect(act: ActInput, args: JsonObject, words: Words): Found {
   const found = new Found();
   const family = familyOf(act.tool, words);
   const walk = new Walk(found, words.roles, family?.roles);
-  walk.value(given as Json, undefined, 0);
+  walk.value(args as Json, undefined, 0);
   if (walk.tooMuch) for (const field of ['command', 'path', 'url', 'content'] as const) found.undetermined.add(field);
   readTarget(act, found);
   conclude(act, family, found, words);
@@ -226,14 +226,14 @@ function isMissing(field: ActField, found: Found): boolean {
 }
 
 /** Some agents give the command only in the title of their question. Any other agent's title can restrict but proves nothing. */
-function fromTitle({ claims, arguments: given }: ActInput, found: Found, { agents }: ActVocabulary): void {
+function fromTitle({ claims, arguments: args }: ActInput, found: Found, { agents }: ActVocabulary): void {
   const title = claims?.title?.trim();
   if (!title) return;
   const agent = claims?.agent?.toLowerCase();
   const profile =
     agent === undefined ? undefined : agents.find(({ names }) => names.some((name) => agent.includes(name)));
   const marks = profile?.titleIsCommand?.until;
-  if (!marks || (given !== undefined && Object.keys(given).length > 0)) {
+  if (!marks || (args !== undefined && Object.keys(args).length > 0)) {
     found.hints.command.add(title);
     return;
   }

@@ -137,7 +137,7 @@ export class Walk {
         this.#found.cwds.push(text);
         hints.path.add(text);
         return;
-      case 'place':
+      case 'location':
         if (isUrl(text)) this.#found.urls.add(text);
         else if (looksLikePath(text)) this.#found.paths.add(text);
         else hints.path.add(text);

@@ -2,13 +2,14 @@
  * The rules as an engine: selects the rules that can match, evaluates them in Cedar once, caches the answer. Selecting and
  * caching are for speed; the answer is the same without them.
  */
+
 import type { Action, Decision } from '../../model/actions.ts';
+import { LruMap } from '../../model/lru-map.ts';
 import type { ActReader } from '../../ports/index.ts';
 import { inDoubt, namedValues, type Sight, toContext } from '../context.ts';
 import { block, type PureEngine } from '../engine.ts';
 import { isRedacted } from '../redacted.ts';
 import { type CompiledPolicies, type Slice, sliceOf } from './compiled.ts';
-import { createMemo } from './memo.ts';
 import { type CedarOutcome, evaluate, NOTHING, withDoubt } from './outcome.ts';
 import type { Rule } from './rule.ts';
 import { type CedarRuntime, cedarRuntime } from './runtime.ts';
@@ -45,8 +46,8 @@ export function createCedarEngine({
   const { version } = policies;
   if (policies.seesFacts && !read) throw new Error('these rules look at what acts touch, and nothing here can tell it');
   const selector = createSelector(policies);
-  const slices = createMemo<Slice & { readonly number: number }>(SLICES);
-  const memo = createMemo<CedarOutcome>(memoEntries);
+  const slices = new LruMap<string, Slice & { readonly number: number }>(SLICES);
+  const memo = new LruMap<string, CedarOutcome>(memoEntries);
   let made = 0;
 
   const sliceFor = (kind: string, rules: readonly Rule[]) => {
@@ -64,8 +65,8 @@ export function createCedarEngine({
   const asRead = (action: Action): Action =>
     !read || !policies.seesFacts || action.facts?.of === action.arguments ? action : { ...action, facts: read(action) };
 
-  const outcomeOf = (given: Action): CedarOutcome => {
-    const action = policies.seesFacts ? asRead(given) : given;
+  const outcomeOf = (proposed: Action): CedarOutcome => {
+    const action = policies.seesFacts ? asRead(proposed) : proposed;
     const rules = selector.select(action);
     if (rules.length === 0) return NOTHING;
     const slice = sliceFor(action.kind, rules);
@@ -105,8 +106,8 @@ export function createCedarEngine({
     version,
     judge,
     decide: async (action) => judge(action),
-    inputs(given) {
-      const action = asRead(given);
+    inputs(proposed) {
+      const action = asRead(proposed);
       const rules = selector.selectInDoubt(action, isRedacted);
       const { names, seesPrincipal, seesResource } = sliceOf(version, action.kind, rules);
       return [

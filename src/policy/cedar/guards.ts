@@ -3,8 +3,10 @@
  * certain to be false without an error, so leaving it out changes no answer. Stops at the first test it does not know: skipping
  * it could hide an error.
  */
+
 import type { PolicyJson, PrincipalConstraint, ResourceConstraint } from '@cedar-policy/cedar-wasm/nodejs';
 import type { Action } from '../../model/actions.ts';
+import { isObject } from '../../model/is-object.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import { matcherOf } from '../acts/match.ts';
 import { fieldOf } from '../context.ts';
@@ -165,7 +167,7 @@ const BROKEN = Symbol('broken');
 function valueAt(action: Action, path: readonly string[], doubt: Doubt): string | number | boolean | symbol {
   let value: Json | undefined = fieldOf(action, path[0] as string);
   for (let step = 1; step < path.length; step += 1) {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return BROKEN;
+    if (!isObject(value)) return BROKEN;
     const record = value as JsonObject;
     const key = path[step] as string;
     value = Object.hasOwn(record, key) ? record[key] : undefined;

@@ -2,8 +2,10 @@
  * One policy: the text Cedar evaluates, plus the consequences its annotations name. Reading one either gives a rule or says what
  * is wrong with it; nothing is guessed.
  */
+
 import type { PolicyJson } from '@cedar-policy/cedar-wasm/nodejs';
 import { ACTION_KINDS } from '../../model/actions.ts';
+import { isObject } from '../../model/is-object.ts';
 import type { JsonObject } from '../../model/schema.ts';
 import type { Verdict } from '../../model/words.ts';
 import type { Names, Patterns } from '../context.ts';
@@ -133,7 +135,7 @@ function readPatch(text: string | null | undefined, verdict: Verdict | undefined
   }
   try {
     const patch: unknown = JSON.parse(text);
-    if (typeof patch === 'object' && patch !== null && !Array.isArray(patch)) return patch as JsonObject;
+    if (isObject(patch)) return patch as JsonObject;
     problems.push('@modify has to be a JSON object, because arguments are one');
   } catch {
     problems.push('@modify is not valid JSON');

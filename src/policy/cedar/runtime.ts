@@ -27,7 +27,7 @@ export interface CedarRuntime {
    * Exercises the evaluator a step at a time, so that its code is compiled and the first evaluation of new rules costs no more
    * than later ones. Resolves at once when that has been done.
    */
-  warm(giveWay: YieldTurn): Promise<void>;
+  warm(yieldTurn: YieldTurn): Promise<void>;
   /** How often the evaluator had to be replaced. */
   readonly revived: number;
 }
@@ -100,18 +100,18 @@ export function createCedarRuntime(slots = SLOTS): CedarRuntime {
       return call((use) => use.statefulIsAuthorized({ ...ANY_QUESTION, preparsedPolicySetId }));
     },
   ];
-  const warmUp = async (giveWay: YieldTurn): Promise<void> => {
+  const warmUp = async (yieldTurn: YieldTurn): Promise<void> => {
     for (const step of steps) {
       step();
-      await giveWay();
+      await yieldTurn();
     }
   };
 
   return {
     call,
     prepare,
-    warm(giveWay) {
-      warmed ??= warmUp(giveWay);
+    warm(yieldTurn) {
+      warmed ??= warmUp(yieldTurn);
       return warmed;
     },
     get revived() {

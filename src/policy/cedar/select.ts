@@ -2,11 +2,12 @@
  * Selects the rules that can match an action. Cedar's cost is linear in the rules it is given, so it gets only those; the
  * selection follows from the rules' own first tests, and leaving a rule out never changes an answer.
  */
+
 import type { Action } from '../../model/actions.ts';
+import { LruMap } from '../../model/lru-map.ts';
 import { isTextField, TEXT_FIELDS, type TextField } from '../context.ts';
 import { type CompiledPolicies, rulesFor } from './compiled.ts';
 import { CERTAIN, couldMatter, type Doubt, type Guard, type Passing, passes, type Scope } from './guards.ts';
-import { createMemo, type Memo } from './memo.ts';
 import { PRINCIPAL_TYPES, type Rule } from './rule.ts';
 
 export interface Entity {
@@ -45,7 +46,7 @@ const MAX_KEY_CHARS = 1_024;
 interface KindRules {
   readonly rules: readonly Rule[];
   readonly fields: readonly TextField[];
-  readonly remembered: Memo<readonly Shortlisted[]>;
+  readonly remembered: LruMap<string, readonly Shortlisted[]>;
 }
 /** A rule that passed its first tests, and the tests still to be made. */
 interface Shortlisted {
@@ -109,7 +110,7 @@ function toKindRules(rules: readonly Rule[]): KindRules {
   const fields = new Set(
     rules.flatMap(({ guards }) => opening(guards.tests).flatMap((test) => ('path' in test ? test.path : []))),
   );
-  return { rules, fields: [...fields].filter(isTextField), remembered: createMemo(REMEMBERED) };
+  return { rules, fields: [...fields].filter(isTextField), remembered: new LruMap(REMEMBERED) };
 }
 
 /** The leading tests of a rule that look only at few-valued fields. */

@@ -47,7 +47,7 @@ export function settle(action: Action, outcomeOf: (action: Action) => CedarOutco
 }
 
 function inDoubtful(rule: Rule): Rule {
-  const reason = `rule ${rule.id} looks at what this act touches, and that cannot be told for certain (${rule.reason})`;
+  const reason = `rule ${rule.id} looks at what this act touches, and that could not be determined for certain (${rule.reason})`;
   return { ...rule, verdict: 'escalate', reason, patch: undefined };
 }
 

@@ -68,22 +68,24 @@ function sizeOf({ rules, files }: Sources): number {
   return files.reduce((sum, { text }) => sum + text.length, typeof rules === 'string' ? rules.length : 0);
 }
 
-function rulesName({ rules, rulesName: given }: Sources): string {
-  return given ?? (typeof rules === 'string' ? 'rules.yaml' : 'rules');
+function rulesName({ rules, rulesName: name }: Sources): string {
+  return name ?? (typeof rules === 'string' ? 'rules.yaml' : 'rules');
 }
 
-async function partsOf(sources: Sources, problems: Problem[], giveWay: YieldTurn): Promise<readonly PolicySource[]> {
+async function partsOf(sources: Sources, problems: Problem[], yieldTurn: YieldTurn): Promise<readonly PolicySource[]> {
   const { rules, files, locate } = sources;
   const name = rulesName(sources);
   const parts = [
     ...(typeof rules === 'string'
-      ? await yamlParts(name, rules, problems, giveWay)
-      : await ruleParts(name, rules, locate, problems, giveWay)),
+      ? await yamlParts(name, rules, problems, yieldTurn)
+      : await ruleParts(name, rules, locate, problems, yieldTurn)),
   ];
   for (const file of files) {
     const yaml = /\.ya?ml$/i.test(file.name);
-    await giveWay();
-    const found = yaml ? await yamlParts(file.name, file.text, problems, giveWay) : splitPolicies(file.name, file.text);
+    await yieldTurn();
+    const found = yaml
+      ? await yamlParts(file.name, file.text, problems, yieldTurn)
+      : splitPolicies(file.name, file.text);
     parts.push(...(file.restricting ? found.map((part) => ({ restricting: true, ...part })) : found));
   }
   return parts;
@@ -93,7 +95,7 @@ async function yamlParts(
   file: string,
   text: string,
   problems: Problem[],
-  giveWay: YieldTurn,
+  yieldTurn: YieldTurn,
 ): Promise<readonly PolicySource[]> {
   // Imported on demand: an installation without YAML rules need not load the parser.
   const { countItems, parseYamlRules } = await import('./yaml.ts');
@@ -104,9 +106,9 @@ async function yamlParts(
     return [];
   }
   const yaml = parseYamlRules(file, text);
-  await giveWay();
+  await yieldTurn();
   problems.push(...yaml.problems);
-  return yaml.problems.length > 0 ? [] : await ruleParts(file, yaml.value, yaml.locate, problems, giveWay);
+  return yaml.problems.length > 0 ? [] : await ruleParts(file, yaml.value, yaml.locate, problems, yieldTurn);
 }
 
 async function ruleParts(
@@ -114,14 +116,14 @@ async function ruleParts(
   value: unknown,
   locate: Locate | undefined,
   problems: Problem[],
-  giveWay: YieldTurn,
+  yieldTurn: YieldTurn,
 ): Promise<readonly PolicySource[]> {
   if (Array.isArray(value) && value.length > MAX_RULES) {
     problems.push({ file, message: `there are ${value.length} rules; the limit is ${MAX_RULES}` });
     return [];
   }
-  const { rules, complaints } = readRules(value);
-  for (const { path, atKey, message } of complaints) {
+  const { rules, mistakes } = readRules(value);
+  for (const { path, atKey, message } of mistakes) {
     const rule = ruleNameAt(value, path);
     const inside = path.slice(1).join('.');
     problems.push({
@@ -133,7 +135,7 @@ async function ruleParts(
   }
   const parts: PolicySource[] = [];
   for (const [index, rule] of rules.entries()) {
-    await giveWay();
+    await yieldTurn();
     const position = locate?.([index]) ?? { line: index + 1, column: 1 };
     parts.push({ file, text: toCedarPolicy(rule), ...position, effectAt: undefined });
   }
@@ -150,14 +152,14 @@ function ruleNameAt(value: unknown, [index]: Path): string | undefined {
 async function readAll(
   parts: readonly PolicySource[],
   { problems, mentions }: { readonly problems: Problem[]; readonly mentions: Mention[] },
-  giveWay: YieldTurn,
-  given: CedarRuntime | undefined,
+  yieldTurn: YieldTurn,
+  runtime: CedarRuntime | undefined,
 ): Promise<readonly Rule[]> {
   const rules: Rule[] = [];
   for (const [index, part] of parts.entries()) {
-    await giveWay();
+    await yieldTurn();
     const { file, line, column } = part;
-    const answer = (given ?? cedarRuntime()).call((cedar) => cedar.policyToJson(part.text));
+    const answer = (runtime ?? cedarRuntime()).call((cedar) => cedar.policyToJson(part.text));
     if (!answer) {
       problems.push({ file, line, column, message: 'too long or too deeply nested for the evaluator; split the rule' });
     } else if (answer.type === 'failure') {

@@ -39,7 +39,7 @@ const FIELDS: ReadonlyMap<string, MentionKind> = new Map([
 export function mentionsIn(
   policy: PolicyJson,
   { rule, approvers }: { readonly rule: string; readonly approvers: readonly string[] },
-  place: Pick<Mention, 'file' | 'line' | 'column'>,
+  location: Pick<Mention, 'file' | 'line' | 'column'>,
 ): readonly Mention[] {
   const found: { kind: MentionKind; name: string }[] = approvers.map((name) => ({ kind: 'approver', name }));
   const prompts = givesWork(policy);
@@ -51,7 +51,7 @@ export function mentionsIn(
     if (kind) found.push(...names.map((name) => ({ kind, name })));
   };
   for (const clause of policy.conditions) visit(clause.body, note);
-  return found.map((each) => ({ ...each, rule, ...place }));
+  return found.map((each) => ({ ...each, rule, ...location }));
 }
 
 /** Mentions of names that do not exist, each with the nearest name that does. */

@@ -4,6 +4,7 @@
  */
 
 import { ACTION_KINDS } from '../../model/actions.ts';
+import { isObject } from '../../model/is-object.ts';
 import { own } from '../../model/own.ts';
 import { AUTONOMY_TIERS, EFFECTS, EVIDENCE } from '../../model/words.ts';
 import { isPlainText } from '../cedar/values.ts';
@@ -42,20 +43,20 @@ const MAX_NESTING = 8;
 
 export function readRules(value: unknown): {
   readonly rules: readonly RuleSpec[];
-  readonly complaints: readonly RuleMistake[];
+  readonly mistakes: readonly RuleMistake[];
 } {
-  if (value === undefined || value === null) return { rules: [], complaints: [] };
+  if (value === undefined || value === null) return { rules: [], mistakes: [] };
   if (!Array.isArray(value)) {
     return {
       rules: [],
-      complaints: [{ path: [], message: 'has to be a list of rules, each beginning with "- id: …"' }],
+      mistakes: [{ path: [], message: 'has to be a list of rules, each beginning with "- id: …"' }],
     };
   }
-  const complaints = value.flatMap((rule, index) => complaintsAbout(rule, [index]));
-  return { rules: complaints.length === 0 ? (value as readonly RuleSpec[]) : [], complaints };
+  const mistakes = value.flatMap((rule, index) => ruleMistakes(rule, [index]));
+  return { rules: mistakes.length === 0 ? (value as readonly RuleSpec[]) : [], mistakes };
 }
 
-function complaintsAbout(rule: unknown, path: Path): readonly RuleMistake[] {
+function ruleMistakes(rule: unknown, path: Path): readonly RuleMistake[] {
   if (!isObject(rule)) return [{ path, message: 'a rule is a set of members: { id: …, when: { … }, then: … }' }];
   const found: RuleMistake[] = [...unknownKeys(rule, RULE_KEYS, path)];
   const say = (key: string, message: string) => found.push({ path: [...path, key], message });
@@ -91,23 +92,23 @@ function complaintsAbout(rule: unknown, path: Path): readonly RuleMistake[] {
   if (rule.set !== undefined && !(isObject(rule.set) && isJson(rule.set, 0)))
     say('set', 'has to be arguments and their new values');
   if (rule.to !== undefined) found.push(...texts(rule.to, [...path, 'to'], noComma));
-  if (rule.when !== undefined) found.push(...testComplaints(rule.when, [...path, 'when']));
+  if (rule.when !== undefined) found.push(...testMistakes(rule.when, [...path, 'when']));
   if (rule.unless !== undefined) {
     if (isObject(rule.unless) && Object.keys(rule.unless).length === 0) {
       say('unless', 'is empty, which would switch the rule off; name what is excepted or leave it out');
     }
-    found.push(...testComplaints(rule.unless, [...path, 'unless']));
+    found.push(...testMistakes(rule.unless, [...path, 'unless']));
   }
   return found;
 }
 
-function testComplaints(test: unknown, path: Path): readonly RuleMistake[] {
+function testMistakes(test: unknown, path: Path): readonly RuleMistake[] {
   if (!isObject(test)) return [{ path, message: 'has to name what it looks at: { tool: …, effect: … }' }];
   return [
     ...unknownKeys(test, TEST_KEYS, path),
     ...Object.entries(test).flatMap(([key, value]) => {
       const at = [...path, key];
-      if (key === 'arguments' || key === 'attributes') return memberComplaints(value, at, 0);
+      if (key === 'arguments' || key === 'attributes') return memberMistakes(value, at, 0);
       return TEST_KEYS.includes(key) ? texts(value, at, wordCheck(key)) : [];
     }),
   ];
@@ -138,17 +139,17 @@ function texts(value: unknown, path: Path, check: (text: string) => string | und
   });
 }
 
-function memberComplaints(value: unknown, path: Path, depth: number): readonly RuleMistake[] {
+function memberMistakes(value: unknown, path: Path, depth: number): readonly RuleMistake[] {
   if (!isObject(value) || Object.keys(value).length === 0) {
     return [{ path, message: 'has to name members and what they should be: { path: "src/*" }' }];
   }
   if (depth >= MAX_NESTING) return [{ path, message: `is nested more than ${MAX_NESTING} deep; use a Cedar file` }];
-  if (isComparison(value)) return comparisonComplaints(value, path);
+  if (isComparison(value)) return comparisonMistakes(value, path);
   return Object.entries(value).flatMap(([key, wanted]) => {
     const at = [...path, key];
     if (!isPlainText(key)) return [{ path: at, atKey: true, message: 'is not a usable name' }];
-    if (isObject(wanted)) return memberComplaints(wanted, at, depth + 1);
-    return scalarComplaints(wanted, at);
+    if (isObject(wanted)) return memberMistakes(wanted, at, depth + 1);
+    return scalarMistakes(wanted, at);
   });
 }
 
@@ -158,15 +159,15 @@ export function isComparison(value: object): boolean {
   return keys.length > 0 && keys.every((key) => (COMPARISONS as readonly string[]).includes(key));
 }
 
-function comparisonComplaints(value: Record<string, unknown>, path: Path): readonly RuleMistake[] {
+function comparisonMistakes(value: Record<string, unknown>, path: Path): readonly RuleMistake[] {
   return Object.entries(value).flatMap(([key, bound]) => {
     const at = [...path, key];
-    if (key === 'contains') return scalarComplaints(bound, at);
+    if (key === 'contains') return scalarMistakes(bound, at);
     return Number.isSafeInteger(bound) ? [] : [{ path: at, message: `${show(bound)} is not a whole number` }];
   });
 }
 
-function scalarComplaints(value: unknown, path: Path): readonly RuleMistake[] {
+function scalarMistakes(value: unknown, path: Path): readonly RuleMistake[] {
   const list = Array.isArray(value) ? value : [value];
   if (list.length === 0) return [{ path, message: 'is an empty list, which nothing matches; leave it out or fill it' }];
   return list.flatMap((item, index) => {
@@ -186,10 +187,6 @@ function unknownKeys(value: object, known: readonly string[], path: Path): reado
       const instead = meant ? `did you mean ${meant}?` : `the words here are ${known.join(', ')}`;
       return { path: [...path, key], atKey: true, message: `${show(key)} is not known; ${instead}` };
     });
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isText(value: unknown): value is string {

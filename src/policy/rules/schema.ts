@@ -94,7 +94,10 @@ export const TEST_PROPERTIES = {
   tenant: texts('id of the tenant'),
   persona: texts('name of the persona'),
   persona_id: texts('id of the persona'),
-  evidence: words(EVIDENCE, 'how firmly we have it: it runs through us, it was asked for, it was only told'),
+  evidence: words(
+    EVIDENCE,
+    'how firmly the gateway had the act: it ran through the gateway, the agent asked first, or it was only reported',
+  ),
   arguments: members('arguments of the call, by name'),
   attributes: members('facts known about the action, by name'),
 } as const satisfies Record<keyof RuleTest, object>;

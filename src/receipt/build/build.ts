@@ -146,18 +146,18 @@ function elapsed(times: Times): number {
   return Number.isFinite(ms) ? Math.max(0, Math.round(ms)) : 0;
 }
 
-function identifiersOf({ identifiers: given = {}, task, evidence, replay }: ReceiptInput): Receipt['identifiers'] {
+function identifiersOf({ identifiers: known = {}, task, evidence, replay }: ReceiptInput): Receipt['identifiers'] {
   const ids: Writable<Partial<Receipt['identifiers']>> = {};
-  const branch_id = given.branch_id ?? task.branch_id;
-  const trace_id = given.trace_id ?? (replay ? undefined : evidence.trace_id);
+  const branch_id = known.branch_id ?? task.branch_id;
+  const trace_id = known.trace_id ?? (replay ? undefined : evidence.trace_id);
   if (branch_id) ids.branch_id = branch_id;
-  const persona_ref = given.persona_ref ?? task.persona_id;
+  const persona_ref = known.persona_ref ?? task.persona_id;
   if (persona_ref) ids.persona_ref = persona_ref;
-  ids.session_id = given.session_id ?? task.session_id;
-  ids.task_id = given.task_id ?? task.id;
-  if (given.tenant_id) ids.tenant_id = given.tenant_id;
+  ids.session_id = known.session_id ?? task.session_id;
+  ids.task_id = known.task_id ?? task.id;
+  if (known.tenant_id) ids.tenant_id = known.tenant_id;
   if (trace_id) ids.trace_id = trace_id;
-  ids.workspace_ref = given.workspace_ref ?? task.workspace_id;
+  ids.workspace_ref = known.workspace_ref ?? task.workspace_id;
   return ids as Receipt['identifiers'];
 }
 

@@ -112,7 +112,7 @@ function createAccount(options: IssuerOptions, currentIssuer: () => Receipt['iss
         return state ? [{ tool_call_id: call.call_id, name: call.tool, cleared: state === 'running' }] : [];
       });
     },
-    refusal: (callId, told) => refusalOf(evidence.calls, callId, told),
+    refusal: (callId, reason) => refusalOf(evidence.calls, callId, reason),
     seal,
   };
   return account;

@@ -2,7 +2,9 @@
  * Reads members of payloads that may hold anything: imported events, agents with odd reports. A member of the wrong type counts
  * as absent; nothing here throws, because a receipt must be issued whatever was logged.
  */
+
 import { asText } from '../../model/as-text.ts';
+import { isObject } from '../../model/is-object.ts';
 import { hashOf } from '../seal/canonical-json.ts';
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
@@ -12,7 +14,7 @@ export type Members = { readonly [key: string]: unknown };
 const NONE: Members = Object.freeze({});
 
 export function membersOf(value: unknown): Members {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Members) : NONE;
+  return isObject(value) ? (value as Members) : NONE;
 }
 
 /** Non-empty text that can be signed: half a surrogate pair has no canonical form and is replaced. */

@@ -2,8 +2,10 @@
  * One text for every value (RFC 8785), so that a hash identifies the value and not its formatting. Refuses values that have no
  * such text: non-finite numbers, integers a double cannot hold, lone surrogates, non-JSON.
  */
+
 import { hash } from 'node:crypto';
 import { Fault } from '../../model/faults.ts';
+import { isObject } from '../../model/is-object.ts';
 
 /** The canonical text. Members that are `undefined` are omitted, as in JSON; anywhere else `undefined` is refused. */
 export function canonicalJson(value: unknown): string {
@@ -35,6 +37,7 @@ export function spellMany<T extends object>(parts: T[]): T[] {
   return parts.length > 1 ? spellOnce(parts) : parts;
 }
 
+/** A cache of frozen values, collected with them: the text of a value that cannot change. */
 const SPELLED = new WeakMap<object, string>();
 
 function freeze(value: unknown): void {
@@ -64,7 +67,7 @@ export function comparableText(value: unknown): string {
     return canonicalJson(value);
   } catch (cause) {
     try {
-      return JSON.stringify(value, (_, member) => (isRecord(member) ? sorted(member) : member)) ?? 'undefined';
+      return JSON.stringify(value, (_, member) => (isObject(member) ? sorted(member) : member)) ?? 'undefined';
     } catch {
       throw cause;
     }
@@ -84,10 +87,6 @@ export function spellAnyway(value: unknown): string {
   return `{${inOrder(members)
     .map((key) => `${JSON.stringify(key)}:${spellAnyway(record[key])}`)
     .join(',')}}`;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function sorted(value: Record<string, unknown>): object {

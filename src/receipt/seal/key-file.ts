@@ -77,7 +77,7 @@ export async function replaceKeyFile(dir: string, change: (file: KeyFile) => Key
   const lock = join(dir, `${NAME}.lock`);
   const held = await open(lock, 'wx', 0o600).catch((cause: NodeJS.ErrnoException) => {
     throw cause.code === 'EEXIST'
-      ? new Fault('locked', `someone else is changing the receipt key; if nobody is, remove ${lock}`, { cause })
+      ? new Fault('locked', `another process is changing the receipt key; if none is, remove ${lock}`, { cause })
       : new Fault('unavailable', `the receipt key file in ${dir} cannot be changed`, { cause });
   });
   try {

@@ -4,12 +4,12 @@ import { hashOf } from './canonical-json.ts';
 
 export function receiptHash(receipt: Pick<Receipt, 'chain' | 'signatures'>): string {
   const { signatures: _, chain, ...rest } = receipt;
-  const { receipt_hash: __, ...place } = chain;
-  return hashOf({ ...rest, chain: place });
+  const { receipt_hash: __, ...position } = chain;
+  return hashOf({ ...rest, chain: position });
 }
 
 /** The leaf for a batch root inside the receipt: also omits that root, which would otherwise contain itself. */
 export function batchLeaf(receipt: Pick<Receipt, 'chain' | 'signatures'>): string {
-  const { merkle_root: _, ...place } = receipt.chain;
-  return receiptHash({ ...receipt, chain: place });
+  const { merkle_root: _, ...position } = receipt.chain;
+  return receiptHash({ ...receipt, chain: position });
 }

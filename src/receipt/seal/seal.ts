@@ -2,6 +2,7 @@
  * Seals a receipt: gives it its position in a chain, hashes it, signs it and adds it to the tree. Synchronous, because it runs
  * inside the write transaction that decides the position. Refuses a receipt that has no canonical form.
  */
+import { isObject } from '../../model/is-object.ts';
 import type { Receipt } from '../../model/receipt.ts';
 import type { ChainHead, SealedReceipt, Signer } from '../../ports/index.ts';
 import type { UnsealedReceipt } from '../build/build.ts';
@@ -72,7 +73,7 @@ function issuerOf({ issuer }: UnsealedReceipt, signer: Signer): Receipt['issuer'
 /** The position in the chain is only known here. A receipt without chain metadata (a replay's) is left as it is. */
 function withChainIndex(metadata: Receipt['metadata'], index: number): Receipt['metadata'] {
   const chain = metadata?.chain;
-  if (typeof chain !== 'object' || chain === null || Array.isArray(chain)) return metadata;
+  if (!isObject(chain)) return metadata;
   const { id, scope } = chain as { id?: string; scope?: string };
   return { ...metadata, chain: { id, index, scope } };
 }

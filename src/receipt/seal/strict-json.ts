@@ -16,7 +16,7 @@ export function parseStrict(text: string): unknown {
   return value;
 }
 
-/** The text is known to be valid JSON here, so telling strings, brackets and colons apart is enough. */
+/** The text is known to be valid JSON here, so recognising strings, brackets and colons is enough. */
 function refuseRepeatedKeys(text: string): void {
   const open: (Set<string> | undefined)[] = [];
   for (let at = 0; at < text.length; at += 1) {

@@ -52,7 +52,7 @@ export function linkOf(receipt: ReadableReceipt, hash: string, line: number): Li
 }
 
 /** Whether the record continues its chain. */
-export function inPlace(link: Link, chain: { length: number; head: string } | undefined): boolean {
+export function isInOrder(link: Link, chain: { length: number; head: string } | undefined): boolean {
   return link.previous === (chain?.head ?? null) && (link.index === undefined || link.index === (chain?.length ?? 0));
 }
 

@@ -8,7 +8,16 @@ import { appendLeaf, EMPTY_TREE, rootOf, type Tree } from '../merkle/merkle.ts';
 import type { ReceiptFormat } from '../schemas/format.ts';
 import { type Jwks, readKeys } from '../seal/public-keys.ts';
 import { type TreeHead, verifyTreeHead } from '../seal/tree-head.ts';
-import { type BadRecord, bad, type Earlier, inPlace, type Link, linkOf, linkTrouble, missing } from './chain-links.ts';
+import {
+  type BadRecord,
+  bad,
+  type Earlier,
+  isInOrder,
+  type Link,
+  linkOf,
+  linkTrouble,
+  missing,
+} from './chain-links.ts';
 import { readReceipt, type SignatureReason, signatureChecks, signatureReason } from './verify.ts';
 
 export interface ChainOptions {
@@ -39,7 +48,7 @@ export type Records = readonly unknown[] | (() => Iterable<unknown> | AsyncItera
 
 export async function verifyChain(records: Records, options: ChainOptions): Promise<ChainReport> {
   const lines = typeof records === 'function' ? records : () => records;
-  const book = new Map<string, { length: number; head: string }>();
+  const chains = new Map<string, { length: number; head: string }>();
   const keys = readKeys(options.keys);
   let tree: Tree = EMPTY_TREE;
   let rootAtHead = options.treeHead?.size === 0 ? rootOf(tree) : undefined;
@@ -49,7 +58,7 @@ export async function verifyChain(records: Records, options: ChainOptions): Prom
   const report = (end: ChainReport['end'], firstBad?: BadRecord): ChainReport => ({
     valid: !firstBad,
     records: tree.size,
-    chains: [...book].map(([id, { length, head }]) => ({ id, length, head })),
+    chains: [...chains].map(([id, { length, head }]) => ({ id, length, head })),
     end,
     ...(firstBad && { firstBad }),
   });
@@ -72,19 +81,19 @@ export async function verifyChain(records: Records, options: ChainOptions): Prom
     }
     const link = soundRecord(document, line, options, keys);
     if ('code' in link) return report('unknown', link);
-    const chain = book.get(link.chain);
-    if (!inPlace(link, chain)) {
+    const chain = chains.get(link.chain);
+    if (!isInOrder(link, chain)) {
       const trouble = linkTrouble(link, chain, await earlierThan(link, lines(), options.formats));
       if (trouble !== 'gap') return report('unknown', trouble);
       suspect = link;
       continue;
     }
-    book.set(link.chain, { length: (chain?.length ?? 0) + 1, head: link.hash });
+    chains.set(link.chain, { length: (chain?.length ?? 0) + 1, head: link.hash });
     tree = appendLeaf(tree, link.hash).tree;
     if (tree.size === options.treeHead?.size) rootAtHead = rootOf(tree);
   }
 
-  if (suspect) return report('unknown', missing(suspect, book.get(suspect.chain)?.length ?? 0));
+  if (suspect) return report('unknown', missing(suspect, chains.get(suspect.chain)?.length ?? 0));
   if (!options.treeHead) return report('unknown');
   if (rootAtHead === undefined) return report('missing', cutOff(line, tree.size, options.treeHead));
   if (rootAtHead !== options.treeHead.root) return report('unknown', otherTree(options.treeHead));

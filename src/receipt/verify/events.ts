@@ -70,7 +70,7 @@ export interface EventsSource {
   readonly progress?: (done: number) => void;
 }
 
-/** A head, and its keeper when it does not come from the log itself. */
+/** A head, and the witness that kept it when it does not come from the log itself. */
 export type KnownHead = LogHead & { readonly kept_by?: string };
 
 export async function verifyEvents(source: EventsSource): Promise<EventsReport> {

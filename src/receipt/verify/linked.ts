@@ -92,7 +92,7 @@ function isCutOff(
   const made = receipt.side_effects?.tool_calls.find(({ call_id }) => call_id === call);
   return membersOf(made?.metadata).outcome === 'unknown';
 }
-const CUT_OFF = 'accounts for the call, but its gateway stopped before it heard what became of it';
+const CUT_OFF = 'accounts for the call, but its gateway stopped before it received the result';
 
 /** The calls of other gateways that a receipt says it accepted. */
 function callsTaken(receipt: LinkedReceipt): readonly string[] {
@@ -140,7 +140,9 @@ function answers(
 /** Checks the receipt that did the work against the caller's statements about it. */
 function stated(link: JsonObject, back: JsonObject, callee: LinkedReceipt): string | undefined {
   if (link.tool_call_id !== undefined) {
-    const known = callee.side_effects?.tool_calls.some(({ call_id }) => call_id === back.call_id);
+    // An agent called as a tool: the whole receipt accounts for the call.
+    const known =
+      back.call_id === undefined || callee.side_effects?.tool_calls.some(({ call_id }) => call_id === back.call_id);
     if (!known) return `receipt ${callee.receipt_id} accounts for no such call`;
     // A call that was not answered, or was part of other work there, is linked before that receipt is sealed.
     if (link.receipt_id === undefined) return undefined;

@@ -96,30 +96,30 @@ export const FIRST_RULES = `
   say: this leaves the house, so a person decides
 `;
 
-export async function readConfig(given: ConfigRequest): Promise<Config> {
+export async function readConfig(request: ConfigRequest): Promise<Config> {
   const environment = new Map<string, string>();
   try {
-    return await readWith(given, environment);
+    return await readWith(request, environment);
   } catch (thrown) {
     throw hidingEnvironment(thrown, environment);
   }
 }
 
-async function readWith(given: ConfigRequest, environment: Map<string, string>): Promise<Config> {
-  const { file, text }: ConfigText = await ownFile(given);
-  const document = text === undefined ? undefined : readDocument(text, file, given.env, environment);
-  const project = given.user && (await lookAtProject(given.cwd, given.user, file));
+async function readWith(request: ConfigRequest, environment: Map<string, string>): Promise<Config> {
+  const { file, text }: ConfigText = await ownFile(request);
+  const document = text === undefined ? undefined : readDocument(text, file, request.env, environment);
+  const project = request.user && (await lookAtProject(request.cwd, request.user, file));
   const at = (path: string) =>
     path.startsWith('~/') ? join(homeOfUser(), path.slice(2)) : isAbsolute(path) ? path : resolve(dirname(file), path);
   const config = withOwnPrograms(document ? checkDocument(document) : {}, at);
   const where: Where = document?.where ?? (() => 'configuration');
   const policies = (config.policies ?? []).map(at);
   await requireFiles(policies, (index) => where(['policies', String(index)]));
-  const duration = (given: string | undefined, ...path: string[]) => durationAt(given, path, where);
-  const dataDir = given.data
-    ? resolve(given.cwd, given.data)
-    : at(dataVariable(given.env) ?? config.data ?? '~/.tollbridge');
-  const pinned = given.user && project ? pinnedOf(project.path, given.user.trust) : undefined;
+  const duration = (text: string | undefined, ...path: string[]) => durationAt(text, path, where);
+  const dataDir = request.data
+    ? resolve(request.cwd, request.data)
+    : at(dataVariable(request.env) ?? config.data ?? '~/.tollbridge');
+  const pinned = request.user && project ? pinnedOf(project.path, request.user.trust) : undefined;
   const publicUrl = config.listen?.public_url ? new URL(config.listen.public_url) : undefined;
   return {
     file: document && file,
@@ -128,11 +128,11 @@ async function readWith(given: ConfigRequest, environment: Map<string, string>):
     store: storeOf(config.store, {
       at,
       dataDir,
-      moved: (given.data ?? dataVariable(given.env)) !== undefined,
+      moved: (request.data ?? dataVariable(request.env)) !== undefined,
       where,
     }),
-    host: given.host ?? config.listen?.host ?? '127.0.0.1',
-    port: given.port ?? config.listen?.port ?? 4319,
+    host: request.host ?? config.listen?.host ?? '127.0.0.1',
+    port: request.port ?? config.listen?.port ?? 4319,
     tls: config.listen?.tls && tlsOf(config.listen.tls, at, duration),
     limits: limitsOf(config.limits, where),
     publicUrl: config.listen?.public_url?.replace(/\/$/, ''),
@@ -156,11 +156,11 @@ async function readWith(given: ConfigRequest, environment: Map<string, string>):
     witness: config.witness ?? {},
     keepEventsMs: duration(config.retention?.events, 'retention', 'events'),
     policy: {
-      load: withPinned(sourcesOf(document && file, policies, given.env), pinned),
-      watch: [...(document ? [file] : []), ...policies, ...(given.user ? [given.user.trust] : [])],
+      load: withPinned(sourcesOf(document && file, policies, request.env), pinned),
+      watch: [...(document ? [file] : []), ...policies, ...(request.user ? [request.user.trust] : [])],
     },
     written: config,
-    again: () => readConfig(given),
+    again: () => readConfig(request),
     environment,
     where,
   };
@@ -195,7 +195,7 @@ function quotasOf({ quotas = {} }: ConfigFile, duration: Duration): Config['quot
   return quotas;
 }
 
-type Duration = (given: string | undefined, ...path: string[]) => number | undefined;
+type Duration = (text: string | undefined, ...path: string[]) => number | undefined;
 
 function oauthOf(oauth: NonNullable<NonNullable<ConfigFile['auth']>['oauth']>, duration: Duration): OAuthOptions {
   const tolerance = duration(oauth.clock_tolerance, 'auth', 'oauth', 'clock_tolerance');
@@ -324,7 +324,7 @@ const YEAR_MS = 365 * 24 * 3600 * 1000;
 function tlsOf(
   { cert, key, min_version = '1.2', hsts }: NonNullable<NonNullable<ConfigFile['listen']>['tls']>,
   at: (path: string) => string,
-  duration: (given: string | undefined, ...path: string[]) => number | undefined,
+  duration: (text: string | undefined, ...path: string[]) => number | undefined,
 ): TlsFiles {
   const ms = hsts === false ? 0 : (duration(hsts, 'listen', 'tls', 'hsts') ?? YEAR_MS);
   return { cert: at(cert), key: at(key), minVersion: `TLSv${min_version}`, hstsSeconds: Math.floor(ms / 1000) };

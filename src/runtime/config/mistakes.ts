@@ -111,9 +111,9 @@ function wrongType(wanted: Params['type'], mistake: Mistake): string {
 }
 
 function examples({ parentSchema }: Mistake): string | undefined {
-  const given = (parentSchema as Schema | undefined)?.examples ?? [];
-  return given.length > 0
-    ? given
+  const samples = (parentSchema as Schema | undefined)?.examples ?? [];
+  return samples.length > 0
+    ? samples
         .map(String)
         .join(', ')
         .replace(/, ([^,]*)$/, ' or $1')

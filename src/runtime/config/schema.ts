@@ -8,11 +8,11 @@ import type { Json, JsonObject } from '../../model/schema.ts';
 import type { Adapter } from '../../ports/index.ts';
 import { ConfigShape } from './shape.ts';
 
-export function configSchema(adapters: readonly Adapter<never>[]): JsonObject {
+export function configSchema(adapters: readonly Adapter[]): JsonObject {
   const shape = JSON.parse(JSON.stringify(ConfigShape)) as JsonObject & { properties: Record<string, JsonObject> };
   const named = (role: 'backend' | 'tools' | 'policy'): JsonObject => {
     const parts = adapters.flatMap((adapter) => {
-      const part = adapter[role];
+      const part = adapter.parts[role];
       return part ? [[adapter.name, plain(part.configSchema)] as const] : [];
     });
     return {
@@ -37,7 +37,9 @@ export function configSchema(adapters: readonly Adapter<never>[]): JsonObject {
         ...(doors?.description ? { description: doors.description } : {}),
         additionalProperties: false,
         properties: Object.fromEntries(
-          adapters.map(({ name, configSchema }) => [name, { anyOf: [plain(configSchema), { const: false }] }]),
+          adapters.flatMap(({ name, parts: { door } }) =>
+            door ? [[name, { anyOf: [plain(door.configSchema), { const: false }] }]] : [],
+          ),
         ),
       }) as JsonObject,
       agents: { ...agents, additionalProperties: fillable(named('backend')) },
@@ -48,7 +50,7 @@ export function configSchema(adapters: readonly Adapter<never>[]): JsonObject {
         ...(relays?.description ? { description: relays.description } : {}),
         additionalProperties: false,
         properties: Object.fromEntries(
-          adapters.flatMap(({ name, relay }) => (relay ? [[name, plain(relay.configSchema)]] : [])),
+          adapters.flatMap(({ name, parts: { relay } }) => (relay ? [[name, plain(relay.configSchema)]] : [])),
         ),
       }) as JsonObject,
     },

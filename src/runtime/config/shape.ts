@@ -146,7 +146,7 @@ export const ConfigShape = Closed({
       ),
       result: Optional(
         said(
-          'Text of one result. A larger one is refused after the call; its caller is told that the call ran.',
+          'Text of one result. A larger one is refused after the call; the error says that the call ran.',
           Type.Unsafe<string>({ type: 'string', minLength: 1, examples: ['4MB', '16MB'] }),
         ),
       ),
@@ -183,7 +183,7 @@ export const ConfigShape = Closed({
   autonomy: Optional(said('How freely agents without a persona act.', ClosedWord(AUTONOMY_TIERS))),
   personas: Optional(
     said(
-      'How freely someone works, and with what; sessions and tasks name one as `persona_<name>`.',
+      'Autonomy, agent and limits of a session or task, which names it as `persona_<name>`.',
       Named(
         Closed({
           /** The agent that does the work. */
@@ -214,16 +214,16 @@ export const ConfigShape = Closed({
           ),
         ),
         per: Optional(said('Counts begin anew after this long: 1h, 1d. For good, when absent.', Duration)),
-        soft: Optional(said('Told, not enforced.', Type.Boolean())),
+        soft: Optional(said('Reported, not enforced.', Type.Boolean())),
       }),
     ),
   ),
   approvals: Optional(
     Closed({
-      expire_after: Optional(said('A question nobody has answered by then is answered with no.', Duration)),
+      expire_after: Optional(said('A question that is not answered by then is denied.', Duration)),
       webhooks: Optional(
         said(
-          'Who is told of questions, by name.',
+          'Webhooks that receive questions, by name.',
           Named(
             Closed({
               url: WebAddress,

@@ -8,7 +8,7 @@ export interface StoreLocation {
   readonly path: string;
   /** Beyond this size writes fail as on a full disk. */
   readonly maxBytes?: number;
-  readonly patienceMs?: number;
+  readonly lockTimeoutMs?: number;
 }
 
 interface PathContext {
@@ -30,13 +30,13 @@ export function storeOf(store: ConfigFile['store'], { at, dataDir, moved, where 
       where(['store', 'max_size']),
       `store.max_size: ${max_size} is no size for a log; write 500MB, 10GB or 1TB`,
     );
-  const patienceMs = wait === undefined ? undefined : durationMs(wait);
-  if (wait !== undefined && patienceMs === undefined)
+  const lockTimeoutMs = wait === undefined ? undefined : durationMs(wait);
+  if (wait !== undefined && lockTimeoutMs === undefined)
     throw wrong(where(['store', 'wait']), `store.wait: ${wait} is not a duration; write 500ms, 5s or 1m`);
   return {
     path: path && !moved ? at(path) : join(dataDir, 'log.db'),
     ...(maxBytes !== undefined && { maxBytes }),
-    ...(patienceMs !== undefined && { patienceMs }),
+    ...(lockTimeoutMs !== undefined && { lockTimeoutMs }),
   };
 }
 

@@ -7,7 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { Projector, RowsReport } from '../../ports/index.ts';
 import type { Connection } from './connection.ts';
-import { type Fresh, together, withFresh } from './fresh.ts';
+import { type Fresh, inTransaction, withFresh } from './fresh.ts';
 import type { Log } from './log.ts';
 import { columnsOf, filterInBody, ROW_TABLES, type RowTable } from './tables.ts';
 
@@ -24,7 +24,7 @@ export function createComparison(connection: Connection, log: Log, projector: Pr
 async function compare(connection: Connection, fresh: Fresh): Promise<RowsReport> {
   const counted = { compared: 0, unproven: 0 };
   const now = <T>(look: () => T): T =>
-    together(connection, () => {
+    inTransaction(connection, () => {
       while (fresh.advance() > 0);
       return look();
     });

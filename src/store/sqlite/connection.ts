@@ -55,7 +55,7 @@ const BLOCK_MS = 4;
 
 export interface ConnectionOptions {
   readonly path: string;
-  readonly patienceMs: number;
+  readonly lockTimeoutMs: number;
   readonly maxBytes?: number;
   /** From the connection of the thread that opened the file first. */
   readonly counterFd?: number;
@@ -64,7 +64,7 @@ export interface ConnectionOptions {
 }
 
 export async function openConnection(options: ConnectionOptions): Promise<Connection> {
-  const { path, patienceMs: lockTimeoutMs } = options;
+  const { path, lockTimeoutMs } = options;
   const marker = `${path}.born`;
   try {
     prepareFile(path, marker);

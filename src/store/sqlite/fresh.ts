@@ -56,7 +56,7 @@ export async function withFresh<T>(
       return found.length;
     };
 
-    while (together(connection, advance) === STRETCH) {
+    while (inTransaction(connection, advance) === STRETCH) {
       progress?.(at);
       await turn();
     }
@@ -67,7 +67,7 @@ export async function withFresh<T>(
 }
 
 /** Runs `work` in one transaction, for speed and so that floor, baseline, events and rows are consistent. */
-export function together<T>(connection: Connection, work: () => T): T {
+export function inTransaction<T>(connection: Connection, work: () => T): T {
   connection.exec('BEGIN');
   try {
     const result = work();

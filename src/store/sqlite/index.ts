@@ -35,13 +35,13 @@ export interface SqliteOptions {
   readonly projector: Projector;
   readonly log?: Logger;
   /** How long a write waits for another process before it is refused. */
-  readonly patienceMs?: number;
+  readonly lockTimeoutMs?: number;
   /** The file is refused growth beyond this size, as if the disk were full. */
   readonly maxBytes?: number;
   /** Initial length of the write-ahead log, so that the first commits need not extend it. */
   readonly roomBytes?: number;
   /** The load from which a writer thread does the writing. Absent: never. */
-  readonly crowd?: WriterThreadThreshold;
+  readonly concurrentWriters?: WriterThreadThreshold;
   /** Events kept in memory for a follower that is slower than the log. */
   readonly queueSize?: number;
   /** How often to look for events appended by other processes, while there are live followers. */
@@ -56,25 +56,29 @@ export interface SqliteStore extends Store {
 }
 
 export async function createSqliteStore(options: SqliteOptions): Promise<SqliteStore> {
-  const { path, clock, projector, log: logger, patienceMs = 5_000 } = options;
+  const { path, clock, projector, log: logger, lockTimeoutMs = 5_000 } = options;
   const { maxBytes } = options;
-  const connection = await openConnection({ path, patienceMs, ...(maxBytes !== undefined && { maxBytes }) });
+  const connection = await openConnection({
+    path,
+    lockTimeoutMs: lockTimeoutMs,
+    ...(maxBytes !== undefined && { maxBytes }),
+  });
   if (options.roomBytes !== undefined) makeRoom(connection, options.roomBytes);
   const log = createLog(connection);
   const readers = createReaders(connection, log);
-  const reading = createRangeReader(log, readers, patienceMs);
+  const ranges = createRangeReader(log, readers, lockTimeoutMs);
   const rows = createRows(connection);
   const receipts = createReceipts(connection);
   const logTree = createLogTree(connection);
   const columnFault = createColumns(connection, log);
-  const writer = createWriter(connection, patienceMs, logger);
+  const writer = createWriter(connection, lockTimeoutMs, logger);
   const recentEvents = createRecentEvents(connection);
   const failed = (thrown: unknown): unknown => readFault(thrown, path);
   const following = createFollowing({
     connection,
     log,
     readers,
-    reading,
+    ranges,
     recentEvents: recentEvents,
     failed,
     ...(options.queueSize !== undefined && { queueSize: options.queueSize }),
@@ -82,8 +86,10 @@ export async function createSqliteStore(options: SqliteOptions): Promise<SqliteS
   });
   const batches = createBatches({ connection, rows, receipts, projector });
   const limits = { ...(maxBytes !== undefined && { maxBytes }), ...(logger && { logger }) };
-  const writerThread = options.crowd && createWriterThread({ connection, log, threshold: options.crowd, ...limits });
-  if (options.crowd?.times === 0) await writerThread?.begin();
+  const writerThread =
+    options.concurrentWriters &&
+    createWriterThread({ connection, log, threshold: options.concurrentWriters, ...limits });
+  if (options.concurrentWriters?.times === 0) await writerThread?.begin();
   const commits = createCommits({
     connection,
     log,
@@ -117,7 +123,7 @@ export async function createSqliteStore(options: SqliteOptions): Promise<SqliteS
   }
   async function look<T>(work: () => T): Promise<Awaited<T>> {
     try {
-      return await withLockTimeout(work, patienceMs);
+      return await withLockTimeout(work, lockTimeoutMs);
     } catch (thrown) {
       throw failed(thrown);
     }
@@ -133,9 +139,9 @@ export async function createSqliteStore(options: SqliteOptions): Promise<SqliteS
   function startOf(stream: Stream, after: Cursor | 'now' | undefined): number {
     // `now` is the moment of this call, not of the first `next()`.
     if (after === 'now') return log.last();
-    if (after === undefined) return recentEvents.start(stream) ?? reading.start(stream, after);
+    if (after === undefined) return recentEvents.start(stream) ?? ranges.start(stream, after);
     const at = position(after);
-    return at !== undefined && recentEvents.holds(at) ? at : reading.start(stream, after);
+    return at !== undefined && recentEvents.holds(at) ? at : ranges.start(stream, after);
   }
 
   let closing: Promise<void> | undefined;
@@ -149,7 +155,7 @@ export async function createSqliteStore(options: SqliteOptions): Promise<SqliteS
 
   return {
     commit: commits.commit,
-    read: (range) => guarded(reading.read(range)),
+    read: (range) => guarded(ranges.read(range)),
     follow({ stream, after, kinds }, signal) {
       try {
         commits.check();
@@ -170,7 +176,7 @@ export async function createSqliteStore(options: SqliteOptions): Promise<SqliteS
       }),
     columnFault,
     compareRows: (progress) => inTurn(() => compareRows(progress)),
-    firstMissing: (stream) => look(() => reading.firstMissing(stream)),
+    firstMissing: (stream) => look(() => ranges.firstMissing(stream)),
     get<T extends Row>(object: string, id: string) {
       const get = () => {
         commits.check();

@@ -104,7 +104,7 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX receipts_by_chain ON receipts (chain, position);
   `,
   `
-  -- What every task leaves behind has a table of its own: an index then holds nothing but what somebody lists, its keys need not say
+  -- What every task leaves behind has a table of its own: an index then holds only columns that a query lists by, its keys need not say
   -- what kind of thing they are, and what changes with every step of a task does not share pages with what never changes.
   -- As in rows, a dropped one keeps its place in the order (body NULL). Of the same age they are sorted by id when they are read.
   CREATE TABLE sessions (
@@ -142,10 +142,10 @@ export const MIGRATIONS: readonly string[] = [
   INSERT INTO runs SELECT id, created_at, session_id, body FROM rows WHERE object = 'run' ORDER BY rowid;
   INSERT INTO tallies SELECT id, created_at, body FROM rows WHERE object = 'tally' ORDER BY rowid;
   DELETE FROM rows WHERE object IN ('session', 'task', 'message', 'outcome', 'run', 'tally');
-  -- Nobody lists by it.
+  -- No query lists by it.
   DROP INDEX rows_by_parent;
 
-  -- All of them, for whoever looks into the file.
+  -- All of them, for people who read the file with another program.
   CREATE VIEW projections AS
     SELECT object, id, created_at, body FROM rows
     UNION ALL SELECT 'session', id, created_at, body FROM sessions

@@ -41,7 +41,7 @@ export function createRetain({ connection, log, logTree, readers, projector, wri
     'SELECT resource, max(sequence) FROM events WHERE position > ? AND position <= ? GROUP BY resource',
   );
   const setBase = connection.prepare('UPDATE resources SET base = ? WHERE id = ?');
-  const markPlace = connection.prepare('UPDATE places SET pruned = ? WHERE id = ? AND pruned = 0');
+  const markLocation = connection.prepare('UPDATE places SET pruned = ? WHERE id = ? AND pruned = 0');
   const removeStretches = connection.prepare('DELETE FROM stretches WHERE stretch < ?');
   const remove = connection.prepare('DELETE FROM events WHERE position <= ?');
   const setMeta = connection.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)');
@@ -115,8 +115,8 @@ export function createRetain({ connection, log, logTree, readers, projector, wri
     }
     // Remembers the first pruned event of each location, to be named to a reader that misses it.
     const first = new Map<number, number>();
-    for (const [position, , place] of found) if (!first.has(place)) first.set(place, position);
-    for (const [place, position] of first) markPlace.run([position, place]);
+    for (const [position, , location] of found) if (!first.has(location)) first.set(location, position);
+    for (const [location, position] of first) markLocation.run([position, location]);
     remove.run([end]);
     setMeta.run(['floor', String(end)]);
     setMeta.run(['floor_at', at]);

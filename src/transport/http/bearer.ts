@@ -12,10 +12,10 @@ export function addressOf(request: IncomingMessage): { readonly address: string 
 }
 
 export function bearerOf(request: IncomingMessage): string | undefined {
-  const given = request.headers.authorization;
-  if (given === undefined) return undefined;
+  const header = request.headers.authorization;
+  if (header === undefined) return undefined;
   if (timesSent(request, 'authorization') > 1) throw new Fault('unauthenticated', 'more than one Authorization header');
-  const token = /^bearer +([A-Za-z0-9._~+/=-]+)$/i.exec(given.trim())?.[1];
+  const token = /^bearer +([A-Za-z0-9._~+/=-]+)$/i.exec(header.trim())?.[1];
   if (!token) throw new Fault('unauthenticated', 'the Authorization header must be: Bearer <token>');
   return token;
 }

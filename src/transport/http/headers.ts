@@ -5,8 +5,8 @@ import type { IncomingMessage } from 'node:http';
 export function timesSent({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>, name: string): number {
   let times = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {
-    const given = rawHeaders[at] as string;
-    if (given.length === name.length && given.toLowerCase() === name) times += 1;
+    const header = rawHeaders[at] as string;
+    if (header.length === name.length && header.toLowerCase() === name) times += 1;
   }
   return times;
 }

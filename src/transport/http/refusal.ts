@@ -18,6 +18,7 @@ export const REFUSALS = {
   forbidden: { status: 403, code: 'permission_denied', type: 'permission_error' },
   malformed: { status: 400, code: 'invalid_request', type: 'request_error' },
   absent: { status: 404, code: 'resource_not_found', type: 'not_found_error' },
+  wrongMethod: { status: 405, code: 'method_not_allowed', type: 'request_error' },
   tooLarge: { status: 413, code: 'payload_too_large', type: 'request_error' },
   headersTooLarge: { status: 431, code: 'payload_too_large', type: 'request_error' },
   tooSlow: { status: 408, code: 'deadline_exceeded', type: 'request_error' },

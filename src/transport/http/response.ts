@@ -17,21 +17,21 @@ export class GatewayResponse extends ServerResponse<GatewayRequest> {
   strictSeconds = 0;
 
   override writeHead(status: number, reason?: string | Headers, more?: Headers): this {
-    const given = typeof reason === 'string' ? more : (reason ?? more);
+    const passed = typeof reason === 'string' ? more : (reason ?? more);
     const headers: OutgoingHttpHeader[] = ['x-request-id', this.req.id, ...COMMON_HEADERS];
     if (this.last) headers.push('connection', 'close');
     if (this.strictSeconds > 0) headers.push('strict-transport-security', `max-age=${this.strictSeconds}`);
     // Where a door has set headers of its own, or passes a list, Node merges them by its own rules.
-    if (Array.isArray(given) || this.getHeaderNames().length > 0) {
+    if (Array.isArray(passed) || this.getHeaderNames().length > 0) {
       for (let at = 0; at < headers.length; at += 2) {
         const name = headers[at] as string;
         if (!this.hasHeader(name)) this.setHeader(name, headers[at + 1] as string);
       }
-      return typeof reason === 'string' ? super.writeHead(status, reason, more) : super.writeHead(status, given);
+      return typeof reason === 'string' ? super.writeHead(status, reason, more) : super.writeHead(status, passed);
     }
     // One list: Node writes it as it is, and merging objects costs as much as writing them.
-    for (const name in given) {
-      const value = given[name];
+    for (const name in passed) {
+      const value = passed[name];
       if (value !== undefined && !(this.last && name === 'connection')) headers.push(name, value as OutgoingHttpHeader);
     }
     return typeof reason === 'string' ? super.writeHead(status, reason, headers) : super.writeHead(status, headers);

@@ -8,14 +8,14 @@ import { createServer as createTlsServer, type Server as TlsServer } from 'node:
 import type { AddressInfo, Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { Fault } from '../../model/faults.ts';
-import type { Described, HttpHost, Logger, UpgradeHandler } from '../../ports/index.ts';
+import type { Described, HttpHost, Logger } from '../../ports/index.ts';
 import { InFlightMap } from '../in-flight-map.ts';
 import { connectionShare } from './capacity.ts';
 import { createConnectionLimit } from './connection-limit.ts';
-import { createMounting } from './mounting.ts';
 import { crossOrigin, type Edge, edgeTrouble, isLoopback, isLoopbackName } from './origin.ts';
 import { type Refusal, refusal, refuse, refuseSocket } from './refusal.ts';
 import { GatewayRequest, GatewayResponse } from './response.ts';
+import { createHttpRouter, type NewRouter } from './router.ts';
 
 export interface HttpHostOptions {
   /** Interface to listen on. */
@@ -83,13 +83,21 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
   } satisfies Edge as Edge & { port: number };
   const documents = new Map<string, () => Promise<object | undefined>>();
   const described = new Map<string, Described>();
-  const upgrades: { mine: (path: string) => boolean; handler: UpgradeHandler }[] = [];
   const open = new InFlightMap<string, GatewayResponse>();
   const upgraded = new Set<Duplex>();
   let draining = false;
   let url = '';
 
-  const mounting = createMounting();
+  /** Loaded before listening: most commands open no port, and would wait for it. */
+  let newRouter: NewRouter | undefined;
+  const router = createHttpRouter({
+    newRouter: () => (newRouter as NewRouter)(),
+    wrongMethod(request, response, allowed) {
+      response.setHeader('allow', allowed.join(', '));
+      const said = refusal('wrongMethod', `this path is for ${allowed.join(', ')}`);
+      refuse(response, said, requestIdOf(request));
+    },
+  });
 
   const { tls } = options;
   const settings: ServerOptions<typeof GatewayRequest, typeof GatewayResponse> = {
@@ -179,10 +187,14 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
   /** Answers a request that no door handled, or that failed in one. */
   function left(request: GatewayRequest, response: GatewayResponse, thrown: unknown): void {
     if (thrown) log.error({ err: thrown, request_id: request.id }, 'a request failed outside its door');
-    const said = thrown
-      ? refusal('internal', 'something went wrong inside the gateway')
-      : refusal('absent', 'there is nothing at this address');
-    refuse(response, said, request.id);
+    refuse(response, thrown ? refusal('internal', 'something went wrong inside the gateway') : absent(), request.id);
+  }
+
+  /** The doors are no secret: a caller that mistyped a path finds the right one in the answer. */
+  function absent(): Refusal {
+    const doors = router.doors();
+    const names = doors.map(({ door }) => door).join(', ');
+    return { ...refusal('absent', `no door has this path; the doors here: ${names || 'none'}`), details: { doors } };
   }
 
   function closed(this: GatewayResponse): void {
@@ -203,7 +215,7 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
     const refused = admit(request);
     if (refused) refuse(response, refused, request.id);
     else if (!answeredPreflight(request, response)) {
-      mounting.show(request, response, (thrown) => left(request, response, thrown));
+      router.serve(request, response, (thrown) => left(request, response, thrown));
     }
   });
 
@@ -215,12 +227,12 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
     const refused = admit(request);
     if (refused) return refuseSocket(socket, refused, id);
     const path = request.url?.split('?', 1)[0] ?? '';
-    const door = upgrades.find(({ mine }) => mine(path));
-    if (!door) return refuseSocket(socket, refusal('absent', 'there is nothing to upgrade at this address'), id);
+    const upgrade = router.upgradeAt(path);
+    if (!upgrade) return refuseSocket(socket, absent(), id);
     upgraded.add(socket);
     socket.once('close', () => upgraded.delete(socket));
     try {
-      door.handler(request, socket, head);
+      upgrade(request, socket, head);
     } catch (thrown) {
       log.error({ err: thrown, request_id: id }, 'an upgrade failed outside its door');
       refuseSocket(socket, refusal('internal', 'something went wrong inside the gateway'), id);
@@ -254,13 +266,10 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
     get url() {
       return url;
     },
-    mount: mounting.add,
+    claim: router.claim,
     described,
     describe(name, document) {
       described.set(name, document);
-    },
-    upgrade(mine, handler) {
-      upgrades.push({ mine, handler });
     },
     publish: (path, make) => {
       documents.set(path, make);
@@ -270,6 +279,8 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
       if (!options.authenticated && !isLoopback(host)) {
         throw new Fault('permission_denied', `${host} can be reached by others, and no authentication is configured`);
       }
+      const { Router } = (await import('express')).default;
+      newRouter = () => Router({ caseSensitive: true, strict: true });
       await listening(server, host, port);
       const at = server.address() as AddressInfo;
       (edge as { port: number }).port = at.port;

@@ -1,63 +1,83 @@
 /**
- * Matches JSON-RPC responses to pending requests. A response with an unknown id is not delivered; when the connection
- * is lost every pending request is rejected at once. Knows no protocol beyond JSON-RPC's ids.
+ * The requests of one connection that are not yet answered. `json-rpc-2.0` matches responses to requests; beside it stand the
+ * signal of each request, the error it fails with, and a note of its owner's. A response with an unknown id is not delivered.
+ * The whole response is handed on as received, with members that JSON-RPC does not know. Ids are ours, so each is unique.
  */
-import { InFlightMap } from '../in-flight-map.ts';
+import { JSONRPCClient, type JSONRPCRequest, type JSONRPCResponse } from 'json-rpc-2.0';
+import type { JsonObject } from '../../model/schema.ts';
+import type { StopSignal } from '../light-abort-signal.ts';
 
-export interface Pending {
-  /** The response with this id. */
-  wait(id: string, signal: AbortSignal): Promise<Readonly<Record<string, unknown>>>;
-  /** True when a request was waiting for it. */
-  deliver(message: unknown): boolean;
-  /** Rejects every pending request. */
-  fail(cause: Error): void;
+/** The signal of a request fired before its response came. */
+export class GivenUp extends Error {
+  constructor() {
+    super('no answer in time');
+  }
+}
+
+export type OwnRequest = JsonObject & { readonly jsonrpc: '2.0'; readonly id: string; readonly method: string };
+
+export interface PendingRequests<Note> {
+  /** The whole response. Rejects with `GivenUp`, with the error of sending, or with the cause of `fail`. */
+  request(message: OwnRequest, signal: StopSignal | undefined, note: Note): Promise<JsonObject>;
+  /** True when a request was waiting for it. That request is not pending any more when this returns. */
+  deliver(response: JsonObject): boolean;
+  noteOf(id: string): Note | undefined;
+  /** Rejects one request, or all of them. */
+  fail(cause: Error, id?: string): void;
   readonly size: number;
+  /** Oldest first. */
+  ids(): readonly string[];
 }
 
-interface Waiting {
-  resolve(message: Readonly<Record<string, unknown>>): void;
-  reject(cause: Error): void;
+interface Entry<Note> {
+  readonly note: Note;
+  failure: Error | undefined;
 }
 
-export function createPending(): Pending {
-  const waiting = new InFlightMap<string, Waiting>();
+/** Sending is not awaited: a peer that stops reading must not delay the signal. */
+export function createPendingRequests<Note = undefined>(
+  send: (message: OwnRequest) => Promise<unknown>,
+): PendingRequests<Note> {
+  const entries = new Map<string, Entry<Note>>();
+  const client = new JSONRPCClient((message: OwnRequest) => {
+    send(message).catch((cause) => failOne(message.id, cause));
+  });
+
+  function failOne(id: string, cause: Error): void {
+    const entry = entries.get(id);
+    if (!entry) return;
+    entry.failure = cause;
+    entries.delete(id);
+    client.receive({ jsonrpc: '2.0', id, error: FAILED });
+  }
+
   return {
-    wait(id, signal) {
-      return new Promise((resolve, reject) => {
-        const settle = () => {
-          waiting.over(id);
-          signal.removeEventListener('abort', late);
-        };
-        const late = () => {
-          settle();
-          reject(new Error('no answer in time'));
-        };
-        if (signal.aborted) return reject(new Error('no answer in time'));
-        signal.addEventListener('abort', late, { once: true });
-        waiting.begin(id, {
-          resolve(message) {
-            settle();
-            resolve(message);
-          },
-          reject(cause) {
-            settle();
-            reject(cause);
-          },
-        });
-      });
+    async request(message, signal, note) {
+      if (signal?.aborted) throw new GivenUp();
+      const entry: Entry<Note> = { note, failure: undefined };
+      entries.set(message.id, entry);
+      const giveUp = () => failOne(message.id, new GivenUp());
+      signal?.addEventListener('abort', giveUp, { once: true });
+      const response = await client.requestAdvanced(message as JSONRPCRequest);
+      signal?.removeEventListener('abort', giveUp);
+      if (entry.failure) throw entry.failure;
+      return response as unknown as JsonObject;
     },
-    deliver(message) {
-      if (typeof message !== 'object' || message === null || Array.isArray(message)) return false;
-      const { id } = message as { id?: unknown };
-      const found = typeof id === 'string' ? waiting.get(id) : undefined;
-      found?.resolve(message as Record<string, unknown>);
-      return found !== undefined;
+    deliver(response) {
+      if (!entries.delete(response.id as string)) return false;
+      client.receive(response as unknown as JSONRPCResponse);
+      return true;
     },
-    fail(cause) {
-      for (const each of waiting.all()) each.reject(cause);
+    noteOf: (id) => entries.get(id)?.note,
+    fail(cause, id) {
+      for (const each of id === undefined ? [...entries.keys()] : [id]) failOne(each, cause);
     },
     get size() {
-      return waiting.size;
+      return entries.size;
     },
+    ids: () => [...entries.keys()],
   };
 }
+
+/** Ends the wait in the library; the failure itself is in the entry. */
+const FAILED = { code: 0, message: 'failed' };

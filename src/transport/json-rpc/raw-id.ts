@@ -1,12 +1,24 @@
 /**
- * The text of a request's id. A number beyond double precision changes when it is parsed, and the client would not
- * recognise a response with the changed id.
+ * The text of a request's id. A number beyond double precision changes when it is parsed, and `1.0` becomes `1`: a client that
+ * compares texts would not recognise a response with the changed id.
  */
+import { asText } from '../../model/as-text.ts';
 import type { Json } from '../../model/schema.ts';
 
 export function rawIdOf(text: string, parsed: Json): string {
-  if (typeof parsed !== 'number' || Number.isSafeInteger(parsed)) return JSON.stringify(parsed);
+  if (typeof parsed !== 'number') return JSON.stringify(parsed);
+  if (Number.isSafeInteger(parsed) && !UNUSUAL.test(text)) return JSON.stringify(parsed);
   return memberText(text, 'id') ?? JSON.stringify(parsed);
+}
+
+/** An id, at any depth, that is a number with more than one spelling. */
+const UNUSUAL = /"id"\s*:\s*(?:-0[\s,}]|-?[0-9]+[.eE])/;
+
+/** Equal for ids that a parsing reader takes as the same; ids that a parser would confuse stay distinct. */
+export function sameId(raw: string): string {
+  if (raw.startsWith('"')) return JSON.stringify(JSON.parse(raw));
+  const number = Number(raw);
+  return Number.isSafeInteger(number) ? asText(number) : raw;
 }
 
 /** The text of a number that is a member of the outermost object. The text is known to be JSON. */

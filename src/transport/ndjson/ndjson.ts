@@ -114,10 +114,10 @@ function isBreak(cause: unknown): boolean {
 }
 
 /**
- * Writes whole lines. Lines written to a closed stream are dropped: its reader closed it. `together`: the lines of one
+ * Writes whole lines. Lines written to a closed stream are dropped: its reader closed it. `batched`: the lines of one
  * tick leave as one chunk, for many concurrent writers.
  */
-export function lineWriter(stream: Writable, { together = false } = {}): (line: string) => Promise<void> {
+export function lineWriter(stream: Writable, { batched = false } = {}): (line: string) => Promise<void> {
   let room: Promise<void> | undefined;
   let held = false;
   stream.on('error', () => {});
@@ -136,7 +136,7 @@ export function lineWriter(stream: Writable, { together = false } = {}): (line: 
   };
   return (line) => {
     if (stream.destroyed || stream.writableEnded) return WRITTEN;
-    if (together && !held) {
+    if (batched && !held) {
       held = true;
       stream.cork();
       // After every writer of this tick has written.

@@ -247,7 +247,7 @@ class Stream implements IncomingStream, AsyncIterator<Uint8Array> {
   cancel(): void {
     this.end();
     this.#waiting.length = 0;
-    this.#controller.abort(new Error('nobody reads on'));
+    this.#controller.abort(new Error('the reader stopped'));
   }
 
   next(): Promise<IteratorResult<Uint8Array>> {
@@ -268,7 +268,7 @@ class Stream implements IncomingStream, AsyncIterator<Uint8Array> {
     this.end();
     this.#waiting.length = 0;
     this.#controller.resume();
-    this.#leaving = setTimeout(() => this.#controller.abort(new Error('nobody reads on')), LEAVING_MS).unref();
+    this.#leaving = setTimeout(() => this.#controller.abort(new Error('the reader stopped')), LEAVING_MS).unref();
     return DONE;
   }
 

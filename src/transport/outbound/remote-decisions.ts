@@ -2,7 +2,9 @@
  * A remote gateway's decisions on calls, read from events of the Agents Protocol and recorded as the remote's claims.
  * The same for every protocol that can carry those events.
  */
+
 import type { Fact } from '../../model/commands.ts';
+import { isObject } from '../../model/is-object.ts';
 import type { RemoteDecidedPayload } from '../../model/payloads.ts';
 import type { JsonObject } from '../../model/schema.ts';
 
@@ -65,8 +67,4 @@ export function observedRequest(payload: JsonObject): JsonObject | undefined {
 
 function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value.slice(0, MOST) : undefined;
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -9,7 +9,7 @@ import { type Static, Type } from '../../model/type.ts';
 import type { CallerReference, Logger, Sink } from '../../ports/index.ts';
 
 /** For `not_reported`: an account of a remote's work is never complete. */
-export const TOLD_ONLY = 'work done by a remote: only what it told is known';
+export const REPORTED_ONLY = 'work done by a remote: only its own report is known';
 
 const Ms = Type.Optional(Type.Integer({ minimum: 1 }));
 
@@ -37,7 +37,7 @@ export interface RemoteTimeouts {
   readonly cancelMs: number;
 }
 
-export function patienceOf(timeouts: Static<typeof Timeouts> = {}): RemoteTimeouts {
+export function timeoutsOf(timeouts: Static<typeof Timeouts> = {}): RemoteTimeouts {
   return {
     requestMs: timeouts.request_ms ?? 30_000,
     pollMs: timeouts.poll_ms ?? 1_000,
@@ -147,7 +147,7 @@ export function whenStopped({ name, cancelMs, signal, over, log, cancel }: Stopp
     } catch (cause) {
       // The remote had ended already, which the next poll will show.
       if (cause instanceof Fault && cause.kind === 'conflict') return;
-      log.warn({ err: cause, remote: name }, 'a remote could not be told to stop');
+      log.warn({ err: cause, remote: name }, 'a stop request could not be delivered to a remote');
     }
   };
   const stopped = () => void stop();

@@ -30,10 +30,10 @@ const TRACE_ID = /^(?!0{32})[0-9a-f]{32}$/;
 export function traceParentOf(request: Pick<IncomingMessage, 'headers' | 'headersDistinct'>): TraceParent | undefined {
   // Most requests have none, and building `headersDistinct` to find that out costs more than everything else here.
   if (request.headers.traceparent === undefined) return undefined;
-  const given = request.headersDistinct.traceparent ?? [];
+  const headers = request.headersDistinct.traceparent ?? [];
   const { tracestate } = request.headers;
-  return given.length === 1
-    ? readTraceParent(given[0]!, Array.isArray(tracestate) ? tracestate.join() : tracestate)
+  return headers.length === 1
+    ? readTraceParent(headers[0]!, Array.isArray(tracestate) ? tracestate.join() : tracestate)
     : undefined;
 }
 

@@ -41,7 +41,7 @@ async function clear(path: string): Promise<void> {
   const there = await lstat(path).catch(() => undefined);
   if (!there) return;
   if (!there.isSocket()) throw new Fault('conflict', `${path} is there already and is not a socket`);
-  if (await answers(path)) throw new Fault('conflict', `someone listens at ${path} already`);
+  if (await answers(path)) throw new Fault('conflict', `another process listens at ${path} already`);
   await unlink(path);
 }
 

@@ -1,4 +1,8 @@
-/** Reads an event stream as the standard defines it: CR, LF or CRLF, comments skipped, fields in any order. */
+/**
+ * Reads an event stream with `eventsource-parser`, which gets it line by line. That keeps what the parser alone would lose: an id
+ * holds until the next one and arrives also without data, and a CR that ends a chunk ends its line at once.
+ */
+import { createParser } from 'eventsource-parser';
 
 export interface SseMessage {
   readonly id: string | undefined;
@@ -22,29 +26,29 @@ export async function* readSse(
   marks: SseMarks = {},
 ): AsyncGenerator<SseMessage> {
   let id: string | undefined;
-  let event = '';
-  let data: string[] = [];
-  let size = 0;
+  let came: SseMessage | undefined;
+  const parser = createParser({
+    // Many short lines add up to as much as one long line.
+    maxBufferSize: LONGEST,
+    onEvent: ({ event = 'message', data }) => {
+      came = { id, event, data };
+    },
+    onRetry: (ms) => marks.retry?.(ms),
+    onError: ({ type }) => {
+      if (type === 'max-buffer-size-exceeded') throw new Error('an event of the stream is too long');
+    },
+  });
   for await (const line of readLines(body, moved)) {
-    if (line === '') {
-      if (data.length > 0) yield { id, event: event || 'message', data: data.join('\n') };
-      event = '';
-      data = [];
-      size = 0;
-      continue;
+    if (line === 'id' || line.startsWith('id:')) {
+      const value = line.slice(line[3] === ' ' ? 4 : 3);
+      if (!value.includes('\0')) {
+        id = value;
+        marks.id?.(value);
+      }
     }
-    const [, name = '', value = ''] = /^([^:]*):? ?(.*)$/s.exec(line) ?? [];
-    if (name === 'id' && !value.includes('\0')) {
-      id = value;
-      marks.id?.(value);
-    } else if (name === 'retry' && /^\d+$/.test(value)) marks.retry?.(Number(value));
-    else if (name === 'event') event = value;
-    else if (name === 'data') {
-      // Many short lines add up to as much as one long line.
-      size += value.length + 1;
-      if (size > LONGEST) throw new Error('an event of the stream is too long');
-      data.push(value);
-    }
+    parser.feed(`${line}\n`);
+    if (came) yield came;
+    came = undefined;
   }
 }
 

@@ -19,7 +19,7 @@ export interface SocketOptions {
   /** Whether binary frames end the connection or are ignored. */
   readonly binary?: 'close' | 'ignore';
   /** Selects the subprotocol out of those the client offers. */
-  readonly choose?: (offered: ReadonlySet<string>) => string | false;
+  readonly choose?: (protocols: ReadonlySet<string>) => string | false;
   /** Header lines for the upgrade response: `Name: value`. */
   readonly headers?: (request: IncomingMessage) => readonly string[];
 }
@@ -64,7 +64,7 @@ export function createSocketServer(options: SocketOptions = {}): SocketServer {
     clientTracking: true,
     maxPayload: frameLimit,
     perMessageDeflate: false,
-    handleProtocols: (offered) => choose?.(offered) ?? false,
+    handleProtocols: (protocols) => choose?.(protocols) ?? false,
   });
   server.on('headers', (lines, request) => {
     lines.push(...(options.headers?.(request) ?? []));

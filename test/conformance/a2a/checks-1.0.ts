@@ -1,5 +1,5 @@
 /** What only 1.0 has, and what is said round the operations: lists, envelopes, versions, cards, extensions. */
-import { equal, truth } from '../harn/expect.ts';
+import { equal, truth } from '../harn/harness/expect.ts';
 import { type A2aCheck, message, refused } from './checks.ts';
 import type { Body, Target, Way } from './target.ts';
 

@@ -1,5 +1,5 @@
 /** What must hold for every operation, on every binding, in every revision that is served. One line names one thing. */
-import { equal, truth } from '../harn/expect.ts';
+import { equal, truth } from '../harn/harness/expect.ts';
 import { type Body, type Came, nameOf, type Target, type Way } from './target.ts';
 
 export interface A2aCheck {
@@ -238,7 +238,7 @@ const RUNS: Readonly<Record<string, Run>> = {
   'subscribe: a snapshot first, then what comes': async (at, way) => {
     const { id } = await begun(at, way, 'tck-work', {}, { returnImmediately: true });
     const reading = at.stream(way, 'subscribe', { id });
-    // Cancelled when it may not have been heard yet: the snapshot or the update says so, and the stream ends.
+    // Cancelled when it may not have been received yet: the snapshot or the update says so, and the stream ends.
     await at.call(way, 'cancel', { id });
     const said = await reading.catch((cause) => [{ ended: String(cause) }]);
     if (!said[0].ended)

@@ -1,6 +1,6 @@
 /**
  * gRPC to examine: calls of 1.0 as bare as the SDK's own descriptors allow, calls of 0.3 by the unmodified older transport. Both are
- * told the status as it came, and results as the JSON the other bindings carry.
+ * reported the status as it came, and results as the JSON the other bindings carry.
  */
 import { decodeErrorInfo, decodeStatus } from '@a2a-js/sdk/errors/grpc';
 import { A2AService } from '@a2a-js/sdk/server/grpc';
@@ -38,14 +38,14 @@ export async function callGrpc(at: string, id: string, params: Body, headers: Gr
   const rpc = `${operation.rpc[0]?.toLowerCase()}${operation.rpc.slice(1)}`;
   const codec = CODECS[operation.id];
   const shown = (value: Body) => {
-    const json = codec.made.toJSON(value as never);
+    const json = codec.resultCodec.toJSON(value as never);
     return EMPTY[id] ? { ...EMPTY[id], ...(json as object) } : json;
   };
   const client = new Service(at, credentials.createInsecure()) as Body;
   const metadata = new Metadata();
   for (const [name, value] of Object.entries({ 'a2a-version': '1.0', ...headers }))
     if (value) metadata.set(name, value);
-  const given = codec.given.fromJSON(params);
+  const given = codec.requestCodec.fromJSON(params);
   try {
     if ('streams' in operation) {
       const said: unknown[] = [];

@@ -25,7 +25,7 @@ export interface SutOptions {
   readonly port?: number;
   readonly config?: A2aConfig;
   readonly agent?: AgentBackend;
-  /** Who holds which token. Without any, whoever comes without one is the kit. */
+  /** Who holds which token. Without any, the caller without one is the kit. */
   readonly people?: Readonly<Record<string, Actor>>;
 }
 
@@ -37,10 +37,10 @@ export async function startSut({ port = 0, config = {}, agent = tckAgent(), peop
   const ids = createIds();
   const log = { info() {}, warn() {}, error: (fields: object, message: string) => console.error(message, fields) };
   const policy = { load: async () => ({ rules: RULES, files: [] }) };
-  const house = await openCoreRuntime({ dataDir: dir, ids, logger: log, backends: [agent], policy });
-  await house.start();
+  const runtime = await openCoreRuntime({ dataDir: dir, ids, logger: log, backends: [agent], policy });
+  await runtime.start();
   const home = { object: 'workspace' as const, body: { name: 'sut', root: 'tollbridge://sut' } };
-  await house.bridge.submit({ kind: 'resource.create', actor: KIT, body: home });
+  await runtime.bridge.submit({ kind: 'resource.create', actor: KIT, body: home });
   const http = createHttpHost({ port, requestId: () => ids.next('req'), log, authenticated: true, graceMs: 200 });
   const door = await a2aDoor(settingsOf(config), {
     log,
@@ -52,13 +52,13 @@ export async function startSut({ port = 0, config = {}, agent = tckAgent(), peop
       if (!known) throw new Fault('unauthenticated', 'the token is not valid');
       return known;
     },
-    jwks: () => house.keyring.jwks(),
-    sign: (text) => house.keyring.signer().sign(text),
-    mac: (text) => house.keyring.signer().mac(text),
+    jwks: () => runtime.keyring.jwks(),
+    sign: (text) => runtime.keyring.signer().sign(text),
+    mac: (text) => runtime.keyring.signer().mac(text),
     secret: async (name) => {
       throw new Fault('not_found', `no secret ${name}`);
     },
-  }).open(house.bridge);
+  }).open(runtime.bridge);
   const { url } = await http.listen();
   return {
     url,
@@ -66,7 +66,7 @@ export async function startSut({ port = 0, config = {}, agent = tckAgent(), peop
     async close() {
       await door.close();
       await http.close();
-      await house.close();
+      await runtime.close();
       await rm(dir, { recursive: true, force: true });
     },
   };

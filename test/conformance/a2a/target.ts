@@ -1,7 +1,7 @@
 /** Someone to examine: bare requests on every binding and revision, and the SDK's own clients, to one agent's base. */
 import { OPERATIONS } from '../../../mappings/a2a.ts';
 import { OPERATIONS as OLD_OPERATIONS } from '../../../mappings/a2a-0.3.ts';
-import { type AnyClient, newClient, oldClient } from '../../support/a2a-clients.ts';
+import { type AnyClient, newClient, oldClient } from '../../support/a2a/clients.ts';
 import { callGrpc, callOldGrpc } from './grpc.ts';
 
 export const BINDINGS = ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const;
@@ -33,7 +33,7 @@ export const nameOf = ({ binding, version }: Way) => `${binding} ${version}`;
 export interface Target {
   readonly base: string;
   readonly token: string | undefined;
-  /** Somebody else's token, when there is one. */
+  /** Another caller's token, when there is one. */
   readonly other: string | undefined;
   raw(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
   /** One operation, by its id in the table, on one binding in one revision. */

@@ -115,13 +115,14 @@ function transportsOf(transport: string): readonly Transport[] {
 }
 
 async function tooEarly(kind: Transport): Promise<void> {
-  const heard: Frame[] = [];
+  const received: Frame[] = [];
   await using(
     kind,
-    (message) => void heard.push(message),
+    (message) => void received.push(message),
     async (asking) => {
       const ended = await asking.event(EVENT).then(() => 'answered', kindOf);
-      if (ended !== 'protocol' || heard.length > 0) throw new Error(`${ended}, and ${heard.length} messages were sent`);
+      if (ended !== 'protocol' || received.length > 0)
+        throw new Error(`${ended}, and ${received.length} messages were sent`);
     },
   );
 }

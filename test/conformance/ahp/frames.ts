@@ -26,9 +26,17 @@ export const CONTRACTS: Readonly<Record<string, Frame>> = {
   task_list: { ...run, tasks: [] },
   verification: { ...run, status: 'running' },
 };
-export const TOLD = ['post_action', 'post_response', 'session_start', 'error', 'heartbeat', 'success', 'session_end'];
-export const BATCHED = [...GENERIC, ...TOLD, ...Object.keys(CONTRACTS)];
-export const ALL = [...GENERIC, ...Object.keys(TYPED), ...TAXONOMY, ...Object.keys(CONTRACTS), ...TOLD];
+export const REPORTED = [
+  'post_action',
+  'post_response',
+  'session_start',
+  'error',
+  'heartbeat',
+  'success',
+  'session_end',
+];
+export const BATCHED = [...GENERIC, ...REPORTED, ...Object.keys(CONTRACTS)];
+export const ALL = [...GENERIC, ...Object.keys(TYPED), ...TAXONOMY, ...Object.keys(CONTRACTS), ...REPORTED];
 
 export interface Sibling {
   readonly name: string;

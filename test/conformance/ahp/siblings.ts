@@ -1,5 +1,5 @@
 /**
- * Cases nobody recorded, next to those somebody did: every event type over every method, every member of an envelope gone
+ * Cases nobody recorded, next to those a person did: every event type over every method, every member of an envelope gone
  * or of another kind, ids and versions of every form. What the reference implementation would answer follows from its
  * order of checks, which is written down here once; where we differ on purpose, the same table as for recordings says so.
  */
@@ -15,18 +15,18 @@ import {
   error,
   event,
   type Frame,
+  REPORTED,
   request,
   type Sibling,
-  TOLD,
   TYPED,
 } from './frames.ts';
-import { KEY, type Peer } from './house.ts';
+import { KEY, type Peer } from './gateway.ts';
 
 /** An event that decodes, in the order the reference looks at it. */
 function saidTo(type: string, depth = 0, broken = false): Frame {
   if (depth > 10) return error(-32602);
   if (broken && CONTRACTS[type]) return error(-32602);
-  if (TOLD.includes(type) || CONTRACTS[type]) return error(-32602);
+  if (REPORTED.includes(type) || CONTRACTS[type]) return error(-32602);
   if (TYPED[type] && (broken || type !== 'idle')) return error(-32603);
   return allow;
 }
@@ -237,19 +237,19 @@ function* overHttp(peer: Peer): Generator<Check> {
   };
   const silent = (params: Frame, method = 'ahp/event') => JSON.stringify({ jsonrpc: '2.0', method, params });
   for (const type of ALL) {
-    const fine = TOLD.includes(type) || CONTRACTS[type] !== undefined;
+    const fine = REPORTED.includes(type) || CONTRACTS[type] !== undefined;
     yield {
       name: `sibling over HTTP: ${type} told`,
-      run: async () => told(await post(silent(event(type))), fine),
+      run: async () => reported(await post(silent(event(type))), fine),
     };
     yield {
       name: `sibling over HTTP: ${type} told too deep`,
-      run: async () => told(await post(silent(event(type, { depth: 11 }))), false),
+      run: async () => reported(await post(silent(event(type, { depth: 11 }))), false),
     };
   }
   yield {
     name: 'sibling over HTTP: an unknown method told',
-    run: async () => told(await post(silent({}, 'x')), false),
+    run: async () => reported(await post(silent({}, 'x')), false),
   };
   const bodies: readonly (readonly [string, string | Buffer, number])[] = [
     ['nothing', '', 400],
@@ -288,7 +288,7 @@ function* overHttp(peer: Peer): Generator<Check> {
   }
 }
 
-function told({ status, text }: { readonly status: number; readonly text: string }, fine: boolean): void {
+function reported({ status, text }: { readonly status: number; readonly text: string }, fine: boolean): void {
   equal(status, fine ? 204 : 200);
   const { id, error: said } = fine ? { id: text } : (JSON.parse(text) as Frame);
   equal([id, said?.code], ['', fine ? undefined : -32603]);

@@ -1,30 +1,31 @@
 /** What the protocol's text asks and the public suite does not look at. */
-import { asking } from './asks.ts';
-import { auth } from './auth.ts';
-import { errors } from './errors.ts';
-import { events } from './events.ts';
-import { hosts } from './hosts.ts';
-import { lifecycle } from './lifecycle.ts';
-import { memories } from './memories.ts';
-import { once } from './once.ts';
-import { pages } from './pages.ts';
-import { privacy } from './privacy.ts';
+
+import { auth } from './access/auth.ts';
+import { privacy } from './access/privacy.ts';
+import { scopes } from './access/scopes.ts';
+import { tenants } from './access/tenants.ts';
+import { vaults } from './access/vaults.ts';
+import { versions } from './access/versions.ts';
+import type { Revision } from './harness/revision.ts';
+import type { Category } from './harness/suite.ts';
 import { promises } from './promises.ts';
-import { pruned } from './pruned.ts';
-import { receipts } from './receipts.ts';
-import { recovery } from './recovery.ts';
-import { replays } from './replays.ts';
-import { resources } from './resources.ts';
-import type { Revision } from './revision.ts';
-import { scopes } from './scopes.ts';
-import { sessions } from './sessions.ts';
-import { sockets } from './sockets.ts';
-import { state } from './state.ts';
-import { streams } from './streams.ts';
-import type { Category } from './suite.ts';
-import { tenants } from './tenants.ts';
-import { vaults } from './vaults.ts';
-import { versions } from './versions.ts';
+import { memories } from './resources/memories.ts';
+import { pages } from './resources/pages.ts';
+import { resources } from './resources/resources.ts';
+import { sessions } from './resources/sessions.ts';
+import { state } from './resources/state.ts';
+import { events } from './streams/events.ts';
+import { sockets } from './streams/sockets.ts';
+import { streams } from './streams/streams.ts';
+import { asking } from './tasks/asks.ts';
+import { errors } from './tasks/errors.ts';
+import { hosts } from './tasks/hosts.ts';
+import { lifecycle } from './tasks/lifecycle.ts';
+import { once } from './tasks/once.ts';
+import { pruned } from './tasks/pruned.ts';
+import { receipts } from './tasks/receipts.ts';
+import { recovery } from './tasks/recovery.ts';
+import { replays } from './tasks/replays.ts';
 
 export const beyond = (revision: Revision): readonly Category[] => [
   versions(revision),

@@ -3,11 +3,11 @@
  * else, and messages take idempotency keys, by REST and by socket alike.
  */
 import type { Message } from '../../../src/model/resources.ts';
-import { approval, kinds } from './asks.ts';
-import { among, equal, truth } from './expect.ts';
-import { openSocket } from './socket.ts';
-import { category } from './suite.ts';
-import { said, unique } from './target.ts';
+import { among, equal, truth } from './harness/expect.ts';
+import { openSocket } from './harness/socket.ts';
+import { category } from './harness/suite.ts';
+import { said, unique } from './harness/target.ts';
+import { approval, kinds } from './tasks/asks.ts';
 
 const confirmation = (value: object) => ({
   kind: 'tool_confirmation',
@@ -20,20 +20,20 @@ export const firstRevision = category('first-revision', {
     const body = confirmation({ request_id: request.id, approved: true });
     await at.ok('POST', `/v1/tasks/${task.id}/messages`, { body });
     equal((await at.ended(task.id)).status, 'COMPLETED', 'status');
-    const told = await kinds(at, task.id);
+    const reported = await kinds(at, task.id);
     for (const kind of ['tool.approval_required', 'task.auth_required', 'user.tool_confirmation', 'tool.approved']) {
-      truth(told.includes(kind), `there is no ${kind}`);
+      truth(reported.includes(kind), `there is no ${kind}`);
     }
-    truth(told.indexOf('tool.approved') < told.indexOf('tool.completed'), 'it ran before it was approved');
+    truth(reported.indexOf('tool.approved') < reported.indexOf('tool.completed'), 'it ran before it was approved');
   },
   async 'approval: refused by a task message, not done, and the work goes on'(at) {
     const { task, request } = await approval(at);
     const body = confirmation({ request_id: request.id, approved: false, reason: 'not finished' });
     await at.ok('POST', `/v1/tasks/${task.id}/messages`, { body });
     equal((await at.ended(task.id)).status, 'COMPLETED', 'status');
-    const told = await kinds(at, task.id);
-    truth(told.includes('tool.denied'), 'there is no tool.denied');
-    truth(!told.includes('tool.completed'), 'the tool ran');
+    const reported = await kinds(at, task.id);
+    truth(reported.includes('tool.denied'), 'there is no tool.denied');
+    truth(!reported.includes('tool.completed'), 'the tool ran');
   },
   async 'an answer nobody asked for is refused'(at) {
     const { id } = await at.submit('wait 30');

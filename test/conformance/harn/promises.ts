@@ -4,10 +4,10 @@
  */
 import { createHash } from 'node:crypto';
 import type { Quota, Task } from '../../../src/model/resources.ts';
-import { equal, truth } from './expect.ts';
-import { category, each } from './suite.ts';
-import { said, type Target, unique } from './target.ts';
-import type { List } from './wire.ts';
+import { equal, truth } from './harness/expect.ts';
+import { category, each } from './harness/suite.ts';
+import { said, type Target, unique } from './harness/target.ts';
+import type { List } from './harness/wire.ts';
 
 interface Tried {
   readonly task: Task;

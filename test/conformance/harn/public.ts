@@ -4,12 +4,12 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { among, equal, list, Skip, text, truth } from './expect.ts';
+import { among, equal, list, Skip, text, truth } from './harness/expect.ts';
+import { eventOf, openStream } from './harness/stream.ts';
+import { type Category, category } from './harness/suite.ts';
+import type { Target } from './harness/target.ts';
+import type { Answer, Asking, WireError } from './harness/wire.ts';
 import { EMPTY_SHA256, ENDS, NEXT, SECRET_WORDS, STATES } from './public-words.ts';
-import { eventOf, openStream } from './stream.ts';
-import { type Category, category } from './suite.ts';
-import type { Target } from './target.ts';
-import type { Answer, Asking, WireError } from './wire.ts';
 
 /** A body as it came. */
 type Body = Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 /** How the gateway is configured for the server of a scenario: with what the scenario gave us in advance, and nothing more. */
 import type { UpstreamConfig } from '../../../adapters/mcp/config.ts';
-import type { Loose } from '../../support/mcp-fixture-asking.ts';
+import type { Loose } from '../../support/mcp/fixture/asking.ts';
 
 export interface Configured {
   readonly upstream: UpstreamConfig;
@@ -31,7 +31,7 @@ export async function upstreamFor(url: string, scenario: string, context: Loose)
   };
 }
 
-/** Whoever registered a client knows where; the suite only says so in its metadata. */
+/** The client that registered a client knows where; the suite only says so in its metadata. */
 async function issuersOf(url: string): Promise<string[]> {
   const { origin, pathname } = new URL(url);
   const answer = await fetch(`${origin}/.well-known/oauth-protected-resource${pathname}`);

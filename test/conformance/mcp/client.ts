@@ -3,8 +3,8 @@
  * whatever that server offers. Exits 0 when all of it could be done. The suite appends the address of its server.
  */
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import type { Loose } from '../../support/mcp-fixture-asking.ts';
-import { openMcpGateway } from '../../support/mcp-gateway.ts';
+import type { Loose } from '../../support/mcp/fixture/asking.ts';
+import { openMcpGateway } from '../../support/mcp/gateway.ts';
 import { agree, upstreamFor } from './client-auth.ts';
 
 const url = process.argv.at(-1) as string;

@@ -2,9 +2,9 @@
 import { fileURLToPath } from 'node:url';
 import type { UpstreamConfig } from '../../../adapters/mcp/config.ts';
 import type { Closable } from '../../../src/ports/index.ts';
-import { type Fixture, fixtureCommand, serveFixture } from '../../support/mcp-fixture.ts';
-import type { Era } from '../../support/mcp-fixture-asking.ts';
-import { openMcpGateway } from '../../support/mcp-gateway.ts';
+import type { Era } from '../../support/mcp/fixture/asking.ts';
+import { type Fixture, fixtureCommand, serveFixture } from '../../support/mcp/fixture/server.ts';
+import { openMcpGateway } from '../../support/mcp/gateway.ts';
 import { REVISIONS, type Revision, type Target } from './suite.ts';
 
 export interface Route {

@@ -7,7 +7,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { PROJECT } from '../../support/project.ts';
+import { PROJECT } from '../../support/process/project.ts';
 
 const FOLDER = join(PROJECT, 'tools', 'mcp');
 const LOCK = join(FOLDER, 'package-lock.json');

@@ -1,7 +1,7 @@
 /** Promises of the Agents Protocol that the suite `harn` has to see broken. */
-import type { Revision } from '../harn/revision.ts';
-import { FIRST } from '../harn/revision-2026-04-25.ts';
-import { SECOND } from '../harn/revision-2026-10-11.ts';
+import type { Revision } from '../harn/harness/revision.ts';
+import { FIRST } from '../harn/harness/revision-2026-04-25.ts';
+import { SECOND } from '../harn/harness/revision-2026-10-11.ts';
 import type { Mutant } from './mutant.ts';
 
 type Rows = readonly (readonly [promise: string, find: string, replace: string])[];

@@ -11,7 +11,7 @@ const runs = (file: string, rows: readonly (readonly [string, string, string])[]
   }));
 
 export const runsMutants: readonly Mutant[] = [
-  ...runs('adapters/runs/server/create.ts', [
+  ...runs('adapters/runs/server/operations/create.ts', [
     [
       'idempotency: another request under the same key is refused',
       "if (runMetadataOf(task)?.request !== digest) throw new RunsRefusal('IDEMPOTENCY_KEY_REUSED');",
@@ -23,7 +23,7 @@ export const runsMutants: readonly Mutant[] = [
       "if (!key) return 'none';",
     ],
   ]),
-  ...runs('adapters/runs/server/run-actions.ts', [
+  ...runs('adapters/runs/server/operations/run-actions.ts', [
     [
       'lifecycle: a run that is over is not canceled',
       'move((status) => !isOver(status), cancel)',
@@ -46,7 +46,7 @@ export const runsMutants: readonly Mutant[] = [
       "parent_task_id: current.parent_task_id ?? current.id, persona_id: 'persona_absent',",
     ],
   ]),
-  ...runs('adapters/runs/server/signal.ts', [
+  ...runs('adapters/runs/server/operations/signal.ts', [
     ['approvals: a rejected act fails the run', ", failure: { code: REJECTED, message: reason ?? 'rejected' } }", ' }'],
     [
       'approvals: approve is a yes',

@@ -1,6 +1,6 @@
 /** Who is let in, and what a new run may ask for: every code of the page that a request alone can bring about. */
 import { randomUUID } from 'node:crypto';
-import { equal, truth } from '../harn/expect.ts';
+import { equal, truth } from '../harn/harness/expect.ts';
 import { type Asking, checksOf, isUuid, type RunsCheck, refused } from './target.ts';
 
 const OPERATIONS: readonly (readonly [string, string])[] = [

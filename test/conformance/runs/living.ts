@@ -1,5 +1,5 @@
 /** A run's life: its states, its events, what may follow what, and how it is answered. */
-import { among, equal, truth } from '../harn/expect.ts';
+import { among, equal, truth } from '../harn/harness/expect.ts';
 import { type Body, checksOf, isUuid, type RunsCheck, refused, type Target } from './target.ts';
 
 const UNKNOWN = 'run_01J0000000000000000000NONE';

@@ -1,5 +1,5 @@
 /**
- * A server of our own to examine: a real house, real keys and the runs door on a real port, with an agent that does what
+ * A server of our own to examine: a real gateway, real keys and the runs door on a real port, with an agent that does what
  * the checks say. Everything is in a directory of its own and gone afterwards.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -15,7 +15,7 @@ import { Fault } from '../../../src/model/faults.ts';
 import type { AgentBackend, Closable, Sink, ToolBackend, Work } from '../../../src/ports/index.ts';
 import { openCoreRuntime } from '../../../src/runtime/assemble.ts';
 import { createHttpHost } from '../../../src/transport/http/server.ts';
-import { pulledDisk } from '../../support/failing-store.ts';
+import { pulledDisk } from '../../support/gateway/failing-store.ts';
 import type { KeyName, TargetOptions, Word } from './target.ts';
 
 export interface OwnServer extends Closable, Pick<TargetOptions, 'base' | 'key' | 'keys' | 'words'> {
@@ -45,7 +45,7 @@ export async function startOwn(): Promise<OwnServer> {
   const dir = await mkdtemp(join(tmpdir(), 'tollbridge-runs-'));
   const disk = pulledDisk();
   const ids = createIds();
-  const house = await openCoreRuntime({
+  const runtime = await openCoreRuntime({
     dataDir: dir,
     backends: [agent],
     tools: [tools],
@@ -53,7 +53,7 @@ export async function startOwn(): Promise<OwnServer> {
     logger: QUIET,
     replace: { store: disk.wrap },
   });
-  await house.start();
+  await runtime.start();
   const http = createHttpHost({ requestId: () => ids.next('req'), log: QUIET, graceMs: 200 });
   const door = await runsDoor(settingsOf(CONFIG), {
     log: QUIET,
@@ -61,12 +61,12 @@ export async function startOwn(): Promise<OwnServer> {
     ids,
     http,
     authenticate: createAuthenticator({ dataDir: dir, clock: systemClock }),
-    jwks: () => house.keyring.jwks(),
-    sign: (text) => house.keyring.signer().sign(text),
+    jwks: () => runtime.keyring.jwks(),
+    sign: (text) => runtime.keyring.signer().sign(text),
     secret: async (name) => {
       throw new Fault('not_found', `no secret ${name}`);
     },
-  }).open(house.bridge);
+  }).open(runtime.bridge);
   const { url } = await http.listen();
 
   const apiKeys = openApiKeys(dir, systemClock);
@@ -99,7 +99,7 @@ export async function startOwn(): Promise<OwnServer> {
     async close() {
       await door.close();
       await http.close();
-      await house.close();
+      await runtime.close();
       await rm(dir, { recursive: true, force: true });
     },
   };

@@ -1,8 +1,8 @@
 /** What can be read: events by page and by stream, memory, usage, health, and the page for machines. */
-import { equal, truth } from '../harn/expect.ts';
+import { equal, truth } from '../harn/harness/expect.ts';
 import { checksOf, isUuid, type RunsCheck, refused, type Target } from './target.ts';
 
-async function told(at: Target) {
+async function reported(at: Target) {
   const id = await at.run('hello');
   await at.reaches(id, 'succeeded');
   return { id, events: await at.events(id) };
@@ -13,7 +13,7 @@ const refusedQueries = (path: string, queries: readonly string[], code: string) 
     queries.map((query) => [
       `${query} is refused`,
       async (at: Target) => {
-        const id = path.includes('{id}') ? (await told(at)).id : '';
+        const id = path.includes('{id}') ? (await reported(at)).id : '';
         refused(await at.call('GET', `${path.replace('{id}', id)}?${query}`), 400, 'bad_request', code);
       },
     ]),
@@ -22,7 +22,7 @@ const refusedQueries = (path: string, queries: readonly string[], code: string) 
 export const reading: readonly RunsCheck[] = [
   ...checksOf('events', {
     async 'come in pages, from a cursor on'(at) {
-      const { id, events } = await told(at);
+      const { id, events } = await reported(at);
       const page = async (query: string) => (await at.call('GET', `/v1/runs/${id}/events${query}`)).body;
       const first = await page('?limit=2');
       equal([first.events, first.next_cursor], [events.slice(0, 2), 2], 'the first page');
@@ -30,12 +30,12 @@ export const reading: readonly RunsCheck[] = [
       equal((await page('?cursor=2&limit=2')).events, events.slice(2, 4), 'the second page');
     },
     async 'are fifty unless more are asked for'(at) {
-      const { id, events } = await told(at);
+      const { id, events } = await reported(at);
       const { body } = await at.call('GET', `/v1/runs/${id}/events`);
       equal(body.events.length, Math.min(50, events.length), 'entries');
     },
     async 'that are over echo the cursor'(at) {
-      const { id, events } = await told(at);
+      const { id, events } = await reported(at);
       const { body } = await at.call('GET', `/v1/runs/${id}/events?cursor=${events.length}`);
       equal([body.events, body.next_cursor], [[], events.length], 'the last page');
     },
@@ -47,7 +47,7 @@ export const reading: readonly RunsCheck[] = [
   }),
   ...checksOf('a stream', {
     async 'is framed exactly, and says the same as the pages'(at) {
-      const { id, events } = await told(at);
+      const { id, events } = await reported(at);
       const { answer, frames } = await at.stream(id);
       equal(answer.status, 200, 'status');
       truth(answer.headers.get('content-type')?.startsWith('text/event-stream'), 'it is an event stream');
@@ -60,7 +60,7 @@ export const reading: readonly RunsCheck[] = [
       );
     },
     async 'goes on from a cursor'(at) {
-      const { id, events } = await told(at);
+      const { id, events } = await reported(at);
       const { frames } = await at.stream(id, '?cursor=2');
       equal(
         frames.map((frame) => JSON.parse(frame.split('data: ')[1] ?? '').seq),
@@ -69,7 +69,7 @@ export const reading: readonly RunsCheck[] = [
       );
     },
     async 'goes on from the last id seen'(at) {
-      const { id, events } = await told(at);
+      const { id, events } = await reported(at);
       const { frames } = await at.stream(id, '', { 'last-event-id': '3' });
       equal(frames.length, events.length - 3, 'frames');
     },

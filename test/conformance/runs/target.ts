@@ -1,7 +1,7 @@
 /** The server under examination and the few verbs every check begins with. Whatever a check makes is its own. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { equal, Skip } from '../harn/expect.ts';
+import { equal, Skip } from '../harn/harness/expect.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: answers of others are looked into freely
 export type Body = any;

@@ -22,7 +22,9 @@ switch (what) {
   case 'write':
   case 'write elsewhere': {
     const store =
-      what === 'write' ? await open() : await (await compiledStore())({ ...options, crowd: ALWAYS_ELSEWHERE });
+      what === 'write'
+        ? await open()
+        : await (await compiledStore())({ ...options, concurrentWriters: ALWAYS_ELSEWHERE });
     const writer = async (task: string): Promise<never> => {
       while (true) {
         const { events } = await store.commit({ decide: () => ({ events: [event(task), event(task)] }) });

@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isTerminal } from '../../../src/model/words.ts';
 import { Broken } from '../broken.ts';
-import { httpDoor } from '../door.ts';
+import { httpDoor } from '../clients/door.ts';
+import { createLedger } from '../clients/ledger.ts';
 import { readEvidence } from '../evidence.ts';
-import { type GatewayPlace, noComplaints, startGateway } from '../gateway-process.ts';
-import { createLedger } from '../ledger.ts';
+import { type GatewayPlace, noErrors, startGateway } from '../gateway-process.ts';
 import { type CallCounts, callsAreAccountedFor } from '../promises/calls.ts';
 import { logHasNoGap } from '../promises/log.ts';
 import { livesAreLegal, receiptsVerify } from '../promises/tasks.ts';
@@ -53,11 +53,11 @@ export async function callThrough({ program, root, chance, kills, say }: Callers
     dataDir,
     config: join(root, 'tollbridge.yaml'),
     journal: join(root, 'effects'),
-    complaints: join(root, 'complaints.log'),
+    errorLog: join(root, 'errors.log'),
   };
   const place: CallersPlace = { program, config: gatewayPlace.config, journal: join(root, 'journal') };
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
-  for (const file of [gatewayPlace.journal, gatewayPlace.complaints, place.journal]) await writeFile(file, '');
+  for (const file of [gatewayPlace.journal, gatewayPlace.errorLog, place.journal]) await writeFile(file, '');
   await writeFile(place.config, config(dataDir, toolServer(place)));
   const ledger = createCallLedger();
   let killed = 0;
@@ -91,7 +91,7 @@ export async function callThrough({ program, root, chance, kills, say }: Callers
     const gateway = startGateway(gatewayPlace);
     try {
       const ready = await gateway.ready;
-      if (!ready) throw new Broken('it starts again', (await readFile(gatewayPlace.complaints, 'utf8')).slice(-2_000));
+      if (!ready) throw new Broken('it starts again', (await readFile(gatewayPlace.errorLog, 'utf8')).slice(-2_000));
       const stop = new AbortController();
       const callers: Promise<void>[] = [];
       const atWork = [mcpOverHttp, ahpOverHttp].map(
@@ -130,7 +130,7 @@ export async function callThrough({ program, root, chance, kills, say }: Callers
   }
 
   async function look(): Promise<CallersReport> {
-    await noComplaints(gatewayPlace.complaints);
+    await noErrors(gatewayPlace.errorLog);
     const copy = join(root, 'copy');
     const evidence = await readEvidence({ dataDir, journal: gatewayPlace.journal, copy });
     try {

@@ -1,11 +1,11 @@
-/** What callers outside asked for, and what they were told came of it. Never corrected by the gateway. */
+/** What callers outside asked for, and what they were notified came of it. Never corrected by the gateway. */
 
 /** One call, known by words in its arguments that no other call has. */
 export interface Called {
   readonly nonce: string;
   readonly by: CallerKind;
-  /** What its caller heard: how it came out, or for a supervised agent only that it may or may not run. */
-  heard?: 'succeeded' | 'refused' | 'may run';
+  /** What its caller received: how it came out, or for a supervised agent only that it may or may not run. */
+  received?: 'succeeded' | 'refused' | 'may run';
 }
 
 export const CALLERS = ['mcp over stdio', 'ahp over stdio', 'acp relay', 'mcp over http', 'ahp over http'] as const;

@@ -7,7 +7,7 @@ export interface GatewayAddress {
   readonly token: string;
 }
 
-/** Until told to stop, or the gateway is gone. */
+/** Until asked to stop, or the gateway is gone. */
 export async function mcpOverHttp(
   { url, token }: GatewayAddress,
   ledger: CallLedger,
@@ -35,7 +35,7 @@ export async function mcpOverHttp(
       const call = ledger.want('mcp over http', `${name}-${count}.`);
       const params = { name: count % 7 === 1 ? 'forbidden' : 'note', arguments: { text: call.nonce } };
       const { result } = await post({ jsonrpc: '2.0', id: count, method: 'tools/call', params });
-      if (result) call.heard = result.isError ? 'refused' : 'succeeded';
+      if (result) call.received = result.isError ? 'refused' : 'succeeded';
       if (count > 1) worked();
     }
   } catch {
@@ -62,11 +62,11 @@ export async function ahpOverHttp(
       const params = ahpEvent(name, 'pre_action', act);
       const { result } = await post({ jsonrpc: '2.0', id: `r${count}`, method: 'ahp/event', params });
       if (!result) continue;
-      call.heard = result.decision === 'allow' ? 'may run' : 'refused';
+      call.received = result.decision === 'allow' ? 'may run' : 'refused';
       if (count > 1) worked();
       const came = { success: result.decision === 'allow', output: 'x' };
-      const told = ahpEvent(name, 'post_action', { ...act, result: came });
-      await post({ jsonrpc: '2.0', method: 'ahp/event', params: told });
+      const reported = ahpEvent(name, 'post_action', { ...act, result: came });
+      await post({ jsonrpc: '2.0', method: 'ahp/event', params: reported });
     }
   } catch {
     // Gone, as above.

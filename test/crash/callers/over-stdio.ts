@@ -13,7 +13,7 @@ export interface CallersPlace {
 
 /** One that makes calls as fast as they are answered. */
 export interface Caller {
-  /** It has heard a refusal and an answer, or it is gone. */
+  /** It has received a refusal and an answer, or it is gone. */
   readonly atWork: Promise<void>;
   kill(): Promise<void>;
 }
@@ -34,7 +34,7 @@ function start(
   place: CallersPlace,
   words: readonly string[],
   live: (line: Line, worked: () => void) => Promise<void>,
-  heard: (frame: Frame) => void = () => {},
+  received: (frame: Frame) => void = () => {},
 ): Caller {
   const child = spawn(process.execPath, [place.program, '--config', place.config, ...words], {
     stdio: ['pipe', 'pipe', 'ignore'],
@@ -48,7 +48,7 @@ function start(
     const frame = parsed(text);
     if (!frame) return; // cut by the kill
     if (frame.method === undefined) waiting.get(frame.id)?.(frame);
-    else heard(frame);
+    else received(frame);
   });
   let count = 0;
   const say = (frame: object) => void child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...frame })}\n`);
@@ -97,7 +97,7 @@ export function mcpOverStdio(place: CallersPlace, ledger: CallLedger, name: stri
       const tool = count % 7 === 1 ? 'forbidden' : 'note';
       const call = ledger.want('mcp over stdio', `${name}-${count}.`);
       const { result } = await ask('tools/call', { name: tool, arguments: { text: call.nonce } });
-      call.heard = (result as { isError?: boolean } | undefined)?.isError ? 'refused' : 'succeeded';
+      call.received = (result as { isError?: boolean } | undefined)?.isError ? 'refused' : 'succeeded';
       if (count > 1) worked();
     }
   });
@@ -119,9 +119,9 @@ export function ahpOverStdio(place: CallersPlace, ledger: CallLedger, name: stri
       const call = ledger.want('ahp over stdio', `${name}-${count}.`);
       const act = { tool_name, arguments: { text: call.nonce } };
       const { result } = await ask('ahp/event', ahpEvent(name, 'pre_action', act));
-      call.heard = (result as { decision?: string } | undefined)?.decision === 'allow' ? 'may run' : 'refused';
+      call.received = (result as { decision?: string } | undefined)?.decision === 'allow' ? 'may run' : 'refused';
       if (count > 1) worked();
-      const came = { success: call.heard === 'may run', output: 'x' };
+      const came = { success: call.received === 'may run', output: 'x' };
       say({ method: 'ahp/event', params: ahpEvent(name, 'post_action', { ...act, result: came }) });
     }
   });
@@ -129,14 +129,14 @@ export function ahpOverStdio(place: CallersPlace, ledger: CallLedger, name: stri
 
 export function acpRelay(place: CallersPlace, ledger: CallLedger, name: string): Caller {
   let first: () => void = () => {};
-  const heard = ({ params }: Frame) => {
+  const received = ({ params }: Frame) => {
     const { update } = (params ?? {}) as { update?: { toolCallId?: string; status?: string } };
     if (!update?.toolCallId) return;
     const known = ledger.calls.find(({ nonce }) => nonce === update.toolCallId);
     const call = known ?? ledger.want('acp relay', update.toolCallId);
     if (update.status !== 'completed') return;
     // It is in the log before the editor is shown it.
-    call.heard = 'succeeded';
+    call.received = 'succeeded';
     first();
   };
   const words = ['acp', '--name', 'scripted', '--', process.execPath, AGENT];
@@ -149,6 +149,6 @@ export function acpRelay(place: CallersPlace, ledger: CallLedger, name: string):
       await ask('session/new', { cwd: import.meta.dirname, mcpServers: [] });
       await ask('session/prompt', { sessionId: 's1', prompt: [{ type: 'text', text: name }] });
     },
-    heard,
+    received,
   );
 }

@@ -1,8 +1,8 @@
-/** Questions to people: open until somebody answers or their time is up, answered once, spent once. */
+/** Questions to people: open until a person answers or their time is up, answered once, spent once. */
 import { isTerminal } from '../../../src/model/words.ts';
 import { Broken } from '../broken.ts';
+import type { Ledger } from '../clients/ledger.ts';
 import type { Evidence } from '../evidence.ts';
-import type { Ledger } from '../ledger.ts';
 
 const BY_PEOPLE: readonly string[] = ['approved', 'denied', 'answered'];
 
@@ -13,7 +13,7 @@ export function questionsKeep(evidence: Evidence, ledger: Ledger): void {
   const answers = new Set(ledger.writes.filter(({ kind }) => kind === 'answer').map(({ nonce }) => nonce));
   const closed = new Map<string, { state: string; at: string }>();
   const used = new Set<string>();
-  /** Tasks that were told to stop: their questions are taken back with the same commit, their end comes with a later one. */
+  /** Tasks that were asked to stop: their questions are taken back with the same commit, their end comes with a later one. */
   const stopped = new Set<string | null | undefined>();
   for (const { id: event, event: kind, payload, created_at, task_id } of evidence.events) {
     if (kind === 'user.cancel_requested') stopped.add(task_id);

@@ -19,8 +19,8 @@ export interface CallCounts {
 
 type Look = Pick<Evidence, 'events' | 'receipts' | 'runs'>;
 
-/** Which outcomes agree with what a caller heard; a caller that heard nothing agrees with all of them. */
-const AGREES: Readonly<Record<NonNullable<Called['heard']>, readonly string[]>> = {
+/** Which outcomes agree with what a caller received; a caller that received nothing agrees with all of them. */
+const AGREES: Readonly<Record<NonNullable<Called['received']>, readonly string[]>> = {
   succeeded: ['succeeded'],
   refused: ['refused'],
   'may run': ['succeeded', 'unknown'],
@@ -33,14 +33,14 @@ export function callsAreAccountedFor(look: Look, { calls }: CallLedger, reached:
   const sealed = sealedIn(look);
   const counts = { called: calls.length, answered: 0, sealed: 0, open: 0, unknown: 0 };
   for (const call of calls) {
-    const { nonce, by, heard } = call;
+    const { nonce, by, received } = call;
     const found = requests.get(nonce) ?? [];
     const what = `${nonce} (${by})`;
     if (found.length > 1) throw new Broken('a call is on record once', `${what} is there ${found.length} times`, found);
     const [request] = found;
-    if (heard) counts.answered += 1;
+    if (received) counts.answered += 1;
     if (!request) {
-      if (heard) throw new Broken('an answered call is on record', `${what} was answered: ${heard}`);
+      if (received) throw new Broken('an answered call is on record', `${what} was answered: ${received}`);
       if (reached.has(nonce)) throw new Broken('an answered call is on record', `${what} reached its tool unseen`);
       continue;
     }
@@ -59,10 +59,10 @@ export function callsAreAccountedFor(look: Look, { calls }: CallLedger, reached:
     if (!entry) continue;
     counts.sealed += 1;
     const { outcome, outcome_reason } = (entry.metadata ?? {}) as { outcome?: string; outcome_reason?: string };
-    if (heard && !AGREES[heard].includes(outcome ?? ''))
+    if (received && !AGREES[received].includes(outcome ?? ''))
       throw new Broken(
         'a receipt says what was told',
-        `${what} was answered ${heard}, and is sealed ${outcome}`,
+        `${what} was answered ${received}, and is sealed ${outcome}`,
         entry,
       );
     if (reached.has(nonce) && !MAY_HAVE_RUN.includes(outcome ?? ''))

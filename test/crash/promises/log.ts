@@ -2,8 +2,8 @@
 import type { CoreEvent } from '../../../src/model/events.ts';
 import { eventId } from '../../../src/model/events.ts';
 import { Broken } from '../broken.ts';
+import type { Ledger, Received } from '../clients/ledger.ts';
 import type { Evidence } from '../evidence.ts';
-import type { Heard, Ledger } from '../ledger.ts';
 
 export function logHasNoGap({ events }: Evidence): void {
   const sequences = new Map<string, number>();
@@ -30,18 +30,18 @@ export function streamsWereTrue({ events }: Evidence, ledger: Ledger): number {
   let count = 0;
   const byId = new Map(events.map((event) => [event.id, event]));
   const texts = new Map<string, string>();
-  for (const heard of ledger.streams) {
-    for (const frame of heard.frames) {
+  for (const received of ledger.streams) {
+    for (const frame of received.frames) {
       const event = byId.get(frame.id);
       if (!event)
-        throw new Broken('acknowledged events are there', `${frame.id} was delivered on ${heard.path}`, frame);
+        throw new Broken('acknowledged events are there', `${frame.id} was delivered on ${received.path}`, frame);
       const text = texts.get(frame.id) ?? shown(event);
       texts.set(frame.id, text);
       if (text !== frame.data)
         throw new Broken('acknowledged events are unchanged', frame.id, { delivered: frame.data, kept: text });
       count += 1;
     }
-    leftNothingOut(heard, events);
+    leftNothingOut(received, events);
   }
   return count;
 }
@@ -52,7 +52,7 @@ function shown({ ext: _, ...event }: CoreEvent): string {
   return JSON.stringify(replay ? { ...event, replay: { ...replay, replay_cursor: id } } : event);
 }
 
-function leftNothingOut({ path, frames, of, fromNow }: Heard, events: readonly CoreEvent[]): void {
+function leftNothingOut({ path, frames, of, fromNow }: Received, events: readonly CoreEvent[]): void {
   const last = frames.at(-1)?.id;
   if (last === undefined) return;
   const first = fromNow ? (frames[0]?.id ?? '') : '';

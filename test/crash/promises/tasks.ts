@@ -4,8 +4,8 @@ import { isTerminal } from '../../../src/model/words.ts';
 import { canonicalJson } from '../../../src/receipt/seal/canonical-json.ts';
 import { verifyChain } from '../../../src/receipt/verify/chain.ts';
 import { Broken } from '../broken.ts';
+import type { Ledger } from '../clients/ledger.ts';
 import type { Evidence } from '../evidence.ts';
-import type { Ledger } from '../ledger.ts';
 
 /** The protocol's table, spelled out here on purpose. */
 const NEXT: Readonly<Record<string, readonly string[]>> = {
@@ -72,7 +72,7 @@ export function guardedWorkWaits({ events, asks, replays }: Evidence): void {
 }
 
 /**
- * What an agent said, it said once: each message is there one time, and its pieces make up the whole. One that was told
+ * What an agent said, it said once: each message is there one time, and its pieces make up the whole. One that was reported
  * to stop may have shown more on its way than it says in the end.
  */
 export function nothingIsSaidTwice({ events, replays }: Evidence): void {

@@ -1,8 +1,8 @@
-/** What clients asked for: done when they were told so, done at most once however often they asked, refused only if not done. */
+/** What clients asked for: done when they were notified so, done at most once however often they asked, refused only if not done. */
 import type { CoreEvent } from '../../../src/model/events.ts';
 import { Broken } from '../broken.ts';
+import { isAccepted, type Ledger, type WriteKind } from '../clients/ledger.ts';
 import type { Evidence } from '../evidence.ts';
-import { isAccepted, type Ledger, type WriteKind } from '../ledger.ts';
 
 export interface WriteCounts {
   readonly acknowledged: number;

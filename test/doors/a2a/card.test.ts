@@ -1,9 +1,9 @@
 /** Cards: what is mounted and nothing else, signed over what travels, the same bytes until something changes. */
 import { verifyAgentCardSignature } from '@a2a-js/sdk';
 import { expect, test } from 'vitest';
-import { openPeer } from '../../support/a2a.ts';
-import { scriptedAgent } from '../../support/agents.ts';
-import { countingTools } from '../../support/tools.ts';
+import { openPeer } from '../../support/a2a/gateway.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import { countingTools } from '../../support/gateway/tools.ts';
 
 const CARD = '/.well-known/agent-card.json';
 const about = {
@@ -41,7 +41,7 @@ test('each agent has its own, and the default one stands at the root, too', asyn
   expect((await peer.call('GET', `/a2a/nobody${CARD}`, undefined, publicCard)).status).toBe(404);
 });
 
-test('is not sent again to whoever has it', async () => {
+test('is not sent again to the client that has it', async () => {
   const peer = await openPeer({ agents: [writer] });
   const first = await peer.call('GET', CARD, undefined, publicCard);
   const etag = first.headers.get('etag') as string;
@@ -54,10 +54,10 @@ test('is not sent again to whoever has it', async () => {
   expect(older.status).toBe(200);
 });
 
-test('is signed with the key of the house, over the JSON that travels', async () => {
+test('is signed with the key of the gateway, over the JSON that travels', async () => {
   const peer = await openPeer({ agents: [writer] });
   const { body } = await peer.call('GET', CARD, undefined, publicCard);
-  const { keys } = peer.at.house.keyring.jwks() as unknown as { keys: { kid: string }[] };
+  const { keys } = peer.at.runtime.keyring.jwks() as unknown as { keys: { kid: string }[] };
   const verify = verifyAgentCardSignature(async (kid) => keys.find((key) => key.kid === kid) as never);
   await verify(body);
   const schemes = { bearer: { httpAuthSecurityScheme: { scheme: 'Basic' } } };
@@ -73,9 +73,9 @@ test('is signed anew when the key was changed', async () => {
     return { kid, etag: headers.get('etag') };
   };
   const before = await signedWith();
-  await peer.at.house.keyring.rotate();
+  await peer.at.runtime.keyring.rotate();
   const after = await signedWith();
-  const { keys } = peer.at.house.keyring.jwks() as unknown as { keys: { kid: string }[] };
+  const { keys } = peer.at.runtime.keyring.jwks() as unknown as { keys: { kid: string }[] };
   expect([before.kid, after.kid]).toEqual(keys.map(({ kid }) => kid));
   expect(after.etag).not.toBe(before.etag);
 });

@@ -3,12 +3,12 @@
  * approve, cancel, and go on reading after the line was cut.
  */
 import { describe, expect, test } from 'vitest';
-import { openPeer, type Peer, speech } from '../../support/a2a.ts';
-import { type Heard, newClient, oldClient } from '../../support/a2a-clients.ts';
-import { latch, scriptedAgent, untilAborted } from '../../support/agents.ts';
-import { openPipe, type Pipe } from '../../support/pipe.ts';
-import { openRelay, type Relay } from '../../support/relay.ts';
-import { countingTools } from '../../support/tools.ts';
+import { newClient, oldClient, type Received } from '../../support/a2a/clients.ts';
+import { openPeer, type Peer, speech } from '../../support/a2a/gateway.ts';
+import { latch, scriptedAgent, untilAborted } from '../../support/gateway/agents.ts';
+import { countingTools } from '../../support/gateway/tools.ts';
+import { openPipe, type Pipe } from '../../support/wire/pipe.ts';
+import { openRelay, type Relay } from '../../support/wire/relay.ts';
 
 const CLIENTS = [
   ['1.3', 'JSONRPC', newClient],
@@ -21,10 +21,10 @@ const CLIENTS = [
 const config = { grpc: { port: 0 } };
 const ASK = "- id: ask\n  when: { tool: pay }\n  then: ask\n  say: money is people's business\n";
 
-async function all(stream: AsyncGenerator<Heard>): Promise<Heard[]> {
-  const heard: Heard[] = [];
-  for await (const each of stream) heard.push(each);
-  return heard;
+async function all(stream: AsyncGenerator<Received>): Promise<Received[]> {
+  const received: Received[] = [];
+  for await (const each of stream) received.push(each);
+  return received;
 }
 
 /** gRPC has a port of its own; who reads the card here is sent there through a line that can be cut. */
@@ -52,10 +52,10 @@ describe.each(CLIENTS)('a client of SDK %s over %s', (_, binding, open) => {
       return undefined;
     });
     const peer = await openPeer({ agents: [agent], config });
-    const heard = await all((await open(`${peer.base()}/`, binding)).stream('go'));
-    expect(heard[0]).toMatchObject({ kind: 'task', state: 'SUBMITTED' });
-    expect(heard.at(-1)).toMatchObject({ kind: 'status', state: 'COMPLETED' });
-    expect(heard.flatMap(({ kind, text = '' }) => (kind === 'artifact' ? [text] : [])).join('')).toBe('One. Two.');
+    const received = await all((await open(`${peer.base()}/`, binding)).stream('go'));
+    expect(received[0]).toMatchObject({ kind: 'task', state: 'SUBMITTED' });
+    expect(received.at(-1)).toMatchObject({ kind: 'status', state: 'COMPLETED' });
+    expect(received.flatMap(({ kind, text = '' }) => (kind === 'artifact' ? [text] : [])).join('')).toBe('One. Two.');
     expect(peer.logged).toEqual([]);
   });
 

@@ -1,8 +1,8 @@
 /** Refusals: each with its code on each binding, nothing done behind it, and nothing given away. */
 import { describe, expect, test } from 'vitest';
-import { openPeer, type Peer, wire } from '../../support/a2a.ts';
-import { latch, scriptedAgent } from '../../support/agents.ts';
-import type { Body } from '../../support/door.ts';
+import { openPeer, type Peer, wire } from '../../support/a2a/gateway.ts';
+import { latch, scriptedAgent } from '../../support/gateway/agents.ts';
+import type { Body } from '../../support/harn/gateway.ts';
 
 const idle = scriptedAgent(async () => undefined);
 const REASONS = (answer: { body: { error: { data?: { reason: string }[]; details?: { reason: string }[] } } }) =>
@@ -190,7 +190,7 @@ describe('what is not yours is not there', () => {
     expect(await list('bo')).toEqual({ tasks: [], nextPageToken: '', pageSize: 50, totalSize: 0 });
   });
 
-  test('whoever says nothing is nobody, on every address but the card', async () => {
+  test('the client that says nothing is nobody, on every address but the card', async () => {
     const peer = await openPeer({ agents: [idle] });
     for (const authorization of ['', 'Bearer wrong', 'Basic YTpi']) {
       const rpc = await peer.rpc('GetTask', { id: 'x' }, { authorization });

@@ -1,14 +1,14 @@
-/** What is told on request: the activity of an agent, cursors to resume from, and lists in pages. */
+/** What is reported on request: the activity of an agent, cursors to resume from, and lists in pages. */
 import { request } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { roomIn } from '../../../adapters/a2a/bindings/backpressure.ts';
 import type { Row } from '../../../src/ports/index.ts';
-import { openPeer, type Peer, speech, wire } from '../../support/a2a.ts';
-import { ana } from '../../support/actors.ts';
-import { latch, scriptedAgent } from '../../support/agents.ts';
-import type { Body } from '../../support/door.ts';
-import { countingTools } from '../../support/tools.ts';
+import { openPeer, type Peer, speech, wire } from '../../support/a2a/gateway.ts';
+import { ana } from '../../support/gateway/actors.ts';
+import { latch, scriptedAgent } from '../../support/gateway/agents.ts';
+import { countingTools } from '../../support/gateway/tools.ts';
+import type { Body } from '../../support/harn/gateway.ts';
 
 const URN = (name: string) => `urn:tollbridge:a2a:${name}:v1`;
 const ALLOW = '- id: ok\n  when: { tool: look }\n  then: allow\n  say: fine\n';
@@ -42,7 +42,7 @@ describe('activity', () => {
   });
   const options = () => ({ agents: [worker], tools: [countingTools({ look: { effect: 'read' } })], rules: ALLOW });
 
-  test('is not told to whoever did not ask', async () => {
+  test('is not reported to the client that did not ask', async () => {
     const peer = await openPeer(options());
     const answer = await streamed(peer, 'SendStreamingMessage', wire('go'));
     expect(answer.headers.get('a2a-extensions')).toBeNull();
@@ -55,18 +55,23 @@ describe('activity', () => {
       'a2a-extensions': `x:unknown, ${URN('activity')}`,
     });
     expect(answer.headers.get('a2a-extensions')).toBe(URN('activity'));
-    const told = results(await answer.text()).flatMap(
+    const reported = results(await answer.text()).flatMap(
       ({ statusUpdate }) => statusUpdate?.metadata?.[URN('activity')] ?? [],
     );
-    expect(told.map(({ event }) => event)).toEqual([
+    expect(reported.map(({ event }) => event)).toEqual([
       'vendor.tollbridge.plan',
       'tool.requested',
       'tool.completed',
       'vendor.tollbridge.usage',
     ]);
-    expect(told[0].payload.entries).toEqual([{ content: 'look', status: 'pending' }]);
-    expect(told[2].payload).toMatchObject({ tool_call_id: 'c1', name: 'look', status: 'ok', output: { did: 'look' } });
-    expect(told[3].payload).toMatchObject({ usd_micros: 1200, input_tokens: 5, output_tokens: 7 });
+    expect(reported[0].payload.entries).toEqual([{ content: 'look', status: 'pending' }]);
+    expect(reported[2].payload).toMatchObject({
+      tool_call_id: 'c1',
+      name: 'look',
+      status: 'ok',
+      output: { did: 'look' },
+    });
+    expect(reported[3].payload).toMatchObject({ usd_micros: 1200, input_tokens: 5, output_tokens: 7 });
   });
 });
 
@@ -137,7 +142,7 @@ describe('streams', () => {
     });
     sent.on('error', () => {});
     sent.end(JSON.stringify({ message: { messageId: 'm', role: 'ROLE_USER', content: [{ text: 'go' }] } }));
-    const letGo = 'a stream ended: nobody read it for too long';
+    const letGo = 'a stream was ended: its client stopped reading';
     await expect.poll(() => peer.logged, { timeout: 30_000 }).toContain(letGo);
     sent.destroy();
     const [task] = (await peer.at.bridge.list<Row>(ana, { object: 'task', limit: 1 })).data;

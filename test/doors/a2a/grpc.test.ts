@@ -8,9 +8,9 @@ import { a2aBackend } from '../../../adapters/a2a/client/backend.ts';
 import { createTraces } from '../../../src/telemetry/traces.ts';
 import { createTraced } from '../../../src/telemetry/wrap.ts';
 import { callGrpc } from '../../conformance/a2a/grpc.ts';
-import { openPeer, openPeerOn, type Peer, sdkClient, sending, speech, wire } from '../../support/a2a.ts';
-import { scriptedAgent } from '../../support/agents.ts';
-import { of, openTestHouse } from '../../support/house.ts';
+import { openPeer, openPeerOn, type Peer, sdkClient, sending, speech, wire } from '../../support/a2a/gateway.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import { of, openTestGateway } from '../../support/gateway/test-gateway.ts';
 
 const talker = scriptedAgent(async (sink) => {
   for (const fact of speech('m1', ['One. ', 'Two.'])) await sink.emit(fact);
@@ -45,9 +45,16 @@ test('sends, streams, gets, lists and refuses as the other bindings do', async (
   const http = await (await peer.client()).getTask({ id: task.id, tenant: '' });
   const plain = (value: unknown) => JSON.parse(JSON.stringify(value));
   expect(plain(await client.getTask({ id: task.id, tenant: '' }))).toEqual(plain(http));
-  const told: unknown[] = [];
-  for await (const { payload } of client.sendMessageStream(sending('go'))) told.push(payload?.$case);
-  expect(told).toEqual(['task', 'statusUpdate', 'artifactUpdate', 'artifactUpdate', 'artifactUpdate', 'statusUpdate']);
+  const reported: unknown[] = [];
+  for await (const { payload } of client.sendMessageStream(sending('go'))) reported.push(payload?.$case);
+  expect(reported).toEqual([
+    'task',
+    'statusUpdate',
+    'artifactUpdate',
+    'artifactUpdate',
+    'artifactUpdate',
+    'statusUpdate',
+  ]);
   const list = {
     tenant: '',
     contextId: '',
@@ -105,9 +112,9 @@ test('a stream nobody reads piles up nowhere: it ends, and the task does not min
   const id = payload?.$case === 'task' ? payload.value.id : '';
   expect((await peer.at.until(id)).status).toBe('COMPLETED');
   await expect.poll(() => peer.logged).toContain('a stream over gRPC ended: nobody read it for too long');
-  let heard = 1;
-  for await (const _ of reading) heard += 1;
-  expect(heard).toBeLessThan(200);
+  let received = 1;
+  for await (const _ of reading) received += 1;
+  expect(received).toBeLessThan(200);
 });
 
 describe('a call that says where it stands in a trace', () => {
@@ -139,8 +146,8 @@ describe('a call that says where it stands in a trace', () => {
     const exporter = new InMemorySpanExporter();
     const provider = new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] });
     const traced = createTraced(createTraces(provider.getTracer('test')));
-    const house = await openTestHouse({ agents: [talker] });
-    const at = { ...house, bridge: traced.bridge(house.bridge) };
+    const runtime = await openTestGateway({ agents: [talker] });
+    const at = { ...runtime, bridge: traced.bridge(runtime.bridge) };
     const peer = await openPeerOn(at, { config, deps: { inTrace: traced.inTrace } });
     await callGrpc(await grpcOf(peer), operation, wire('go'), { ...asAna, traceparent });
     const [span] = exporter.getFinishedSpans().filter(({ name }) => name === 'command task.submit');
@@ -159,9 +166,9 @@ test('a peer can be reached over it', async () => {
     secret: async () => 'ana',
   };
   const backend = a2aBackend('peer', { url: peer.base(), secret: 't', binding: 'GRPC', allow_origins: [at] }, deps);
-  const house = await openTestHouse({ agents: [backend] });
-  const task = await (await house.room()).task();
-  expect((await house.until(task.id)).status).toBe('COMPLETED');
-  const [said] = of(await house.events(task.id), 'agent.message');
+  const runtime = await openTestGateway({ agents: [backend] });
+  const task = await (await runtime.room()).task();
+  expect((await runtime.until(task.id)).status).toBe('COMPLETED');
+  const [said] = of(await runtime.events(task.id), 'agent.message');
   expect(JSON.stringify(said?.payload)).toContain('One. Two.');
 });

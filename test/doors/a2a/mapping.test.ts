@@ -4,7 +4,17 @@ import { restStatusFor, TaskNotFoundError, toJsonRpcError, VersionNotSupportedEr
 import { describe, expect, test } from 'vitest';
 import { toErrorReply, toRestError, toRpcError } from '../../../adapters/a2a/server/refusal.ts';
 import { filePart, toCoreMessage, toWireParts, toWireState } from '../../../adapters/a2a/translate.ts';
-import { ERRORS, EVENTS, faults, GIVEN, HEARD, OPERATIONS, PARTS, role, taskState } from '../../../mappings/a2a.ts';
+import {
+  ERRORS,
+  EVENTS,
+  faults,
+  OPERATIONS,
+  PARTS,
+  REMOTE_EVENTS,
+  REMOTE_REQUESTS,
+  role,
+  taskState,
+} from '../../../mappings/a2a.ts';
 import {
   OPERATIONS as OLD,
   EVENTS as OLD_EVENTS,
@@ -114,7 +124,7 @@ describe('parts', () => {
     const known = new Set<string | null>(PARTS.map(({ wire }) => wire));
     expect(['text', 'raw', 'url', 'data'].filter((member) => !known.has(member))).toEqual([]);
     expect(OLD_PARTS.filter(({ v1 }) => !known.has(v1))).toEqual([]);
-    const events = new Set<string>(HEARD.map(({ wire }) => wire));
+    const events = new Set<string>(REMOTE_EVENTS.map(({ wire }) => wire));
     expect(OLD_EVENTS.filter(({ v1 }) => !events.has(v1))).toEqual([]);
   });
 
@@ -130,16 +140,16 @@ describe('parts', () => {
 describe('peers that work for us', () => {
   test('are asked with operations of the protocol, for commands and events we have', () => {
     const known = (word: string) => word in COMMANDS || word in OWN_EVENT_KINDS;
-    expect(GIVEN.filter(({ core }) => !known(core))).toEqual([]);
-    expect(GIVEN.filter(({ operation }) => !OPERATIONS.some(({ id }) => id === operation))).toEqual([]);
+    expect(REMOTE_REQUESTS.filter(({ core }) => !known(core))).toEqual([]);
+    expect(REMOTE_REQUESTS.filter(({ operation }) => !OPERATIONS.some(({ id }) => id === operation))).toEqual([]);
   });
 
   test('are understood in everything a stream can say', () => {
-    const said = new Set<string>(HEARD.map(({ wire }) => wire));
+    const said = new Set<string>(REMOTE_EVENTS.map(({ wire }) => wire));
     expect(EVENTS.map(({ wire }) => wire).filter((wire) => !said.has(wire))).toEqual([]);
     expect(said).toContain('message');
     const ours = [...EVENT_KINDS, ...Object.keys(OWN_EVENT_KINDS)] as readonly string[];
-    expect(HEARD.filter(({ core }) => !ours.includes(core))).toEqual([]);
+    expect(REMOTE_EVENTS.filter(({ core }) => !ours.includes(core))).toEqual([]);
   });
 });
 

@@ -4,17 +4,17 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { lateAgent, openPeer, openPeerOn, type Peer, speech, wire } from '../../support/a2a.ts';
-import { scriptedAgent } from '../../support/agents.ts';
-import type { Body } from '../../support/door.ts';
-import { about, type Hook, openHook } from '../../support/hook.ts';
+import { lateAgent, openPeer, openPeerOn, type Peer, speech, wire } from '../../support/a2a/gateway.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import type { Body } from '../../support/harn/gateway.ts';
+import { about, type Hook, openHook } from '../../support/wire/webhook.ts';
 
 const talker = scriptedAgent(async (sink) => {
   for (const fact of speech('m1', ['One. ', 'Two.'])) await sink.emit(fact);
   return undefined;
 });
 const config = (hook: Hook) => ({ push: { allow: [hook.host], retry_ms: [1, 1] } });
-const TOLD = ['TASK_STATE_SUBMITTED', 'TASK_STATE_WORKING', 'One. Two.', 'TASK_STATE_COMPLETED'];
+const REPORTED = ['TASK_STATE_SUBMITTED', 'TASK_STATE_WORKING', 'One. Two.', 'TASK_STATE_COMPLETED'];
 
 async function sentWith(peer: Peer, push: object, headers = {}) {
   const configuration = { taskPushNotificationConfig: push };
@@ -28,7 +28,7 @@ describe('deliveries', () => {
     const authentication = { scheme: 'Bearer', credentials: 'hook-credential-1' };
     await sentWith(peer, { url: hook.url, token: 'tok-1', authentication });
     await hook.until(4);
-    expect(hook.got.map(({ body }) => about(body))).toEqual(TOLD);
+    expect(hook.got.map(({ body }) => about(body))).toEqual(REPORTED);
     expect(hook.got[0]?.headers).toMatchObject({
       authorization: 'Bearer hook-credential-1',
       'x-a2a-notification-token': 'tok-1',
@@ -37,13 +37,13 @@ describe('deliveries', () => {
     });
   });
 
-  test('are tried again, and what was heard once is not said again', async () => {
+  test('are tried again, and what was received once is not said again', async () => {
     const hook = await openHook();
     hook.statuses.push(503, 200, 429, 500, 200);
     const peer = await openPeer({ agents: [talker], config: config(hook) });
     await sentWith(peer, { url: hook.url });
     await hook.until(4);
-    expect(hook.got.map(({ body }) => about(body))).toEqual(TOLD);
+    expect(hook.got.map(({ body }) => about(body))).toEqual(REPORTED);
   });
 
   test('are given up after the last try, and never follow a redirect', async () => {
@@ -53,7 +53,7 @@ describe('deliveries', () => {
       const peer = await openPeer({ agents: [talker], config: config(hook) });
       const { id } = (await sentWith(peer, { url: hook.url, id: 'c1' })).result.task;
       await peer.at.until(id);
-      await peer.at.house.idle();
+      await peer.at.runtime.idle();
       const failed = async () =>
         (await peer.at.bridge.list({ id: 's', kind: 'system', scopes: ['*'] }, { object: 'connector' })).data as Body[];
       await expect.poll(async () => (await failed())[0].status).toBe('FAILED');
@@ -62,7 +62,7 @@ describe('deliveries', () => {
     }
   });
 
-  test('are spelled as 0.3 spells them for whoever registered so', async () => {
+  test('are spelled as 0.3 spells them for the client that registered so', async () => {
     const hook = await openHook();
     const peer = await openPeer({ agents: [talker], config: config(hook) });
     const message = { kind: 'message', messageId: 'a', role: 'user', parts: [{ kind: 'text', text: 'go' }] };
@@ -87,10 +87,10 @@ describe('deliveries', () => {
     const again = await peer.at.reopen(options);
     await openPeerOn(again, options);
     await expect.poll(() => hook.got.map(({ body }) => about(body)).at(-1)).toBe('TASK_STATE_COMPLETED');
-    const told = hook.got.map(({ body }) => about(body));
-    expect(told.slice(0, 2)).toEqual(['TASK_STATE_SUBMITTED', 'TASK_STATE_WORKING']);
-    expect(told.filter((word) => word === 'TASK_STATE_SUBMITTED')).toHaveLength(1);
-    expect(told).toContain('Late.');
+    const reported = hook.got.map(({ body }) => about(body));
+    expect(reported.slice(0, 2)).toEqual(['TASK_STATE_SUBMITTED', 'TASK_STATE_WORKING']);
+    expect(reported.filter((word) => word === 'TASK_STATE_SUBMITTED')).toHaveLength(1);
+    expect(reported).toContain('Late.');
   });
 });
 
@@ -200,7 +200,7 @@ describe('configurations', () => {
     await first.rpc('CreateTaskPushNotificationConfig', { taskId: task.id, url: hook.url, id: 'c1' });
     const shown = async (peer: Peer) =>
       (await peer.rpc('GetTaskPushNotificationConfig', { taskId: task.id, id: 'c1' })).body.result?.url;
-    await first.at.house.keyring.rotate();
+    await first.at.runtime.keyring.rotate();
     expect(await shown(first)).toBe(hook.url);
     await first.close();
     expect(await shown(await openPeerOn(await first.at.reopen(options), options))).toBe(hook.url);
@@ -221,7 +221,7 @@ describe('configurations', () => {
       const peer = await openPeerOn(at, options);
       const found = await peer.rpc('GetTaskPushNotificationConfig', { taskId: task.id, id: 'c1' });
       expect([turn, found.body.result?.url]).toEqual([turn, hook.url]);
-      await at.house.keyring.rotate();
+      await at.runtime.keyring.rotate();
       await peer.close();
       at = await at.reopen(options);
     }

@@ -3,9 +3,9 @@ import { Task } from '@a2a-js/sdk';
 import { describe, expect, test } from 'vitest';
 import { a2aBackend } from '../../../adapters/a2a/client/backend.ts';
 import type { PolicyEngine } from '../../../src/ports/index.ts';
-import { openPeer, openPeerOn, type Peer, sdkClient, sending, wire } from '../../support/a2a.ts';
-import { scriptedAgent } from '../../support/agents.ts';
-import { kinds, of, openTestHouse } from '../../support/house.ts';
+import { openPeer, openPeerOn, type Peer, sdkClient, sending, wire } from '../../support/a2a/gateway.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import { kinds, of, openTestGateway } from '../../support/gateway/test-gateway.ts';
 
 const RULES = '- id: closed\n  when: { kind: prompt }\n  then: block\n  say: no work today\n';
 
@@ -27,24 +27,24 @@ const WAYS: Readonly<Record<string, (peer: Peer) => Promise<{ state: string; wor
   'JSON-RPC 1.0': async (peer) => {
     const { status, body } = await peer.rpc('SendMessage', wire('go'));
     expect(status).toBe(200);
-    return told(body.result.task.status);
+    return reported(body.result.task.status);
   },
   'HTTP+JSON 1.0': async (peer) => {
     const { status, body } = await peer.call('POST', '/a2a/agent/message:send', wire('go'));
     expect(status).toBe(200);
-    return told(body.task.status);
+    return reported(body.task.status);
   },
-  'JSON-RPC 0.3': async (peer) => told((await peer.rpc('message/send', older, LEGACY)).body.result.status),
+  'JSON-RPC 0.3': async (peer) => reported((await peer.rpc('message/send', older, LEGACY)).body.result.status),
   'HTTP+JSON 0.3': async (peer) =>
-    told((await peer.call('POST', '/a2a/agent/v1/message:send', olderRest, LEGACY)).body.task.status),
+    reported((await peer.call('POST', '/a2a/agent/v1/message:send', olderRest, LEGACY)).body.task.status),
   'gRPC 1.0': async (peer) => {
     const task = await (await sdkClient(`${peer.base()}/`, 'GRPC', 'ana')).sendMessage(sending('go'));
-    return told((Task.toJSON(task as Task) as { status: object }).status);
+    return reported((Task.toJSON(task as Task) as { status: object }).status);
   },
 };
 
 // biome-ignore lint/suspicious/noExplicitAny: as it came
-function told({ state, message }: any): { state: string; words: unknown } {
+function reported({ state, message }: any): { state: string; words: unknown } {
   return { state: state.replace('TASK_STATE_', '').toUpperCase(), words: (message.parts ?? message.content)[0].text };
 }
 
@@ -122,26 +122,26 @@ describe('work that policy forbids', () => {
     expect(begun).toEqual([]);
   });
 
-  test('comes back to a house that handed it on as a refusal, with the code it had there', async () => {
+  test('comes back to a gateway that handed it on as a refusal, with the code it had there', async () => {
     const { peer } = await closed();
     const deps = {
       log: { info() {}, warn() {}, error() {} },
       clock: { now: () => new Date().toISOString() },
       secret: async () => 'ana',
     };
-    const house = await openTestHouse({ agents: [a2aBackend('peer', { url: peer.base(), secret: 't' }, deps)] });
-    const ended = await house.until((await (await house.room()).task()).id);
+    const runtime = await openTestGateway({ agents: [a2aBackend('peer', { url: peer.base(), secret: 't' }, deps)] });
+    const ended = await runtime.until((await (await runtime.room()).task()).id);
     expect(ended.failure).toMatchObject({
       code: 'rejected',
       message: 'no work today',
       details: { state: 'TASK_STATE_REJECTED', code: 'policy_violation' },
     });
-    const [receipt] = await house.receipts(ended.id);
+    const [receipt] = await runtime.receipts(ended.id);
     expect(receipt?.side_effects.a2a_handoffs[0]?.status).toBe('rejected');
   });
 });
 
-/** A house whose quota somebody else uses up while the rules look at what a peer wants: there was room, and there is none. */
+/** A gateway whose quota another caller uses up while the rules look at what a peer wants: there was room, and there is none. */
 async function overtaken(period: object = {}) {
   const begun: string[] = [];
   const agent = scriptedAgent(async (_, { task }) => {
@@ -155,7 +155,7 @@ async function overtaken(period: object = {}) {
       return { verdict: 'allow', reason: 'fine', engine: 'slow' };
     },
   };
-  const at = await openTestHouse({ agents: [agent], rules: '- { id: open, then: allow }', engines: [slow] });
+  const at = await openTestGateway({ agents: [agent], rules: '- { id: open, then: allow }', engines: [slow] });
   const limits = { scope: 'workspace', limits: { tasks: 1 }, ...period };
   const quota = (await at.send('resource.create', { object: 'quota', body: limits })).resource.id;
   const room = await at.room({ workspace: { quota_id: quota } });

@@ -1,8 +1,8 @@
 /** A message in, a task out: on both HTTP bindings, by the SDK's own client and by bare requests. */
 import { TaskState } from '@a2a-js/sdk';
 import { describe, expect, test } from 'vitest';
-import { openPeer, sending, speech, wire } from '../../support/a2a.ts';
-import { latch, scriptedAgent } from '../../support/agents.ts';
+import { openPeer, sending, speech, wire } from '../../support/a2a/gateway.ts';
+import { latch, scriptedAgent } from '../../support/gateway/agents.ts';
 
 const greeter = scriptedAgent(async (sink) => {
   for (const fact of speech('m1', ['Hel', 'lo.'])) await sink.emit(fact);
@@ -31,16 +31,16 @@ describe.each(['JSONRPC', 'HTTP+JSON'] as const)('over %s', (binding) => {
   test('a stream begins with the task and ends with its end', async () => {
     const peer = await openPeer({ agents: [greeter] });
     const client = await peer.client(binding);
-    const told: unknown[] = [];
+    const reported: unknown[] = [];
     for await (const { payload } of client.sendMessageStream(sending('hi'))) {
-      if (payload?.$case === 'task') told.push(['task', payload.value.status?.state, payload.value.history.length]);
-      if (payload?.$case === 'statusUpdate') told.push(['status', payload.value.status?.state]);
+      if (payload?.$case === 'task') reported.push(['task', payload.value.status?.state, payload.value.history.length]);
+      if (payload?.$case === 'statusUpdate') reported.push(['status', payload.value.status?.state]);
       if (payload?.$case === 'artifactUpdate') {
         const { artifact, append, lastChunk } = payload.value;
-        told.push(['artifact', artifact?.parts[0]?.content?.value, append, lastChunk]);
+        reported.push(['artifact', artifact?.parts[0]?.content?.value, append, lastChunk]);
       }
     }
-    expect(told).toEqual([
+    expect(reported).toEqual([
       ['task', TaskState.TASK_STATE_SUBMITTED, 1],
       ['status', TaskState.TASK_STATE_WORKING],
       ['artifact', 'Hel', false, false],
@@ -62,12 +62,12 @@ describe.each(['JSONRPC', 'HTTP+JSON'] as const)('over %s', (binding) => {
     const task = await client.sendMessage(sending('hi', {}, { returnImmediately: true }));
     if ('messageId' in task) throw new Error('a message came back');
     expect(task.status?.state).toBe(TaskState.TASK_STATE_WORKING);
-    const told: unknown[] = [];
+    const reported: unknown[] = [];
     for await (const { payload } of client.resubscribeTask({ id: task.id, tenant: '' })) {
-      told.push(payload?.$case);
+      reported.push(payload?.$case);
       if (payload?.$case === 'task') door.open();
     }
-    expect(told).toEqual(['task', 'artifactUpdate', 'artifactUpdate', 'statusUpdate']);
+    expect(reported).toEqual(['task', 'artifactUpdate', 'artifactUpdate', 'statusUpdate']);
   });
 });
 

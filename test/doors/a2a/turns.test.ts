@@ -1,9 +1,9 @@
 /** Several turns: questions, answers, approvals, messages in between, conversations, cancelling, and keys. */
 import { TaskState } from '@a2a-js/sdk';
 import { describe, expect, test } from 'vitest';
-import { openPeer, type Peer, sending, speech, wire } from '../../support/a2a.ts';
-import { latch, scriptedAgent, untilAborted } from '../../support/agents.ts';
-import { countingTools } from '../../support/tools.ts';
+import { openPeer, type Peer, sending, speech, wire } from '../../support/a2a/gateway.ts';
+import { latch, scriptedAgent, untilAborted } from '../../support/gateway/agents.ts';
+import { countingTools } from '../../support/gateway/tools.ts';
 
 const asker = scriptedAgent(async (sink, { task }) => {
   const answer = await sink.ask({ kind: 'input', key: 'colour', question: 'Which colour?' });
@@ -56,11 +56,11 @@ describe('a question', () => {
       if (payload?.$case === 'statusUpdate') states.push(payload.value.status?.state);
     }
     expect(states).toEqual([TaskState.TASK_STATE_WORKING, TaskState.TASK_STATE_INPUT_REQUIRED]);
-    const told: (string | undefined)[] = [];
+    const reported: (string | undefined)[] = [];
     for await (const { payload } of client.sendMessageStream(sending('green', { taskId: id })))
-      told.push(payload?.$case);
-    expect(told[0]).toBe('task');
-    expect(told.at(-1)).toBe('statusUpdate');
+      reported.push(payload?.$case);
+    expect(reported[0]).toBe('task');
+    expect(reported.at(-1)).toBe('statusUpdate');
   });
 });
 
@@ -125,13 +125,13 @@ describe('an approval', () => {
 
 describe('a message in between', () => {
   test('reaches an agent that takes them', async () => {
-    const heard = latch<string>();
+    const received = latch<string>();
     const steered = {
       ...scriptedAgent(async () => undefined),
       abilities: { resume: false, evidence: 'held', steer: true } as const,
       start: async () => ({
-        done: heard.promise.then(() => ({ state: 'COMPLETED' as const })),
-        steer: (message: { parts?: unknown }) => heard.open(JSON.stringify(message.parts)),
+        done: received.promise.then(() => ({ state: 'COMPLETED' as const })),
+        steer: (message: { parts?: unknown }) => received.open(JSON.stringify(message.parts)),
       }),
     };
     const peer = await openPeer({ agents: [steered] });
@@ -139,7 +139,7 @@ describe('a message in between', () => {
       .result;
     const { body } = await peer.rpc('SendMessage', wire('hurry', { taskId: task.id }));
     expect(body.result.task.status.state).toBe('TASK_STATE_COMPLETED');
-    expect(await heard.promise).toContain('hurry');
+    expect(await received.promise).toContain('hurry');
   });
 
   test('is refused by one that does not', async () => {

@@ -3,17 +3,17 @@ import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import type { ToolResult } from '../../../src/model/actions.ts';
-import { openEditor } from '../../support/acp-client.ts';
-import { openAgentHouse } from '../../support/acp-house.ts';
-import { ana } from '../../support/actors.ts';
-import { latch } from '../../support/agents.ts';
-import { of } from '../../support/house.ts';
-import { countingTools } from '../../support/tools.ts';
+import { openAgentGateway } from '../../support/acp/agent-gateway.ts';
+import { openEditor } from '../../support/acp/client.ts';
+import { ana } from '../../support/gateway/actors.ts';
+import { latch } from '../../support/gateway/agents.ts';
+import { of } from '../../support/gateway/test-gateway.ts';
+import { countingTools } from '../../support/gateway/tools.ts';
 
 const say = (text: string) => ({ say: text });
 
 test('an agent that dies at work fails its task, with what it had said, and the next one starts another', async () => {
-  const at = await openAgentHouse();
+  const at = await openAgentGateway();
   const task = await at.run([say('so far'), { exit: 3 }]);
   expect(task.failure).toEqual({ code: 'upstream_unavailable', message: 'the agent scripted exited with 3' });
   const events = await at.t.events(task.id);
@@ -24,7 +24,7 @@ test('an agent that dies at work fails its task, with what it had said, and the 
 });
 
 test('one killed from outside is the same', async () => {
-  const at = await openAgentHouse();
+  const at = await openAgentGateway();
   const task = await at.run([{ kill: 'SIGKILL' }, { hang: true }]);
   expect(task.failure).toEqual({
     code: 'upstream_unavailable',
@@ -34,7 +34,7 @@ test('one killed from outside is the same', async () => {
 });
 
 test('a question still open when its agent dies is withdrawn', async () => {
-  const at = await openAgentHouse();
+  const at = await openAgentGateway();
   const toolCall = { toolCallId: 'x', title: 'x', kind: 'execute' };
   const options = [{ optionId: 'go', name: 'Allow', kind: 'allow_once' }];
   const task = await at.task([{ ask: 'session/request_permission', params: { toolCall, options } }]);
@@ -56,7 +56,7 @@ describe('a question the agent takes back', () => {
     ['a form', () => ['elicitation/create', { mode: 'form', message: 'which?' }], { action: 'cancel' }],
     ['a file', (dir: string) => ['fs/write_text_file', { path: file(dir, 'a'), content: 'x' }], { code: 1403 }],
   ] as const)('%s: closed at once, everywhere, and the turn goes on', async (_, step, answer) => {
-    const at = await openAgentHouse();
+    const at = await openAgentGateway();
     const [ask, params] = step(at.dir) as [string, object];
     const now = file(at.dir, 'now');
     const editor = await openEditor(at.t);
@@ -72,14 +72,17 @@ describe('a question the agent takes back', () => {
     expect(at.notes('answer').map((text) => JSON.parse(text))).toMatchObject([answer]);
     const events = await at.t.events(_meta.tollbridge.taskId);
     expect(of(events, 'vendor.tollbridge.ask_closed')).toMatchObject([
-      { actor: 'agent:scripted', payload: { state: 'canceled', reason: 'whoever asked took the question back' } },
+      {
+        actor: 'agent:scripted',
+        payload: { state: 'canceled', reason: 'the client that asked took the question back' },
+      },
     ]);
     expect(existsSync(file(at.dir, 'a'))).toBe(false);
   });
 });
 
-test('a cancel is told to the agent, and its answer ends the task', async () => {
-  const at = await openAgentHouse();
+test('a cancel is reported to the agent, and its answer ends the task', async () => {
+  const at = await openAgentGateway();
   const task = await at.task([{ untilCanceled: true }]);
   await at.t.seen(task.id, 'vendor.acp.connected');
   await at.t.send('task.cancel', { task_id: task.id, reason: 'enough' });
@@ -89,7 +92,7 @@ test('a cancel is told to the agent, and its answer ends the task', async () => 
 });
 
 test('an agent that answers a cancel with an error was canceled all the same', async () => {
-  const at = await openAgentHouse({ agent: { cancelError: true } });
+  const at = await openAgentGateway({ agent: { cancelError: true } });
   const task = await at.task([{ untilCanceled: true }]);
   await at.t.seen(task.id, 'vendor.acp.connected');
   await at.t.send('task.cancel', { task_id: task.id });
@@ -98,7 +101,7 @@ test('an agent that answers a cancel with an error was canceled all the same', a
 });
 
 test('one that does not heed a cancel is ended with everything it started', async () => {
-  const at = await openAgentHouse({
+  const at = await openAgentGateway({
     agent: { ignoreCancel: true, ignoreEnd: true, ignoreTerm: true },
     config: { timeouts: { cancel_ms: 50, grace_ms: 50 } },
   });
@@ -112,7 +115,7 @@ test('one that does not heed a cancel is ended with everything it started', asyn
 });
 
 test('one that ignores the end of its input and SIGTERM is killed when its session is over', async () => {
-  const at = await openAgentHouse({
+  const at = await openAgentGateway({
     agent: { ignoreEnd: true, ignoreTerm: true },
     config: { timeouts: { grace_ms: 50 } },
   });
@@ -130,7 +133,7 @@ const outlastTheStall = () => new Promise((resolve) => setTimeout(resolve, STALL
 
 test('silence while it works is a stall; silence while something is done for it is not', async () => {
   const rules = '- { id: t, when: { kind: terminal }, then: allow, say: fine }';
-  const at = await openAgentHouse({ rules, config: { timeouts } });
+  const at = await openAgentGateway({ rules, config: { timeouts } });
   const task = await at.run([{ terminal: { command: 'sleep', args: ['1.5'] } }, { hang: true }]);
   expect(of(await at.t.events(task.id), 'tool.completed')).toHaveLength(1);
   expect(task.failure).toEqual({
@@ -142,7 +145,7 @@ test('silence while it works is a stall; silence while something is done for it 
 });
 
 test('a question about its work that came through another door is waited for, and silence after it is a stall', async () => {
-  const at = await openAgentHouse({ config: { timeouts } });
+  const at = await openAgentGateway({ config: { timeouts } });
   const task = await at.task([{ hang: true }]);
   await at.t.seen(task.id, 'vendor.acp.connected');
   const action = { kind: 'tool', tool: 'mail', tool_call_id: 'm1', effect: 'send' } as const;
@@ -157,13 +160,13 @@ test('a question about its work that came through another door is waited for, an
 
 describe('a call it made through another door', () => {
   async function hanging() {
-    const at = await openAgentHouse({
+    const at = await openAgentGateway({
       rules: '- { id: slow, when: { tool: slow }, then: allow }',
       config: { timeouts },
     });
     const done = latch<ToolResult>();
     const run = () => done.promise;
-    // Opened before the agent has its work: a house takes a while to open, and the silence meanwhile would count.
+    // Opened before the agent has its work: a gateway takes a while to open, and the silence meanwhile would count.
     const other = await at.t.second({ agents: [], tools: [countingTools({ slow: { run } })] });
     const task = await at.task([{ hang: true }]);
     await at.t.seen(task.id, 'vendor.acp.connected');
@@ -197,7 +200,7 @@ test.each([
   ['it wants a login', {}, { wantsLogin: true, authMethods: [{ id: 'key', name: 'Key' }] }, /set auth_method.*key/],
   ['it has no such mode', { mode: 'yolo' }, {}, /has no mode yolo/],
 ])('%s: the task fails and says so', async (_, config, agent, message) => {
-  const at = await openAgentHouse({ config, agent });
+  const at = await openAgentGateway({ config, agent });
   const task = await at.run('hello');
   expect(task.failure?.code).toBe('upstream_unavailable');
   expect(task.failure?.message).toMatch(message);
@@ -206,7 +209,7 @@ test.each([
 });
 
 test('a login and a mode the configuration names are used', async () => {
-  const at = await openAgentHouse({
+  const at = await openAgentGateway({
     agent: {
       wantsLogin: true,
       authMethods: [{ id: 'key', name: 'Key' }],
@@ -226,19 +229,19 @@ test.each([
   ['completed', 'COMPLETED', undefined],
   ['went_well_i_think', 'FAILED', 'unknown_stop_reason'],
 ])('a turn that stops as %s is %s', async (stopReason, status, code) => {
-  const at = await openAgentHouse();
+  const at = await openAgentGateway();
   const task = await at.run([say('x'), { result: { stopReason } }]);
   expect([task.status, task.failure?.code]).toEqual([status, code]);
 });
 
-test('an error of the agent is told in its words, without what it attached', async () => {
-  const at = await openAgentHouse();
+test('an error of the agent is notified in its words, without what it attached', async () => {
+  const at = await openAgentGateway();
   const task = await at.run([{ error: { code: 1001, message: 'out of luck', data: { token: 'hush' } } }]);
   expect(task.failure).toEqual({ code: 'upstream_error', message: 'out of luck', details: { code: 1001 } });
 });
 
 test('stray output, nonsense frames and answers to nobody are passed over', async () => {
-  const at = await openAgentHouse({ agent: { stray: true } });
+  const at = await openAgentGateway({ agent: { stray: true } });
   const task = await at.run([
     { line: '{"jsonrpc":"2.0"' },
     { line: '[{"jsonrpc":"2.0","method":"session/update"}]' },
@@ -253,7 +256,7 @@ test('stray output, nonsense frames and answers to nobody are passed over', asyn
 });
 
 test('files outside the workspace are refused, also through a link and by way of dots', async () => {
-  const at = await openAgentHouse();
+  const at = await openAgentGateway();
   mkdirSync(join(at.dir, 'in'));
   writeFileSync(join(at.dir, 'in', 'a.txt'), 'a');
   symlinkSync('/etc', join(at.dir, 'in', 'etc'));
@@ -272,7 +275,7 @@ test('files outside the workspace are refused, also through a link and by way of
 
 test('a terminal left running ends with its task', async () => {
   const rules = '- { id: t, when: { kind: terminal }, then: allow, say: fine }';
-  const at = await openAgentHouse({ rules, config: { timeouts: { grace_ms: 50 } } });
+  const at = await openAgentGateway({ rules, config: { timeouts: { grace_ms: 50 } } });
   const task = await at.run([
     { terminal: { command: 'sh', args: ['-c', 'echo $$ > pid; exec sleep 60'] }, abandon: true },
   ]);
@@ -285,11 +288,11 @@ test('a terminal left running ends with its task', async () => {
 
 test('only the variables that are named reach the agent, and secrets by their names in a vault', async () => {
   process.env.TOLLBRIDGE_TEST_SECRET = 'ours alone';
-  const hidden = await openAgentHouse({ agent: { env: 'TOLLBRIDGE_TEST_SECRET' } });
+  const hidden = await openAgentGateway({ agent: { env: 'TOLLBRIDGE_TEST_SECRET' } });
   await hidden.run('x');
   delete process.env.TOLLBRIDGE_TEST_SECRET;
   expect(hidden.notes('env')).toEqual(['TOLLBRIDGE_TEST_SECRET=']);
-  const at = await openAgentHouse({
+  const at = await openAgentGateway({
     agent: { env: 'API_KEY' },
     config: { env: { API_KEY: 'model-key' } },
     secrets: { 'model-key': 'sk-123' },
@@ -298,9 +301,9 @@ test('only the variables that are named reach the agent, and secrets by their na
   expect(at.notes('env')).toEqual(['API_KEY=sk-123']);
 });
 
-test('after a restart an agent that can load is given its session back; one that cannot is told what was said', async () => {
-  const memory = join((await openAgentHouse()).dir, 'memory');
-  const able = await openAgentHouse({ agent: { memory, can: { loadSession: true } } });
+test('after a restart an agent that can load is given its session back; one that cannot receives the past messages', async () => {
+  const memory = join((await openAgentGateway()).dir, 'memory');
+  const able = await openAgentGateway({ agent: { memory, can: { loadSession: true } } });
   await able.run('first');
   await able.backend.release?.(able.room.session);
   const second = await able.run('second');
@@ -309,7 +312,7 @@ test('after a restart an agent that can load is given its session back; one that
   // What it replayed while it loaded was written down the first time.
   expect(JSON.stringify(await able.t.events(second.id))).not.toContain('an old word');
 
-  const unable = await openAgentHouse();
+  const unable = await openAgentGateway();
   await unable.run('first');
   await unable.backend.release?.(unable.room.session);
   await unable.run('second');
@@ -320,7 +323,7 @@ test('after a restart an agent that can load is given its session back; one that
 });
 
 test('a session that is quiet for long lets its process go', async () => {
-  const at = await openAgentHouse({ config: { timeouts: { idle_ms: 50, grace_ms: 50 } } });
+  const at = await openAgentGateway({ config: { timeouts: { idle_ms: 50, grace_ms: 50 } } });
   await at.run('x');
   await vi.waitFor(() => expect(at.alive()).toEqual([]), { timeout: 5_000 });
   expect((await at.run('y')).status).toBe('COMPLETED');

@@ -1,16 +1,16 @@
-/** An agent of the Agent Client Protocol as an agent of the house: real processes, real lines. */
+/** An agent of the Agent Client Protocol as an agent of the gateway: real processes, real lines. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { openAgentHouse } from '../../support/acp-house.ts';
-import { kinds, of, states } from '../../support/house.ts';
+import { openAgentGateway } from '../../support/acp/agent-gateway.ts';
+import { kinds, of, states } from '../../support/gateway/test-gateway.ts';
 
 const chunk = (text: string, more = {}) => ({
   update: { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text }, ...more },
 });
 
 test('a prompt goes out, text streams back, and the task completes', async () => {
-  const at = await openAgentHouse();
+  const at = await openAgentGateway();
   const task = await at.run([chunk('Hel'), chunk('lo.')]);
   const events = await at.t.events(task.id);
   expect(states(events)).toEqual(['SUBMITTED', 'WORKING', 'COMPLETED']);
@@ -32,7 +32,7 @@ test('a prompt goes out, text streams back, and the task completes', async () =>
 });
 
 test('one process serves all tasks of a session, and ends with it', async () => {
-  const at = await openAgentHouse();
+  const at = await openAgentGateway();
   await at.run('one');
   await at.run('two');
   expect(at.notes('pid')).toHaveLength(1);
@@ -47,7 +47,7 @@ test('one process serves all tasks of a session, and ends with it', async () => 
 });
 
 test('updates that precede the result are in the log before the end, however many', async () => {
-  const at = await openAgentHouse();
+  const at = await openAgentGateway();
   const many = Array.from({ length: 200 }, (_, n) => chunk(`${n} `));
   const task = await at.run(many);
   const events = await at.t.events(task.id);
@@ -56,8 +56,8 @@ test('updates that precede the result are in the log before the end, however man
   expect(kinds(events).at(-1)).toBe('task.completed');
 });
 
-test('a tool nobody was asked about is on record as told', async () => {
-  const at = await openAgentHouse();
+test('a tool nobody was asked about is on record as reported', async () => {
+  const at = await openAgentGateway();
   const id = 'call-1';
   const task = await at.run([
     { update: { sessionUpdate: 'tool_call', toolCallId: id, title: 'Look around', kind: 'search', name: 'grep' } },
@@ -94,7 +94,7 @@ const shell = { toolCallId: 'sh', title: 'rm -rf build', kind: 'execute', rawInp
 
 test('what a rule allows is allowed once, never for good, and nobody is asked', async () => {
   const rules = '- { id: shell, when: { effect: execute }, then: allow, say: shells are fine }';
-  const at = await openAgentHouse({ rules });
+  const at = await openAgentGateway({ rules });
   const task = await at.run([
     ask(shell),
     { update: { sessionUpdate: 'tool_call_update', toolCallId: 'sh', status: 'completed' } },
@@ -112,7 +112,7 @@ test('what a rule allows is allowed once, never for good, and nobody is asked', 
 
 test('what a rule blocks is rejected, and an agent that never mentions it again leaves nothing open', async () => {
   const rules = '- { id: shell, when: { effect: execute }, then: block, say: no shells here }';
-  const at = await openAgentHouse({ rules });
+  const at = await openAgentGateway({ rules });
   const task = await at.run([ask(shell)]);
   const said = '{"outcome":{"outcome":"selected","optionId":"no"},"_meta":{"tollbridge":{"reason":"no shells here"}}}';
   expect(at.notes('answer')).toEqual([said]);
@@ -122,8 +122,8 @@ test('what a rule blocks is rejected, and an agent that never mentions it again 
   expect(task.status).toBe('COMPLETED');
 });
 
-test('a person is asked when no rule says, with what was told of the call before', async () => {
-  const at = await openAgentHouse();
+test('a person is asked when no rule says, with what the agent reported of the call before', async () => {
+  const at = await openAgentGateway();
   const task = await at.task([
     { update: { sessionUpdate: 'tool_call', ...shell, status: 'pending' } },
     ask({ toolCallId: 'sh' }),
@@ -141,7 +141,7 @@ test('a person is asked when no rule says, with what was told of the call before
 });
 
 test('a no of a person is a rejection; without an option for it, the question is called off', async () => {
-  const at = await openAgentHouse();
+  const at = await openAgentGateway();
   const task = await at.task([
     ask(shell),
     ask({ ...shell, toolCallId: 'sh2' }, [{ optionId: 'go', name: 'Allow', kind: 'allow_once' }]),
@@ -159,7 +159,7 @@ test('a no of a person is a rejection; without an option for it, the question is
 
 test('a yes that only a lasting grant could carry is a no, whatever the rules say', async () => {
   const rules = '- { id: shell, when: { effect: execute }, then: allow, say: shells are fine }';
-  const at = await openAgentHouse({ rules });
+  const at = await openAgentGateway({ rules });
   const lasting = OPTIONS.filter(({ kind }) => kind !== 'allow_once');
   const task = await at.run([ask(shell, lasting)]);
   expect(at.notes('answer')).toEqual(['{"outcome":{"outcome":"selected","optionId":"no"}}']);
@@ -167,9 +167,9 @@ test('a yes that only a lasting grant could carry is a no, whatever the rules sa
   expect(failed?.payload).toMatchObject({ tool_call_id: 'sh', code: 'lasting_grant_only' });
 });
 
-test('files go through the gate: read by hash, written whole, and told once', async () => {
+test('files go through the gate: read by hash, written whole, and reported once', async () => {
   const rules = '- { id: files, when: { kind: [fs.read, fs.write] }, then: allow, say: files are fine }';
-  const at = await openAgentHouse({ rules });
+  const at = await openAgentGateway({ rules });
   const note = join(at.dir, 'note.txt');
   writeFileSync(note, 'one\ntwo\nthree\n');
   const task = await at.run([
@@ -209,7 +209,7 @@ test('a command runs through the gate and its output is kept; one that is not le
   const rules = `
 - { id: echo, when: { kind: terminal, target: 'echo*' }, then: allow, say: echoes are fine }
 - { id: rest, when: { kind: terminal, target: 'rm*' }, then: block, say: nothing is removed }`;
-  const at = await openAgentHouse({ rules });
+  const at = await openAgentGateway({ rules });
   const task = await at.run([
     { terminal: { command: 'echo', args: ['out', 'and out'] } },
     { terminal: { command: 'echo said >&2; exit 3' } },

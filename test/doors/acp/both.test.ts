@@ -1,24 +1,29 @@
 /**
- * Our client against our server: a house whose agent is another house, with nothing between them but the protocol's lines.
- * The house behind lives through the story as it is told; the one in front sees the same turn of events.
+ * Our client against our server: a gateway whose agent is another gateway, with nothing between them but the protocol's lines.
+ * The gateway behind lives through the story as it is written; the one in front sees the same turn of events.
  */
 import { PassThrough } from 'node:stream';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { AgentProcessOptions } from '../../../adapters/acp/client/agent-process.ts';
 import { acpBackend } from '../../../adapters/acp/client/backend.ts';
-import { serveAcp } from '../../../adapters/acp/server/stdio.ts';
+import { settingsOf } from '../../../adapters/acp/config.ts';
+import { serveStreams } from '../../../adapters/acp/server/stdio.ts';
 import { essentialLog, spine } from '../../stories/essence.ts';
 import { leftBy } from '../../stories/perform.ts';
 import { readCore, readStory, storyNames } from '../../stories/story.ts';
 import { openWorld, type World } from '../../stories/world.ts';
-import { openTestHouse, says, type TestHouse } from '../../support/house.ts';
+import { openTestGateway, says, type TestGateway } from '../../support/gateway/test-gateway.ts';
 
 /** Stands where a subprocess would: the lines are the same. */
-function behind({ house, ana, personaId, logger }: World): NonNullable<AgentProcessOptions['start']> {
+function behind({ runtime, ana, personaId, logger }: World): NonNullable<AgentProcessOptions['start']> {
   return async () => {
     const [stdin, stdout] = [new PassThrough(), new PassThrough()];
     const config = personaId ? { persona: personaId } : {};
-    const served = serveAcp({ bridge: house.bridge, actor: ana, input: stdin, output: stdout, log: logger, config });
+    const served = serveStreams(settingsOf(config), { log: logger }, runtime.bridge, {
+      actor: ana,
+      input: stdin,
+      output: stdout,
+    });
     const exited = served.then(() => {
       stdout.end();
       return { code: 0, signal: null };
@@ -36,10 +41,10 @@ function behind({ house, ana, personaId, logger }: World): NonNullable<AgentProc
   };
 }
 
-/** What the other house asks about its own work is asked here, too; everything else as it is without rules. */
+/** What the other gateway asks about its own work is asked here, too; everything else as it is without rules. */
 const RULES = '- { id: work, when: { tool: demo }, then: ask }';
 
-async function openBoth(name: string): Promise<{ world: World; front: TestHouse }> {
+async function openBoth(name: string): Promise<{ world: World; front: TestGateway }> {
   const world = await openWorld(readStory(name));
   onTestFinished(() => world.close());
   const log = { info() {}, warn() {}, error() {} };
@@ -49,7 +54,7 @@ async function openBoth(name: string): Promise<{ world: World; front: TestHouse 
   const ids = { next: (prefix: string) => `${prefix}_f${++count}` };
   const agent = acpBackend('other', { command: ['other'], cwd: '/notes' }, { log, secret, clock, ids }, behind(world));
   onTestFinished(() => agent.close?.());
-  return { world, front: await openTestHouse({ agents: [agent], rules: RULES, settings: { graceMs: 5_000 } }) };
+  return { world, front: await openTestGateway({ agents: [agent], rules: RULES, settings: { graceMs: 5_000 } }) };
 }
 
 const {
@@ -78,7 +83,7 @@ test('every story but the one about a reader is lived through', () => {
   expect([timeout, resumed]).toEqual(['COMPLETED', 'COMPLETED']);
 });
 
-describe('the house behind lives through the story, the one in front sees it', () => {
+describe('the gateway behind lives through the story, the one in front sees it', () => {
   test.each(Object.entries(ends))('%s', async (name, end) => {
     const { world, front } = await openBoth(name);
     const { story } = world;
@@ -97,7 +102,7 @@ describe('the house behind lives through the story, the one in front sees it', (
       if ('cancel' in step) await front.send('task.cancel', { task_id: task.id, ...step.cancel });
     }
     const ended = await front.until(task.id);
-    await world.house.idle();
+    await world.runtime.idle();
     expect(ended.status).toBe(end);
     const log = await world.log({ of: 'all' });
     const core = readCore(name);
@@ -105,8 +110,8 @@ describe('the house behind lives through the story, the one in front sees it', (
     if (name === 'canceled') expect(spine(log, [])).toEqual(spine(core, []));
     else expect(essentialLog(log)).toEqual(essentialLog(core));
     expect(leftBy(world)).toEqual(story.leaves);
-    expect(world.complaints).toEqual([]);
-    const said = (events: Awaited<ReturnType<TestHouse['events']>>, taskId: string) =>
+    expect(world.errorLog).toEqual([]);
+    const said = (events: Awaited<ReturnType<TestGateway['events']>>, taskId: string) =>
       events
         .filter((event) => event.event === 'agent.message' && event.task_id === taskId)
         .flatMap(({ payload }) => (payload.message as { parts?: { text?: string }[] }).parts ?? [])

@@ -1,20 +1,20 @@
-/** What crosses the house from an editor to an agent of the same protocol and back, and what is kept of it on the way. */
+/** What crosses the gateway from an editor to an agent of the same protocol and back, and what is kept of it on the way. */
 import { describe, expect, test } from 'vitest';
-import { createOutput } from '../../../adapters/acp/client/command-output.ts';
-import { effectsOf } from '../../../adapters/acp/client/effects.ts';
+import { createOutput } from '../../../adapters/acp/client/acts/command-output.ts';
+import { effectsOf } from '../../../adapters/acp/client/acts/effects.ts';
 import { createMeter, NOTHING_SPENT } from '../../../adapters/acp/client/usage.ts';
 import { fromBlock, toBlock } from '../../../adapters/acp/content.ts';
 import { merged, toolNameOf, toWireStop } from '../../../adapters/acp/translate.ts';
 import type { Part } from '../../../src/model/resources.ts';
-import { type Editor, openEditor } from '../../support/acp-client.ts';
-import { openAgentHouse } from '../../support/acp-house.ts';
-import { of } from '../../support/house.ts';
+import { openAgentGateway } from '../../support/acp/agent-gateway.ts';
+import { type Editor, openEditor } from '../../support/acp/client.ts';
+import { of } from '../../support/gateway/test-gateway.ts';
 
 const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=';
 const OURS = { _meta: { tollbridge: {} } };
 
-async function crossing(options: Parameters<typeof openAgentHouse>[0] = {}, capabilities: object = OURS) {
-  const at = await openAgentHouse(options);
+async function crossing(options: Parameters<typeof openAgentGateway>[0] = {}, capabilities: object = OURS) {
+  const at = await openAgentGateway(options);
   const editor = await openEditor(at.t, { capabilities });
   const sessionId = await editor.session(at.dir);
   const give = (prompt: object[]) => editor.call('session/prompt', { sessionId, prompt });
@@ -33,7 +33,7 @@ describe('a prompt', () => {
     await give([{ type: 'text', text: 'look' }, image, file, link]);
     const [sent] = at.notes('prompt').map((line) => JSON.parse(line));
     expect(sent).toMatchObject([{ type: 'text', text: 'look' }, image, file, link]);
-    const [artifact] = await at.t.house.store.list<{ kind: string } & never>({ object: 'artifact' });
+    const [artifact] = await at.t.runtime.store.list<{ kind: string } & never>({ object: 'artifact' });
     expect(artifact).toMatchObject({ kind: 'image', mime_type: 'image/png' });
     expect(JSON.stringify(await at.t.all())).not.toContain(PIXEL);
   });
@@ -63,7 +63,7 @@ describe('what an agent says', () => {
     expect(parts).toEqual(['text', 'image_ref', 'text']);
   });
 
-  test('messages are told apart by their names, and by what comes between', async () => {
+  test('messages are distinguished by their names, and by what comes between', async () => {
     const chunk = (text: string, messageId?: string) => ({
       sessionUpdate: 'agent_message_chunk',
       content: { type: 'text', text },
@@ -102,15 +102,15 @@ describe('what an agent says', () => {
       expect(editor.updates().slice(0, 3)).toEqual([thought('hidden words, '), thought('more of them'), marked]);
       const events = await at.t.events(_meta.tollbridge.taskId);
       // What it was to think stands in the prompt, and so in the task.
-      const told = events.filter(({ event, actor }) => actor === 'agent:scripted' && !event.startsWith('task.'));
-      const published = JSON.stringify(told.map(({ event, payload }) => ({ event, payload })));
+      const reported = events.filter(({ event, actor }) => actor === 'agent:scripted' && !event.startsWith('task.'));
+      const published = JSON.stringify(reported.map(({ event, payload }) => ({ event, payload })));
       expect(published).not.toContain('hidden words');
       expect(of(events, 'vendor.acp.thought').map(({ payload }) => payload.characters)).toEqual([14, 12, 13]);
       expect(of(events, 'agent.reasoning_summary')).toEqual([]);
       expect(JSON.stringify(await at.t.receipts(_meta.tollbridge.taskId))).not.toContain('hidden words');
     });
 
-    test('are told again whole, where they were thought', async () => {
+    test('are reported again whole, where they were thought', async () => {
       const { at, editor, give, sessionId } = await crossing();
       await give(steps(thought('one '), thought('thought'), said, thought('another'), said));
       const second = await openEditor(at.t);
@@ -125,7 +125,7 @@ describe('what an agent says', () => {
       expect(shown(editor)).toEqual(['one ', 'thought', 'another']);
     });
 
-    test('are published as summaries besides where the configuration says so, and not told twice', async () => {
+    test('are published as summaries besides where the configuration says so, and not reported twice', async () => {
       const { at, editor, give } = await crossing({ config: { thoughts: 'summary' } });
       const { _meta } = await give(steps(thought('h'), thought('m'), said));
       expect(shown(editor)).toEqual(['h', 'm']);
@@ -180,7 +180,7 @@ describe('what an agent says', () => {
     expect(plain.editor.updates()).toEqual([commands]);
   });
 
-  test('a call that was told of twice under one name is two calls', async () => {
+  test('a call that was reported twice under one name is two calls', async () => {
     const call = (status: string) => ({
       sessionUpdate: 'tool_call',
       toolCallId: 'c',
@@ -206,7 +206,7 @@ describe('what an agent says', () => {
     ]);
   });
 
-  test('what it told of itself before it had work is told with the work', async () => {
+  test('what it reported of itself before it had work is reported with the work', async () => {
     const commands = {
       sessionUpdate: 'available_commands_update',
       availableCommands: [{ name: 'go', description: 'goes' }],
@@ -249,7 +249,7 @@ describe('what an agent says', () => {
 });
 
 describe('small things', () => {
-  test('tokens are counted wherever they are told, and nothing told is nothing', () => {
+  test('tokens are counted wherever they are notified, and nothing reported is nothing', () => {
     expect(createMeter(NOTHING_SPENT).total({})).toBeUndefined();
     expect(createMeter(NOTHING_SPENT).total({ usage: { inputTokens: 3, outputTokens: 4 } })).toEqual({
       provider: 'acp',
@@ -296,7 +296,7 @@ describe('small things', () => {
     });
   });
 
-  test('what a call did to files is told once, from the root of the workspace', () => {
+  test('what a call did to files is reported once, from the root of the workspace', () => {
     const written = new Set<string>();
     const at = { cwd: '/w', written, evidence: 'observed' };
     const diff = (path: string) => ({ type: 'diff', path, oldText: null, newText: 'hi' });

@@ -1,18 +1,18 @@
-/** An editor at our door: whoever does the work, it is told in the protocol's own words. */
+/** An editor at our door receives any agent's work in the protocol's own words. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { createDemoAgent } from '../../../src/demo/agent.ts';
 import { createDemoTools } from '../../../src/demo/tools.ts';
-import { openEditor, openEditorHouse } from '../../support/acp-client.ts';
-import { latch, scriptedAgent } from '../../support/agents.ts';
-import { of } from '../../support/house.ts';
+import { openEditor, openEditorGateway } from '../../support/acp/client.ts';
+import { latch, scriptedAgent } from '../../support/gateway/agents.ts';
+import { of } from '../../support/gateway/test-gateway.ts';
 
 const pause = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal });
 const demo = () => ({ agents: [createDemoAgent({ pause })], tools: [createDemoTools({})] });
 const ASK = '- { id: mail, when: { tool: send_mail }, then: ask, say: mail leaves the house }';
 
 test('hello: initialize, a session, a prompt, streamed text, end of turn', async () => {
-  const { at, editor } = await openEditorHouse(demo());
+  const { at, editor } = await openEditorGateway(demo());
   const sessionId = await editor.session('/repo/here');
   const result = await editor.prompt(sessionId, 'hello');
   expect(result).toMatchObject({ stopReason: 'end_turn', _meta: { tollbridge: { taskId: expect.any(String) } } });
@@ -21,23 +21,23 @@ test('hello: initialize, a session, a prompt, streamed text, end of turn', async
     'Hello! I am the demo agent: no network, no keys, always the same answer to the same words.',
   );
   expect(editor.updates('user_message_chunk')).toEqual([]);
-  const workspaces = await at.house.store.list({ object: 'workspace' });
+  const workspaces = await at.runtime.store.list({ object: 'workspace' });
   expect(workspaces).toMatchObject([{ name: 'here', root: 'file:///repo/here' }]);
-  // The answer to session/new comes before anything is told of the session, the result after everything of the turn.
+  // The answer to session/new comes before any update of the session, the result after everything of the turn.
   const first = editor.frames.findIndex(({ method }) => method === 'session/update');
   expect(editor.frames.findIndex(({ result: made }) => made?.sessionId)).toBeLessThan(first);
   expect(editor.frames.at(-1).result).toEqual(result);
 });
 
 test('the same directory is the same workspace', async () => {
-  const { at, editor } = await openEditorHouse(demo());
+  const { at, editor } = await openEditorGateway(demo());
   await editor.session('/w');
   await editor.session('/w/');
-  expect(await at.house.store.list({ object: 'workspace' })).toHaveLength(1);
+  expect(await at.runtime.store.list({ object: 'workspace' })).toHaveLength(1);
 });
 
 test('what we say we are', async () => {
-  const { editor } = await openEditorHouse(demo());
+  const { editor } = await openEditorGateway(demo());
   expect(editor.frames[0].result).toMatchObject({
     protocolVersion: 1,
     agentInfo: { name: 'tollbridge' },
@@ -50,7 +50,7 @@ test('what we say we are', async () => {
 });
 
 test('a tool: asked about, allowed by its person, shown as it goes', async () => {
-  const { editor } = await openEditorHouse({ ...demo(), rules: ASK });
+  const { editor } = await openEditorGateway({ ...demo(), rules: ASK });
   const sessionId = await editor.session();
   const done = editor.prompt(sessionId, 'send the plan to bo');
   const question = await editor.next(({ method }) => method === 'session/request_permission');
@@ -83,7 +83,7 @@ test.each([
   ['nonsense', { outcome: { outcome: 'selected', optionId: 'allow_always' } }, 'ana said no'],
   ['empty', {}, 'the question was dismissed'],
 ])('an answer that is not a yes is a no: %s', async (_, outcome, reason) => {
-  const { at, editor } = await openEditorHouse({ ...demo(), rules: ASK });
+  const { at, editor } = await openEditorGateway({ ...demo(), rules: ASK });
   const sessionId = await editor.session();
   const done = editor.prompt(sessionId, 'send the plan to bo');
   const question = await editor.next(({ method }) => method === 'session/request_permission');
@@ -94,7 +94,7 @@ test.each([
 });
 
 test('answered elsewhere: the dialog is withdrawn, and its late answer changes nothing', async () => {
-  const { at, editor } = await openEditorHouse({ ...demo(), rules: ASK });
+  const { at, editor } = await openEditorGateway({ ...demo(), rules: ASK });
   const sessionId = await editor.session();
   const done = editor.prompt(sessionId, 'send the plan to bo');
   const question = await editor.next(({ method }) => method === 'session/request_permission');
@@ -107,7 +107,7 @@ test('answered elsewhere: the dialog is withdrawn, and its late answer changes n
 });
 
 test('an editor that cannot show a question leaves it open for others', async () => {
-  const { at, editor } = await openEditorHouse({ ...demo(), rules: ASK });
+  const { at, editor } = await openEditorGateway({ ...demo(), rules: ASK });
   const sessionId = await editor.session();
   const done = editor.prompt(sessionId, 'send the plan to bo');
   const question = await editor.next(({ method }) => method === 'session/request_permission');
@@ -118,7 +118,7 @@ test('an editor that cannot show a question leaves it open for others', async ()
 });
 
 test('someone who may not answer watches and is not asked', async () => {
-  const { at, editor } = await openEditorHouse({ ...demo(), rules: ASK });
+  const { at, editor } = await openEditorGateway({ ...demo(), rules: ASK });
   const watcher = await openEditor(at, {
     actor: { id: 'watcher', kind: 'person', scopes: ['sessions:*', 'tasks:*', 'events:read', 'others:read'] },
   });
@@ -133,8 +133,8 @@ test('someone who may not answer watches and is not asked', async () => {
   expect(watcher.frames.filter(({ method }) => method === 'session/request_permission')).toEqual([]);
 });
 
-test('a second viewer attaches, is told the past, watches live, and answers', async () => {
-  const { at, editor } = await openEditorHouse({ ...demo(), rules: ASK });
+test('a second viewer attaches, receives the past, watches live, and answers', async () => {
+  const { at, editor } = await openEditorGateway({ ...demo(), rules: ASK });
   const sessionId = await editor.session();
   await editor.prompt(sessionId, 'hello');
   const done = editor.prompt(sessionId, 'send the plan to bo');
@@ -158,7 +158,7 @@ test('a second viewer attaches, is told the past, watches live, and answers', as
 });
 
 test('a value is asked for with a form where there are forms', async () => {
-  const { editor } = await openEditorHouse(demo());
+  const { editor } = await openEditorGateway(demo());
   const sessionId = await editor.session();
   const done = editor.prompt(sessionId, 'ask which colour?');
   const form = await editor.next(({ method }) => method === 'elicitation/create');
@@ -178,7 +178,7 @@ test('a value is asked for with a form where there are forms', async () => {
 });
 
 test('and in words where there are none: the turn ends with the question, and the next prompt is the answer', async () => {
-  const { at, editor } = await openEditorHouse(demo(), { capabilities: {} });
+  const { at, editor } = await openEditorGateway(demo(), { capabilities: {} });
   const sessionId = await editor.session();
   const waiting = await editor.prompt(sessionId, 'ask which colour?');
   expect(waiting).toMatchObject({ stopReason: 'end_turn', _meta: { tollbridge: { waiting: 'input' } } });
@@ -186,7 +186,7 @@ test('and in words where there are none: the turn ends with the question, and th
   const done = await editor.prompt(sessionId, 'blue');
   expect(done._meta.tollbridge.taskId).toBe(waiting._meta.tollbridge.taskId);
   expect(editor.updates('agent_message_chunk').at(-1).content.text).toContain('blue');
-  expect((await at.house.store.list({ object: 'task' })).length).toBe(1);
+  expect((await at.runtime.store.list({ object: 'task' })).length).toBe(1);
 });
 
 test('cancel stops the work, and the turn says so', async () => {
@@ -196,7 +196,7 @@ test('cancel stops the work, and the turn says so', async () => {
     await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     return { state: 'CANCELED' };
   });
-  const { at, editor } = await openEditorHouse({ agents: [agent] });
+  const { at, editor } = await openEditorGateway({ agents: [agent] });
   const sessionId = await editor.session();
   const done = editor.prompt(sessionId, 'go');
   await begun.promise;
@@ -214,7 +214,7 @@ test('a prompt that is withdrawn is canceled', async () => {
     await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     return { state: 'CANCELED' };
   });
-  const { editor } = await openEditorHouse({ agents: [agent] });
+  const { editor } = await openEditorGateway({ agents: [agent] });
   const sessionId = await editor.session();
   editor.write(
     JSON.stringify({
@@ -236,26 +236,26 @@ test('an editor that goes away takes its work with it', async () => {
     await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     return { state: 'CANCELED', summary: task.id };
   });
-  const { at, editor } = await openEditorHouse({ agents: [agent] });
+  const { at, editor } = await openEditorGateway({ agents: [agent] });
   const sessionId = await editor.session();
   editor.prompt(sessionId, 'go').catch(() => {});
   await begun.promise;
   await editor.close();
-  const [task] = await at.house.store.list({ object: 'task' });
+  const [task] = await at.runtime.store.list({ object: 'task' });
   expect((await at.until(task!.id)).status).toBe('CANCELED');
 });
 
 test('a prompt policy does not let in is refused in words, and nothing runs', async () => {
   const rules = '- { id: quiet, when: { kind: prompt }, then: block, say: nobody works today }';
-  const { at, editor } = await openEditorHouse({ ...demo(), rules });
+  const { at, editor } = await openEditorGateway({ ...demo(), rules });
   const sessionId = await editor.session();
   expect(await editor.prompt(sessionId, 'hello')).toEqual({ stopReason: 'refusal' });
   expect(editor.updates('agent_message_chunk').map(({ content }) => content.text)).toEqual(['nobody works today\n']);
-  expect(await at.house.store.list({ object: 'task' })).toEqual([]);
+  expect(await at.runtime.store.list({ object: 'task' })).toEqual([]);
 });
 
 test('work that fails is an error that names the task and its code', async () => {
-  const { editor } = await openEditorHouse(demo());
+  const { editor } = await openEditorGateway(demo());
   const sessionId = await editor.session();
   const error = await editor.refused('session/prompt', {
     sessionId,
@@ -269,7 +269,7 @@ test('work that fails is an error that names the task and its code', async () =>
 });
 
 test('a prompt that is part of a trace makes its task part of it', async () => {
-  const { at, editor } = await openEditorHouse(demo());
+  const { at, editor } = await openEditorGateway(demo());
   const sessionId = await editor.session();
   const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
   const prompt = [{ type: 'text', text: 'hello' }];

@@ -11,9 +11,9 @@ import { isTerminal } from '../../../src/model/words.ts';
 import type { Row } from '../../../src/ports/index.ts';
 import { verifyReceipt } from '../../../src/receipt/verify/verify.ts';
 import { createHttpHost } from '../../../src/transport/http/server.ts';
-import { speak } from '../../support/acp-client.ts';
-import { openAgentHouse } from '../../support/acp-house.ts';
-import { ana } from '../../support/actors.ts';
+import { openAgentGateway } from '../../support/acp/agent-gateway.ts';
+import { speak } from '../../support/acp/client.ts';
+import { ana } from '../../support/gateway/actors.ts';
 
 const COUNT = Number(process.env.ACP_DROPS ?? 8);
 const AT_ONCE = 6;
@@ -21,7 +21,7 @@ const AT_ONCE = 6;
 const WAYS = ['the client is cut off', 'the agent is killed', 'the agent hangs', 'the agent exits'] as const;
 
 test(`${COUNT} sessions dropped in every way leave nothing behind`, { timeout: 60_000 + COUNT * 3_000 }, async () => {
-  const at = await openAgentHouse({
+  const at = await openAgentGateway({
     agent: { ignoreEnd: true, ignoreTerm: true },
     config: { timeouts: { stall_ms: 1_500, cancel_ms: 500, grace_ms: 100, start_ms: 60_000 } },
     settings: { graceMs: 20_000 },
@@ -35,7 +35,7 @@ test(`${COUNT} sessions dropped in every way leave nothing behind`, { timeout: 6
     clock: at.t.clock,
     ids: { next: (prefix) => `${prefix}_d${++count}` },
     authenticate: async () => ana,
-    jwks: () => at.t.house.keyring.jwks(),
+    jwks: () => at.t.runtime.keyring.jwks(),
     secret: async () => '',
   }).open(at.t.bridge);
   const { url } = await http.listen();
@@ -83,15 +83,15 @@ test(`${COUNT} sessions dropped in every way leave nothing behind`, { timeout: 6
   expect(at.alive()).toEqual([]);
   const tasks: (Task & Row)[] = [];
   for (let after: string | undefined; ; after = tasks.at(-1)?.id) {
-    const page = await at.t.house.store.list<Task & Row>({ object: 'task', limit: 200, ...(after && { after }) });
+    const page = await at.t.runtime.store.list<Task & Row>({ object: 'task', limit: 200, ...(after && { after }) });
     tasks.push(...page);
     if (page.length < 200) break;
   }
   expect(tasks).toHaveLength(COUNT);
   expect(tasks.filter(({ status }) => !isTerminal(status))).toEqual([]);
-  const chain = await at.t.house.store.receipts({ chain: at.room.workspace, limit: COUNT + 1 });
+  const chain = await at.t.runtime.store.receipts({ chain: at.room.workspace, limit: COUNT + 1 });
   expect(chain).toHaveLength(COUNT);
-  const keys = at.t.house.keyring.jwks();
+  const keys = at.t.runtime.keyring.jwks();
   const verdicts = chain.map(({ receipt }, n) =>
     verifyReceipt(receipt, { keys, previous: chain[n - 1]?.receipt ?? null }),
   );

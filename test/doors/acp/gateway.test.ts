@@ -1,4 +1,4 @@
-/** The whole house from its configuration: an ACP agent behind, an ACP editor and a REST caller in front, one log between. */
+/** The whole gateway from its configuration: an ACP agent behind, an ACP editor and a REST caller in front, one log between. */
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { startGateway } from '../../../src/runtime/gateway.ts';
-import { editorKey, speakTo } from '../../support/acp-client.ts';
-import { isAlive } from '../../support/acp-house.ts';
-import { configIn } from '../../support/config-in.ts';
+import { isAlive } from '../../support/acp/agent-gateway.ts';
+import { editorKey, speakTo } from '../../support/acp/client.ts';
+import { configIn } from '../../support/process/config-in.ts';
 
-const AGENT = fileURLToPath(new URL('../../support/acp-agent.mjs', import.meta.url));
+const AGENT = fileURLToPath(new URL('../../support/acp/agent.mjs', import.meta.url));
 
 test('an agent of the configuration works for an editor, and a caller of another protocol answers its question', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'tb-acp-'));
@@ -57,7 +57,7 @@ test('an agent of the configuration works for an editor, and a caller of another
   expect(isAlive(pid)).toBe(false);
 });
 
-test('a mistake in what is said of an agent is told with its place', async () => {
+test('a mistake in what is said of an agent is reported with its location', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'tb-acp-'));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   await writeFile(join(dir, 'tollbridge.yaml'), 'agents:\n  bad: { acp: { command: claude } }\n');

@@ -12,11 +12,11 @@ import {
 } from '../../../adapters/acp/harn.ts';
 import { HARN_UPDATES } from '../../../mappings/acp-harn.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
-import { openEditor } from '../../support/acp-client.ts';
-import { openAgentHouse } from '../../support/acp-house.ts';
-import { troubleOf } from '../../support/acp-schema.ts';
-import { ana } from '../../support/actors.ts';
-import { of } from '../../support/house.ts';
+import { openAgentGateway } from '../../support/acp/agent-gateway.ts';
+import { openEditor } from '../../support/acp/client.ts';
+import { troubleOf } from '../../support/acp/schema.ts';
+import { ana } from '../../support/gateway/actors.ts';
+import { of } from '../../support/gateway/test-gateway.ts';
 
 const HARN = { _meta: { harn: {} } };
 const NOTICES = { session: { notices: {}, compaction: {} } };
@@ -79,11 +79,11 @@ const proper = (kind: string) => ({ sessionUpdate: kind, _meta: { harn: SAMPLES[
 const older = (kind: string) => ({ sessionUpdate: kind, ...SAMPLES[kind] });
 
 async function watched(updates: readonly object[], capabilities: object) {
-  const at = await openAgentHouse();
+  const at = await openAgentGateway();
   const editor = await openEditor(at.t, { capabilities });
   await editor.call('session/load', { sessionId: at.room.session, cwd: at.dir, mcpServers: [] });
   const task = await at.run(updates.map((update) => ({ update })));
-  // Its end is told after everything else: once a second prompt is answered, all of the first has been heard.
+  // Its end is reported after everything else: once a second prompt is answered, all of the first has been received.
   await editor.prompt(at.room.session, 'done?');
   return { at, editor, task };
 }
@@ -102,13 +102,13 @@ describe('every kind of update', () => {
     ['as older agents put it', older],
   ])('%s reaches a client of the profile as the page puts it', async (_, form) => {
     const { editor } = await watched(kinds.map(form), HARN);
-    const told = editor.updates().filter(({ sessionUpdate }) => kinds.includes(sessionUpdate));
+    const reported = editor.updates().filter(({ sessionUpdate }) => kinds.includes(sessionUpdate));
     // Our own account of the artifact comes under our own name for it.
-    const withoutOurs = told.filter(
+    const withoutOurs = reported.filter(
       ({ sessionUpdate, _meta }) => sessionUpdate !== 'artifact' || _meta.harn.artifactId === 'a1',
     );
     expect(withoutOurs).toEqual(kinds.filter((kind) => kind !== 'artifact').map(proper));
-    expect(told.filter(({ sessionUpdate }) => sessionUpdate === 'artifact')).toMatchObject([
+    expect(reported.filter(({ sessionUpdate }) => sessionUpdate === 'artifact')).toMatchObject([
       {
         _meta: {
           harn: { kind: 'file', title: 'report.md', spec: { uri: 'file:///w/report.md', sha256: 'a'.repeat(64) } },
@@ -165,7 +165,7 @@ describe('every kind of update', () => {
   });
 });
 
-test('a list of steps is a plan and words are progress: neither is told as the other', async () => {
+test('a list of steps is a plan and words are progress: neither is reported as the other', async () => {
   const entries = [{ content: 'one', status: 'completed', priority: 'high' }];
   const plan = { sessionUpdate: 'plan', entries, harnPlan: { id: 'plan_1' } };
   const { at, editor, task } = await watched([plan, proper('progress')], HARN);
@@ -208,17 +208,17 @@ describe('what is said of a tool', () => {
 
   test('of a call that ran through us a client of the profile hears who ran it and for how long', async () => {
     const rules = '- { id: t, when: { kind: terminal }, then: allow, say: fine }';
-    const at = await openAgentHouse({ rules });
+    const at = await openAgentGateway({ rules });
     const editor = await openEditor(at.t, { capabilities: HARN });
     const sessionId = await editor.session(at.dir);
     await editor.prompt(sessionId, JSON.stringify([{ terminal: { command: 'true' } }]));
-    const told = editor.updates().filter(({ toolCallId }) => toolCallId);
-    expect(told.map(({ status, _meta }) => [status, _meta.harn.executor, typeof _meta.harn.durationMs])).toEqual([
+    const reported = editor.updates().filter(({ toolCallId }) => toolCallId);
+    expect(reported.map(({ status, _meta }) => [status, _meta.harn.executor, typeof _meta.harn.durationMs])).toEqual([
       ['pending', undefined, 'undefined'],
       ['in_progress', 'host_bridge', 'undefined'],
       ['completed', 'host_bridge', 'number'],
     ]);
-    expect(told[0]._meta.harn.audit).toMatchObject({ session_id: sessionId, mutation_scope: 'apply_workspace' });
+    expect(reported[0]._meta.harn.audit).toMatchObject({ session_id: sessionId, mutation_scope: 'apply_workspace' });
   });
 });
 
@@ -245,7 +245,7 @@ describe('questions of people', () => {
     ['approval', { action: 'deploy', args: { to: 'prod' } }, { approved: true }, { approved: true }],
     ['escalation', { action: 'help' }, { approved: false, reason: 'no' }, { accepted: false, reason: 'no' }],
   ])('a %s of an agent is ours to put, and its answer goes back as a call', async (kind, payload, answer, said) => {
-    const at = await openAgentHouse();
+    const at = await openAgentGateway();
     const task = await at.task([hitl(kind, payload), { untilCanceled: true }]);
     const [ask] = await at.t.asks(task.id);
     expect(ask?.kind).toBe(kind === 'question' ? 'input' : 'approval');
@@ -256,7 +256,7 @@ describe('questions of people', () => {
   });
 
   test('one the agent has settled by itself is nobody’s any more, and is not answered', async () => {
-    const at = await openAgentHouse();
+    const at = await openAgentGateway();
     const resolved = { sessionUpdate: 'hitl_resolved', _meta: { harn: { requestId: 'q1', outcome: 'answered' } } };
     const now = join(at.dir, 'now');
     const params = { path: join(at.dir, 'b') };
@@ -270,7 +270,7 @@ describe('questions of people', () => {
   });
 
   test('a client of the profile without forms is asked its way, answers with a call, and hears that it is settled', async () => {
-    const at = await openAgentHouse();
+    const at = await openAgentGateway();
     const editor = await openEditor(at.t, { capabilities: HARN });
     const sessionId = await editor.session(at.dir);
     const requestedSchema = { type: 'object', properties: { colour: { type: 'string' } }, required: ['colour'] };
@@ -286,7 +286,7 @@ describe('questions of people', () => {
   });
 
   test('an older agent asks for permission without options, and hears a bare yes or no', async () => {
-    const at = await openAgentHouse({ rules: '- { id: x, when: { tool: rm }, then: block, say: kept }' });
+    const at = await openAgentGateway({ rules: '- { id: x, when: { tool: rm }, then: block, say: kept }' });
     const toolCall = { toolCallId: 'c', toolName: 'rm', rawInput: {} };
     await at.run([{ ask: 'session/request_permission', params: { toolCall, approvalRequest: { id: 'a' } } }]);
     expect(at.notes('answer')).toEqual(['{"granted":false,"reason":"kept"}']);
@@ -297,7 +297,7 @@ describe('the catalog of providers', () => {
   const catalog = { schemaVersion: 2, providers: [{ id: 'local' }] };
 
   test('is answered and advertised where there is one, and neither where there is none', async () => {
-    const at = await openAgentHouse();
+    const at = await openAgentGateway();
     const without = await openEditor(at.t, { capabilities: HARN });
     expect(await without.refused('_harn/providerCatalog')).toMatchObject({ code: -32601 });
     const { extensionMethods } = without.frames[0].result.agentCapabilities._meta.harn;
@@ -309,7 +309,7 @@ describe('the catalog of providers', () => {
 
   test('of an agent behind us is written down once', async () => {
     const can = { _meta: { harn: { extensionMethods: { '_harn/providerCatalog': { schemaVersion: 2 } } } } };
-    const at = await openAgentHouse({ agent: { can } });
+    const at = await openAgentGateway({ agent: { can } });
     const first = await at.run('x');
     const second = await at.run('y');
     expect(of(await at.t.events(first.id), 'vendor.harn.provider_catalog')[0]?.payload).toEqual({ catalog });
@@ -319,16 +319,16 @@ describe('the catalog of providers', () => {
 
 test('what an agent tells of its loop reaches clients of the profile on its own channel', async () => {
   const params = { kind: 'turn_start', iteration: 1 };
-  const at = await openAgentHouse();
+  const at = await openAgentGateway();
   const [harn, plain] = [await openEditor(at.t, { capabilities: HARN }), await openEditor(at.t)];
   for (const editor of [harn, plain]) {
     await editor.call('session/load', { sessionId: at.room.session, cwd: at.dir, mcpServers: [] });
   }
   await at.run([{ frame: { jsonrpc: '2.0', method: '_harn/agentEvent', params: { sessionId: 'theirs', ...params } } }]);
   for (const editor of [harn, plain]) await editor.prompt(at.room.session, 'done?');
-  const told = (editor: typeof harn) => editor.frames.filter(({ method }) => method === '_harn/agentEvent');
-  expect(told(harn).map((frame) => frame.params)).toEqual([{ sessionId: at.room.session, ...params }]);
-  expect(told(plain)).toEqual([]);
+  const reported = (editor: typeof harn) => editor.frames.filter(({ method }) => method === '_harn/agentEvent');
+  expect(reported(harn).map((frame) => frame.params)).toEqual([{ sessionId: at.room.session, ...params }]);
+  expect(reported(plain)).toEqual([]);
 });
 
 describe('places of members', () => {

@@ -1,14 +1,14 @@
-/** Nonsense, floods and tricks at our door: each is answered in the protocol's own words, and the next message is heard. */
+/** Nonsense, floods and tricks at our door: each is answered in the protocol's own words, and the next message is received. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { createDemoAgent } from '../../../src/demo/agent.ts';
 import { createDemoTools } from '../../../src/demo/tools.ts';
 import type { Task } from '../../../src/model/resources.ts';
 import type { Row } from '../../../src/ports/index.ts';
-import { openEditor, openEditorHouse } from '../../support/acp-client.ts';
-import { troubleOf } from '../../support/acp-schema.ts';
-import { latch, scriptedAgent } from '../../support/agents.ts';
-import { openTestHouse } from '../../support/house.ts';
+import { openEditor, openEditorGateway } from '../../support/acp/client.ts';
+import { troubleOf } from '../../support/acp/schema.ts';
+import { latch, scriptedAgent } from '../../support/gateway/agents.ts';
+import { openTestGateway } from '../../support/gateway/test-gateway.ts';
 
 const pause = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal });
 const demo = () => ({ agents: [createDemoAgent({ pause })], tools: [createDemoTools({})] });
@@ -25,11 +25,11 @@ const NONSENSE = [
 ] as const;
 
 test('nonsense is answered to nobody in particular', async () => {
-  const { editor } = await openEditorHouse(demo());
+  const { editor } = await openEditorGateway(demo());
   for (const [what, line, code] of NONSENSE) {
     editor.write(line);
-    const complaint = await editor.next(({ error }) => error);
-    expect([what, complaint.id, complaint.error.code]).toEqual([what, null, code]);
+    const problem = await editor.next(({ error }) => error);
+    expect([what, problem.id, problem.error.code]).toEqual([what, null, code]);
   }
   expect(await editor.call('session/list')).toEqual({ sessions: [] });
 });
@@ -45,7 +45,7 @@ const IDS = [
 ] as const;
 
 test('an id comes back as it was', async () => {
-  const { editor } = await openEditorHouse(demo());
+  const { editor } = await openEditorGateway(demo());
   for (const [id, back] of IDS) {
     const before = editor.lines.length;
     editor.write(`{"id":${id},"params":{"note":{"id":3}},"method":"session/list","jsonrpc":"2.0"}`);
@@ -55,7 +55,7 @@ test('an id comes back as it was', async () => {
 });
 
 test('nothing is done before initialize, and no version but ours is spoken', async () => {
-  const at = await openTestHouse(demo());
+  const at = await openTestGateway(demo());
   const editor = await openEditor(at);
   expect((await editor.call('initialize', { protocolVersion: 2, clientCapabilities: {} })).protocolVersion).toBe(1);
   expect(await editor.refused('initialize', { protocolVersion: 'one' })).toMatchObject({ code: -32602 });
@@ -83,8 +83,8 @@ const MISTAKES = [
   ['harn.hitl.respond', { request_id: 'ask_nobodys', approved: true }, -32002],
 ] as const;
 
-test('a mistake is told with its code, in a shape the schema knows', async () => {
-  const { editor } = await openEditorHouse(demo());
+test('a mistake is reported with its code, in a shape the schema knows', async () => {
+  const { editor } = await openEditorGateway(demo());
   for (const [method, params, code] of MISTAKES) {
     const error = await editor.refused(method, params);
     expect([method, error.code]).toEqual([method, code]);
@@ -93,7 +93,7 @@ test('a mistake is told with its code, in a shape the schema knows', async () =>
 });
 
 test('deleting what is not there succeeds; what was there is closed and no longer listed', async () => {
-  const { editor } = await openEditorHouse(demo());
+  const { editor } = await openEditorGateway(demo());
   expect(await editor.call('session/delete', { sessionId: 'nobodys' })).toEqual({});
   const sessionId = await editor.session();
   expect(await editor.call('session/status', { sessionId })).toEqual({ status: 'open' });
@@ -103,7 +103,7 @@ test('deleting what is not there succeeds; what was there is closed and no longe
 });
 
 test('a prompt of strange blocks is kept, not guessed at', async () => {
-  const { at, editor } = await openEditorHouse(demo());
+  const { at, editor } = await openEditorGateway(demo());
   const sessionId = await editor.session();
   const prompt = [
     { type: 'text', text: 'hello', annotations: { priority: 1 } },
@@ -116,7 +116,7 @@ test('a prompt of strange blocks is kept, not guessed at', async () => {
     'text',
   ];
   const { _meta } = await editor.call('session/prompt', { sessionId, prompt });
-  const task = await at.house.store.get<Task & Row>('task', _meta.tollbridge.taskId);
+  const task = await at.runtime.store.get<Task & Row>('task', _meta.tollbridge.taskId);
   expect(task?.input.parts).toEqual([
     { type: 'text', text: 'hello', visibility: 'public', acp: { annotations: { priority: 1 } } },
     { type: 'json', value: { acp: { type: 'hologram', data: 'x' } }, visibility: 'internal' },
@@ -138,7 +138,7 @@ test('a prompt of strange blocks is kept, not guessed at', async () => {
 });
 
 test('half a character is mended, wherever it stands', async () => {
-  const { editor } = await openEditorHouse(demo());
+  const { editor } = await openEditorGateway(demo());
   const sessionId = await editor.session();
   editor.write(
     `{"jsonrpc":"2.0","id":"x","method":"session/prompt","params":{"sessionId":"${sessionId}","prompt":[{"type":"text","text":"hello \\ud83d"}]}}`,
@@ -148,7 +148,7 @@ test('half a character is mended, wherever it stands', async () => {
 
 test('more calls at once than anyone means are turned away, and the rest are served', async () => {
   const go = latch();
-  const at = await openTestHouse();
+  const at = await openTestGateway();
   const list = async () => {
     await go.promise;
     return { data: [], next: undefined };
@@ -163,7 +163,7 @@ test('more calls at once than anyone means are turned away, and the rest are ser
 });
 
 test('a secret in what an editor says of its servers is nowhere in the log', async () => {
-  const { at, editor } = await openEditorHouse(demo());
+  const { at, editor } = await openEditorGateway(demo());
   const env = [{ name: 'TOKEN', value: 'hunter2-hunter2' }];
   const mcpServers = [{ name: 'files', command: '/bin/files', args: [], env }];
   await editor.call('session/new', { cwd: '/notes', mcpServers });
@@ -173,7 +173,7 @@ test('a secret in what an editor says of its servers is nowhere in the log', asy
 });
 
 test('what one connection watches another does not hear of', async () => {
-  const { at, editor } = await openEditorHouse(demo());
+  const { at, editor } = await openEditorGateway(demo());
   const other = await openEditor(at);
   const sessionId = await editor.session();
   await editor.prompt(sessionId, 'hello');
@@ -184,7 +184,7 @@ test('what one connection watches another does not hear of', async () => {
 test('a mode is a persona: offered, chosen for what follows, and refused where the rules say so', async () => {
   const rules =
     '- { id: no-modes, when: { kind: extension, tool: session/set_mode }, then: block, say: not while I watch }';
-  const { at, editor } = await openEditorHouse({ ...demo(), rules });
+  const { at, editor } = await openEditorGateway({ ...demo(), rules });
   const persona = {
     name: 'careful',
     version: '1',
@@ -215,7 +215,7 @@ test('a mode is a persona: offered, chosen for what follows, and refused where t
 
 test('a mode that may be chosen is who the next task works as; an agent that is chosen does it', async () => {
   const second = scriptedAgent(async () => undefined, { name: 'second' });
-  const { at, editor } = await openEditorHouse({ ...demo(), agents: [createDemoAgent({ pause }), second] });
+  const { at, editor } = await openEditorGateway({ ...demo(), agents: [createDemoAgent({ pause }), second] });
   const persona = {
     name: 'careful',
     version: '1',
@@ -231,6 +231,6 @@ test('a mode that may be chosen is who the next task works as; an agent that is 
   const chosen = await editor.call('session/set_config_option', { sessionId, configId: 'agent', value: 'second' });
   expect(chosen.configOptions[0].currentValue).toBe('second');
   await editor.prompt(sessionId, 'x');
-  const [task] = await at.house.store.list({ object: 'task' });
+  const [task] = await at.runtime.store.list({ object: 'task' });
   expect(task).toMatchObject({ persona_id: resource.id, assigned_agent_id: 'second' });
 });

@@ -1,4 +1,4 @@
-/** The tables against the published schema, and every frame of every telling against it too. */
+/** The tables against the published schema, and every frame of every rendition against it too. */
 import { describe, expect, test } from 'vitest';
 import {
   AGENT_CALLS,
@@ -17,8 +17,8 @@ import {
 import { ADVERTISED, HARN_UPDATES } from '../../../mappings/acp-harn.ts';
 import { FAULT_KINDS } from '../../../src/model/faults.ts';
 import { AUTONOMY_TIERS } from '../../../src/model/words.ts';
-import { readTelling, storyNames } from '../../stories/story.ts';
-import { kindsOf, methodsOf, troubleOf, wordsOf } from '../../support/acp-schema.ts';
+import { readRendition, storyNames } from '../../stories/story.ts';
+import { kindsOf, methodsOf, troubleOf, wordsOf } from '../../support/acp/schema.ts';
 
 const wires = (rows: readonly { readonly wire: string }[]) => [...new Set(rows.map(({ wire }) => wire))].sort();
 
@@ -98,7 +98,7 @@ describe('rows', () => {
 describe('every frame we say is one the schema knows', () => {
   test.each(storyNames())('%s', (story) => {
     const asked = new Map<unknown, string>();
-    for (const { from, frame } of readTelling(story, 'acp')) {
+    for (const { from, frame } of readRendition(story, 'acp')) {
       const { id, method } = frame as { id?: unknown; method?: string };
       if (from === 'client' && method && id !== undefined) asked.set(id, method);
       if (from === 'bridge') expect(troubleOf(frame, asked)).toEqual([]);

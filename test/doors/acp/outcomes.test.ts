@@ -7,16 +7,16 @@ import { systemClock } from '../../../src/core/clock.ts';
 import type { Receipt } from '../../../src/model/receipt.ts';
 import type { Task } from '../../../src/model/resources.ts';
 import type { Row } from '../../../src/ports/index.ts';
-import { openAgentHouse } from '../../support/acp-house.ts';
-import { agentThat, GONE, type LastWords } from '../../support/acp-last-words.ts';
-import { startRelay } from '../../support/acp-process.ts';
-import { of, openTestHouse, type TestHouse } from '../../support/house.ts';
+import { openAgentGateway } from '../../support/acp/agent-gateway.ts';
+import { agentThat, GONE, type LastWords } from '../../support/acp/last-words.ts';
+import { startRelay } from '../../support/acp/process.ts';
+import { of, openTestGateway, type TestGateway } from '../../support/gateway/test-gateway.ts';
 
 const outcomes = (receipt: Receipt | undefined) =>
   Object.fromEntries((receipt?.side_effects.tool_calls ?? []).map((call) => [call.call_id, call.metadata?.outcome]));
 const GOING = { a: 'succeeded', b: 'failed', c: 'unknown' };
 
-async function worked(t: TestHouse, taskId: string) {
+async function worked(t: TestGateway, taskId: string) {
   const events = await t.events(taskId);
   const said = of(events, 'agent.message').map(
     ({ payload }) => (payload.message as { parts?: { text?: string }[] }).parts,
@@ -27,7 +27,7 @@ async function worked(t: TestHouse, taskId: string) {
 
 describe('an agent of ours', () => {
   const run = async (manner: LastWords) => {
-    const at = await openAgentHouse({ config: { command: agentThat(manner) } });
+    const at = await openAgentGateway({ config: { command: agentThat(manner) } });
     return { at, task: await at.run('go') };
   };
 
@@ -42,7 +42,7 @@ describe('an agent of ours', () => {
     expect(at.alive()).toEqual([]);
   });
 
-  test('a call still running at the end of a turn is unknown; its end is noted when it is told', async () => {
+  test('a call still running at the end of a turn is unknown; its end is noted when it is reported', async () => {
     const { at, task } = await run('is late');
     expect(task.status).toBe('COMPLETED');
     expect((await worked(at.t, task.id)).calls).toMatchObject({
@@ -56,11 +56,11 @@ describe('an agent of ours', () => {
     expect((await late())?.payload.after_end).toBe(calls.c === 'unknown' ? true : undefined);
   });
 
-  test('a report that comes twice is one call; one that disagrees is told beside the first', async () => {
+  test('a report that comes twice is one call; one that disagrees is reported beside the first', async () => {
     const twice = await run('reports twice');
-    const told = await worked(twice.at.t, twice.task.id);
-    expect(told.calls).toEqual({ a: 'succeeded', b: 'failed', c: 'succeeded' });
-    expect(of(told.events, 'tool.completed')).toHaveLength(2);
+    const reported = await worked(twice.at.t, twice.task.id);
+    expect(reported.calls).toEqual({ a: 'succeeded', b: 'failed', c: 'succeeded' });
+    expect(of(reported.events, 'tool.completed')).toHaveLength(2);
     const other = await run('disagrees');
     const { receipt } = await worked(other.at.t, other.task.id);
     expect(receipt?.side_effects.tool_calls[0]).toMatchObject({
@@ -80,8 +80,8 @@ describe('an agent behind the relay', () => {
     const answer = await done;
     editor.close();
     await exited;
-    const t = await openTestHouse({ dir, clock: systemClock });
-    const [task] = await t.house.store.list<Task & Row>({ object: 'task', limit: 10 });
+    const t = await openTestGateway({ dir, clock: systemClock });
+    const [task] = await t.runtime.store.list<Task & Row>({ object: 'task', limit: 10 });
     if (!task) throw new Error('nothing was written down');
     return { answer, task, editor, ...(await worked(t, task.id)) };
   }

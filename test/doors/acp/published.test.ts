@@ -1,19 +1,19 @@
-/** Our client against an agent made with the published kit, and what it is told of servers of tools. */
+/** Our client against an agent made with the published kit, and what that agent receives about tool servers. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { openAgentHouse } from '../../support/acp-house.ts';
-import { of } from '../../support/house.ts';
+import { openAgentGateway } from '../../support/acp/agent-gateway.ts';
+import { of } from '../../support/gateway/test-gateway.ts';
 
-const AGENT = fileURLToPath(new URL('../../support/acp-sdk-agent.mjs', import.meta.url));
+const AGENT = fileURLToPath(new URL('../../support/acp/sdk-agent.mjs', import.meta.url));
 const RULES = `
 - { id: edits, when: { kind: tool, effect: write }, then: ask, say: somebody has to look }
 - { id: files, when: { kind: [fs.read, fs.write] }, then: allow, say: files are fine }
 - { id: cat, when: { kind: terminal, target: 'cat *' }, then: allow, say: looking is fine }`;
 
 test('a published agent asks, writes, reads and runs through us, and its turn is on record as held', async () => {
-  const at = await openAgentHouse({ rules: RULES, config: { command: [process.execPath, AGENT] } });
+  const at = await openAgentGateway({ rules: RULES, config: { command: [process.execPath, AGENT] } });
   const path = join(at.dir, 'touched.txt');
   const task = await at.task(path);
   const [ask] = await at.t.asks(task.id);
@@ -41,7 +41,7 @@ test('a published agent asks, writes, reads and runs through us, and its turn is
 });
 
 test('a cancel while it asks calls its question off, and its turn ends as canceled', async () => {
-  const at = await openAgentHouse({ rules: RULES, config: { command: [process.execPath, AGENT] } });
+  const at = await openAgentGateway({ rules: RULES, config: { command: [process.execPath, AGENT] } });
   const task = await at.task(join(at.dir, 'never.txt'));
   await at.t.asks(task.id);
   await at.t.send('task.cancel', { task_id: task.id });
@@ -51,7 +51,11 @@ test('a cancel while it asks calls its question off, and its turn ends as cancel
 test('servers of tools are offered to an agent that can reach them, and their tokens stay out of the log', async () => {
   const mcp = [{ name: 'house', url: 'http://127.0.0.1:4319/mcp', token: 'mcp-token' }];
   const secrets = { 'mcp-token': 'tok-12345678' };
-  const able = await openAgentHouse({ config: { mcp }, secrets, agent: { can: { mcpCapabilities: { http: true } } } });
+  const able = await openAgentGateway({
+    config: { mcp },
+    secrets,
+    agent: { can: { mcpCapabilities: { http: true } } },
+  });
   await able.run('x');
   expect(JSON.parse(able.notes('new')[0]!).mcpServers).toEqual([
     {
@@ -65,7 +69,7 @@ test('servers of tools are offered to an agent that can reach them, and their to
     },
   ]);
   expect(JSON.stringify(await able.t.all())).not.toContain('tok-12345678');
-  const unable = await openAgentHouse({ config: { mcp }, secrets });
+  const unable = await openAgentGateway({ config: { mcp }, secrets });
   await unable.run('x');
   expect(JSON.parse(unable.notes('new')[0]!).mcpServers).toEqual([]);
 });

@@ -7,8 +7,8 @@ import { describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { createDemoAgent } from '../../../src/demo/agent.ts';
 import { createDemoTools } from '../../../src/demo/tools.ts';
-import { openRemoteDoor, type RemoteDoor } from '../../support/acp-remote.ts';
-import { latch, scriptedAgent } from '../../support/agents.ts';
+import { openRemoteDoor, type RemoteDoor } from '../../support/acp/remote.ts';
+import { latch, scriptedAgent } from '../../support/gateway/agents.ts';
 
 const pause = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal });
 const demo = () => ({ agents: [createDemoAgent({ pause })], tools: [createDemoTools({})] });
@@ -50,13 +50,13 @@ describe('the published client', () => {
       transport === 'http'
         ? createHttpStream(door.url, { headers })
         : createWebSocketStream(door.url.replace(/^http/, 'ws'), { headers, WebSocket: WebSocket as never });
-    const told: string[] = [];
+    const reported: string[] = [];
     const asked: string[] = [];
     const app = acp
       .client({ name: 'published' })
       .onNotification(acp.methods.client.session.update, ({ params: { update } }) => {
         if (update.sessionUpdate === 'agent_message_chunk' && update.content.type === 'text')
-          told.push(update.content.text);
+          reported.push(update.content.text);
       })
       .onRequest(acp.methods.client.session.requestPermission, ({ params }) => {
         asked.push(String(params.toolCall.title));
@@ -72,8 +72,8 @@ describe('the published client', () => {
       const prompt: acp.ContentBlock[] = [{ type: 'text', text: 'send the plan to bo' }];
       expect((await agent.request('session/prompt', { sessionId, prompt })).stopReason).toBe('end_turn');
     });
-    expect(told.join('')).toContain(HELLO);
-    expect(told.join('')).toContain('Mail to bo is sent.');
+    expect(reported.join('')).toContain(HELLO);
+    expect(reported.join('')).toContain('Mail to bo is sent.');
     expect(asked).toEqual(['May agent:demo use send_mail on bo?']);
   });
 });
@@ -89,7 +89,7 @@ describe('who may use a connection', () => {
     await expect(door.socket('made-up')).rejects.toMatchObject({ status: 401 });
   });
 
-  test('only whoever opened it: to anyone else it is not there', async () => {
+  test('only the client that opened it: to anyone else it is not there', async () => {
     const door = await openRemoteDoor(demo());
     const id = await connect(door);
     const headers = { 'acp-connection-id': id, accept: 'text/event-stream' };
@@ -222,7 +222,7 @@ describe('messages and streams', () => {
 });
 
 describe('editors that go away and come back', () => {
-  test('work goes on without its editor; one that comes back is told the rest from the log', async () => {
+  test('work goes on without its editor; one that comes back receives the rest from the log', async () => {
     const go = latch();
     const agent = scriptedAgent(async (sink) => {
       const say = (text: string) =>
@@ -241,7 +241,7 @@ describe('editors that go away and come back', () => {
     const last = await first.next(({ params }) => params?.update?.content?.text === 'one ');
     first.drop();
     go.open();
-    const [task] = await door.at.house.store.list({ object: 'task' });
+    const [task] = await door.at.runtime.store.list({ object: 'task' });
     expect((await door.at.until(task!.id)).status).toBe('COMPLETED');
 
     const whole = await door.socket();
@@ -272,11 +272,11 @@ describe('editors that go away and come back', () => {
     editor.prompt(sessionId, 'go').catch(() => {});
     await begun.promise;
     editor.drop();
-    const [task] = await door.at.house.store.list({ object: 'task' });
+    const [task] = await door.at.runtime.store.list({ object: 'task' });
     expect((await door.at.until(task!.id)).status).toBe('CANCELED');
   });
 
-  test('a socket is told the name of its connection, and a client of the Harn profile where each frame stands', async () => {
+  test('a socket receives the name of its connection, and a client of the Harn profile where each frame stands', async () => {
     const door = await openRemoteDoor(demo());
     const editor = await door.socket('ana', { _meta: { harn: {} } });
     expect(editor.connectionId).toMatch(/^conn_/);

@@ -5,13 +5,13 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { UpstreamConfig } from '../../../adapters/ahp/config.ts';
 import { serveUnix } from '../../../adapters/ahp/server/door.ts';
 import type { AhpEvent } from '../../../adapters/ahp/translate.ts';
-import { event, openAgent, QUIET, type Said } from '../../support/ahp.ts';
-import { action, answer, harness, NEVER, type Script, upstream, WELCOME } from '../../support/ahp-harness.ts';
+import { event, openAgent, QUIET, type Said } from '../../support/ahp/gateway.ts';
+import { action, answer, harness, NEVER, type Script, upstream, WELCOME } from '../../support/ahp/harness.ts';
 
 async function decided(script: Script, config: UpstreamConfig = {}, about = action(), welcome?: object) {
-  const { path, heard } = await harness(script, welcome);
+  const { path, received } = await harness(script, welcome);
   const decision = await upstream({ socket: path, ...config }).decide(about, NEVER);
-  return { decision, asked: heard.find(({ method }) => method === 'ahp/event')?.params };
+  return { decision, asked: received.find(({ method }) => method === 'ahp/event')?.params };
 }
 
 describe('what a harness says is what is decided', () => {
@@ -230,11 +230,11 @@ describe('a query', () => {
     [{ answer: { maybe: true } }, { verdict: 'block' }],
     [{ answer: null }, { verdict: 'block' }],
   ])('%j of the harness', async (said, decision) => {
-    const { path, heard } = await harness(({ id, method }, say) => {
+    const { path, received } = await harness(({ id, method }, say) => {
       if (method === 'ahp/query') say({ jsonrpc: '2.0', id, result: said });
     });
     expect(await upstream({ socket: path }).decide(query, NEVER)).toMatchObject(decision);
-    expect(heard.at(-1)).toMatchObject({
+    expect(received.at(-1)).toMatchObject({
       method: 'ahp/query',
       params: { query_type: 'should_i_proceed', payload: { question: '?' }, metadata: { via: ['us'] } },
     });
@@ -252,7 +252,7 @@ describe('a query', () => {
 
 test('a connection that was cut is made again', async () => {
   let count = 0;
-  const { path, heard } = await harness((message, say, socket) => {
+  const { path, received } = await harness((message, say, socket) => {
     count += 1;
     if (count === 1) socket.destroy();
     else say({ jsonrpc: '2.0', id: message.id, result: { decision: 'allow' } });
@@ -260,26 +260,27 @@ test('a connection that was cut is made again', async () => {
   const engine = upstream({ socket: path });
   expect((await engine.decide(action(), NEVER)).verdict).toBe('block');
   expect((await engine.decide(action(), NEVER)).verdict).toBe('allow');
-  expect(heard.filter(({ method }) => method === 'ahp/handshake')).toHaveLength(2);
+  expect(received.filter(({ method }) => method === 'ahp/handshake')).toHaveLength(2);
 });
 
-test('what is told waits in a queue that keeps how runs went, and older harnesses are spared words they do not know', async () => {
-  const { path, heard } = await harness(() => {});
+test('what is reported waits in a queue that keeps how runs went, and older harnesses are spared words they do not know', async () => {
+  const { path, received } = await harness(() => {});
   const engine = upstream({ socket: path, queue: 2 });
-  const say = (type: string, session_id: string) => engine.tell(event(type, {}, { session_id }) as unknown as AhpEvent);
+  const say = (type: string, session_id: string) =>
+    engine.notify(event(type, {}, { session_id }) as unknown as AhpEvent);
   say('post_action', '1');
   say('run_lifecycle', '2');
   say('post_action', '3');
   say('post_action', '4');
-  await engine.told();
-  await expect.poll(() => heard.length).toBe(3);
-  expect(heard.slice(1).map(({ params }) => params.session_id)).toEqual(['2', '4']);
+  await engine.flushed();
+  await expect.poll(() => received.length).toBe(3);
+  expect(received.slice(1).map(({ params }) => params.session_id)).toEqual(['2', '4']);
   const old = await harness(() => {}, { ...WELCOME, protocol_version: '2.3' });
   const older = upstream({ socket: old.path });
-  older.tell(event('run_lifecycle', {}) as unknown as AhpEvent);
-  older.tell(event('post_action', {}) as unknown as AhpEvent);
-  await older.told();
-  await expect.poll(() => old.heard.map(({ params }) => params.event_type)).toEqual([undefined, 'post_action']);
+  older.notify(event('run_lifecycle', {}) as unknown as AhpEvent);
+  older.notify(event('post_action', {}) as unknown as AhpEvent);
+  await older.flushed();
+  await expect.poll(() => old.received.map(({ params }) => params.event_type)).toEqual([undefined, 'post_action']);
 });
 
 describe('relay', () => {
@@ -289,7 +290,7 @@ describe('relay', () => {
     return join(dir, 'up.sock');
   };
 
-  test('the stricter of two houses counts', async () => {
+  test('the stricter of two gateways counts', async () => {
     const path = await socket();
     const up = await openAgent({
       rules:
@@ -320,8 +321,8 @@ describe('relay', () => {
     expect(asked).toEqual(['bash', 'curl']);
   });
 
-  test('news that comes back to who told it ends there, and what was told us is told on with the way it came', async () => {
-    const { path, heard } = await harness(() => {});
+  test('an event that comes back to its reporter ends there, and an event reported to us is passed on with its route', async () => {
+    const { path, received } = await harness(() => {});
     const engine = upstream({ socket: path, hop: 'down', timeout_ms: 5_000 });
     const down = await openAgent({ config: { hop: 'down' } });
     engine.listen(down.t.bridge, { id: 'system:test', kind: 'system', scopes: ['*'] });
@@ -330,9 +331,9 @@ describe('relay', () => {
     expect((await down.t.all()).map(({ event: kind }) => kind)).not.toContain('session.created');
     await down.tell('post_action', ran, { metadata: { via: ['far', 'near'] }, depth: 1 });
     await down.tell('session_end', {}, { metadata: { via: ['far', 'near'] }, depth: 1 });
-    await expect.poll(() => heard.at(-1)?.params.event_type).toBe('session_end');
-    const told = heard.slice(1).map(({ params }) => [params.event_type, params.agent_id, params.depth]);
-    expect(told).toEqual([
+    await expect.poll(() => received.at(-1)?.params.event_type).toBe('session_end');
+    const reported = received.slice(1).map(({ params }) => [params.event_type, params.agent_id, params.depth]);
+    expect(reported).toEqual([
       ['session_start', 'down', 0],
       ['run_lifecycle', 'a', 1],
       ['run_lifecycle', 'a', 1],
@@ -340,11 +341,11 @@ describe('relay', () => {
       ['run_lifecycle', 'a', 1],
       ['session_end', 'down', 0],
     ]);
-    const ways = new Set(heard.slice(1).map(({ params }) => params.metadata.via.join(' ')));
+    const ways = new Set(received.slice(1).map(({ params }) => params.metadata.via.join(' ')));
     expect([...ways]).toEqual(['far near down']);
   });
 
-  test('two houses that ask each other find out', async () => {
+  test('two gateways that ask each other find out', async () => {
     const path = await socket();
     const engine = upstream({ socket: path, hop: 'one', timeout_ms: 5_000 });
     const one = await openAgent({

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { AGENT, type Agent, event, OBEDIENT, openAgent, type Said } from '../../support/ahp.ts';
+import { AGENT, type Agent, event, OBEDIENT, openAgent, type Said } from '../../support/ahp/gateway.ts';
+import { eventually } from '../../support/eventually.ts';
 
 const RULES = `
 - { id: shell, when: { tool: bash }, then: allow }
@@ -19,11 +20,7 @@ async function answering(agent: Agent, body: object): Promise<void> {
 }
 
 async function seenTask(agent: Agent): Promise<Said> {
-  for (;;) {
-    const task = await agent.task();
-    if (task) return task;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+  return await eventually(() => agent.task(), 'the task');
 }
 
 describe('pre_action', () => {
@@ -138,7 +135,7 @@ test('prompts are decided about, and rewritten in the words they came in', async
 });
 
 describe('typed events', () => {
-  test('memories are recalled from what the house remembers', async () => {
+  test('memories are recalled from what the gateway remembers', async () => {
     const agent = await openAgent({
       rules:
         '- { id: no-secrets, when: { kind: memory.read, arguments: { query: "*secret*" } }, then: block, say: not those }',
@@ -230,7 +227,7 @@ describe('typed events', () => {
   });
 
   test('internal memories take the scope for them', async () => {
-    const told: unknown[] = [];
+    const reported: unknown[] = [];
     for (const scopes of [
       ['*'],
       ['sessions:*', 'tasks:*', 'events:read', 'workspaces:read', 'memories:read', 'others:read'],
@@ -242,9 +239,9 @@ describe('typed events', () => {
       }
       const recall = { session_id: 's', query: 'build', memory_type: 'any', max_results: 5, working_directory: '/' };
       const { injected_facts } = await agent.ask('memory_recall', recall);
-      told.push(injected_facts.map(({ content }: { content: string }) => content));
+      reported.push(injected_facts.map(({ content }: { content: string }) => content));
     }
-    expect(told).toEqual([['public build', 'internal build'], ['public build']]);
+    expect(reported).toEqual([['public build', 'internal build'], ['public build']]);
   });
 
   test('a limit is waited for as long as our own quota says', async () => {
@@ -377,8 +374,8 @@ test('queries get a yes, a no, or the word of a person', async () => {
   const again = query('may_i_send');
   await answering(agent, { approved: false, reason: 'ask me tomorrow' });
   expect(await again).toEqual({ answer: 'no', reason: 'ask me tomorrow' });
-  const told = (await agent.t.all()).map(({ event: kind }) => kind);
-  expect(told.filter((kind) => /input|auth_required|approval/.test(kind))).toEqual([
+  const reported = (await agent.t.all()).map(({ event: kind }) => kind);
+  expect(reported.filter((kind) => /input|auth_required|approval/.test(kind))).toEqual([
     'task.input_required',
     'user.input_submitted',
     'task.input_required',
@@ -400,7 +397,7 @@ test('an older peer may tell that it is idle; a newer one has to ask', async () 
   expect(await agent.tell('idle', idle)).toEqual({ kind: 'taken' });
 });
 
-test('a house that wants hands shaken refuses who did not', async () => {
+test('a gateway that wants hands shaken refuses who did not', async () => {
   const agent = await openAgent({ config: { strict_handshake: true } });
   expect(await agent.request('ahp/event', event('pre_action', {}))).toMatchObject({ error: { code: -32000 } });
   await agent.request('ahp/handshake', {});

@@ -9,9 +9,9 @@ import { serveUnix } from '../../../adapters/ahp/server/door.ts';
 import { serveLines } from '../../../adapters/ahp/server/streams.ts';
 import type { AhpEvent } from '../../../adapters/ahp/translate.ts';
 import type { PolicyEngine, Store } from '../../../src/ports/index.ts';
-import { ana } from '../../support/actors.ts';
-import { AGENT, event, openAgent, QUIET, type Said } from '../../support/ahp.ts';
-import { pulledDisk } from '../../support/failing-store.ts';
+import { AGENT, event, openAgent, QUIET, type Said } from '../../support/ahp/gateway.ts';
+import { ana } from '../../support/gateway/actors.ts';
+import { pulledDisk } from '../../support/gateway/failing-store.ts';
 
 const RULES =
   '- { id: tools, when: { kind: tool }, then: allow }\n- { id: mail, when: { tool: mail }, then: ask, say: who knows }';
@@ -58,7 +58,7 @@ test('a log that is slow is not waited for, and the yes that comes too late is c
   expect(await agent.ask('pre_action', bash)).toEqual({ decision: 'block', reason: 'it was not decided in time' });
   slow = 0;
   const failed = await agent.t.seen(id, 'tool.failed');
-  expect(failed.payload).toMatchObject({ name: 'bash', code: 'called_off', error: 'the agent was told no' });
+  expect(failed.payload).toMatchObject({ name: 'bash', code: 'called_off', error: 'the agent got a refusal' });
 });
 
 test('a policy that does not answer is a no', async () => {
@@ -67,7 +67,7 @@ test('a policy that does not answer is a no', async () => {
   expect(await agent.ask('pre_action', bash)).toMatchObject({ decision: 'block' });
 });
 
-test('whoever hangs up while people are asked loses nothing: the answer waits for the next time', async () => {
+test('the client that hangs up while people are asked loses nothing: the answer waits for the next time', async () => {
   const agent = await openAgent({ rules: RULES });
   const mail = { tool_name: 'mail', arguments: { to: 'bo' } };
   await agent.tell('session_start', {});
@@ -209,7 +209,7 @@ test('an id is answered as it was written, however large a number it is', async 
   for (const line of said) expect(JSON.parse(line)).toMatchObject({ jsonrpc: '2.0', result: { decision: 'allow' } });
 });
 
-test('a delay that no reader could hold is told as one it can', async () => {
+test('a delay that no reader could hold is notified as one it can', async () => {
   const agent = await openAgent({ rules: RULES });
   const limits = { session_id: 's', limit_type: 'llm_token_limit', retry_after_ms: 2 ** 64, current_usage: 'all' };
   expect(await agent.ask('rate_limit', limits)).toEqual({

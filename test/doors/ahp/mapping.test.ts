@@ -8,16 +8,16 @@ import {
   EVENTS,
   eventRow,
   FAMILIES,
-  heard,
   planStatus,
   RUN_STATES,
   runStatus,
   spoken,
   TASK_ITEM_STATES,
+  verdictOf,
 } from '../../../mappings/ahp.ts';
 
 describe('the AHP table', () => {
-  test('has the 22 events of the protocol, each said to be asked or told', () => {
+  test('has the 22 events of the protocol, each said to be asked or reported', () => {
     expect(EVENTS.map(({ wire }) => wire).toSorted()).toEqual([
       'confirmation',
       'context_perception',
@@ -67,7 +67,7 @@ describe('the AHP table', () => {
       confirmation: ['escalate', 'approve', 'reject'],
     };
     for (const family of FAMILIES) {
-      expect(Object.keys(heard[family]).toSorted()).toEqual(known[family]?.toSorted());
+      expect(Object.keys(verdictOf[family]).toSorted()).toEqual(known[family]?.toSorted());
       for (const word of Object.values(spoken[family])) expect(known[family]).toContain(word);
     }
   });
@@ -112,7 +112,7 @@ describe('reading as the protocol reads', () => {
     else expect(() => read(input)).toThrow();
   });
 
-  test('a complaint names the member and never repeats its value', () => {
+  test('a error names the member and never repeats its value', () => {
     expect(() => payloadShapes.memory_recall({ session_id: 's', query: { password: 'hunter2' } })).toThrow(
       /^invalid type: map, expected a string in `query`$/,
     );

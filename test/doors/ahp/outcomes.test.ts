@@ -1,8 +1,8 @@
-/** What a supervised agent reports, early, late, twice or of what it was refused, is told once and as it was. */
+/** What a supervised agent reports, early, late, twice or of what it was refused, is reported once and as it was. */
 import { describe, expect, test } from 'vitest';
 import type { Task } from '../../../src/model/resources.ts';
 import type { Row } from '../../../src/ports/index.ts';
-import { type Agent, openAgent, type Said } from '../../support/ahp.ts';
+import { type Agent, openAgent, type Said } from '../../support/ahp/gateway.ts';
 
 const RULES =
   '- { id: tools, when: { kind: tool, tool: [bash, read] }, then: allow }\n- { id: no-rm, when: { kind: tool, tool: rm }, then: block, say: never }';

@@ -3,9 +3,9 @@
  */
 import { describe, expect, test } from 'vitest';
 import { shapeOf } from '../../conformance/ahp/compare.ts';
-import { type Case, casesOf, full, type Member, valuesOf } from '../../support/ahp-cases.ts';
-import { DECISIONS, STRUCTURES, TARGETS } from '../../support/ahp-structures.ts';
-import { STRATEGY } from '../../support/ahp-words.ts';
+import { type Case, casesOf, full, type Member, valuesOf } from '../../support/ahp/cases.ts';
+import { DECISIONS, STRUCTURES, TARGETS } from '../../support/ahp/structures.ts';
+import { STRATEGY } from '../../support/ahp/words.ts';
 
 function targetOf(kind: string): unknown {
   return { [kind]: full(TARGETS[kind] as Record<string, Member>) };

@@ -3,7 +3,7 @@ import { createOpenCalls } from '../../../adapters/ahp/server/open-calls.ts';
 import type { Task } from '../../../src/model/resources.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import type { Row } from '../../../src/ports/index.ts';
-import { AGENT, event, openAgent, type Said } from '../../support/ahp.ts';
+import { AGENT, event, openAgent, type Said } from '../../support/ahp/gateway.ts';
 
 const RULES = '- { id: tools, when: { kind: tool, tool: [bash, read] }, then: allow }';
 const T = '2026-05-01T00:00:00Z';
@@ -44,12 +44,12 @@ describe('a supervised run', () => {
     expect(receipt.model_route.chosen_model).toMatchObject({ provider: 'p', model: 'm' });
     expect(receipt.metadata.evidence).toEqual({ asked: 2, held: 0, observed: 1 });
     expect(receipt.metadata.not_reported).toContain(
-      'the work was done by a supervised agent: only what it told is known',
+      'the work was done by a supervised agent: only its own report is known',
     );
     expect(receipt.metadata.not_reported.some((gap: string) => gap.startsWith('the outcome of read'))).toBe(true);
   });
 
-  test('ends as failed when the last thing told was an error', async () => {
+  test('ends as failed when the last thing reported was an error', async () => {
     const agent = await openAgent({ rules: RULES });
     await agent.tell('session_start', {});
     await agent.tell('error', { error_type: 'llm', error_message: 'no model' });
@@ -73,7 +73,7 @@ describe('a supervised run', () => {
     expect(third.created_by).toBe('stranger');
   });
 
-  test('that was canceled by a person is told no', async () => {
+  test('that was canceled by a person is notified no', async () => {
     const agent = await openAgent({ rules: RULES });
     await agent.tell('session_start', {});
     const { id } = await agent.task();
@@ -98,7 +98,7 @@ describe('an agent that never says how its calls went', () => {
       const { decisions } = await agent.request('ahp/batch', { events });
       expect(decisions.every(({ decision }: Said) => decision === 'allow')).toBe(true);
     }
-    // Still told about: the youngest. Long given up: the first.
+    // Still reported about: the youngest. Long given up: the first.
     await agent.tell('post_action', { ...call('bash', { n: 999 }), result: { status: 'success', output: 'late' } });
     const ends = (await agent.t.all()).filter(({ event }) => event === 'tool.completed' || event === 'tool.failed');
     expect(ends.length).toBeGreaterThanOrEqual(1_000 - 256);
@@ -237,7 +237,7 @@ test('a heartbeat is kept once a minute', async () => {
   expect(beats).toHaveLength(2);
 });
 
-test('work of an agent that is never heard of again is ended, and its session closed; one that speaks is left alone', async () => {
+test('work of an agent that is never seen again is ended, and its session closed; one that speaks is left alone', async () => {
   const { t, ask, tell } = await openAgent({ rules: RULES, config: { away_ms: 1500 } });
   const tasks = async () => {
     const { data } = await t.bridge.list<Task & Row>(AGENT, { object: 'task', limit: 10 });

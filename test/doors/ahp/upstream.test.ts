@@ -1,16 +1,17 @@
-/** An outside harness in a whole house: told what happens, asked again while its people look, and in one place only. */
+/** An outside harness in a whole gateway: notified of what happens, asked again while its people look, and in one place only. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { AhpEvent } from '../../../adapters/ahp/translate.ts';
 import type { Actor } from '../../../src/model/actions.ts';
-import { scriptedAgent } from '../../support/agents.ts';
-import { event, openAgent, type Said } from '../../support/ahp.ts';
-import { harness, type Script, upstream, WELCOME } from '../../support/ahp-harness.ts';
-import { openTestHouse, says } from '../../support/house.ts';
+import { event, openAgent, type Said } from '../../support/ahp/gateway.ts';
+import { harness, type Script, upstream, WELCOME } from '../../support/ahp/harness.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import { openTestGateway, says } from '../../support/gateway/test-gateway.ts';
 
-const KEEPER: Actor = { id: 'system:test', kind: 'system', scopes: ['*'] };
+const SYSTEM: Actor = { id: 'system:test', kind: 'system', scopes: ['*'] };
 const ALLOW = '- { id: all, when: { kind: tool }, then: allow }';
 const allow: Script = ({ id }, say) => id !== undefined && say({ jsonrpc: '2.0', id, result: { decision: 'allow' } });
-const told = (heard: readonly Said[]) => heard.filter(({ id, method }) => method === 'ahp/event' && id === undefined);
+const reported = (received: readonly Said[]) =>
+  received.filter(({ id, method }) => method === 'ahp/event' && id === undefined);
 
 const worker = () =>
   scriptedAgent(async (sink) => {
@@ -21,17 +22,17 @@ const worker = () =>
     return { state: 'COMPLETED', summary: 'looked' };
   });
 
-test('a harness is told of sessions, runs, calls and answers, in the order of the log', async () => {
-  const { path, heard } = await harness(allow);
+test('a harness is notified of sessions, runs, calls and answers, in the order of the log', async () => {
+  const { path, received } = await harness(allow);
   const engine = upstream({ socket: path, timeout_ms: 5_000 });
-  const at = await openTestHouse({ agents: [worker()], engines: [engine], rules: ALLOW });
-  engine.listen(at.bridge, KEEPER);
+  const at = await openTestGateway({ agents: [worker()], engines: [engine], rules: ALLOW });
+  engine.listen(at.bridge, SYSTEM);
   const { session } = await at.room();
   const { resource } = await at.send('task.submit', { session_id: session, input: says('go') });
   await at.until(resource.id);
   await at.send('session.close', { session_id: session });
-  await expect.poll(() => told(heard).at(-1)?.params.event_type).toBe('session_end');
-  const said = told(heard).map(({ params }) => [
+  await expect.poll(() => reported(received).at(-1)?.params.event_type).toBe('session_end');
+  const said = reported(received).map(({ params }) => [
     params.event_type,
     params.payload.status ?? params.payload.tool ?? null,
   ]);
@@ -44,24 +45,24 @@ test('a harness is told of sessions, runs, calls and answers, in the order of th
     ['run_lifecycle', 'completed'],
     ['session_end', null],
   ]);
-  const post = told(heard).find(({ params }) => params.event_type === 'post_action')?.params;
+  const post = reported(received).find(({ params }) => params.event_type === 'post_action')?.params;
   // What a call brought is not anyone's to hand on: its hash is enough to recognise it.
   expect(post.payload.result).toEqual({
     status: 'success',
     output_hash: 'sha256:2f2316aa3d667af467d80eb6671ec0431abe385c75eef8c505ee7f711d6d93c0',
   });
   expect(post).toMatchObject({ session_id: session, metadata: { via: ['us'] } });
-  expect(told(heard).find(({ params }) => params.event_type === 'post_response')?.params.payload).toEqual({
+  expect(reported(received).find(({ params }) => params.event_type === 'post_response')?.params.payload).toEqual({
     response_text: 'all done',
   });
 });
 
-test('a run told to us is told on as it came: its waiting, its plan and its checks', async () => {
-  const { path, heard } = await harness(allow);
+test('a run reported to us is reported on as it came: its waiting, its plan and its checks', async () => {
+  const { path, received } = await harness(allow);
   const engine = upstream({ socket: path, timeout_ms: 5_000 });
   const rules = '- { id: ask, when: { kind: tool }, then: ask, say: a person decides }';
   const agent = await openAgent({ rules, config: { timeout_ms: 300, settle_ms: 5_000 } });
-  engine.listen(agent.t.bridge, KEEPER);
+  engine.listen(agent.t.bridge, SYSTEM);
   const run = { run_id: 'r', session_id: 's', updated_at: 't' };
   const plan = [
     { id: 'one', title: 'look', status: 'completed' },
@@ -75,9 +76,9 @@ test('a run told to us is told on as it came: its waiting, its plan and its chec
   await agent.t.answer(ask!.id, { approved: false, reason: 'no' });
   await agent.tell('run_lifecycle', { ...run, status: 'completed', result_summary: 'nearly' });
   await agent.tell('verification', { ...run, status: 'failed', checks, residual_risks: ['all of it'] });
-  await expect.poll(() => told(heard).at(-1)?.params.event_type).toBe('verification');
+  await expect.poll(() => reported(received).at(-1)?.params.event_type).toBe('verification');
   const { id } = await agent.task();
-  const contracts = told(heard).filter(({ params }) => params.payload.run_id !== undefined);
+  const contracts = reported(received).filter(({ params }) => params.payload.run_id !== undefined);
   expect(contracts.every(({ params }) => params.payload.run_id === id && params.agent_id === 'a')).toBe(true);
   const said = contracts.map(({ params }) => {
     const { run_id: _, session_id: _s, updated_at: _u, ...rest } = params.payload;
@@ -101,55 +102,55 @@ describe('news', () => {
     config: { batch_size: 3 },
   };
   const seven = (engine: ReturnType<typeof upstream>) => {
-    for (let n = 1; n <= 7; n += 1) engine.tell(event('post_action', { n }) as unknown as AhpEvent);
+    for (let n = 1; n <= 7; n += 1) engine.notify(event('post_action', { n }) as unknown as AhpEvent);
   };
   const numbers = ({ method, params }: Said) =>
     method === 'ahp/batch' ? params.events.map(({ payload }: Said) => payload.n) : params.payload?.n;
 
   test('goes in batches as big as the harness takes, where it keeps news from its decisions', async () => {
-    const { path, heard } = await harness(({ id, method, params }, say) => {
+    const { path, received } = await harness(({ id, method, params }, say) => {
       if (method === 'ahp/batch') {
         say({ jsonrpc: '2.0', id, result: { decisions: params.events.map(() => ({ decision: 'allow' })) } });
       }
     }, BATCHING);
     const engine = upstream({ socket: path, timeout_ms: 5_000, batches_news: true });
     seven(engine);
-    await engine.told();
-    await expect.poll(() => heard.length).toBe(4);
-    expect(heard.slice(1).map(numbers)).toEqual([[1, 2, 3], [4, 5, 6], 7]);
+    await engine.flushed();
+    await expect.poll(() => received.length).toBe(4);
+    expect(received.slice(1).map(numbers)).toEqual([[1, 2, 3], [4, 5, 6], 7]);
   });
 
   test('goes one by one where a batch is refused after all, and none is lost', async () => {
-    const { path, heard } = await harness(({ id, method }, say) => {
+    const { path, received } = await harness(({ id, method }, say) => {
       if (method === 'ahp/batch') say({ jsonrpc: '2.0', id, error: { code: -32601, message: 'Method not found' } });
     }, BATCHING);
     const engine = upstream({ socket: path, timeout_ms: 5_000, batches_news: true });
     seven(engine);
-    await engine.told();
-    await expect.poll(() => heard.length).toBe(9);
-    expect(heard.slice(1).map(numbers)).toEqual([[1, 2, 3], 1, 2, 3, 4, 5, 6, 7]);
+    await engine.flushed();
+    await expect.poll(() => received.length).toBe(9);
+    expect(received.slice(1).map(numbers)).toEqual([[1, 2, 3], 1, 2, 3, 4, 5, 6, 7]);
   });
 
   test('goes one by one where nothing is said about batches: a decision handler never sees it', async () => {
-    const { path, heard } = await harness(() => {}, BATCHING);
+    const { path, received } = await harness(() => {}, BATCHING);
     const engine = upstream({ socket: path });
     seven(engine);
-    await engine.told();
-    await expect.poll(() => heard.length).toBe(8);
-    expect(heard.slice(1).every(({ method, id }) => method === 'ahp/event' && id === undefined)).toBe(true);
+    await engine.flushed();
+    await expect.poll(() => received.length).toBe(8);
+    expect(received.slice(1).every(({ method, id }) => method === 'ahp/event' && id === undefined)).toBe(true);
   });
 
   test('goes one by one to a harness that does not speak of batches', async () => {
-    const { path, heard } = await harness(() => {}, { ...BATCHING, harness_info: WELCOME.harness_info });
+    const { path, received } = await harness(() => {}, { ...BATCHING, harness_info: WELCOME.harness_info });
     const engine = upstream({ socket: path });
     seven(engine);
-    await engine.told();
-    await expect.poll(() => heard.length).toBe(8);
+    await engine.flushed();
+    await expect.poll(() => received.length).toBe(8);
   });
 });
 
 describe('a defer that means a person is looking', () => {
-  /** Puts off as often as told, then says the last word. */
+  /** Defers as often as configured, then says the last word. */
   function deferring(times: number, last: object) {
     let left = times;
     const script: Script = ({ id, params }, say) => {
@@ -171,19 +172,19 @@ describe('a defer that means a person is looking', () => {
       return { state: 'COMPLETED', summary: came.kind === 'done' ? 'sent' : came.reason };
     });
   async function open(times: number, last: object) {
-    const { path, heard } = await harness(deferring(times, last));
+    const { path, received } = await harness(deferring(times, last));
     const engine = upstream({ socket: path, defer_means: 'approval', timeout_ms: 5_000 });
-    const at = await openTestHouse({ agents: [mailer()], engines: [engine], rules: ALLOW });
-    engine.listen(at.bridge, KEEPER);
+    const at = await openTestGateway({ agents: [mailer()], engines: [engine], rules: ALLOW });
+    engine.listen(at.bridge, SYSTEM);
     onTestFinished(() => engine.close());
     const { session } = await at.room();
     const { resource } = await at.send('task.submit', { session_id: session, input: says('go') });
     const asked = () =>
-      heard.filter(({ id, params }) => id !== undefined && params.payload?.tool_name === 'mail').length;
+      received.filter(({ id, params }) => id !== undefined && params.payload?.tool_name === 'mail').length;
     return { at, task: resource.id, asked };
   }
   const summary = async (at: Said, task: string) =>
-    (await at.bridge.list(KEEPER, { object: 'outcome', where: { task_id: task } })).data[0].summary;
+    (await at.bridge.list(SYSTEM, { object: 'outcome', where: { task_id: task } })).data[0].summary;
 
   test('asks people here and the harness again, and its yes closes the question', async () => {
     const { at, task, asked } = await open(3, { decision: 'allow' });

@@ -1,6 +1,6 @@
-/** Agents that obey `block` and nothing else: what they are told, and what happens when they do not obey that either. */
+/** Agents that obey `block` and nothing else: what they are notified, and what happens when they do not obey that either. */
 import { describe, expect, test } from 'vitest';
-import { OBEDIENT, openAgent } from '../../support/ahp.ts';
+import { OBEDIENT, openAgent } from '../../support/ahp/gateway.ts';
 
 const RULES = `
 - { id: shell, when: { tool: bash }, then: allow }

@@ -7,9 +7,9 @@ import { createLocalJWKSet, exportJWK, flattenedVerify, generateKeyPair, SignJWT
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { canonicalJson } from '../../../src/receipt/seal/canonical-json.ts';
 import { startGateway } from '../../../src/runtime/gateway.ts';
-import { configIn } from '../../support/config-in.ts';
-import { type Body, openDoor } from '../../support/door.ts';
-import { openSocket } from '../../support/socket-client.ts';
+import { type Body, openDoor } from '../../support/harn/gateway.ts';
+import { configIn } from '../../support/process/config-in.ts';
+import { openSocket } from '../../support/wire/socket-client.ts';
 
 const VERSIONS = ['agents-protocol-2026-04-25', 'agents-protocol-2026-10-11'];
 

@@ -1,9 +1,9 @@
 /** The provider catalog: what the agents behind the gateway report, and nothing beyond it. */
 import { expect, test } from 'vitest';
 import type { AgentBackend } from '../../../src/ports/index.ts';
-import { scriptedAgent } from '../../support/agents.ts';
-import { openDoor, text } from '../../support/door.ts';
-import { demoAgent, remoteAgent } from '../../support/two-houses.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import { openDoor, text } from '../../support/harn/gateway.ts';
+import { demoAgent, remoteAgent } from '../../support/harn/two-gateways.ts';
 
 const newer = { 'harn-agents-protocol-version': 'agents-protocol-2026-10-11' };
 const anthropic = { id: 'anthropic', display_name: 'Anthropic' };

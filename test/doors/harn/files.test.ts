@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createFileTools } from '../../../adapters/harn/server/workspace-files.ts';
-import { openDoor } from '../../support/door.ts';
+import { openDoor } from '../../support/harn/gateway.ts';
 
 const ALLOW =
   '[{ id: reads, when: { effect: read }, then: allow }, { id: writes, when: { effect: write }, then: allow }]';

@@ -1,9 +1,9 @@
-/** What is asked before anything else: version, token, the card, and whether the house is well. */
+/** What is asked before anything else: version, token, the card, and whether the gateway is well. */
 import { createPublicKey, verify } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { canonicalJson } from '../../../src/receipt/seal/canonical-json.ts';
-import { expectFault, openDoor, VERSION } from '../../support/door.ts';
-import { rawHttp } from '../../support/raw-http.ts';
+import { expectFault, openDoor, VERSION } from '../../support/harn/gateway.ts';
+import { rawHttp } from '../../support/wire/raw-http.ts';
 
 describe('before anything else', () => {
   test('discovery and card need neither version nor token, and take both', async () => {
@@ -27,7 +27,7 @@ describe('before anything else', () => {
     }
   });
 
-  test('a wrong version is told before a missing token is', async () => {
+  test('a wrong version is reported before a missing token is', async () => {
     const { call } = await openDoor();
     const cases = [
       { authorization: '', 'harn-agents-protocol-version': '' },
@@ -58,7 +58,7 @@ describe('before anything else', () => {
     expect(two.status).toBe(401);
   });
 
-  test('metrics and the state of dependencies are for whoever may look after the house', async () => {
+  test('metrics and the state of dependencies are for the client that may look after the gateway', async () => {
     const { call } = await openDoor();
     for (const path of ['/metrics', '/health/deps']) {
       expectFault(await call('GET', path, undefined, { authorization: '' }), 401, 'unauthenticated', 'auth_error');

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { scriptedAgent } from '../../support/agents.ts';
-import { type Body, type Door, openDoor, text } from '../../support/door.ts';
-import { dice, fuzzer } from '../../support/schema-fuzz.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import { type Body, type Door, openDoor, text } from '../../support/harn/gateway.ts';
+import { dice, fuzzer } from '../../support/wire/schema-fuzz.ts';
 
 /** `FUZZ_REQUESTS=20000 FUZZ_SEED=7 npx vitest run test/door-harn-fuzz` for a long night. */
 const REQUESTS = Number(process.env.FUZZ_REQUESTS ?? 500);

@@ -1,7 +1,7 @@
 /** Reading page by page, and asking for the same thing again. */
 import { describe, expect, test } from 'vitest';
-import { patient, quick } from '../../support/agents.ts';
-import { type Answer, expectFault, openDoor, text } from '../../support/door.ts';
+import { patient, quick } from '../../support/gateway/agents.ts';
+import { type Answer, expectFault, openDoor, text } from '../../support/harn/gateway.ts';
 
 describe('pages', () => {
   test('follow each other without gap or repeat, whatever is added meanwhile', async () => {

@@ -1,9 +1,9 @@
 /** What callers do wrong, and what the gateway does: each has its status, its code and its words. */
 import { describe, expect, test } from 'vitest';
 import { FAULT_KINDS, Fault } from '../../../src/model/faults.ts';
-import { patient, quick } from '../../support/agents.ts';
-import { expectFault, openDoor, text, VERSION } from '../../support/door.ts';
-import { rawHttp } from '../../support/raw-http.ts';
+import { patient, quick } from '../../support/gateway/agents.ts';
+import { expectFault, openDoor, text, VERSION } from '../../support/harn/gateway.ts';
+import { rawHttp } from '../../support/wire/raw-http.ts';
 
 describe('what callers do wrong', () => {
   test('bodies are checked, and the answer names the member', async () => {
@@ -80,7 +80,7 @@ describe('what callers do wrong', () => {
 
   test('every kind of trouble has its status, its code and its type', async () => {
     const { call, at } = await openDoor();
-    const bridge = at.house.bridge as { view: unknown };
+    const bridge = at.runtime.bridge as { view: unknown };
     const { view } = bridge;
     for (const [kind, status, code, type] of [
       ['invalid_request', 400, 'invalid_request', 'request_error'],
@@ -132,7 +132,7 @@ describe('what callers do wrong', () => {
   test('when the gateway itself fails, nobody hears why', async () => {
     const { call, at, room } = await openDoor();
     const { session } = await room();
-    const broken = at.house.bridge as { view: unknown };
+    const broken = at.runtime.bridge as { view: unknown };
     const { view } = broken;
     broken.view = async () => {
       throw new Error('password=hunter2 at /srv/secret');

@@ -1,14 +1,14 @@
 /** Modes of a session: each narrows what its work may do by itself, none widens it, and what cannot be held to is refused. */
 import { describe, expect, test } from 'vitest';
 import { createDemoTools } from '../../../src/demo/tools.ts';
-import { scriptedAgent } from '../../support/agents.ts';
-import { type DoorOptions, expectFault, openDoor, text } from '../../support/door.ts';
-import { demoAgent } from '../../support/two-houses.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import { type DoorOptions, expectFault, openDoor, text } from '../../support/harn/gateway.ts';
+import { demoAgent } from '../../support/harn/two-gateways.ts';
 
 const newer = { 'harn-agents-protocol-version': 'agents-protocol-2026-10-11' };
 const ALL = '[{ id: all, then: allow }]';
 
-async function house(more: DoorOptions = {}) {
+async function runtime(more: DoorOptions = {}) {
   const tools = createDemoTools();
   const door = await openDoor({ agents: [demoAgent()], tools: [tools], rules: ALL, ...more });
   const { workspace } = await door.room();
@@ -33,7 +33,7 @@ describe('a session in a mode', () => {
     ['architect', 'asked', 'suggest'],
     ['shadow', 'refused', 'shadow'],
   ])('%s: a mail that the rules allow is %s', async (mode_id, becomes, tier) => {
-    const { open, mail, call, tools } = await house();
+    const { open, mail, call, tools } = await runtime();
     const { body: session } = await open({ mode_id });
     expect(session).toMatchObject({ mode_id, autonomy_tier: tier });
     expect((await call('GET', `/v1/sessions/${session.id}`, undefined, newer)).body.mode_id).toBe(mode_id);
@@ -43,7 +43,7 @@ describe('a session in a mode', () => {
   });
 
   test('reads are asked about in architect and not in ask', async () => {
-    const { open, give, at } = await house();
+    const { open, give, at } = await runtime();
     const states = await Promise.all(
       ['ask', 'architect'].map(async (mode_id) => {
         const { body } = await give((await open({ mode_id })).body.id, 'read plan');
@@ -54,10 +54,10 @@ describe('a session in a mode', () => {
   });
 
   test('without one, what was configured holds, and code does not go beyond it', async () => {
-    const plain = await house();
+    const plain = await runtime();
     expect((await plain.open({})).body).not.toHaveProperty('mode_id');
     expect((await plain.open({ mode_id: null, model_policy: null })).body).not.toHaveProperty('mode_id');
-    const { open, mail, call } = await house();
+    const { open, mail, call } = await runtime();
     const persona = {
       name: 'careful',
       version: '1',
@@ -71,7 +71,7 @@ describe('a session in a mode', () => {
   });
 
   test('a fork is in the mode of the session it left, and the receipt says how far the work could go', async () => {
-    const { open, call, give, at } = await house();
+    const { open, call, give, at } = await runtime();
     const { body: session } = await open({ mode_id: 'shadow' });
     const { body: fork } = await call('POST', `/v1/sessions/${session.id}/fork`, {}, newer);
     expect(fork.mode_id).toBe('shadow');
@@ -86,7 +86,7 @@ describe('what cannot be held to', () => {
   test('a mode in which nothing acts unasked is refused for an agent that only reports what it did', async () => {
     const far = { ...scriptedAgent(async () => undefined), name: 'far' };
     const agents = [demoAgent(), { ...far, abilities: { ...far.abilities, evidence: 'observed' as const } }];
-    const { open, give } = await house({ agents });
+    const { open, give } = await runtime({ agents });
     for (const mode_id of ['architect', 'shadow']) {
       const { body: session } = await open({ mode_id });
       const refused = await give(session.id, 'go', 'far');
@@ -100,7 +100,7 @@ describe('what cannot be held to', () => {
   });
 
   test('a mode nobody knows and a model that no agent would use are refused, and name why', async () => {
-    const { open, call } = await house();
+    const { open, call } = await runtime();
     expectFault(await open({ mode_id: 'yolo' }), 400, 'invalid_request', 'request_error');
     const model_policy = { provider: 'anthropic', model: 'm' };
     const refused = await open({ model_policy });
@@ -116,7 +116,7 @@ describe('what cannot be held to', () => {
   });
 
   test('the older revision has neither: its sessions open as they always did', async () => {
-    const { open } = await house();
+    const { open } = await runtime();
     const { status, body } = await open({ mode_id: 'shadow', model_policy: { provider: 'p', model: 'm' } }, {});
     expect([status, body.autonomy_tier]).toEqual([201, undefined]);
   });

@@ -1,8 +1,8 @@
 /** Resources over REST: declared, read, changed, listed. */
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { quick } from '../../support/agents.ts';
-import { type Answer, expectFault, openDoor, text, VERSION } from '../../support/door.ts';
+import { quick } from '../../support/gateway/agents.ts';
+import { type Answer, expectFault, openDoor, text, VERSION } from '../../support/harn/gateway.ts';
 
 describe('resources', () => {
   test('workspaces and personas are made, read, changed and listed', async () => {

@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { createDemoTools } from '../../../src/demo/tools.ts';
 import type { Actor } from '../../../src/model/actions.ts';
-import { type DoorOptions, expectFault, openDoor, text } from '../../support/door.ts';
-import { demoAgent } from '../../support/two-houses.ts';
+import { type DoorOptions, expectFault, openDoor, text } from '../../support/harn/gateway.ts';
+import { demoAgent } from '../../support/harn/two-gateways.ts';
 
 const newer = { 'harn-agents-protocol-version': 'agents-protocol-2026-10-11' };
 const as = (token: string) => ({ ...newer, authorization: `Bearer ${token}` });
@@ -24,7 +24,7 @@ const ASKS = `
 `;
 const MAIL = { class: 'custom', action_pattern: 'send_mail', target_pattern: 'bo', allow: true };
 
-async function house(more: DoorOptions = {}) {
+async function runtime(more: DoorOptions = {}) {
   const tools = createDemoTools();
   const door = await openDoor({ agents: [demoAgent()], tools: [tools], rules: RULES, people, ...more });
   const { workspace, session } = await door.room();
@@ -50,7 +50,7 @@ async function house(more: DoorOptions = {}) {
 
 describe('a remembered yes', () => {
   test('answers the question it is about, says whose it is, and ends when it is revoked', async () => {
-    const { rule, sends, session, call, work, at } = await house();
+    const { rule, sends, session, call, work, at } = await runtime();
     expect(await sends('bo')).toBe('asked');
     const made = await rule({ ...MAIL, scope: 'session', scope_value: session, reason: 'bo is fine' });
     expect(made.body).toMatchObject({ created_by: 'bea', scope: 'session', allow: true, revoked_at: null });
@@ -68,7 +68,7 @@ describe('a remembered yes', () => {
   });
 
   test('opens nothing that a rule blocks, and ends when its time is up', async () => {
-    const { rule, sends, session, at } = await house();
+    const { rule, sends, session, at } = await runtime();
     const expires_at = new Date(Date.parse(at.clock.now()) + 60_000).toISOString();
     await rule({ ...MAIL, target_pattern: '*', scope: 'session', scope_value: session, expires_at });
     expect(await sends('bo')).toBe('sent');
@@ -78,7 +78,7 @@ describe('a remembered yes', () => {
   });
 
   test('is no way to approve one’s own work, nor for an agent, nor without the scope for answering', async () => {
-    const { rule, sends, session } = await house();
+    const { rule, sends, session } = await runtime();
     const mail = { ...MAIL, scope: 'session', scope_value: session };
     expect((await rule(mail, 'ana')).status).toBe(200);
     expect(await sends('bo')).toBe('asked');
@@ -90,14 +90,14 @@ describe('a remembered yes', () => {
   });
 
   test('reaches as far as its scope, and never into another tenant', async () => {
-    const { rule, sends, session, workspace, call, at } = await house();
+    const { rule, sends, session, workspace, call, at } = await runtime();
     const other = (await call('POST', '/v1/sessions', { workspace_id: workspace })).body.id;
     await rule({ ...MAIL, scope: 'session', scope_value: session });
     expect([await sends('bo'), await sends('bo', other)]).toEqual(['sent', 'asked']);
     await rule({ ...MAIL, scope: 'workspace', scope_value: workspace });
     expect(await sends('bo', other)).toBe('sent');
     await rule({ ...MAIL, target_pattern: 'finn', scope: 'always' });
-    const elsewhere = await at.house.permissions.check({
+    const elsewhere = await at.runtime.permissions.check({
       session: { id: 'session_elsewhere', workspace_id: workspace } as never,
       kind: 'tool',
       tool: 'send_mail',
@@ -117,7 +117,7 @@ describe('a remembered yes', () => {
   });
 
   test('can come with the answer to a question, and then covers exactly that', async () => {
-    const { work, at, call, sends } = await house();
+    const { work, at, call, sends } = await runtime();
     const id = await work('send the plan to bo');
     const [ask] = await at.asks(id);
     const path = `/v1/permission-requests/${ask!.id}/respond`;
@@ -134,11 +134,11 @@ describe('a remembered yes', () => {
   });
 
   test('survives a restart, and another process on the same log hears of it', async () => {
-    const { rule, session, at } = await house();
+    const { rule, session, at } = await runtime();
     const second = await at.second({ agents: [demoAgent()], rules: RULES });
     await rule({ ...MAIL, scope: 'session', scope_value: session });
     const act = {
-      session: (await at.house.store.get('session', session)) as never,
+      session: (await at.runtime.store.get('session', session)) as never,
       kind: 'tool' as const,
       tool: 'send_mail',
       target: 'bo',
@@ -146,18 +146,18 @@ describe('a remembered yes', () => {
       effect: 'send' as const,
       actor: { id: 'agent:demo', kind: 'agent' as const, scopes: [] },
     };
-    expect((await at.house.permissions.check(act)).verdict).toBe('allow');
+    expect((await at.runtime.permissions.check(act)).verdict).toBe('allow');
     await expect
-      .poll(async () => (await second.house.permissions.check(act)).verdict, { timeout: 10_000 })
+      .poll(async () => (await second.runtime.permissions.check(act)).verdict, { timeout: 10_000 })
       .toBe('allow');
     const again = await at.reopen({ agents: [demoAgent()], rules: RULES });
-    expect((await again.house.permissions.check(act)).verdict).toBe('allow');
+    expect((await again.runtime.permissions.check(act)).verdict).toBe('allow');
   });
 });
 
 describe('a remembered no', () => {
   test('blocks what the rules allow, from the moment it is made, and beats a yes', async () => {
-    const { rule, session, work, at } = await house();
+    const { rule, session, work, at } = await runtime();
     await rule({ class: 'custom', action_pattern: 'read_note', target_pattern: '*', scope: 'always', allow: true });
     const no = {
       class: 'custom',
@@ -175,7 +175,7 @@ describe('a remembered no', () => {
   });
 
   test('covers a command wherever it stands in a line; a yes covers a line only as a whole', async () => {
-    const { rule, session, call } = await house({ rules: ASKS });
+    const { rule, session, call } = await runtime({ rules: ASKS });
     const at = { scope: 'session', scope_value: session, action_pattern: '*', class: 'exec' };
     await rule({ ...at, target_pattern: 'git *', allow: true });
     await rule({ ...at, target_pattern: 'curl *', allow: false });
@@ -200,7 +200,7 @@ describe('rules that nothing could be held to', () => {
     [{ scope: 'planet' }, undefined],
     [{ action_pattern: '' }, undefined],
   ])('%o is refused', async (wrong, param) => {
-    const { rule, call } = await house();
+    const { rule, call } = await runtime();
     const answer = await rule({ ...MAIL, scope: 'always', ...wrong });
     expectFault(answer, 400, 'invalid_request', 'request_error');
     if (param) expect(answer.body.error.param).toBe(param);
@@ -210,7 +210,7 @@ describe('rules that nothing could be held to', () => {
 
 describe('policy, checks and history', () => {
   test('what is granted without a question can be read and replaced; what cannot be held to is refused', async () => {
-    const { call, session } = await house({ rules: ASKS });
+    const { call, session } = await runtime({ rules: ASKS });
     const put = (policy: object, token = 'bea') => call('PUT', '/v1/permissions/policy', policy, as(token));
     const get = async () => (await call('GET', '/v1/permissions/policy', undefined, newer)).body;
     const empty = await get();
@@ -239,7 +239,7 @@ describe('policy, checks and history', () => {
   });
 
   test('a check writes nothing down and shows nothing of sessions that are not the caller’s', async () => {
-    const { call, session, at } = await house();
+    const { call, session, at } = await runtime();
     const before = (await at.all()).length;
     const body = { session_id: session, actor: 'agent:x', class: 'custom', action: 'send_mail', target: 'eve' };
     const { body: said } = await call('POST', '/v1/permissions/check', body, newer);
@@ -250,7 +250,7 @@ describe('policy, checks and history', () => {
   });
 
   test('history is what was decided, newest first, by session and outcome', async () => {
-    const { sends, session, call } = await house();
+    const { sends, session, call } = await runtime();
     await sends('bo');
     await sends('eve');
     const read = async (query: string, token = 'ana') =>

@@ -1,8 +1,8 @@
 /** Work over REST: given, asked about, ended and proven. */
 import { describe, expect, test } from 'vitest';
 import { decodeCbor } from '../../../src/receipt/export/cbor.ts';
-import { patient, quick, scriptedAgent } from '../../support/agents.ts';
-import { type Answer, expectFault, openDoor, text } from '../../support/door.ts';
+import { patient, quick, scriptedAgent } from '../../support/gateway/agents.ts';
+import { type Answer, expectFault, openDoor, text } from '../../support/harn/gateway.ts';
 
 describe('tasks', () => {
   test('work is accepted as WORKING, ends with an outcome and a receipt, and can be replayed', async () => {
@@ -159,8 +159,8 @@ describe('questions', () => {
 
     const [second] = await at.asks(task);
     expect((await call('GET', `/v1/tasks/${task}`)).body.status).toBe('INPUT_REQUIRED');
-    const told = await call('POST', `/v1/permission-requests/${second!.id}/respond`, { answer: 'Wile' });
-    expect(told.body).toMatchObject({ status: 'approved', response: { state: 'answered', answer: 'Wile' } });
+    const reported = await call('POST', `/v1/permission-requests/${second!.id}/respond`, { answer: 'Wile' });
+    expect(reported.body).toMatchObject({ status: 'approved', response: { state: 'answered', answer: 'Wile' } });
     await at.until(task);
     expect((await call('GET', `/v1/outcomes?task_id=${task}`)).body.data[0].summary).toBe('approved Wile');
     expect((await call('GET', `/v1/tasks/${task}/permission-requests?status=approved`)).body.data).toHaveLength(2);

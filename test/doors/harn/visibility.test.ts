@@ -1,7 +1,7 @@
 /** Who may see what: hidden equals absent, and scopes hold. */
 import { describe, expect, test } from 'vitest';
-import { quick } from '../../support/agents.ts';
-import { type Answer, expectFault, openDoor, text } from '../../support/door.ts';
+import { quick } from '../../support/gateway/agents.ts';
+import { type Answer, expectFault, openDoor, text } from '../../support/harn/gateway.ts';
 
 describe('who may see what', () => {
   test('another tenant’s things are exactly as absent as things that never were', async () => {
@@ -100,7 +100,7 @@ describe('who may see what', () => {
     );
   });
 
-  test('a complaint is ASCII on the wire, whatever it says', async () => {
+  test('a error is ASCII on the wire, whatever it says', async () => {
     const { url, headers } = await openDoor({
       agents: [quick()],
       rules: '[{ id: no, when: { kind: session.open }, then: deny, say: "heute nicht: \u00fc \u{1f600}" }]',

@@ -3,11 +3,11 @@
  * transport. What it hears must be the same, member by member, but for a short list of things that cannot be.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Fixture, fixtureCommand, serveFixture } from '../../support/mcp-fixture.ts';
-import { type McpGateway, openMcpGateway } from '../../support/mcp-gateway.ts';
-import { comparable, REWRITES, type Said } from '../../support/mcp-script.ts';
-import { playLegacy } from '../../support/mcp-script-legacy.ts';
-import { playModern } from '../../support/mcp-script-modern.ts';
+import { type Fixture, fixtureCommand, serveFixture } from '../../support/mcp/fixture/server.ts';
+import { type McpGateway, openMcpGateway } from '../../support/mcp/gateway.ts';
+import { playLegacy } from '../../support/mcp/script/legacy.ts';
+import { playModern } from '../../support/mcp/script/modern.ts';
+import { comparable, REWRITES, type Said } from '../../support/mcp/script/script.ts';
 
 const ERAS = { legacy: playLegacy, modern: playModern };
 /** A server of both eras is spoken to in the modern one; the others know no other than the legacy one, and have its tasks. */

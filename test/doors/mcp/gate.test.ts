@@ -1,9 +1,9 @@
 /** Calls of tools are held at the gate, in both eras: what was decided is what runs, and a no is a result that says why. */
 import { describe, expect, test } from 'vitest';
-import { openScene, outcome } from '../../support/mcp.ts';
-import { VISITOR } from '../../support/mcp-gateway.ts';
-import { type Loose, text } from '../../support/mcp-upstream.ts';
-import { exchange } from '../../support/mcp-wire-client.ts';
+import { VISITOR } from '../../support/mcp/gateway.ts';
+import { openScene, outcome } from '../../support/mcp/one-server.ts';
+import { type Loose, text } from '../../support/mcp/upstream.ts';
+import { exchange } from '../../support/mcp/wire-client.ts';
 
 const ASK_ALL = '- { id: ask, when: { kind: tool }, then: ask, say: a person decides }';
 const FORMS = { elicitation: { form: {} } };
@@ -12,24 +12,24 @@ const approve = { action: 'accept', content: { decision: 'approve' } };
 test('an allowed call runs once, with what it was allowed with, and leaves hashes on a receipt', async () => {
   const { legacy, upstream, events, gateway } = await openScene();
   const client = await legacy();
-  const heard = await client.request('tools/call', { name: 'echo', arguments: { text: 'hi', n: 1 } });
-  expect(outcome(heard).result).toEqual({ content: [{ type: 'text', text: 'hi' }] });
+  const received = await client.request('tools/call', { name: 'echo', arguments: { text: 'hi', n: 1 } });
+  expect(outcome(received).result).toEqual({ content: [{ type: 'text', text: 'hi' }] });
   expect(upstream.asked.filter(({ method }) => method === 'tools/call').map(({ params }) => params)).toEqual([
     { name: 'echo', arguments: { text: 'hi', n: 1 } },
   ]);
-  const told = (await events())
+  const reported = (await events())
     .filter(({ event }) => event.startsWith('tool.'))
     .map(({ event, payload }) => [event, payload.name, payload.evidence ?? payload.status]);
-  expect(told).toEqual([
+  expect(reported).toEqual([
     ['tool.requested', 'echo', 'held'],
     ['tool.completed', 'echo', 'ok'],
   ]);
   await exchange(gateway.at('u'), { method: 'DELETE', headers: { 'mcp-session-id': client.session } });
   const over = AbortSignal.timeout(10_000);
-  for await (const { event } of gateway.house.store.follow({ stream: { of: 'all' } }, over)) {
+  for await (const { event } of gateway.runtime.store.follow({ stream: { of: 'all' } }, over)) {
     if (event === 'receipt.issued') break;
   }
-  const [stored] = await gateway.house.store.receipts({});
+  const [stored] = await gateway.runtime.store.receipts({});
   expect(stored?.receipt.lifecycle.final_state).toBe('SUCCEEDED');
   expect(stored?.receipt.side_effects.tool_calls).toMatchObject([
     {
@@ -75,8 +75,8 @@ test('a rule that rewrites arguments is what runs', async () => {
   const rules =
     '- { id: soft, when: { tool: echo, arguments: { text: loud } }, then: modify, set: { text: quiet } }\n- { id: all, when: {}, then: allow }';
   const { modern, upstream } = await openScene({ rules });
-  const heard = await modern('tools/call', { name: 'echo', arguments: { text: 'loud', kept: true } });
-  expect(outcome(heard).result.content).toEqual([{ type: 'text', text: 'quiet' }]);
+  const received = await modern('tools/call', { name: 'echo', arguments: { text: 'loud', kept: true } });
+  expect(outcome(received).result.content).toEqual([{ type: 'text', text: 'quiet' }]);
   expect(upstream.asked.find(({ method }) => method === 'tools/call')?.params.arguments).toEqual({
     text: 'quiet',
     kept: true,
@@ -88,11 +88,11 @@ describe('approvals', () => {
     const { legacy, upstream, events } = await openScene({ rules: ASK_ALL });
     const client = await legacy(FORMS);
     const asked: Loose[] = [];
-    const heard = await client.request('tools/call', { name: 'echo', arguments: { text: 'hi' } }, (frame) => {
+    const received = await client.request('tools/call', { name: 'echo', arguments: { text: 'hi' } }, (frame) => {
       asked.push(frame);
       return { result: approve };
     });
-    expect(outcome(heard).result).toEqual({ content: [{ type: 'text', text: 'hi' }] });
+    expect(outcome(received).result).toEqual({ content: [{ type: 'text', text: 'hi' }] });
     expect(asked).toHaveLength(1);
     expect(asked[0].method).toBe('elicitation/create');
     expect(asked[0].params.message).toContain('Tollbridge asks for your approval: May visitor use echo?');
@@ -134,7 +134,7 @@ describe('approvals', () => {
     const call = modern('tools/call', { name: 'echo', arguments: { text: 'hi' } });
     const [ask] = await asks();
     expect(upstream.count('tools/call')).toBe(0);
-    await gateway.house.bridge.submit({
+    await gateway.runtime.bridge.submit({
       kind: 'ask.answer',
       actor: { ...VISITOR, id: 'approver' },
       body: { ask_id: ask!.id, approved: true },
@@ -146,8 +146,8 @@ describe('approvals', () => {
     const { legacy, upstream } = await openScene({ rules: ASK_ALL });
     const client = await legacy(FORMS);
     const no = { action: 'accept', content: { decision: 'deny', reason: 'not today' } };
-    const heard = await client.request('tools/call', { name: 'echo' }, () => ({ result: no }));
-    expect(outcome(heard).result).toMatchObject({ isError: true, content: [{ type: 'text', text: 'not today' }] });
+    const received = await client.request('tools/call', { name: 'echo' }, () => ({ result: no }));
+    expect(outcome(received).result).toMatchObject({ isError: true, content: [{ type: 'text', text: 'not today' }] });
     const away = await client.request('tools/call', { name: 'echo' }, () => ({ result: { action: 'cancel' } }));
     expect(outcome(away).result.content[0].text).toBe('the form was put away');
     expect(upstream.count('tools/call')).toBe(0);

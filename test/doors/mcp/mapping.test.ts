@@ -190,7 +190,7 @@ test('names at the common address', () => {
 });
 
 test('tools that can be told apart', () => {
-  const { told, refused } = distinct([
+  const { tools: reported, refused } = distinct([
     { name: 'a' },
     { name: 'B' },
     { name: 'b' },
@@ -198,7 +198,7 @@ test('tools that can be told apart', () => {
     { name: 7 },
     'x',
   ]);
-  expect(told.map(({ name }) => name)).toEqual(['a']);
+  expect(reported.map(({ name }) => name)).toEqual(['a']);
   expect(refused).toEqual(['B', 'b', 'p\u0430y', '7', '']);
 });
 

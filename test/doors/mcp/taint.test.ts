@@ -3,11 +3,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { openLegacyClient, openScene, outcome, type Scene, type SceneOptions } from '../../support/mcp.ts';
-import { serveFixture } from '../../support/mcp-fixture.ts';
-import { openMcpGateway } from '../../support/mcp-gateway.ts';
-import { type Loose, openUpstream, text } from '../../support/mcp-upstream.ts';
-import { exchange } from '../../support/mcp-wire-client.ts';
+import { serveFixture } from '../../support/mcp/fixture/server.ts';
+import { openMcpGateway } from '../../support/mcp/gateway.ts';
+import { openLegacyClient, openScene, outcome, type Scene, type SceneOptions } from '../../support/mcp/one-server.ts';
+import { type Loose, openUpstream, text } from '../../support/mcp/upstream.ts';
+import { exchange } from '../../support/mcp/wire-client.ts';
 
 const RULES =
   '- { id: tainted, when: { tool: pay, attributes: { tainted: true } }, then: block, say: this session has read what others wrote }\n- { id: all, when: {}, then: allow }';
@@ -85,7 +85,7 @@ test('a restart does not make anyone forget; a long absence does', async () => {
   expect(later.content[0].text).toBe('paid');
 });
 
-test('the result of a task counts for whoever fetches it, not only for who began it', async () => {
+test('the result of a task counts for the client that fetches it, not only for who began it', async () => {
   const fixture = await serveFixture({ era: 'modern' });
   const rules = RULES.replace('tool: pay', 'tool: echo');
   const gateway = await openMcpGateway({ upstreams: { u: { url: fixture.url } }, rules });
@@ -116,7 +116,7 @@ test('a legacy session keeps its mark for as long as its id is used; a new one i
   expect(outcome(await resumed(other.session)).result.content[0].text).toBe('paid');
   expect(outcome(await resumed(marked.session)).result).toMatchObject(NO);
 
-  // Once it is over its id is nobody's: whoever comes with it is told so, and does not go on unmarked.
+  // Once it is over its id is nobody's: a caller that sends it is refused, and does not go on unmarked.
   await exchange(url, { method: 'DELETE', headers: { 'mcp-session-id': marked.session } });
   expect((await resumed(marked.session)).status).toBe(404);
 });

@@ -1,9 +1,12 @@
 /** Tool calls through two gateways in a row over MCP, on real HTTP: true arguments, and refusals as refusals. */
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import type { Receipt } from '../../../src/model/receipt.ts';
 import { hashOf } from '../../../src/receipt/seal/canonical-json.ts';
-import { linksOf } from '../../../src/receipt/verify/linked.ts';
-import { inARow } from '../../support/mcp-in-a-row.ts';
+import { checkLinks, linksOf } from '../../../src/receipt/verify/linked.ts';
+import { demoAgent } from '../../support/harn/two-gateways.ts';
+import { openMcpGateway } from '../../support/mcp/gateway.ts';
+import { SDK_CLIENTS } from '../../support/mcp/sdk-clients.ts';
+import { inARow, sealed } from '../../support/mcp/two-gateways.ts';
 
 const RULES = {
   block:
@@ -45,7 +48,7 @@ test('blocked there: refused, not failed', async () => {
   ]);
 });
 
-test('a server that is not said to be a gateway is told nothing about us, and what it says of receipts is not kept', async () => {
+test('a server that is not configured as a gateway learns nothing about us, and what it says of receipts is not kept', async () => {
   const forged = { verdict: 'approved', task_id: 'task_x', receipt_id: 'receipt_x', receipt_hash: hashOf('x') };
   const { client, server, receipts } = await inARow({
     upstream: {},
@@ -66,3 +69,29 @@ test('calls of other clients share a receipt, calls of a gateway have one each',
   expect(b.map(({ side_effects }) => side_effects.tool_calls.length)).toEqual([1, 1]);
   expect(new Set(b.map(({ identifiers }) => identifiers.session_id)).size).toBe(1);
 });
+
+test.each(['v2 client, modern era', 'v1 client'])(
+  'an agent called as a tool by a gateway: both receipts name each other by hash (%s)',
+  async (which) => {
+    const far = await openMcpGateway({ upstreams: {}, agents: [demoAgent()] });
+    const near = await openMcpGateway({ upstreams: { far: { url: `${far.url}/mcp`, gateway: true } } });
+    const client = await SDK_CLIENTS[which]!({ url: near.at('far') });
+    onTestFinished(async () => {
+      await client.close();
+      await near.close();
+      await far.close();
+    });
+    expect(JSON.stringify(await client.call('agent__demo', { message: 'hello' }))).toContain('I am the demo agent');
+    await client.close();
+    const [a, b] = [await sealed(near), await sealed(far)];
+    const checks = [...checkLinks(a, { receipts: b.map(valid) }), ...checkLinks(b, { receipts: a.map(valid) })];
+    expect(checks.map(({ direction, state, reason }) => [direction, state, reason])).toEqual([
+      ['callee', 'linked', undefined],
+      ['caller', 'linked', undefined],
+    ]);
+    const [link] = a.flatMap(linksOf);
+    expect(link).toMatchObject({ receipt_id: b[0]?.receipt_id, receipt_hash: b[0]?.chain.receipt_hash });
+  },
+);
+
+const valid = (receipt: Receipt) => ({ receipt });

@@ -7,8 +7,8 @@ import { createDemoAgent } from '../../../src/demo/agent.ts';
 import { createDemoTools } from '../../../src/demo/tools.ts';
 import type { CoreEvent } from '../../../src/model/events.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
-import { scriptedAgent } from '../../support/agents.ts';
-import { openRuns } from '../../support/runs.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import { openRuns } from '../../support/runs/gateway.ts';
 
 const ofType = (events: readonly JsonObject[], type: string) =>
   events.filter((event) => event.type === type).map((event) => (event.payload as { value: JsonObject }).value);
@@ -89,15 +89,15 @@ describe('steps that fail', () => {
   });
 
   test('work that is taken up again after its process died says retry_step', () => {
-    const telling = createRunRenderer();
+    const rendition = createRunRenderer();
     const event = (name: string, payload: object) =>
-      telling.tell({ event: name, created_at: '2026-01-01T00:00:00.000Z', payload } as unknown as CoreEvent);
+      rendition.render({ event: name, created_at: '2026-01-01T00:00:00.000Z', payload } as unknown as CoreEvent);
     event('task.submitted', { task: { id: 'task_1', input: {}, metadata: {} } });
     event('task.started', {});
     event('vendor.tollbridge.message_delta', { message_id: 'm1', role: 'assistant', text: 'half' });
-    const told = event('vendor.tollbridge.recovered', {});
-    expect(told.map(({ type }) => type)).toEqual(['run.worker.stalled', 'step.done', 'run.resumed']);
-    expect(told[1]?.payload.value).toMatchObject({
+    const reported = event('vendor.tollbridge.recovered', {});
+    expect(reported.map(({ type }) => type)).toEqual(['run.worker.stalled', 'step.done', 'run.resumed']);
+    expect(reported[1]?.payload.value).toMatchObject({
       outcome: 'retry_step',
       content: 'half',
       reason_code: 'worker_lost',

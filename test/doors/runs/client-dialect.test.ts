@@ -6,8 +6,8 @@ import { tagsFor, toWireInput } from '../../../adapters/runs/client/submit.ts';
 import { toEvent } from '../../../adapters/runs/client/watch.ts';
 import { runs as adapter } from '../../../adapters/runs/index.ts';
 import { check } from '../../../src/model/validate.ts';
-import { of, openTestHouse, says } from '../../support/house.ts';
-import { remoteAgent } from '../../support/runs-pair.ts';
+import { of, openTestGateway, says } from '../../support/gateway/test-gateway.ts';
+import { remoteAgent } from '../../support/runs/two-gateways.ts';
 
 type Handler = (request: IncomingMessage, response: ServerResponse, body: string) => void;
 const json = (response: ServerResponse, body: unknown, status = 200) => {
@@ -40,7 +40,7 @@ async function openServer(routes: Readonly<Record<string, Handler>>) {
 async function given(routes: Readonly<Record<string, Handler>>, timeouts = {}) {
   const server = await openServer(routes);
   const agent = remoteAgent(server.url, { timeouts: { poll_ms: 20, silence_ms: 400, ...timeouts } });
-  const near = await openTestHouse({ agents: [agent], rules: '[{ id: all, then: allow }]', clock: real as never });
+  const near = await openTestGateway({ agents: [agent], rules: '[{ id: all, then: allow }]', clock: real as never });
   const room = await near.room();
   const { id } = await room.task({ input: says('go') });
   return { near, id, server };
@@ -96,10 +96,10 @@ describe('what is read', () => {
       'GET /v1/runs/r1/events': events([said(1), said(2), said(3), said(4), said(6), { ...DONE, seq: 7 }]),
     });
     await near.until(id);
-    const told = of(await near.events(id), 'agent.message').map(
+    const reported = of(await near.events(id), 'agent.message').map(
       ({ payload }) => JSON.stringify(payload).match(/m\d/)?.[0],
     );
-    expect(told).toEqual(['m1', 'm2', 'm3', 'm4', 'm6']);
+    expect(reported).toEqual(['m1', 'm2', 'm3', 'm4', 'm6']);
     const [receipt] = await near.receipts(id);
     expect(receipt?.metadata?.not_reported).toContain('some events of the remote could not be had');
   });
@@ -116,12 +116,15 @@ describe('what is read', () => {
       ),
     });
     expect(await near.until(id)).toMatchObject({ status: 'FAILED', failure: { code: 'limit_exceeded' } });
-    const told = await near.events(id);
-    expect(of(told, 'vendor.runs.teleported')[0]?.payload).toEqual({ type: 'run.teleported', value: { to: 'mars' } });
-    expect(of(told, 'vendor.runs.step_progress')).toHaveLength(1);
-    expect(of(told, 'tool.failed')[0]?.payload).toMatchObject({ code: 'perhaps', status: 'error' });
-    expect(of(told, 'span.failed')[0]?.payload).toMatchObject({ outcome: 'retry_step', reason_code: 'flaky' });
-    expect(of(told, 'agent.message')).toEqual([]);
+    const reported = await near.events(id);
+    expect(of(reported, 'vendor.runs.teleported')[0]?.payload).toEqual({
+      type: 'run.teleported',
+      value: { to: 'mars' },
+    });
+    expect(of(reported, 'vendor.runs.step_progress')).toHaveLength(1);
+    expect(of(reported, 'tool.failed')[0]?.payload).toMatchObject({ code: 'perhaps', status: 'error' });
+    expect(of(reported, 'span.failed')[0]?.payload).toMatchObject({ outcome: 'retry_step', reason_code: 'flaky' });
+    expect(of(reported, 'agent.message')).toEqual([]);
   });
 
   test('a state we have never met is not success, and does not last forever', async () => {
@@ -162,8 +165,8 @@ describe('what is read', () => {
       action: 'approve',
       idempotency_key: `tollbridge-${id}.run2`,
     });
-    const told = await near.events(id);
-    expect(of(told, 'tool.requested').map(({ payload }) => `${payload.tool_call_id} ${payload.name}`)).toEqual([
+    const reported = await near.events(id);
+    expect(of(reported, 'tool.requested').map(({ payload }) => `${payload.tool_call_id} ${payload.name}`)).toEqual([
       'c1 launch',
     ]);
   });
@@ -201,11 +204,12 @@ describe('what is refused', () => {
 
   test('a key is not sent where it can be read on the way, and addresses have no secrets in them', () => {
     const open = (url: string) => () =>
-      adapter.backend!.open('far', { url } as never, { log: {}, secret: {} } as never);
+      adapter.parts.backend.open({ url }, { name: 'far', log: {}, secret: {} } as never);
     expect(open('http://harness.example')).toThrow('a remote has to be https, or on this machine');
     expect(open('https://me:pw@harness.example')).toThrow('has no user, query or fragment');
     expect(open('https://harness.example/api')).not.toThrow();
-    const config = (value: unknown) => () => check(adapter.backend!.configSchema as never, value, 'agents.far.runs');
+    const config = (value: unknown) => () =>
+      check(adapter.parts.backend.configSchema as never, value, 'agents.far.runs');
     expect(config({ url: 'https://x.example', secret: 'k', on_stalled: 'wait' })).not.toThrow();
     expect(config({ url: 'https://x.example', token: 'in the open' })).toThrow();
     expect(config({})).toThrow('url');

@@ -2,9 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { createDemoAgent } from '../../../src/demo/agent.ts';
-import { latch, scriptedAgent, untilAborted } from '../../support/agents.ts';
-import { of, states } from '../../support/house.ts';
-import { openPair, remoteAgent } from '../../support/runs-pair.ts';
+import { latch, scriptedAgent, untilAborted } from '../../support/gateway/agents.ts';
+import { of, states } from '../../support/gateway/test-gateway.ts';
+import { openPair, remoteAgent } from '../../support/runs/two-gateways.ts';
 
 describe('work done by a remote', () => {
   test('hello: given once, streamed, said, completed', async () => {
@@ -45,7 +45,7 @@ describe('work done by a remote', () => {
       headers: { 'idempotency-key': `tollbridge-${id}`, authorization: 'Bearer ana:ana-secret' },
     });
     const [receipt] = await pair.near.receipts(id);
-    expect(receipt?.metadata?.not_reported).toContain('work done by a remote: only what it told is known');
+    expect(receipt?.metadata?.not_reported).toContain('work done by a remote: only its own report is known');
   });
 
   test('tools are observed: their names, outcomes and what may be shown of them', async () => {
@@ -128,7 +128,7 @@ describe('work done by a remote', () => {
     expect(await pair.near.until(id)).toMatchObject({ status: 'FAILED', failure: { code: 'out_of_paper' } });
   });
 
-  test('what is forbidden there is told as forbidden, and the work goes on', async () => {
+  test('what is forbidden there is reported as forbidden, and the work goes on', async () => {
     const rules =
       '[{ id: all, then: allow }, { id: kept, when: { tool: delete_note }, then: block, say: notes are kept }]';
     const pair = await openPair({ far: { rules } });
@@ -155,7 +155,7 @@ describe('work done by a remote', () => {
     await pair.far.until(await pair.there(), 'cancelled');
   });
 
-  test('a run that stalls there is told to go on, where that is wanted', async () => {
+  test('a run that stalls there is asked to go on, where that is wanted', async () => {
     let starts = 0;
     const agent = scriptedAgent(
       async (sink, { resumed }, signal) => {
@@ -171,8 +171,8 @@ describe('work done by a remote', () => {
     const { id } = await pair.give('go');
     expect((await pair.near.until(id)).status).toBe('COMPLETED');
     expect(starts).toBe(2);
-    const told = (await pair.near.events(id)).map(({ event }) => event);
-    expect(told.filter((event) => event.startsWith('vendor.runs.'))).toEqual([
+    const reported = (await pair.near.events(id)).map(({ event }) => event);
+    expect(reported.filter((event) => event.startsWith('vendor.runs.'))).toEqual([
       'vendor.runs.stalled',
       'vendor.runs.resumed',
     ]);
@@ -279,7 +279,7 @@ test('what a remote of this protocol said is shown by this door as it came', asy
   const far = (await pair.far.events(await pair.there())).filter(({ type }) => type === 'run.tool.invoked');
   const { createRunRenderer } = await import('../../../adapters/runs/server/render-events.ts');
   const telling = createRunRenderer();
-  const near = (await pair.near.events(id)).flatMap((event) => telling.tell(event));
+  const near = (await pair.near.events(id)).flatMap((event) => telling.render(event));
   expect(near.filter(({ type }) => type === 'run.tool.invoked').map(({ payload }) => payload)).toEqual(
     far.map(({ payload }) => payload),
   );

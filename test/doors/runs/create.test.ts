@@ -1,9 +1,9 @@
 /** What a new run may ask for: every check in its order, every reason code, and one run for each key. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { scriptedAgent } from '../../support/agents.ts';
-import { of } from '../../support/house.ts';
-import { openRuns, pair } from '../../support/runs.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import { of } from '../../support/gateway/test-gateway.ts';
+import { openRuns, pair } from '../../support/runs/gateway.ts';
 
 const agents = () => [scriptedAgent(async () => undefined)];
 const tag = (path: string, more: object = {}) => ({ path, classification: 'credential', ...more });
@@ -250,7 +250,7 @@ describe('what becomes of what was asked', () => {
       body: { name: 'eng', root: 'file:///e' },
     });
     await runs.at.send('resource.create', { object: 'workspace', body: { name: 'ops', root: 'file:///o' } });
-    const taskOf = async (id: string) => runs.at.house.store.get('task', `task_${id.slice(4)}`) as Promise<never>;
+    const taskOf = async (id: string) => runs.at.runtime.store.get('task', `task_${id.slice(4)}`) as Promise<never>;
     const { body } = await runs.create('go', {
       workspace_id: 'ops',
       metadata: { ticket: 7 },
@@ -266,8 +266,8 @@ describe('what becomes of what was asked', () => {
         plan: { version: 2, steps: [{ do: 'it' }] },
       },
     });
-    const told = await runs.events(body.id);
-    expect(told[0].payload).toMatchObject({
+    const reported = await runs.events(body.id);
+    expect(reported[0].payload).toMatchObject({
       redacted: true,
       value: { streaming: true, routing_hint: 'skip_planning' },
     });
@@ -281,7 +281,7 @@ describe('what becomes of what was asked', () => {
     const runs = await openRuns({ agents: agents() });
     const room = await runs.at.room();
     const named = await runs.create('go', { metadata: { session_id: room.session } });
-    const task = await runs.at.house.store.get(`task`, `task_${named.body.id.slice(4)}`);
+    const task = await runs.at.runtime.store.get(`task`, `task_${named.body.id.slice(4)}`);
     expect(task).toMatchObject({ session_id: room.session });
     await runs.until(named.body.id, 'succeeded');
     await runs.at.send('session.close', { session_id: room.session });

@@ -1,14 +1,14 @@
-/** A run's events by polling and by stream: the same ones, from any number on, to whoever may read them and no longer. */
+/** A run's events by polling and by stream: the same ones, from any number on, to the client that may read them and no longer. */
 import { describe, expect, test } from 'vitest';
 import { createRunRenderer } from '../../../adapters/runs/server/render-events.ts';
 import { createDemoAgent } from '../../../src/demo/agent.ts';
 import { readCore, storyNames } from '../../stories/story.ts';
-import { latch, scriptedAgent } from '../../support/agents.ts';
-import { type Body, openRuns, pair } from '../../support/runs.ts';
+import { latch, scriptedAgent } from '../../support/gateway/agents.ts';
+import { type Body, openRuns, pair } from '../../support/runs/gateway.ts';
 
 const demo = () => createDemoAgent({ pause: async () => {} });
 
-async function told() {
+async function reported() {
   const runs = await openRuns({ agents: [demo()] });
   const { body } = await runs.create('hello');
   await runs.until(body.id, 'succeeded');
@@ -17,7 +17,7 @@ async function told() {
 
 describe('polling', () => {
   test('goes on from the cursor, page by page, and echoes it when there is nothing more', async () => {
-    const { runs, id, events } = await told();
+    const { runs, id, events } = await reported();
     const page = async (query: string) => (await runs.call('GET', `/v1/runs/${id}/events${query}`)).body;
     expect(await page('')).toEqual({ events, next_cursor: events.length, request_id: expect.any(String) });
     expect(await page('?limit=3')).toMatchObject({ events: events.slice(0, 3), next_cursor: 3 });
@@ -29,7 +29,7 @@ describe('polling', () => {
   test.each(['limit=0', 'limit=201', 'limit=x', 'limit=', 'cursor=-1', 'cursor=1.5', 'cursor=x', 'cursor=1&cursor=2'])(
     '%s is refused',
     async (query) => {
-      const { runs, id } = await told();
+      const { runs, id } = await reported();
       const refused = { status: 400, body: { error: 'bad_request', reason_code: 'EVENTS_QUERY_PARAMS_INVALID' } };
       expect(await runs.call('GET', `/v1/runs/${id}/events?${query}`)).toMatchObject(refused);
       if (query.startsWith('cursor')) {
@@ -41,7 +41,7 @@ describe('polling', () => {
 
 describe('a stream', () => {
   test('is framed as the API has it, and says the same as polling', async () => {
-    const { runs, id, events } = await told();
+    const { runs, id, events } = await reported();
     const response = await fetch(`${runs.url}/v1/runs/${id}/events/stream`, {
       headers: { authorization: pair('ana') },
     });
@@ -55,7 +55,7 @@ describe('a stream', () => {
   });
 
   test('goes on from a cursor or from the last id seen; the query wins', async () => {
-    const { runs, id, events } = await told();
+    const { runs, id, events } = await reported();
     const seqs = (frames: Body[]) => frames.map(({ data }) => data.seq);
     const past = (cursor: number) => events.slice(cursor).map(({ seq }) => seq);
     expect(seqs(await runs.stream(id, '?cursor=4'))).toEqual(past(4));
@@ -119,17 +119,17 @@ describe('a stream', () => {
   });
 });
 
-describe('a telling', () => {
+describe('a rendition', () => {
   test.each(storyNames())('of %s is numbered without gaps, and the same however it is cut', (name) => {
     const log = readCore(name).filter(({ task_id }) => task_id === 'task_1');
     const whole = createRunRenderer();
-    const once = log.flatMap((event) => whole.tell(event));
+    const once = log.flatMap((event) => whole.render(event));
     expect(once.map(({ seq }) => seq)).toEqual(once.map((_, at) => at + 1));
     const again = createRunRenderer();
-    expect(log.flatMap((event) => again.tell(event))).toEqual(once);
+    expect(log.flatMap((event) => again.render(event))).toEqual(once);
     expect(once[0]?.type).toBe('run.created');
     expect(['run.worker.succeeded', 'run.worker.failed', 'run.cancelled']).toContain(once.at(-1)?.type);
     // Nothing is told of a run that has ended.
-    expect(log.flatMap((event) => (event.event === 'task.submitted' ? [] : whole.tell(event)))).toEqual([]);
+    expect(log.flatMap((event) => (event.event === 'task.submitted' ? [] : whole.render(event)))).toEqual([]);
   });
 });

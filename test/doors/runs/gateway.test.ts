@@ -6,7 +6,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { openApiKeys } from '../../../src/auth/api-keys.ts';
 import { systemClock } from '../../../src/core/clock.ts';
 import { startGateway } from '../../../src/runtime/gateway.ts';
-import { configIn } from '../../support/config-in.ts';
+import { configIn } from '../../support/process/config-in.ts';
 
 const OWNER = { id: 'owner', kind: 'person', scopes: ['*'] } as const;
 const VERSION = { 'harn-agents-protocol-version': 'agents-protocol-2026-04-25' };
@@ -52,7 +52,7 @@ test('both doors answer for their own paths, and one run is the same work in bot
   const created = await call('POST', '/v1/runs', { authorization: pair, 'idempotency-key': 'k' }, body);
   expect(created).toMatchObject({ status: 201, body: { status: 'queued', replayed: false } });
   const { id } = created.body;
-  await gateway.house.idle();
+  await gateway.core.idle();
   expect(await call('GET', `/v1/runs/${id}`, { authorization: pair })).toMatchObject({
     status: 200,
     body: { status: 'succeeded' },
@@ -129,17 +129,17 @@ test('a chain of two gateways: a service speaks to one, the other does the work,
   const created = await near.call('POST', '/v1/runs', { authorization: near.pair, 'idempotency-key': 'k' }, body);
   expect(created.status).toBe(201);
   const { id } = created.body;
-  await near.gateway.house.idle();
+  await near.gateway.core.idle();
   const here = await near.call('GET', `/v1/runs/${id}/events`, { authorization: near.pair });
-  const runs = await far.gateway.house.bridge.list(OWNER, { object: 'task' });
+  const runs = await far.gateway.core.bridge.list(OWNER, { object: 'task' });
   const [there] = runs.data;
   const path = `/v1/runs/run_${there?.id.slice(5)}/events`;
-  const told = await far.call('GET', path, { authorization: far.pair });
+  const reported = await far.call('GET', path, { authorization: far.pair });
   const steps = (events: { type: string; payload: unknown }[]) =>
     events.flatMap(({ type, payload }) => (type.startsWith('step.') ? [payload] : []));
   expect(steps(here.body.events)).toHaveLength(7);
   // Frame by frame, as the far one said it.
-  expect(steps(here.body.events)).toEqual(steps(told.body.events));
+  expect(steps(here.body.events)).toEqual(steps(reported.body.events));
   expect(here.body.events.at(-1)?.type).toBe('run.worker.succeeded');
 });
 

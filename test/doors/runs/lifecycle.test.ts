@@ -1,14 +1,14 @@
-/** A run from its creation to its end: what is answered, what is told, and what may follow what. */
+/** A run from its creation to its end: what is answered, what is reported, and what may follow what. */
 import { expect, test } from 'vitest';
 import { createDemoAgent } from '../../../src/demo/agent.ts';
 import { createDemoTools } from '../../../src/demo/tools.ts';
-import { latch, scriptedAgent, untilAborted } from '../../support/agents.ts';
-import { openRuns } from '../../support/runs.ts';
+import { latch, scriptedAgent, untilAborted } from '../../support/gateway/agents.ts';
+import { openRuns } from '../../support/runs/gateway.ts';
 
 const demo = () => createDemoAgent({ pause: async () => {} });
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-test('a run is created, worked on and told to its end', async () => {
+test('a run is created, worked on and reported to its end', async () => {
   const runs = await openRuns({ agents: [demo()] });
   const { status, body } = await runs.create('hello', { workspace_id: 'ws_engineering', subject_id: 'user_42' });
   expect(status).toBe(201);
@@ -25,22 +25,22 @@ test('a run is created, worked on and told to its end', async () => {
   });
   const done = await runs.until(body.id, 'succeeded');
   expect(done).not.toHaveProperty('replayed');
-  const told = await runs.events(body.id);
-  expect(told.map(({ seq }) => seq)).toEqual(told.map((_, at) => at + 1));
-  expect(told.map(({ type }) => type)).toEqual([
+  const reported = await runs.events(body.id);
+  expect(reported.map(({ seq }) => seq)).toEqual(reported.map((_, at) => at + 1));
+  expect(reported.map(({ type }) => type)).toEqual([
     'run.created',
     'run.worker.started',
     ...Array.from({ length: 6 }, () => 'step.progress'),
     'step.done',
     'run.worker.succeeded',
   ]);
-  expect(told[0].payload).toEqual({ redacted: true, value: { request_id: body.request_id } });
-  expect(told[1].payload).toEqual({
+  expect(reported[0].payload).toEqual({ redacted: true, value: { request_id: body.request_id } });
+  expect(reported[1].payload).toEqual({
     redacted: false,
     value: { request_id: body.request_id, from_status: 'queued', to_status: 'running', reason_code: null },
   });
-  expect(told[2].payload.value).toMatchObject({ kind: 'content_delta', content_delta: 'Hello! I am ' });
-  expect(told.at(-2).payload.value).toMatchObject({
+  expect(reported[2].payload.value).toMatchObject({ kind: 'content_delta', content_delta: 'Hello! I am ' });
+  expect(reported.at(-2).payload.value).toMatchObject({
     content: 'Hello! I am the demo agent: no network, no keys, always the same answer to the same words.',
     outcome: 'succeeded',
   });
@@ -87,8 +87,8 @@ test('a retry is another attempt of the same run: a child task, numbers that go 
   expect(retried.body.id).toBe(body.id);
   expect(['queued', 'running', 'succeeded']).toContain(retried.body.status);
   await runs.until(body.id, 'succeeded');
-  const told = await runs.events(body.id);
-  expect(told.map(({ seq, type }) => `${seq} ${type}`)).toEqual([
+  const reported = await runs.events(body.id);
+  expect(reported.map(({ seq, type }) => `${seq} ${type}`)).toEqual([
     '1 run.created',
     '2 run.worker.started',
     '3 step.done',
@@ -97,8 +97,8 @@ test('a retry is another attempt of the same run: a child task, numbers that go 
     '6 run.worker.started',
     '7 run.worker.succeeded',
   ]);
-  expect(told[3].payload.value).toMatchObject({ reason_code: 'out_of_paper', to_status: 'failed' });
-  expect(told[4].payload.value).toMatchObject({
+  expect(reported[3].payload.value).toMatchObject({ reason_code: 'out_of_paper', to_status: 'failed' });
+  expect(reported[4].payload.value).toMatchObject({
     from_status: 'failed',
     to_status: 'queued',
     request_id: retried.body.request_id,
@@ -114,15 +114,15 @@ test('a retry is another attempt of the same run: a child task, numbers that go 
   expect(await runs.call('GET', `/v1/runs/run_${data[0]!.id.slice(5)}`)).toMatchObject({ status: 404 });
 });
 
-test('tools are told with what may be shown of them', async () => {
+test('tools are reported with what may be shown of them', async () => {
   const tools = createDemoTools();
   const runs = await openRuns({ agents: [demo()], tools: [tools], rules: READS });
   const { body } = await runs.create('read plan');
   await runs.until(body.id, 'succeeded');
-  const told = await runs.events(body.id);
-  const kinds = told.flatMap(({ type, payload }) => (type === 'step.progress' ? [payload.value.kind] : []));
+  const reported = await runs.events(body.id);
+  const kinds = reported.flatMap(({ type, payload }) => (type === 'step.progress' ? [payload.value.kind] : []));
   expect(kinds.slice(0, 2)).toEqual(['tool_call_start', 'tool_call_done']);
-  const invoked = told.find(({ type }) => type === 'run.tool.invoked').payload.value;
+  const invoked = reported.find(({ type }) => type === 'run.tool.invoked').payload.value;
   expect(invoked).toEqual({
     tool_call_id: expect.stringMatching(/call1$/),
     tool_name: 'read_note',
@@ -160,12 +160,12 @@ test('what policy forbids is shown as denied, and the run goes on', async () => 
   const runs = await openRuns({ agents: [demo()], tools: [createDemoTools()], rules });
   const { body } = await runs.create('delete plan');
   await runs.until(body.id, 'succeeded');
-  const told = await runs.events(body.id);
-  expect(told.find(({ type }) => type === 'run.tool.invoked').payload.value).toMatchObject({
+  const reported = await runs.events(body.id);
+  expect(reported.find(({ type }) => type === 'run.tool.invoked').payload.value).toMatchObject({
     tool_outcome: 'policy_denied',
     policy_reason_code: 'no-deleting',
   });
-  expect(told.find(({ type }) => type === 'run.coordination.decision').payload.value).toMatchObject({
+  expect(reported.find(({ type }) => type === 'run.coordination.decision').payload.value).toMatchObject({
     decision_type: 'continue',
     reason_code: 'no-deleting',
     role: 'judge',
@@ -182,7 +182,7 @@ test('work policy does not let begin is forbidden, and says by whom', async () =
   });
 });
 
-test('work that is put off is told to come later', async () => {
+test('work that is put off is asked to come later', async () => {
   const rules = '- {id: later, when: {kind: prompt}, then: defer, retry_after: 30s, say: too busy}';
   const runs = await openRuns({ agents: [demo()], rules });
   expect(await runs.create('hello')).toMatchObject({
@@ -191,7 +191,7 @@ test('work that is put off is told to come later', async () => {
   });
 });
 
-test('a run whose events are no longer kept still stands; only what was told is gone', async () => {
+test('a run whose events are no longer kept still stands; only what was reported is gone', async () => {
   let tries = 0;
   const agent = () =>
     scriptedAgent(async () => {
@@ -205,7 +205,7 @@ test('a run whose events are no longer kept still stands; only what was told is 
   await runs.call('POST', `/v1/runs/${body.id}/retry`);
   await runs.until(body.id, 'succeeded');
   runs.at.clock.advance(60_000);
-  expect((await runs.at.house.store.retain(runs.at.clock.now())).dropped).toBeGreaterThan(0);
+  expect((await runs.at.runtime.store.retain(runs.at.clock.now())).dropped).toBeGreaterThan(0);
   await runs.close();
   await runs.at.close();
   const later = await openRuns({ agents: [agent()], dir: runs.at.dir, clock: runs.at.clock });

@@ -1,4 +1,4 @@
-/** The table of the runs API against what is really told and read: no word without a way, no way without a word. */
+/** The table of the runs API against what is really reported and read: no word without a way, no way without a word. */
 import { describe, expect, test } from 'vitest';
 import { createUpdateReader } from '../../../adapters/runs/client/translate.ts';
 import type { RunEvent } from '../../../adapters/runs/server/frames.ts';
@@ -42,9 +42,9 @@ const core = (event: string, payload: object = {}, more: object = {}): CoreEvent
 const task = (more: object = {}) => ({ task: { id: 'task_1', metadata: { runs }, input: {}, ...more } });
 
 function tell(...events: CoreEvent[]): readonly RunEvent[] {
-  const telling = createRunRenderer();
+  const rendition = createRunRenderer();
   return [core('task.submitted', task()), core('task.started', task()), ...events].flatMap((event) =>
-    telling.tell(event),
+    rendition.render(event),
   );
 }
 
@@ -66,19 +66,19 @@ const RARE = [
     core('task.failed', task({ failure: { code: 'rejected_by_signal', message: 'no' } })),
   ),
 ];
-const told = [
+const reported = [
   ...storyNames().map((name) => {
-    const telling = createRunRenderer();
+    const rendition = createRunRenderer();
     return readCore(name)
       .filter(({ task_id }) => task_id === 'task_1')
-      .flatMap((event) => telling.tell(event));
+      .flatMap((event) => rendition.render(event));
   }),
   ...RARE,
 ];
 
 describe('events', () => {
-  test('every one of the table is told, and nothing else is', () => {
-    expect(new Set(told.flat().map(({ type }) => type))).toEqual(new Set(EVENTS.map(({ wire }) => wire)));
+  test('every one of the table is reported, and nothing else is', () => {
+    expect(new Set(reported.flat().map(({ type }) => type))).toEqual(new Set(EVENTS.map(({ wire }) => wire)));
   });
 
   test('every fact of the table is a canonical word, or another vendor’s', () => {
@@ -88,7 +88,7 @@ describe('events', () => {
   });
 
   test('states follow each other as the page says', () => {
-    for (const story of told) {
+    for (const story of reported) {
       let status: RunStatus = 'queued';
       for (const { payload } of story) {
         const { from_status, to_status } = payload.value as { from_status?: RunStatus; to_status?: RunStatus };
@@ -133,7 +133,7 @@ describe('events', () => {
     });
   });
 
-  test('the frame of a remote is told as it came, without what is never told', () => {
+  test('the frame of a remote is notified as it came, without what is never reported', () => {
     const frame = { type: 'run.teleported', value: { to: 'mars', input: 'secret' } };
     const ext = { runs: { seq: 9, frame } };
     expect(tell(core('vendor.runs.teleported', {}, { ext })).at(-1)).toMatchObject({

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { OPERATIONS, REASONS } from '../../../mappings/runs.ts';
 import { createDemoAgent } from '../../../src/demo/agent.ts';
 import { createDemoTools } from '../../../src/demo/tools.ts';
-import { openRuns, pair, type RunsDoor } from '../../support/runs.ts';
+import { openRuns, pair, type RunsDoor } from '../../support/runs/gateway.ts';
 
 describe('memory', () => {
   async function remember(runs: RunsDoor, body: object, actor?: object) {
@@ -107,7 +107,7 @@ describe('memory', () => {
 describe('usage', () => {
   const rules = '- {id: reads, when: {effect: read}, then: allow, say: reading changes nothing}';
 
-  test('counts runs, ends, tools and tokens by period, for whoever may see them', async () => {
+  test('counts runs, ends, tools and tokens by period, for the client that may see them', async () => {
     const agent = createDemoAgent({ pause: async () => {} });
     const runs = await openRuns({ agents: [agent], tools: [createDemoTools()], rules });
     const first = await runs.create('read plan', { workspace_id: 'a', subject_id: 'u1' });

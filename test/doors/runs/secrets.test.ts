@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createCleaner, readPath, readTags } from '../../../adapters/runs/server/sensitive.ts';
-import { scriptedAgent } from '../../support/agents.ts';
-import { openRuns } from '../../support/runs.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import { openRuns } from '../../support/runs/gateway.ts';
 
 const CANARIES = {
   masked: 'canary-masked-7Qz',
@@ -21,7 +21,7 @@ const CANARIES = {
   number: '731904255',
 } as const;
 
-/** Everything the house has on disk, as text. */
+/** Everything the gateway has on disk, as text. */
 async function onDisk(dir: string): Promise<string> {
   const files = await readdir(dir, { recursive: true, withFileTypes: true });
   const texts = await Promise.all(
@@ -31,12 +31,12 @@ async function onDisk(dir: string): Promise<string> {
 }
 
 test('no canary comes out of its cage', async () => {
-  const heard: string[] = [];
+  const received: string[] = [];
   const logged: string[] = [];
   const note = (fields: object, message: string) => void logged.push(JSON.stringify(fields) + message);
   const agent = scriptedAgent(async (sink, { task }) => {
     // An agent that repeats everything it was given.
-    heard.push(JSON.stringify(task));
+    received.push(JSON.stringify(task));
     const say = (text: string) =>
       sink.emit({
         event: 'agent.message',
@@ -99,7 +99,7 @@ test('no canary comes out of its cage', async () => {
 
   const task = `task_${id.slice(4)}`;
   const [receipt] = await runs.at.receipts(task);
-  const told = JSON.stringify([
+  const reported = JSON.stringify([
     await runs.events(id),
     await runs.stream(id),
     (await runs.call('GET', `/v1/runs/${id}`)).body,
@@ -108,23 +108,23 @@ test('no canary comes out of its cage', async () => {
     await runs.at.all(),
     logged,
   ]);
-  await runs.at.house.store.rebuild();
+  await runs.at.runtime.store.rebuild();
   const kept = await onDisk(runs.at.dir);
   for (const [where, canary] of Object.entries(CANARIES)) {
     // What a tool was given is the agent's to say; the door shows a summary of it without what is sensitive.
     if (where !== 'tool') {
-      expect(told.includes(canary), `${where} was told`).toBe(false);
+      expect(reported.includes(canary), `${where} was told`).toBe(false);
       expect(kept.includes(canary), `${where} was kept`).toBe(false);
     }
   }
   // The agent that is asked to work with it has it as it came.
   for (const where of ['masked', 'dropped', 'nested', 'listed', 'found', 'number'] as const) {
-    expect(JSON.stringify(heard), `${where} was heard`).toContain(CANARIES[where]);
+    expect(JSON.stringify(received), `${where} was heard`).toContain(CANARIES[where]);
   }
   expect(JSON.stringify([await runs.events(id), await runs.stream(id)])).not.toContain(CANARIES.tool);
 
   // What was not sensitive is still there, and the receipt says what was taken out.
-  expect(told).toContain('this stays');
+  expect(reported).toContain('this stays');
   const taken = (receipt?.redactions ?? []).map(
     ({ field, reason }) => `${field.replace(/^\/events\/evt_\d+\//, '')} ${reason}`,
   );
@@ -206,7 +206,7 @@ describe('cleaning', () => {
     });
   });
 
-  test('a dropped element leaves its place, and a tag within another is still told', () => {
+  test('a dropped element leaves its place, and a tag within another is still reported', () => {
     const value = { input: { list: ['a', 'b'], whole: { part: 'p' } } };
     const { value: kept, marks } = clean(
       value,

@@ -2,10 +2,10 @@
 import { describe, expect, test } from 'vitest';
 import { createDemoAgent } from '../../../src/demo/agent.ts';
 import { createDemoTools } from '../../../src/demo/tools.ts';
-import { scriptedAgent } from '../../support/agents.ts';
-import { pulledDisk } from '../../support/failing-store.ts';
-import { of } from '../../support/house.ts';
-import { openRuns, pair, type RunsDoor } from '../../support/runs.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import { pulledDisk } from '../../support/gateway/failing-store.ts';
+import { of } from '../../support/gateway/test-gateway.ts';
+import { openRuns, pair, type RunsDoor } from '../../support/runs/gateway.ts';
 
 const demo = () => createDemoAgent({ pause: async () => {} });
 const signal = (runs: RunsDoor, id: string, body: unknown) => runs.call('POST', `/v1/runs/${id}/signal`, body);
@@ -14,14 +14,14 @@ async function waiting(text = 'send the plan to bo') {
   const tools = createDemoTools();
   const runs = await openRuns({ agents: [demo()], tools: [tools] });
   const { body } = await runs.create(text);
-  const told = await runs.seen(body.id, 'run.awaiting_input');
-  return { runs, tools, id: body.id as string, told };
+  const reported = await runs.seen(body.id, 'run.awaiting_input');
+  return { runs, tools, id: body.id as string, reported };
 }
 
 describe('a run that waits for a yes', () => {
   test('says so in its events and on the run, which is still running', async () => {
-    const { runs, id, told } = await waiting();
-    expect(told.at(-1)).toMatchObject({
+    const { runs, id, reported } = await waiting();
+    expect(reported.at(-1)).toMatchObject({
       type: 'run.awaiting_input',
       payload: {
         redacted: false,
@@ -44,8 +44,10 @@ describe('a run that waits for a yes', () => {
     expect(Object.keys(said.body).sort()).toEqual(['ok', 'request_id']);
     await runs.until(id, 'succeeded');
     expect(tools.outbox).toEqual([{ to: 'bo', text: 'the plan' }]);
-    const told = await runs.events(id);
-    expect(told.find(({ type }) => type === 'run.signal_applied').payload.value).toMatchObject({ action: 'approve' });
+    const reported = await runs.events(id);
+    expect(reported.find(({ type }) => type === 'run.signal_applied').payload.value).toMatchObject({
+      action: 'approve',
+    });
     const events = await runs.at.events(`task_${id.slice(4)}`);
     expect(of(events, 'user.tool_confirmation')[0]?.payload).toMatchObject({ approved: true, reason: 'Bo waits' });
     expect(await signal(runs, id, { action: 'approve' })).toMatchObject({
@@ -59,8 +61,8 @@ describe('a run that waits for a yes', () => {
     expect((await signal(runs, id, { action: 'reject', payload: 'not today' })).status).toBe(200);
     await runs.until(id, 'failed');
     expect(tools.outbox).toEqual([]);
-    const told = await runs.events(id);
-    expect(told.map(({ type }) => type).slice(-6)).toEqual([
+    const reported = await runs.events(id);
+    expect(reported.map(({ type }) => type).slice(-6)).toEqual([
       'run.signal_applied',
       'step.progress',
       'run.tool.invoked',
@@ -68,8 +70,8 @@ describe('a run that waits for a yes', () => {
       'run.coordination.decision',
       'run.worker.failed',
     ]);
-    expect(told.at(-6).payload.value.action).toBe('reject');
-    expect(told.at(-1).payload.value).toMatchObject({ reason_code: 'rejected_by_signal', to_status: 'failed' });
+    expect(reported.at(-6).payload.value.action).toBe('reject');
+    expect(reported.at(-1).payload.value).toMatchObject({ reason_code: 'rejected_by_signal', to_status: 'failed' });
     const [receipt] = await runs.at.receipts(`task_${id.slice(4)}`);
     expect(receipt?.lifecycle.final_state).toBe('FAILED');
     expect(receipt?.approvals).toMatchObject([{ decision: 'denied', actor: 'ana' }]);
@@ -83,15 +85,15 @@ describe('a run that waits for a yes', () => {
     await runs.at.answer(ask!.id, { approved: false, reason: 'not finished' });
     await runs.until(id, 'succeeded');
     expect(tools.outbox).toEqual([]);
-    const told = await runs.events(id);
-    expect(told.some(({ type }) => type === 'run.signal_applied')).toBe(false);
-    const decisions = told.filter(({ type }) => type === 'run.coordination.decision');
+    const reported = await runs.events(id);
+    expect(reported.some(({ type }) => type === 'run.signal_applied')).toBe(false);
+    const decisions = reported.filter(({ type }) => type === 'run.coordination.decision');
     expect(decisions.at(-1).payload.value).toMatchObject({
       decision_type: 'continue',
       reason_code: 'approval_denied',
       judge_decision: { decision: 'denied', reason: 'not finished' },
     });
-    expect(told.find(({ type }) => type === 'run.tool.invoked').payload.value.tool_outcome).toBe('policy_denied');
+    expect(reported.find(({ type }) => type === 'run.tool.invoked').payload.value.tool_outcome).toBe('policy_denied');
   });
 
   test('a yes at another door is a signal here', async () => {
@@ -99,15 +101,15 @@ describe('a run that waits for a yes', () => {
     const [ask] = await runs.at.asks(`task_${id.slice(4)}`);
     await runs.at.answer(ask!.id);
     await runs.until(id, 'succeeded');
-    const told = await runs.events(id);
-    expect(told.find(({ type }) => type === 'run.signal_applied').payload.value.action).toBe('approve');
+    const reported = await runs.events(id);
+    expect(reported.find(({ type }) => type === 'run.signal_applied').payload.value.action).toBe('approve');
   });
 });
 
 describe('a run that waits for a value', () => {
   test('takes it, whatever it is', async () => {
-    const { runs, id, told } = await waiting('ask which colour?');
-    expect(told.at(-1).payload.value).toMatchObject({ input_kind: 'payload', reason_code: 'input_required' });
+    const { runs, id, reported } = await waiting('ask which colour?');
+    expect(reported.at(-1).payload.value).toMatchObject({ input_kind: 'payload', reason_code: 'input_required' });
     expect((await signal(runs, id, { action: 'approve' })).body.reason_code).toBe('RUN_NOT_AWAITING_INPUT');
     expect((await signal(runs, id, { action: 'submit_input', payload: 'blue' })).status).toBe(200);
     await runs.until(id, 'succeeded');

@@ -1,13 +1,13 @@
-/** Workers that fall silent: by the house's clock, written down, gone on with, or given up. */
+/** Workers that fall silent: by the gateway's clock, written down, gone on with, or given up. */
 import { describe, expect, test } from 'vitest';
 import { createDemoAgent } from '../../../src/demo/agent.ts';
-import { latch, scriptedAgent, untilAborted } from '../../support/agents.ts';
-import { openRuns } from '../../support/runs.ts';
+import { latch, scriptedAgent, untilAborted } from '../../support/gateway/agents.ts';
+import { openRuns } from '../../support/runs/gateway.ts';
 
 const MINUTE = 60_000;
 const config = { stalled: { after_ms: 5 * MINUTE, sweep_ms: 10 }, stream: { linger_ms: 1 } };
 
-/** Says one thing and then nothing more; taken up again it finishes, or does what it is told. */
+/** Says one thing and then nothing more; taken up again it finishes, or does what it is asked. */
 function silent({ resume }: { resume: boolean }) {
   const begun = latch();
   const wake = latch();
@@ -26,8 +26,8 @@ function silent({ resume }: { resume: boolean }) {
   return { agent, begun: begun.promise, wake: () => wake.open(), starts: () => starts };
 }
 
-const lines = (told: { type: string; payload: { value: { from_status?: string; to_status?: string } } }[]) =>
-  told
+const lines = (reported: { type: string; payload: { value: { from_status?: string; to_status?: string } } }[]) =>
+  reported
     .filter(({ type }) => type.startsWith('run.'))
     .map(({ type, payload: { value } }) => `${type} ${value.from_status ?? ''}>${value.to_status ?? ''}`);
 
@@ -43,22 +43,22 @@ describe('a heartbeat', () => {
     runs.at.clock.advance(1);
     const stalled = await runs.until(body.id, 'stalled');
     expect(stalled.metadata.updated_at > still).toBe(true);
-    const told = await runs.events(body.id);
-    expect(told.at(-1)).toMatchObject({
+    const reported = await runs.events(body.id);
+    expect(reported.at(-1)).toMatchObject({
       type: 'run.worker.stalled',
       payload: { value: { from_status: 'running', to_status: 'stalled', reason_code: 'heartbeat_lost' } },
     });
     // The task itself knows no such state: nobody has ended it.
-    expect(await runs.at.house.store.get('task', `task_${body.id.slice(4)}`)).toMatchObject({ status: 'WORKING' });
-    // It is said once, however often someone looks: whoever finds another run stalled has looked at this one, too.
+    expect(await runs.at.runtime.store.get('task', `task_${body.id.slice(4)}`)).toMatchObject({ status: 'WORKING' });
+    // It is said once, however often someone looks: the client that finds another run stalled has looked at this one, too.
     const other = (await runs.create('wait')).body.id;
     await runs.seen(other, 'run.worker.started');
     runs.at.clock.advance(60 * MINUTE);
     await runs.until(other, 'stalled');
-    expect((await runs.events(body.id)).length).toBe(told.length);
+    expect((await runs.events(body.id)).length).toBe(reported.length);
   });
 
-  test('is not expected of a run that waits for somebody', async () => {
+  test('is not expected of a run that waits for a person', async () => {
     const agent = scriptedAgent(async (sink, { task }, signal) => {
       const asks = JSON.stringify(task.input).includes('well?');
       if (asks) await sink.ask({ kind: 'input', key: 'k', question: 'well?', expires_ms: 24 * 60 * MINUTE });
@@ -163,7 +163,7 @@ describe('a stalled run', () => {
   });
 });
 
-test('a gateway that restarts under a run had lost its heartbeat and taken it up: that is told the same way', async () => {
+test('a gateway that restarts under a run had lost its heartbeat and taken it up: that is reported the same way', async () => {
   const pauses: (() => void)[] = [];
   const agent = () =>
     createDemoAgent({
@@ -181,8 +181,8 @@ test('a gateway that restarts under a run had lost its heartbeat and taken it up
   const quick = createDemoAgent({ pause: async () => {} });
   const later = await openRuns({ agents: [quick], dir: runs.at.dir, clock: runs.at.clock, config });
   await later.until(body.id, 'succeeded');
-  const told = lines(await later.events(body.id)).filter((line) => !line.startsWith('run.coordination'));
-  expect(told.slice(1, 5)).toEqual([
+  const reported = lines(await later.events(body.id)).filter((line) => !line.startsWith('run.coordination'));
+  expect(reported.slice(1, 5)).toEqual([
     'run.worker.started queued>running',
     'run.worker.stalled running>stalled',
     'run.resumed stalled>running',

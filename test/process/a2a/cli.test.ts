@@ -6,12 +6,12 @@ import { ServiceParameters, withA2AExtensions } from '@a2a-js/sdk/client';
 import { expect, onTestFinished, test } from 'vitest';
 import { withAgent } from '../../../src/cli/commands/a2a/a2a.ts';
 import { startGateway } from '../../../src/runtime/gateway.ts';
-import { sdkClient, sending } from '../../support/a2a-sdk.ts';
-import { aLog, program, ran } from '../../support/cli.ts';
-import { configIn } from '../../support/config-in.ts';
-import type { Body } from '../../support/door.ts';
+import { sdkClient, sending } from '../../support/a2a/sdk.ts';
+import type { Body } from '../../support/harn/gateway.ts';
+import { aLog, program, ran } from '../../support/process/cli.ts';
+import { configIn } from '../../support/process/config-in.ts';
 
-const AGENT = resolve(import.meta.dirname, '../../support/acp-agent.mjs');
+const AGENT = resolve(import.meta.dirname, '../../support/acp/agent.mjs');
 const ACTIVITY = 'urn:tollbridge:a2a:activity:v1';
 
 async function exposed() {
@@ -64,8 +64,8 @@ test('plan, diff, tool outcome and cost survive as structure, and the answer as 
   const states: unknown[] = [];
   for await (const { payload } of client.sendMessageStream(sending(JSON.stringify(steps)), { serviceParameters })) {
     if (payload?.$case === 'statusUpdate') {
-      const told = payload.value.metadata?.[ACTIVITY];
-      if (told) activity.push(told);
+      const reported = payload.value.metadata?.[ACTIVITY];
+      if (reported) activity.push(reported);
       else states.push(payload.value.status?.state);
     }
     if (payload?.$case === 'artifactUpdate') {
@@ -97,7 +97,7 @@ test('the agent stands at the root, also after the configuration was read again'
   expect([Object.keys(again.agents), again.defaultAgent]).toEqual([['coder'], 'coder']);
 });
 
-test('work of other agents on the same log is left to whoever has them', { timeout: 60_000 }, async () => {
+test('work of other agents on the same log is left to the client that has them', { timeout: 60_000 }, async () => {
   const { dir } = await aLog(['send the plan to ana'], { approve: 'leave open' });
   const started = program(['--data', dir, 'a2a', '--port', '0', '--', process.execPath, AGENT, '{}']);
   await started.says(/is an A2A agent at/);

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { readLines } from '../../../src/transport/ndjson/ndjson.ts';
 import { startChild } from '../../../src/transport/process/child.ts';
-import { speak } from '../../support/acp-client.ts';
-import { PROGRAM } from '../../support/cli.ts';
+import { speak } from '../../support/acp/client.ts';
+import { PROGRAM } from '../../support/process/cli.ts';
 
 test('an editor starts it, talks to the demo agent, and it ends with its input', { timeout: 60_000 }, async () => {
   const data = await mkdtemp(join(tmpdir(), 'tollbridge-agent-'));

@@ -12,8 +12,8 @@ import { isTerminal } from '../../../src/model/words.ts';
 import type { Row } from '../../../src/ports/index.ts';
 import { verifyChain } from '../../../src/receipt/verify/chain.ts';
 import { openCoreRuntime } from '../../../src/runtime/assemble.ts';
-import { eventuallyNobody, type Manner, type Running, startRelay } from '../../support/acp-process.ts';
-import type { Wire } from '../../support/line-end.ts';
+import { eventuallyNone, type Manner, type Running, startRelay } from '../../support/acp/process.ts';
+import type { Wire } from '../../support/wire/line-end.ts';
 
 export interface DropsReport {
   readonly sessions: number;
@@ -48,7 +48,7 @@ const DROPS: readonly (readonly [string, Drop])[] = [
     async ({ editor }, agentPid, done) => {
       process.kill(agentPid, 'SIGSTOP');
       // Until then it waits for a person, which is no silence.
-      const { id } = await editor.heard(({ method }) => method === 'session/request_permission');
+      const { id } = await editor.received(({ method }) => method === 'session/request_permission');
       editor.say({ id, result: { outcome: { outcome: 'cancelled' } } });
       const { error } = await done;
       if (!String(error?.message).includes('has not said a word')) throw new Error('a stalled turn was not ended');
@@ -73,33 +73,33 @@ export async function drops({ dir, count, atOnce, tell }: DropsOptions): Promise
     }
   };
   await Promise.all(Array.from({ length: atOnce }, one));
-  const left = await eventuallyNobody(dir);
+  const left = await eventuallyNone(dir);
   return { sessions: count, left, ...(await looked(dir)) };
 }
 
-/** The next one to open the house brings to its end what was left open; then the log is read. */
+/** The next one to open the gateway brings to its end what was left open; then the log is read. */
 async function looked(dir: string): Promise<Pick<DropsReport, 'tasks' | 'open' | 'chain'>> {
-  const house = await openCoreRuntime({ dataDir: dir });
+  const runtime = await openCoreRuntime({ dataDir: dir });
   try {
-    await house.start();
+    await runtime.start();
     const tasks: (Task & Row)[] = [];
     for (let after: string | undefined; ; after = tasks.at(-1)?.id) {
-      const page = await house.store.list<Task & Row>({ object: 'task', limit: 200, ...(after && { after }) });
+      const page = await runtime.store.list<Task & Row>({ object: 'task', limit: 200, ...(after && { after }) });
       tasks.push(...page);
       if (page.length < 200) break;
     }
     const stored: string[] = [];
     for (let after = -1; ; ) {
-      const page = await house.store.receipts({ limit: 200, ...(after >= 0 && { after }) });
+      const page = await runtime.store.receipts({ limit: 200, ...(after >= 0 && { after }) });
       stored.push(...page.map(({ receipt }) => JSON.stringify(receipt)));
       if (page.length < 200) break;
       after = page.at(-1)?.position ?? after;
     }
-    const { valid, records } = await verifyChain(stored, { keys: house.keyring.jwks() as never });
+    const { valid, records } = await verifyChain(stored, { keys: runtime.keyring.jwks() as never });
     const open = tasks.filter(({ status }) => !isTerminal(status)).map(({ id }) => id);
     return { tasks: tasks.length, open, chain: { valid, records } };
   } finally {
-    await house.close();
+    await runtime.close();
   }
 }
 

@@ -1,4 +1,4 @@
-/** An editor in front of agents that do not speak its protocol: what it sees is the same, whoever does the work and however. */
+/** An editor in front of agents that do not speak its protocol: what it sees is the same, the agent that does the work and however. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,8 +6,8 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { openApiKeys } from '../../../src/auth/api-keys.ts';
 import { systemClock } from '../../../src/core/clock.ts';
 import { type Gateway, startGateway } from '../../../src/runtime/gateway.ts';
-import { type Editor, editorKey, type Frame, speakTo } from '../../support/acp-client.ts';
-import { configIn } from '../../support/config-in.ts';
+import { type Editor, editorKey, type Frame, speakTo } from '../../support/acp/client.ts';
+import { configIn } from '../../support/process/config-in.ts';
 
 async function gateway(yaml: object): Promise<Gateway & { readonly dir: string }> {
   const dir = await mkdtemp(join(tmpdir(), 'tb-over-'));
@@ -73,7 +73,7 @@ describe.each(Object.keys(FAR))('%s', { timeout: 60_000 }, (who) => {
 
     const long = editor.prompt(sessionId, 'wait 10000');
     await expect
-      .poll(async () => (await near.house.store.list({ object: 'task', where: { state: 'WORKING' } })).length)
+      .poll(async () => (await near.core.store.list({ object: 'task', where: { state: 'WORKING' } })).length)
       .toBe(1);
     editor.tell('session/cancel', { sessionId });
     expect((await long).stopReason).toBe('cancelled');

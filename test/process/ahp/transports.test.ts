@@ -12,10 +12,10 @@ import { createIds, systemClock } from '../../../src/core/clock.ts';
 import { Fault } from '../../../src/model/faults.ts';
 import type { Deps } from '../../../src/ports/index.ts';
 import { createHttpHost } from '../../../src/transport/http/server.ts';
-import { AGENT, event, openAgent, QUIET } from '../../support/ahp.ts';
-import { harness } from '../../support/ahp-harness.ts';
-import { PROGRAM } from '../../support/cli.ts';
-import { openTestHouse, type TestHouse } from '../../support/house.ts';
+import { AGENT, event, openAgent, QUIET } from '../../support/ahp/gateway.ts';
+import { harness } from '../../support/ahp/harness.ts';
+import { openTestGateway, type TestGateway } from '../../support/gateway/test-gateway.ts';
+import { PROGRAM } from '../../support/process/cli.ts';
 
 const RULES =
   '- { id: shell, when: { tool: bash }, then: allow }\n- { id: no-rm, when: { tool: rm }, then: block, say: never }';
@@ -24,7 +24,7 @@ const SECRET = 'k e&y/1+=';
 const TOKEN = 'to.k~en/1+=';
 
 async function openDoor(config: AhpConfig = {}) {
-  const t = await openTestHouse({ rules: RULES });
+  const t = await openTestGateway({ rules: RULES });
   await t.send('resource.create', { object: 'workspace', body: { name: 'w', root: 'file:///w' } });
   const logged: unknown[] = [];
   const note = (fields: object, message: string) => void logged.push([fields, message]);
@@ -140,8 +140,8 @@ describe('our client and our harness', () => {
   }, 90_000);
 });
 
-describe('our harness as the policy of another house', () => {
-  /** That house asks about what an agent of its own wants to do, and tells how it went. */
+describe('our harness as the policy of another gateway', () => {
+  /** That gateway asks about what an agent of its own wants to do, and tells how it went. */
   async function supervised(config: UpstreamConfig) {
     const { log, clock } = { log: QUIET, clock: systemClock };
     const secret = async (name: string) => (name === 'its-token' ? TOKEN : SECRET);
@@ -162,41 +162,42 @@ describe('our harness as the policy of another house', () => {
     return engine;
   }
 
-  async function heardThere(t: TestHouse): Promise<void> {
-    const kinds = async () => (await t.all()).map(({ event: kind }) => kind).filter((kind) => WORTH_TELLING.has(kind));
+  async function receivedThere(t: TestGateway): Promise<void> {
+    const kinds = async () =>
+      (await t.all()).map(({ event: kind }) => kind).filter((kind) => WORTH_REPORTING.has(kind));
     await expect
       .poll(kinds, { timeout: 10_000 })
       .toEqual(['tool.requested', 'tool.requested', 'tool.completed', 'session.closed']);
   }
-  const WORTH_TELLING = new Set(['tool.requested', 'tool.completed', 'session.closed']);
+  const WORTH_REPORTING = new Set(['tool.requested', 'tool.completed', 'session.closed']);
 
   test('over HTTP', async () => {
     const { url, t } = await openDoor();
     await supervised({ url: `${url}/ahp`, token: 'its-token' });
-    await heardThere(t);
+    await receivedThere(t);
   });
 
   test('over WebSocket', async () => {
     const { url, t } = await openDoor();
     await supervised({ url: `${url.replace('http', 'ws')}/ahp`, api_key: 'its-name' });
-    await heardThere(t);
+    await receivedThere(t);
   });
 
   test('over a Unix socket', async () => {
     const socket = join(await tempDir(), 'ahp.sock');
     const { t } = await openDoor({ socket });
     await supervised({ socket });
-    await heardThere(t);
+    await receivedThere(t);
   });
 
   test('over the input and output of a program', async () => {
     const engine = await supervised({ command: await program() });
-    await engine.told();
+    await engine.flushed();
   }, 90_000);
 });
 
 test('`tollbridge ahp` asks the harnesses its configuration names, and keeps to what is said of its door', async () => {
-  const { path, heard } = await harness(({ id, params }, say) => {
+  const { path, received } = await harness(({ id, params }, say) => {
     const decision =
       params.payload.tool === 'curl' ? { decision: 'block', reason: 'not outside' } : { decision: 'allow' };
     if (id !== undefined) say({ jsonrpc: '2.0', id, result: decision });
@@ -208,11 +209,12 @@ test('`tollbridge ahp` asks the harnesses its configuration names, and keeps to 
   expect(await asking.event(pre('bash'))).toMatchObject({ decision: 'allow' });
   expect(await asking.event(pre('curl'))).toMatchObject({ decision: 'block', reason: 'not outside' });
   await asking.close();
-  const last = () => heard.filter(({ params }) => params.event_type === 'run_lifecycle').at(-1)?.params.payload.status;
+  const last = () =>
+    received.filter(({ params }) => params.event_type === 'run_lifecycle').at(-1)?.params.payload.status;
   await expect.poll(last, { timeout: 20_000 }).toBe('failed');
 }, 90_000);
 
-/** `tollbridge ahp --stdio` in a house of its own. */
+/** `tollbridge ahp --stdio` in a gateway of its own. */
 async function program(rules = RULES, more = ''): Promise<string[]> {
   const dir = await tempDir();
   const config = join(dir, 'tollbridge.yaml');
@@ -226,7 +228,7 @@ test('a socket that is in use, and a file that is no socket, are left alone', as
   const dir = await tempDir();
   const path = join(dir, 'ahp.sock');
   await openDoor({ socket: path });
-  await expect(openDoor({ socket: path })).rejects.toThrow('someone listens');
+  await expect(openDoor({ socket: path })).rejects.toThrow('another process listens');
   const file = join(dir, 'file');
   await writeFile(file, 'mine');
   await expect(openDoor({ socket: file })).rejects.toThrow('is not a socket');

@@ -9,7 +9,7 @@ import { createDemoTools } from '../../../src/demo/tools.ts';
 import { hashOf } from '../../../src/receipt/seal/canonical-json.ts';
 import { openCoreRuntime } from '../../../src/runtime/assemble.ts';
 import { FIRST_RULES } from '../../../src/runtime/config/config.ts';
-import { aDirectory, aLog, program, ran, typed } from '../../support/cli.ts';
+import { aDirectory, aLog, program, ran, typed } from '../../support/process/cli.ts';
 
 const WORK = 'send the plan to ana';
 
@@ -41,7 +41,7 @@ test('nothing waiting is said to people, and is nothing to programs', async () =
   expect((await typed(() => listApprovals({ data: dir, json: true }))).out).toBe('');
 });
 
-test('an answer counts once; one for a question that never was is told so', async () => {
+test('an answer counts once; one for a question that never was is refused', async () => {
   const { dir } = await aLog([WORK], { approve: 'leave open' });
   const { out } = await typed(() => listApprovals({ data: dir, json: true }));
   const { id } = JSON.parse(out);
@@ -77,7 +77,7 @@ async function rulesNoted(dir: string): Promise<number> {
   return out.split('\n').filter((line) => line.includes('"vendor.tollbridge.policy_loaded"')).length;
 }
 
-test('whoever answers from a directory with other rules is not judged by them, nor are they written down', async () => {
+test('the client that answers from a directory with other rules is not judged by them, nor are they written down', async () => {
   const { dir } = await aLog([WORK], { approve: 'leave open' });
   const cwd = await elsewhere(
     'rules:\n  - { id: nobody-answers, when: { kind: answer }, then: block, say: not here }\n',
@@ -87,7 +87,7 @@ test('whoever answers from a directory with other rules is not judged by them, n
   expect(await rulesNoted(dir)).toBe(1);
 });
 
-test('whoever answers from elsewhere is judged by the rules of the house', async () => {
+test('the client that answers from elsewhere is judged by the rules of the gateway', async () => {
   const rules = `${FIRST_RULES}- { id: nobody-answers, when: { kind: answer }, then: block, say: only at the desk }\n`;
   const { dir } = await aLog([WORK], { approve: 'leave open', rules });
   const cwd = await elsewhere('rules:\n  - { id: fine, when: { kind: answer }, then: allow }\n');
@@ -100,7 +100,7 @@ test('whoever answers from elsewhere is judged by the rules of the house', async
   });
 });
 
-test('where the rules in force are not kept nobody answers from elsewhere, and is told what to do', async () => {
+test('where the rules in force are not kept no answer from elsewhere counts, and the error says what to do', async () => {
   const { dir } = await aLog([WORK], { approve: 'leave open' });
   const [, id = ''] = /approve (ask_\w+)/.exec((await typed(() => listApprovals({ data: dir }))).out) ?? [];
   const [kept = ''] = await readdir(join(dir, 'rules'));
@@ -153,12 +153,12 @@ test.each(['as JSON', 'from a file'])(
     const tools = createDemoTools();
     const policy = { load: async () => ({ rules, files: [] }) };
     const backends = [createDemoAgent({ pause: async () => {} })];
-    const house = await openCoreRuntime({ dataDir: dir, policy, backends, tools: [tools] });
-    onTestFinished(() => house.close());
-    await house.start();
-    await expect.poll(async () => (await house.store.receipts({ task: task_id })).length).toBe(1);
+    const runtime = await openCoreRuntime({ dataDir: dir, policy, backends, tools: [tools] });
+    onTestFinished(() => runtime.close());
+    await runtime.start();
+    await expect.poll(async () => (await runtime.store.receipts({ task: task_id })).length).toBe(1);
     expect(tools.outbox).toEqual([{ to: 'cy', text: 'hi' }]);
-    const [found] = await house.store.receipts({ task: task_id });
+    const [found] = await runtime.store.receipts({ task: task_id });
     const changed_by = expect.stringMatching(/^local:/);
     const metadata = { requested_input_hash: hashOf({ to: 'ana', text: 'the plan' }), changed_by };
     expect(found?.receipt.side_effects.tool_calls).toMatchObject([

@@ -2,7 +2,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { aDirectory, aLog, program, ran } from '../../support/cli.ts';
+import { aDirectory, aLog, program, ran } from '../../support/process/cli.ts';
 
 const NO_NAMES = /[0-9A-HJKMNP-TV-Z]{26}|\b[0-9A-HJKMNP-TV-Z]{6}\b/g;
 const story = (out: string) =>
@@ -48,7 +48,7 @@ test('a read passes by rule, mail asks, a yes lets it through, and the proof bre
   expect(touched.out).toMatch(/^BAD {2}.*its content does not match its hash\n$/);
 });
 
-test('a no is told to the agent, and the receipt says so', async () => {
+test('a no is reported to the agent, and the receipt says so', async () => {
   const dir = await aDirectory();
   const demo = await ran(['demo', '--no', '--data', dir, '--json']);
   expect(demo.code).toBe(0);
@@ -63,7 +63,7 @@ test('a no is told to the agent, and the receipt says so', async () => {
   expect(receipt.side_effects.network_egress).toEqual([]);
 });
 
-test('whoever types something else is asked again', async () => {
+test('the client that types something else is asked again', async () => {
   const demo = await ran(['demo', '--data', await aDirectory()], 'perhaps\n\nYES\n');
   expect(demo.out.split('Please answer y or n.')).toHaveLength(3);
   expect(demo.out).toContain('Mail to ana is sent.');
@@ -72,7 +72,9 @@ test('whoever types something else is asked again', async () => {
 test('where nobody can answer, nothing is sent and the output says why', async () => {
   const demo = await ran(['demo', '--data', await aDirectory()]);
   expect(demo.code).toBe(0);
-  expect(demo.out).toContain('Nobody is here to answer, so the answer is no. Use --yes, --no or --wait in scripts.');
+  expect(demo.out).toContain(
+    'Standard input is not a terminal, so the question is denied. Use --yes, --no or --wait in scripts.',
+  );
   expect(demo.out).not.toContain('Mail to ana is sent.');
 });
 
@@ -91,7 +93,7 @@ test('the question can be answered from another terminal by the end of its name,
   expect(late.err).toMatch(/^tollbridge: .*already/);
 });
 
-test('a person who is asked here is told when somebody else was quicker', async () => {
+test('a person who is asked here is notified when another approver was quicker', async () => {
   const dir = await aDirectory();
   const { says, ended } = program(['demo', '--data', dir]);
   const [, ask = ''] = await says(/approve (ask_\w+)[\s\S]*\[y\/n\] $/);

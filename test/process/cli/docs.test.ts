@@ -5,7 +5,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { FIRST_RULES } from '../../../src/runtime/config/config.ts';
-import { aLog, aShell } from '../../support/cli.ts';
+import { aLog, aShell } from '../../support/process/cli.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const pages = new Map<string, string>();

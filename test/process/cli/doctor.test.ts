@@ -10,7 +10,7 @@ import { lookAtChild } from '../../../src/cli/doctor/child.ts';
 import { lookAtClock, lookAtLog } from '../../../src/cli/doctor/data.ts';
 import { lookAtNode } from '../../../src/cli/doctor/here.ts';
 import { lookAtPort } from '../../../src/cli/doctor/port.ts';
-import { aDirectory, aLog, typed } from '../../support/cli.ts';
+import { aDirectory, aLog, typed } from '../../support/process/cli.ts';
 
 const node = (script: string) => [process.execPath, '-e', script];
 
@@ -25,7 +25,7 @@ async function looked(dir: string, yaml: string, command: readonly string[] = []
   return { code, findings, of: (check: string) => findings.filter((each) => each.check === check) };
 }
 
-test('a house that is well', async () => {
+test('a gateway that is well', async () => {
   const { dir } = await aLog(['hello']);
   const { code, findings } = await looked(dir, '');
   expect(findings.map(({ check, state }) => `${check} ${state}`)).toEqual([
@@ -83,9 +83,9 @@ test('a directory that is a file, a log that is none, a log from the future', as
   await writeFile(join(dir, 'odd', 'log.db'), 'this is no log, and never was one');
   expect(await lookAtLog(at(join(dir, 'odd')))).toMatchObject([{ state: 'bad', fix: expect.any(String) }]);
 
-  const { dir: house } = await aLog(['hello']);
-  expect(await lookAtClock(at(house))).toMatchObject([{ state: 'ok' }]);
-  expect(await lookAtClock(at(house), Date.parse('2020-01-01T00:00:00Z'))).toMatchObject([
+  const { dir: runtime } = await aLog(['hello']);
+  expect(await lookAtClock(at(runtime))).toMatchObject([{ state: 'ok' }]);
+  expect(await lookAtClock(at(runtime), Date.parse('2020-01-01T00:00:00Z'))).toMatchObject([
     { state: 'bad', says: expect.stringMatching(/in the future of this clock$/) },
   ]);
 });
@@ -97,7 +97,7 @@ test('an old Node', () => {
   for (const version of ['20.19.0', '22.0.0', '24.1.0']) expect(lookAtNode(version)[0]?.state).toBe('ok');
 });
 
-test('a port: free, taken by somebody, taken by one of us', async () => {
+test('a port: free, taken by another program, taken by one of us', async () => {
   const listen = async (body: string) => {
     const server = createServer((_, response) => response.end(body)).listen(0, '127.0.0.1');
     await new Promise((resolve) => server.once('listening', resolve));
@@ -151,7 +151,7 @@ test('a program that ends at once says why, through us', async () => {
     check: 'command',
     state: 'bad',
     says: `${process.execPath} ended at once with exit code 3; it said: no API key`,
-    fix: 'run it by itself and mend what it complains about',
+    fix: 'run the command by itself and correct the error it prints',
   });
   const [gone] = await lookAtChild(node(''), 20_000);
   expect(gone?.state).toBe('warn');

@@ -1,4 +1,4 @@
-/** What goes wrong most often, as it is told: one sentence, a fix, an exit code that scripts can rely on. */
+/** What goes wrong most often, as it is reported: one sentence, a fix, an exit code that scripts can rely on. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,11 +9,11 @@ import { showLog } from '../../../src/cli/commands/history/log.ts';
 import { exportAll } from '../../../src/cli/commands/proof/export.ts';
 import { policyCheck } from '../../../src/cli/commands/rules/policy.ts';
 import { serve } from '../../../src/cli/commands/start/serve.ts';
-import { complaintOf, trouble } from '../../../src/cli/output/error-output.ts';
+import { errorMessageOf, trouble } from '../../../src/cli/output/error-output.ts';
 import { EXIT, exitCodeOf } from '../../../src/cli/output/exit-codes.ts';
 import { FAULT_KINDS, Fault } from '../../../src/model/faults.ts';
 import { startChild } from '../../../src/transport/process/child.ts';
-import { aDirectory, aLog, program, ran, typed } from '../../support/cli.ts';
+import { aDirectory, aLog, program, ran, typed } from '../../support/process/cli.ts';
 
 test('a bad configuration: where, what, and nothing is started', async () => {
   const dir = await aDirectory();
@@ -85,8 +85,11 @@ test.each([
   ['EACCES', '/x cannot be used: this user may not use it'],
 ])('%s from the system is no mistake of ours', (code, sentence) => {
   const thrown = Object.assign(new Error(code), { code, path: '/x', syscall: 'write' });
-  expect(complaintOf(thrown)).toMatchObject({ sentence, code: 6, fix: expect.any(String) });
-  expect(complaintOf(new Fault('conflict', 'too late', { cause: thrown }))).toEqual({ sentence: 'too late', code: 4 });
+  expect(errorMessageOf(thrown)).toMatchObject({ sentence, code: 6, fix: expect.any(String) });
+  expect(errorMessageOf(new Fault('conflict', 'too late', { cause: thrown }))).toEqual({
+    sentence: 'too late',
+    code: 4,
+  });
 });
 
 test('a command that is not there: its name, and who looks closer', async () => {
@@ -98,7 +101,7 @@ test('a command that is not there: its name, and who looks closer', async () => 
 });
 
 test.each(['acp', 'mcp', 'a2a'])(
-  'a command that is not there is told by %s when it starts, not when it is needed',
+  'a command that is not there is reported by %s when it starts, not when it is needed',
   async (how) => {
     const dir = await aDirectory();
     const asked = ran(['--data', join(dir, 'data'), how, '--', 'no-such-agent'], '', { cwd: dir });
@@ -120,7 +123,7 @@ test('a gateway whose agents cannot be started says so when it starts, and serve
   child.kill('SIGINT');
   expect(await ended).toMatchObject({
     code: 0,
-    err: `tollbridge: agents.coder starts no-such-agent, and there is no such command\n  fix: install it, or correct agents.coder in ${config}; saving is enough\n`,
+    err: `tollbridge: agents.coder: command no-such-agent not found\n  fix: install it, or correct agents.coder in ${config}; saving is enough\n`,
   });
   const found = await ran(['--config', config, 'doctor']);
   expect(found).toMatchObject({
@@ -165,7 +168,7 @@ test.each([
 });
 
 test('our own mistakes do not look like anybody else’s, and a cause is never a stack trace', async () => {
-  const { sentence, code } = complaintOf(new TypeError('x is not a function'));
+  const { sentence, code } = errorMessageOf(new TypeError('x is not a function'));
   expect(sentence).toBe('something went wrong inside the bridge: x is not a function');
   expect(code).toBe(70);
   const { err } = await typed(async () => {

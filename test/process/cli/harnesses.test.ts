@@ -1,4 +1,4 @@
-/** Whoever the configuration gives a say has it in every command that opens a house, not only in a gateway. */
+/** The client that the configuration gives a say has it in every command that opens a gateway, not only in a gateway. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,17 +6,17 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.ts';
-import { startRelay } from '../../support/acp-process.ts';
-import { harness } from '../../support/ahp-harness.ts';
-import { PROGRAM } from '../../support/cli.ts';
-import { of, openTestHouse } from '../../support/house.ts';
-import { EVERYTHING } from '../../support/mcp-command.ts';
+import { startRelay } from '../../support/acp/process.ts';
+import { harness } from '../../support/ahp/harness.ts';
+import { of, openTestGateway } from '../../support/gateway/test-gateway.ts';
+import { EVERYTHING } from '../../support/mcp/command.ts';
+import { PROGRAM } from '../../support/process/cli.ts';
 
-/** A house whose rules allow everything and whose harness allows no act. */
+/** A gateway whose rules allow everything and whose harness allows no act. */
 async function guarded() {
   const dir = await mkdtemp(join(tmpdir(), 'tb-guarded-'));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
-  const { path, heard } = await harness(({ id, params }, say) => {
+  const { path, received } = await harness(({ id, params }, say) => {
     const no = { decision: 'block', reason: 'not while I watch' };
     const result = params.event_type === 'pre_action' ? no : { decision: 'allow' };
     if (id !== undefined) say({ jsonrpc: '2.0', id, result });
@@ -26,7 +26,7 @@ async function guarded() {
     config,
     `harnesses: { guard: { ahp: { socket: ${path} } } }\nrules:\n  - { id: all, when: { kind: tool }, then: allow }\n`,
   );
-  const asked = () => heard.filter(({ params }) => params.event_type === 'pre_action');
+  const asked = () => received.filter(({ params }) => params.event_type === 'pre_action');
   return { dir, config, asked };
 }
 
@@ -53,6 +53,6 @@ test('tollbridge acp asks it before an agent gets its leave, and the editor is n
   editor.close();
   await exited;
   expect(editor.frames.filter(({ method }) => method === 'session/request_permission')).toEqual([]);
-  const t = await openTestHouse({ dir: join(dir, 'data'), clock: systemClock });
+  const t = await openTestGateway({ dir: join(dir, 'data'), clock: systemClock });
   expect(of(await t.all(), 'tool.denied')[0]?.payload).toMatchObject({ by: 'ahp:guard', reason: 'not while I watch' });
 }, 60_000);

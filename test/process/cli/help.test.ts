@@ -9,7 +9,7 @@ import { completion } from '../../../src/cli/commands/maintenance/completion.ts'
 import { createProgram } from '../../../src/cli/commands/program.ts';
 import { fold } from '../../../src/cli/output/help-text.ts';
 import { ownName, quoted } from '../../../src/cli/own-name.ts';
-import { ran, typed } from '../../support/cli.ts';
+import { ran, typed } from '../../support/process/cli.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 
@@ -42,7 +42,7 @@ test('without a word, and with --help, there is help; it begins with what to try
   expect(await ran([])).toEqual(help);
 });
 
-test('every command says what it is to somebody new, and so do its options and arguments', () => {
+test('every command says what it is to a person new, and so do its options and arguments', () => {
   for (const command of everyCommand(createProgram()).slice(1)) {
     const name = command.name();
     expect(command.description(), name).not.toBe('');
@@ -136,12 +136,14 @@ test('what can only be one of a few words is completed too', async () => {
   expect(await completed(['init', 'cl'], out)).toEqual(['claude-desktop', 'claude-code']);
 });
 
-test('zsh and fish say the same with words beside it; other shells are told which there are', async () => {
+test('zsh and fish say the same with words beside it; for other shells the error lists the supported ones', async () => {
   const zsh = (await typed(() => completion('zsh', createProgram()))).out;
   expect(zsh).toMatch(/^#compdef tollbridge\n/);
   expect(zsh).toContain("' policy') choices=('show:print the rules as Cedar, exactly as they are evaluated'");
   const fish = (await typed(() => completion('fish', createProgram()))).out;
-  expect(fish).toContain(`complete -c tollbridge -n "__tollbridge_at ''" -f -a log -d 'what happened, oldest first'\n`);
+  expect(fish).toContain(
+    `complete -c tollbridge -n "__tollbridge_at ''" -f -a log -d 'print the log, oldest event first'\n`,
+  );
   expect(fish).toMatch(/__tollbridge_at ' log'" -s f -l follow -d /);
   expect(fish).toMatch(/__tollbridge_at ' verify'" -l keys -r -d /);
   expect(await ran(['completion', 'ksh'])).toEqual({

@@ -6,7 +6,7 @@ import { policyCheck, policyShow } from '../../../src/cli/commands/rules/policy.
 import { policyDiff } from '../../../src/cli/commands/rules/policy-diff.ts';
 import { policyTest } from '../../../src/cli/commands/rules/policy-test.ts';
 import { createProgress } from '../../../src/cli/output/progress.ts';
-import { aDirectory, aLog, typed } from '../../support/cli.ts';
+import { aDirectory, aLog, typed } from '../../support/process/cli.ts';
 
 async function written(files: Readonly<Record<string, string>>) {
   const dir = await aDirectory();
@@ -176,7 +176,7 @@ test('programs get the rules, and what is wrong with them, as data', async () =>
   ]);
 });
 
-test('a bar is drawn where somebody sees it, and wiped when it is done', () => {
+test('a bar is drawn where a person sees it, and wiped when it is done', () => {
   const drawn: string[] = [];
   const bar = createProgress('asking', 200, { isTTY: true, write: (text) => drawn.push(text) });
   bar.at(50);

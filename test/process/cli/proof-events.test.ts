@@ -11,7 +11,7 @@ import { inclusionProof, verifyLeaf } from '../../../src/receipt/merkle/proofs.t
 import { createCheckpoints } from '../../../src/receipt/seal/checkpoints.ts';
 import { logHeadHash } from '../../../src/receipt/seal/log-head.ts';
 import { openCoreRuntime } from '../../../src/runtime/assemble.ts';
-import { aDirectory, aLog, typed } from '../../support/cli.ts';
+import { aDirectory, aLog, typed } from '../../support/process/cli.ts';
 
 let dir: string;
 beforeEach(async () => {
@@ -21,23 +21,23 @@ beforeEach(async () => {
 
 /** As the gateway does now and then. */
 async function signed(at = dir, before?: string) {
-  const house = await openCoreRuntime({ dataDir: at });
+  const runtime = await openCoreRuntime({ dataDir: at });
   try {
-    const { store, log, keyring } = house;
+    const { store, log, keyring } = runtime;
     const heads = await createCheckpoints({ store, log, signer: keyring.signer(), clock: systemClock }).take();
     if (before) await store.retain(before);
     return heads;
   } finally {
-    await house.close();
+    await runtime.close();
   }
 }
 
 /** Something else happens. */
 async function more(): Promise<void> {
-  const house = await openCoreRuntime({ dataDir: dir });
+  const runtime = await openCoreRuntime({ dataDir: dir });
   const event = { event: 'vendor.tollbridge.note', resource: { object: 'gateway', id: 'here' }, payload: {} };
-  await house.log.commit({ decide: () => ({ events: [event] }) });
-  await house.close();
+  await runtime.log.commit({ decide: () => ({ events: [event] }) });
+  await runtime.close();
 }
 
 function byHand(sql: string): void {
@@ -185,9 +185,9 @@ describe('columns edited beside an intact body', () => {
 
 describe('one receipt in the log', () => {
   const taskIn = async (at: number): Promise<string> => {
-    const house = await openCoreRuntime({ dataDir: dir });
-    const [stored] = await house.store.receipts({ after: at - 1, limit: 1 });
-    await house.close();
+    const runtime = await openCoreRuntime({ dataDir: dir });
+    const [stored] = await runtime.store.receipts({ after: at - 1, limit: 1 });
+    await runtime.close();
     return stored!.receipt.identifiers.task_id;
   };
   const BAD = { code: 1, task_events: 'mismatch', first_bad: { code: 'events_mismatch' } };
@@ -243,9 +243,9 @@ test('a head that the gateway did not sign is not believed', async () => {
 
 test('pruned events stay provable by their hashes, and the rest still verifies', async () => {
   await signed();
-  const house = await openCoreRuntime({ dataDir: dir });
-  const kept = (await house.store.event(id(7)))!;
-  await house.close();
+  const runtime = await openCoreRuntime({ dataDir: dir });
+  const kept = (await runtime.store.event(id(7)))!;
+  await runtime.close();
   await signed(dir, '9999-01-01T00:00:00.000Z');
   await more();
   const latest = (await signed()).events!;

@@ -10,7 +10,7 @@ import { createCheckpoints } from '../../../src/receipt/seal/checkpoints.ts';
 import { openCoreRuntime } from '../../../src/runtime/assemble.ts';
 import { perform } from '../../stories/perform.ts';
 import { readStory, storyNames } from '../../stories/story.ts';
-import { aDirectory, aLog, typed } from '../../support/cli.ts';
+import { aDirectory, aLog, typed } from '../../support/process/cli.ts';
 
 let made: string;
 let dir: string;
@@ -47,7 +47,9 @@ test('rows that nobody touched are what the events fold to', async () => {
 });
 
 test.each(storyNames())('nor does the story %s leave another row than its events fold to', async (name) => {
-  const { after } = await perform(readStory(name), 'core', { afterwards: ({ house }) => house.store.compareRows() });
+  const { after } = await perform(readStory(name), 'core', {
+    afterwards: ({ runtime }) => runtime.store.compareRows(),
+  });
   expect(after).toEqual({ compared: expect.any(Number), unproven: 0 });
 });
 
@@ -97,12 +99,12 @@ test.each(['sessions', 'tasks', 'messages', 'outcomes', 'tallies', 'rows'])(
 
 describe('when the oldest events were pruned', () => {
   beforeEach(async () => {
-    const house = await openCoreRuntime({ dataDir: dir });
-    const { store, log, keyring } = house;
+    const runtime = await openCoreRuntime({ dataDir: dir });
+    const { store, log, keyring } = runtime;
     await createCheckpoints({ store, log, signer: keyring.signer(), clock: systemClock }).take();
     const [[at]] = byHand(`SELECT body ->> '$.created_at' FROM events WHERE position = 40`) as [[string]];
     expect((await store.retain(at)).dropped).toBeGreaterThan(0);
-    await house.close();
+    await runtime.close();
   });
 
   test('rows made of them cannot be compared, and are counted', async () => {

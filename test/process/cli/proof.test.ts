@@ -8,7 +8,7 @@ import { showLog } from '../../../src/cli/commands/history/log.ts';
 import { rotateKey } from '../../../src/cli/commands/keys/rotate.ts';
 import { exportAll } from '../../../src/cli/commands/proof/export.ts';
 import { verify } from '../../../src/cli/commands/proof/verify.ts';
-import { aDirectory, aLog, typed } from '../../support/cli.ts';
+import { aDirectory, aLog, typed } from '../../support/process/cli.ts';
 
 /** Three receipts of one log, as export writes them; read once, because every test wants another copy of them. */
 const files = new Map<string, Buffer>();
@@ -135,13 +135,13 @@ test.each([
   ['keys.json', '{"keys":[null]}', 'the key file holds no "keys"'],
   ['keys.json', 'hello', 'is not JSON, so it holds no public keys'],
   ['tree-head.json', 'null', 'holds no signed tree head'],
-])('%s that says %s is a mistake, and not a proof of anything', async (name, says, complaint) => {
+])('%s that says %s is a mistake, and not a proof of anything', async (name, says, problem) => {
   const { code, out, err } = await checked(await copy({ [name]: says }));
   expect({ code, out }).toEqual({ code: 2, out: '' });
-  expect(err).toContain(complaint);
+  expect(err).toContain(problem);
 });
 
-test('a tree head that somebody made up is not believed, nor may a key put colours on the screen', async () => {
+test('a tree head that a person made up is not believed, nor may a key put colours on the screen', async () => {
   const head = { ...JSON.parse(text('tree-head.json')), size: 2 };
   expect((await checked(await copy({ 'tree-head.json': JSON.stringify(head) }))).out).toMatch(
     /^BAD {2}the tree head cannot be trusted/,
@@ -174,7 +174,7 @@ test('in the log: one by its task, one by its own id, or all; a touched one is n
   expect(await checked('nothing.jsonl', data)).toMatchObject({ code: 3, out: '' });
 });
 
-/** As somebody would who can write to the file: one word of a stored receipt is another. */
+/** As a person would who can write to the file: one word of a stored receipt is another. */
 function touch(dir: string, position: number): string {
   const db = new Database(join(dir, 'log.db'));
   try {

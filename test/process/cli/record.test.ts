@@ -10,7 +10,7 @@ import { createNarrator } from '../../../src/cli/output/event-lines.ts';
 import { folded } from '../../../src/cli/output/folding.ts';
 import type { CoreEvent } from '../../../src/model/events.ts';
 import { forPeople } from '../../../src/runtime/logger.ts';
-import { aDirectory, aLog, program, typed } from '../../support/cli.ts';
+import { aDirectory, aLog, program, typed } from '../../support/process/cli.ts';
 
 const WORK = 'read plan then send the plan to ana';
 const nameless = (text: string) =>
@@ -73,32 +73,32 @@ test('a log that is followed shows what another process writes, until it is stop
   expect((await following.ended).code).toBe(0);
 });
 
-/** A question raised by another house on the same log, and a way to answer it. */
+/** A question raised by another gateway on the same log, and a way to answer it. */
 async function openQuestion(dir: string) {
   const { openCoreRuntime } = await import('../../../src/runtime/assemble.ts');
-  const house = await openCoreRuntime({ dataDir: dir });
+  const runtime = await openCoreRuntime({ dataDir: dir });
   const actor = { id: 'ana', kind: 'person', scopes: ['*'], interactive: true } as const;
-  const session = await house.bridge.submit({
+  const session = await runtime.bridge.submit({
     kind: 'session.create',
     actor,
     body: { workspace_id: 'workspace_1' },
   });
-  const task = await house.bridge.submit({
+  const task = await runtime.bridge.submit({
     kind: 'task.submit',
     actor,
     body: { session_id: session.resource.id, input: { text: 'outside' }, agent: 'none' },
   });
   const action = { kind: 'tool', tool: 'mail', effect: 'send', arguments: {} } as const;
   const body = { task_id: task.resource.id, action, wait_ms: 0 };
-  await house.bridge.submit({ kind: 'action.propose', actor, body });
-  const { data } = await house.bridge.list(actor, { object: 'ask', where: { state: 'open' } });
+  await runtime.bridge.submit({ kind: 'action.propose', actor, body });
+  const { data } = await runtime.bridge.list(actor, { object: 'ask', where: { state: 'open' } });
   const ask = data[0]?.id ?? '';
   return {
     ask,
     async answered() {
       const answer = { ask_id: ask, approved: false, reason: 'no mail today' };
-      await house.bridge.submit({ kind: 'ask.answer', actor, body: answer });
-      await house.close();
+      await runtime.bridge.submit({ kind: 'ask.answer', actor, body: answer });
+      await runtime.close();
     },
   };
 }
@@ -118,8 +118,8 @@ test('nothing an agent says can move the cursor or colour the screen', () => {
 test('a configuration that is read again is a line of its own: what changed, what waits, what was refused and why', () => {
   const narrate = createNarrator();
   const line = (event: string, payload: object) => {
-    const told = narrate({ event: `vendor.tollbridge.${event}`, payload } as never);
-    return `${told?.word}: ${told?.text}`;
+    const reported = narrate({ event: `vendor.tollbridge.${event}`, payload } as never);
+    return `${reported?.word}: ${reported?.text}`;
   };
   const loaded = {
     outcome: 'loaded',
@@ -142,7 +142,7 @@ test('a configuration that is read again is a line of its own: what changed, wha
   );
 });
 
-test('a person at a terminal is told in sentences, and only what they want to know', () => {
+test('a person at a terminal is reported in sentences, and only what they want to know', () => {
   const lines: string[] = [];
   const out = forPeople(
     'warn',
@@ -169,7 +169,7 @@ test('on a narrow terminal lines are folded between words, and columns stay colu
   expect(folded('as it   is', undefined)).toBe('as it   is');
 });
 
-test('one task is told from beginning to end, with who answered and what checking its receipt gave', async () => {
+test('one task is distinguished from beginning to end, with who answered and what checking its receipt gave', async () => {
   const { dir, tasks } = await aLog([WORK]);
   const { out } = await typed(() => showTask(tasks[0]?.slice(-6) ?? '', { data: dir }));
   const lines = nameless(out).split('\n');
@@ -181,7 +181,7 @@ test('one task is told from beginning to end, with who answered and what checkin
   expect(lines).toContain('question ask_ID: May agent:demo use send_mail on ana?');
   expect(lines).toContain('  what:    send_mail (to: ana, text: "the plan")');
   expect(lines).toContain('  answer:  approved by local:ana at TIME');
-  expect(lines).toContain('receipt receipt_ID  ok: unchanged, in its place, signed');
+  expect(lines).toContain('receipt receipt_ID  ok: unchanged, in order, signed');
   const whole = JSON.parse((await typed(() => showTask(tasks[0] ?? '', { data: dir, json: true }))).out);
   expect(whole).toMatchObject({
     task: { id: tasks[0], status: 'COMPLETED' },

@@ -8,22 +8,22 @@ import { createDemoTools } from '../../../src/demo/tools.ts';
 import type { Actor } from '../../../src/model/actions.ts';
 import { openCoreRuntime } from '../../../src/runtime/assemble.ts';
 import { FIRST_RULES } from '../../../src/runtime/config/config.ts';
-import { aDirectory, program, ran } from '../../support/cli.ts';
+import { aDirectory, program, ran } from '../../support/process/cli.ts';
 
 const ANA: Actor = { id: 'local:ana', kind: 'person', scopes: ['*'], door: 'cli' };
 /** More than one page of anything. */
 const MANY = 203;
 
 async function manyQuestions(dataDir: string): Promise<void> {
-  const house = await openCoreRuntime({
+  const runtime = await openCoreRuntime({
     dataDir,
     policy: { load: async () => ({ rules: FIRST_RULES, files: [] }) },
     backends: [createDemoAgent({ pause: async () => {} })],
     tools: [createDemoTools()],
   });
   try {
-    await house.start();
-    const { bridge } = house;
+    await runtime.start();
+    const { bridge } = runtime;
     const stop = new AbortController();
     const news = bridge.follow(ANA, { stream: { of: 'all' }, after: 'now' }, stop.signal);
     const body = { name: 'one', root: 'tollbridge://one' };
@@ -51,7 +51,7 @@ async function manyQuestions(dataDir: string): Promise<void> {
     await submitted;
     stop.abort();
   } finally {
-    await house.close();
+    await runtime.close();
   }
 }
 
@@ -65,11 +65,9 @@ test('three lines: where it listens, where the log is, how to answer; all that w
   expect({ code, err }).toEqual({ code: 0, err: '' });
   const [listens = '', log = '', answers = '', ...rest] = out.split('\n');
   expect(listens).toMatch(/^tollbridge listens on http:\/\/127\.0\.0\.1:\d+ {2}\(token [\w-]{32}\)$/);
-  expect(log).toBe(`the log is in ${dir}; ${MANY} tasks go on from where they were`);
-  expect(answers).toMatch(
-    new RegExp(`^questions are shown, and answered, with: .* --data \\S+ approvals {2}\\(${MANY} wait\\)$`),
-  );
-  expect(rest).toEqual(['', 'stopping: what runs is brought to an end, what waits keeps waiting', '']);
+  expect(log).toBe(`Log: ${dir}; resumed ${MANY} tasks`);
+  expect(answers).toMatch(new RegExp(`^Approvals: .* --data \\S+ approvals {2}\\(${MANY} pending\\)$`));
+  expect(rest).toEqual(['', 'stopping: running work is ended, approvals stay pending', '']);
 }, 90_000);
 
 test('for programs it is one object, and nothing else', async () => {
@@ -99,7 +97,7 @@ test('a log that was put elsewhere is written there, and found there by every ot
   const { child, says, ended } = program(['--config', config, 'serve']);
   await says(/approvals {2}\(.*\)\n/);
   child.kill('SIGINT');
-  expect((await ended).out).toContain(`\nthe log is in ${join(dir, 'fast/my.db')}\n`);
+  expect((await ended).out).toContain(`\nLog: ${join(dir, 'fast/my.db')}\n`);
   expect([existsSync(join(dir, 'fast/my.db')), existsSync(join(dir, 'kept/log.db'))]).toEqual([true, false]);
   expect(await ran(['--config', config, 'log'])).toMatchObject({
     code: 0,
@@ -110,19 +108,23 @@ test('a log that was put elsewhere is written there, and found there by every ot
 
 test('a log that may not grow any further stops all work, and says why', async () => {
   const dir = await aDirectory();
-  const place = { path: join(dir, 'log.db'), maxBytes: 400_000 };
-  const house = await openCoreRuntime({ dataDir: dir, place, backends: [createDemoAgent({ pause: async () => {} })] });
+  const location = { path: join(dir, 'log.db'), maxBytes: 400_000 };
+  const runtime = await openCoreRuntime({
+    dataDir: dir,
+    store: location,
+    backends: [createDemoAgent({ pause: async () => {} })],
+  });
   try {
-    await house.start();
+    await runtime.start();
     const body = { name: 'x'.repeat(100_000), root: 'tollbridge://one' };
     const fill = async () => {
       for (let index = 0; index < 20; index += 1) {
         const id = `workspace_${index}`;
-        await house.bridge.submit({ kind: 'resource.create', actor: ANA, body: { object: 'workspace', id, body } });
+        await runtime.bridge.submit({ kind: 'resource.create', actor: ANA, body: { object: 'workspace', id, body } });
       }
     };
     await expect(fill()).rejects.toMatchObject({ kind: 'unavailable' });
   } finally {
-    await house.close();
+    await runtime.close();
   }
 });

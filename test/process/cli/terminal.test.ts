@@ -5,11 +5,11 @@ import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
 import { askYesOrNo } from '../../../src/cli/confirm.ts';
 import { onStop } from '../../../src/cli/stop-signals.ts';
-import { aLog, aShell } from '../../support/cli.ts';
-import { hasTmux, inTmux, openTerminal } from '../../support/terminal.ts';
+import { aLog, aShell } from '../../support/process/cli.ts';
+import { hasTmux, inTmux, openTerminal } from '../../support/process/terminal.ts';
 
 test.each([...(hasTmux ? (['tmux'] as const) : []), 'pipes' as const])(
-  'asked in %s, a person says yes, checks the proof, breaks it, and is told which record',
+  'asked in %s, a person says yes, checks the proof, breaks it, and learns which record is wrong',
   async (kind) => {
     const terminal = await openTerminal(kind, await aShell());
     await terminal.command('tollbridge demo --data d');
@@ -42,18 +42,18 @@ test.runIf(hasTmux)(
     await terminal.shows(/Do these rules count here, beside your own\? \[y\/N\] $/);
     await terminal.type('n');
     await terminal.shows(/^not trusted; you are not asked again until it changes/);
-    const first = await terminal.shows(/questions are shown/);
+    const first = await terminal.shows(/Approvals: /);
     expect(first).toContain('is not trusted and was not read');
     await terminal.interrupt();
     await terminal.command('tollbridge serve --port 0');
-    await terminal.shows(/questions are shown/, 2);
+    await terminal.shows(/Approvals: /, 2);
     await terminal.interrupt();
     await writeFile(join(cwd, 'tollbridge.yaml'), 'rules: [{ id: no-pay, when: { effect: pay }, then: block }]\n');
     await terminal.command('tollbridge serve --port 0');
     await terminal.shows(/Do these rules count here/, 2);
     await terminal.type('y');
-    const last = await terminal.shows(/questions are shown/, 3);
-    expect(last).toMatch(/configured by the rules you trusted in \S+tollbridge\.yaml/);
+    const last = await terminal.shows(/Approvals: /, 3);
+    expect(last).toMatch(/Configuration: trusted rules in \S+tollbridge\.yaml/);
     await terminal.interrupt();
   },
   90_000,
@@ -112,7 +112,7 @@ for (const open of hasTmux ? [inTmux] : []) {
     const first = await terminal.shows(/answered, with: .*approvals {2}\(1 waits\)$/);
     expect(first).toMatch(/^tollbridge listens on http:\/\/127\.0\.0\.1:\d+ {2}\(token \S+\)$/m);
     await terminal.interrupt();
-    await terminal.shows(/^stopping: what runs is brought to an end, what waits keeps waiting$/);
+    await terminal.shows(/^stopping: running work is ended, approvals stay pending$/);
     await terminal.shows(/^ended 0$/);
     await terminal.command('tollbridge --data d serve --port 0; echo "ended $?"');
     await terminal.shows(/\(1 waits\)$/, 2);

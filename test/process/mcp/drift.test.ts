@@ -1,11 +1,11 @@
-/** A definition that is no longer what it was, as whoever looks after the house meets it: shown line by line, and accepted by name. */
+/** A definition that is no longer what it was, as the operator of the gateway meets it: shown line by line, and accepted by name. */
 import { expect, onTestFinished, test } from 'vitest';
 import { acceptPin, listPins } from '../../../src/cli/commands/mcp/mcp.ts';
-import { aDirectory, typed } from '../../support/cli.ts';
-import { openLegacyClient, outcome } from '../../support/mcp.ts';
-import { openMcpGateway } from '../../support/mcp-gateway.ts';
-import { echo, type Loose, openUpstream } from '../../support/mcp-upstream.ts';
-import { exchange, type Heard } from '../../support/mcp-wire-client.ts';
+import { openMcpGateway } from '../../support/mcp/gateway.ts';
+import { openLegacyClient, outcome } from '../../support/mcp/one-server.ts';
+import { echo, type Loose, openUpstream } from '../../support/mcp/upstream.ts';
+import { exchange, type Received } from '../../support/mcp/wire-client.ts';
+import { aDirectory, typed } from '../../support/process/cli.ts';
 
 const META = {
   'io.modelcontextprotocol/protocolVersion': '2026-07-28',
@@ -73,18 +73,18 @@ async function openDrifted() {
   return { data, gateway, over: over.signal };
 }
 const CHANGED = 'notifications/tools/list_changed';
-const toolsOf = (heard: Heard) => outcome(heard).result.tools.map(({ name }: Loose) => name);
+const toolsOf = (received: Received) => outcome(received).result.tools.map(({ name }: Loose) => name);
 
 test.each([
   ['a server’s own address', '/mcp/u', ''],
   ['the common address', '/mcp', 'u__'],
-])('who is connected is told when another process accepts a definition: %s', async (_, path, prefix) => {
+])('a connected client is notified when another process accepts a definition: %s', async (_, path, prefix) => {
   const { data, gateway, over } = await openDrifted();
   const url = `${gateway.url}${path}`;
   const old = await openLegacyClient(url);
-  const heard: Loose[] = [];
+  const received: Loose[] = [];
   const frame = (said: Loose) => {
-    heard.push(said);
+    received.push(said);
     return undefined;
   };
   old.listen(frame, over).catch(() => {});
@@ -101,14 +101,14 @@ test.each([
 
   expect(await typed(() => acceptPin('u', 'echo', { data }))).toMatchObject({ code: 0 });
   await expect
-    .poll(() => heard.filter(({ method }) => method === CHANGED))
+    .poll(() => received.filter(({ method }) => method === CHANGED))
     .toEqual([{ jsonrpc: '2.0', method: CHANGED }]);
   const mark = { _meta: { 'io.modelcontextprotocol/subscriptionId': 'mine' } };
   await expect.poll(() => listening.slice(1)).toEqual([{ jsonrpc: '2.0', method: CHANGED, params: mark }]);
   expect(toolsOf(await old.request('tools/list'))).toEqual([`${prefix}echo`, `${prefix}other`]);
 });
 
-test('other rules are told of at a server’s own address, to whoever sees other tools by them', async () => {
+test('other rules are reported at a server’s own address, to the client that sees other tools by them', async () => {
   const upstream = await openUpstream({ tools: { echo, other: echo } });
   const allow = '- { id: all, when: {}, then: allow }';
   let rules = allow;
@@ -120,13 +120,13 @@ test('other rules are told of at a server’s own address, to whoever sees other
     await upstream.close();
   });
   const old = await openLegacyClient(gateway.at('u'));
-  const heard: string[] = [];
-  old.listen(({ method }) => void heard.push(method), over.signal).catch(() => {});
+  const received: string[] = [];
+  old.listen(({ method }) => void received.push(method), over.signal).catch(() => {});
   expect(toolsOf(await old.request('tools/list'))).toEqual(['echo', 'other']);
   rules = `- { id: no, when: { tool: nothing }, then: block, say: no }\n${allow}`;
-  await gateway.house.policy.reload();
+  await gateway.runtime.policy.reload();
   rules = `- { id: no, when: { tool: echo }, then: block, say: no }\n${allow}`;
-  await gateway.house.policy.reload();
-  await expect.poll(() => heard).toEqual([CHANGED]);
+  await gateway.runtime.policy.reload();
+  await expect.poll(() => received).toEqual([CHANGED]);
   expect(toolsOf(await old.request('tools/list'))).toEqual(['other']);
 });

@@ -1,5 +1,5 @@
 /**
- * `tollbridge mcp login`: a person signs in at a server for us, and from then on whoever uses that server is let in: after a
+ * `tollbridge mcp login`: a person signs in at a server for us, and from then on the client that uses that server is let in: after a
  * restart, and several processes at once, with refresh tokens that are good for one use only.
  */
 import { readFile, writeFile } from 'node:fs/promises';
@@ -10,8 +10,8 @@ import { createUpstream } from '../../../adapters/mcp/client/tool-backend.ts';
 import { createSecrets, createSecretWriter, type VaultSource } from '../../../src/auth/vaults.ts';
 import { createIds, systemClock } from '../../../src/core/clock.ts';
 import type { Logger } from '../../../src/ports/index.ts';
-import { aDirectory, program } from '../../support/cli.ts';
-import { type Guarded, type GuardedOptions, openGuarded } from '../../support/mcp-guarded.ts';
+import { type Guarded, type GuardedOptions, openGuarded } from '../../support/mcp/sign-in-server.ts';
+import { aDirectory, program } from '../../support/process/cli.ts';
 
 const QUIET: Logger = { info() {}, warn() {}, error() {} };
 
@@ -57,8 +57,8 @@ function user(dir: string, url: string) {
   ];
   const learned: string[] = [];
   const places = { vaults, env: {}, learn: (value: string) => void learned.push(value) };
-  const keeper = createSecretWriter({ ...places, clock: systemClock });
-  const deps = { log: QUIET, clock: systemClock, ids: createIds(), secret: createSecrets(places), ...keeper };
+  const secretWriter = createSecretWriter({ ...places, clock: systemClock });
+  const deps = { log: QUIET, clock: systemClock, ids: createIds(), secret: createSecrets(places), ...secretWriter };
   const tools = createUpstream('search', { url, sign_in: {} }, deps);
   onTestFinished(() => tools.close?.());
   const pass = async () => {
@@ -69,7 +69,7 @@ function user(dir: string, url: string) {
   return { pass, learned };
 }
 
-test('a person signs in, is told what happened, and nothing secret is shown', { timeout: 60_000 }, async () => {
+test('a person signs in, sees what happened, and nothing secret is shown', { timeout: 60_000 }, async () => {
   const { guarded, dir, config } = await opened();
   const before = user(dir, guarded.url);
   expect(await before.pass()).toBe(
@@ -99,7 +99,7 @@ test('a person signs in, is told what happened, and nothing secret is shown', { 
     scope: 'tools',
   });
   expect(address.searchParams.get('redirect_uri')).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/mcp\/signed-in$/);
-  // Whoever was refused before takes up what is there now, without being told.
+  // The client that was refused before takes up what is there now, without being reported.
   expect(await before.pass()).toEqual(['echo']);
   expect(await readFile(join(dir, 'data/vaults/local.json'), 'utf8')).not.toContain('access-');
   expect(before.learned.some((value) => value.startsWith('access-'))).toBe(true);
@@ -138,11 +138,11 @@ test('an answer from another authorization server is none, and neither is a refu
 
   const other = await opened({ refuses: true });
   const refused = await signsIn(other.config);
-  expect([refused.code, refused.page]).toEqual([5, 'Nobody was signed in. You can close this window.\n']);
-  expect(refused.err).toContain('tollbridge: nobody was let in: access_denied');
+  expect([refused.code, refused.page]).toEqual([5, 'The sign-in was refused. You can close this window.\n']);
+  expect(refused.err).toContain('tollbridge: sign-in refused: access_denied');
 });
 
-test('somebody else’s answer is left standing outside, and the right one still counts', {
+test('another caller’s answer is left standing outside, and the right one still counts', {
   timeout: 60_000,
 }, async () => {
   const { config } = await opened();

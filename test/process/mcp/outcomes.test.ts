@@ -5,9 +5,9 @@ import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.ts';
 import type { Task } from '../../../src/model/resources.ts';
 import type { Row } from '../../../src/ports/index.ts';
-import { aDirectory } from '../../support/cli.ts';
-import { openTestHouse } from '../../support/house.ts';
-import { startSpeaking } from '../../support/stdio-process.ts';
+import { openTestGateway } from '../../support/gateway/test-gateway.ts';
+import { aDirectory } from '../../support/process/cli.ts';
+import { startSpeaking } from '../../support/process/stdio-process.ts';
 
 /** `ok` answers, `fail` says that it failed, `hang` never answers, `die` takes the server along. */
 const SERVER = `
@@ -43,8 +43,8 @@ async function client(settings: object = {}) {
   const call = (name: string) => end.ask('tools/call', { name, arguments: {} });
   /** From the log of the whole directory, once a process that was not killed has looked at it. */
   const outcomes = async () => {
-    const t = await openTestHouse({ dir: data, clock: systemClock });
-    const tasks = await t.house.store.list<Task & Row>({ object: 'task', limit: 10 });
+    const t = await openTestGateway({ dir: data, clock: systemClock });
+    const tasks = await t.runtime.store.list<Task & Row>({ object: 'task', limit: 10 });
     const receipts = (await Promise.all(tasks.map(({ id }) => t.receipts(id)))).flat();
     const calls = receipts.flatMap(({ side_effects }) => side_effects.tool_calls);
     return { tasks, receipts, calls: calls.map(({ tool, status, metadata }) => [tool, metadata?.outcome, status]), t };

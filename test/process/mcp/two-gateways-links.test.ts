@@ -10,14 +10,14 @@ import type { Receipt } from '../../../src/model/receipt.ts';
 import { canonicalJson, hashOf } from '../../../src/receipt/seal/canonical-json.ts';
 import { checkLinks, linksOf } from '../../../src/receipt/verify/linked.ts';
 import { verifyReceipt } from '../../../src/receipt/verify/verify.ts';
-import { typed } from '../../support/cli.ts';
-import { openTestHouse } from '../../support/house.ts';
-import { exported, linksByScript, saidByPython } from '../../support/linked-exports.ts';
-import { openMcpGateway, VISITOR } from '../../support/mcp-gateway.ts';
-import { inARow, send } from '../../support/mcp-in-a-row.ts';
-import { SDK_CLIENTS } from '../../support/mcp-sdk-clients.ts';
-import { type Loose, openUpstream, type Tool, untilStopped } from '../../support/mcp-upstream.ts';
-import { aHouse, PROGRAM } from '../../support/stdio-process.ts';
+import { openTestGateway } from '../../support/gateway/test-gateway.ts';
+import { openMcpGateway, VISITOR } from '../../support/mcp/gateway.ts';
+import { SDK_CLIENTS } from '../../support/mcp/sdk-clients.ts';
+import { inARow, send } from '../../support/mcp/two-gateways.ts';
+import { type Loose, openUpstream, type Tool, untilStopped } from '../../support/mcp/upstream.ts';
+import { typed } from '../../support/process/cli.ts';
+import { exported, linksByScript, saidByPython } from '../../support/process/linked-exports.ts';
+import { aGateway, PROGRAM } from '../../support/process/stdio-process.ts';
 
 const ALL = '- { id: everything, when: {}, then: allow }';
 const calls = ({ side_effects }: Receipt) => side_effects.tool_calls;
@@ -68,10 +68,10 @@ describe.each(['legacy', 'modern'] as const)('to a gateway of the %s era', (era)
     const { a, b } = await receipts();
     expectBoth(a, b);
     expect(calls(a[0]!)[0]?.input_hash).toBe(calls(b[0]!)[0]?.input_hash);
-    expect(verifyReceipt(a[0], { keys: near.house.keyring.jwks() }).valid).toBe(true);
-    expect(verifyReceipt(b[0], { keys: far.house.keyring.jwks() }).valid).toBe(true);
+    expect(verifyReceipt(a[0], { keys: near.runtime.keyring.jwks() }).valid).toBe(true);
+    expect(verifyReceipt(b[0], { keys: far.runtime.keyring.jwks() }).valid).toBe(true);
 
-    const [ours, theirs] = [await exported(near.house), await exported(far.house)];
+    const [ours, theirs] = [await exported(near.runtime), await exported(far.runtime)];
     expect(await followLinks(ours, theirs)).toMatchObject({ linked: 1, mismatch: 0, not_available: 0 });
     expect(await followLinks(theirs, ours)).toMatchObject({ linked: 1, mismatch: 0, not_available: 0 });
     expect(await linksByScript(ours, theirs)).toBe(1);
@@ -144,7 +144,7 @@ test('a call that is approved there', async () => {
   const farRules = `${ALL}\n- { id: ask, when: { tool: send }, then: ask, say: mail is asked about }`;
   const { client, far, receipts } = await inARow({ farRules, client: 'v2 client, legacy era' });
   const calling = client.call('send', { to: 'bo' });
-  const { store, bridge } = far.house;
+  const { store, bridge } = far.runtime;
   for await (const { payload } of store.follow(
     { stream: { of: 'all' }, kinds: ['vendor.tollbridge.ask_opened'] },
     AbortSignal.timeout(10_000),
@@ -174,10 +174,10 @@ require('readline').createInterface({ input: process.stdin }).on('line', (line) 
   say({ id, result: { content: [{ type: 'text', text: params.name }] } });
 });
 `;
-test('over stdio; and a gateway that is killed in the middle of a call is found by what it was told', async () => {
+test('over stdio; and a gateway that is killed in the middle of a call is found by the reference it received', async () => {
   const box = { mcp: { command: [process.execPath, '-e', SERVER] } };
   const rules = [{ id: 'all', then: 'allow' }];
-  const { config, data } = await aHouse('');
+  const { config, data } = await aGateway('');
   await writeFile(config, JSON.stringify({ data, tools: { box }, rules }));
   const command = [process.execPath, ...PROGRAM, '--config', config, 'mcp', '--server', 'box'];
   const near = await openMcpGateway({ upstreams: { far: { command, gateway: true } } });
@@ -186,13 +186,13 @@ test('over stdio; and a gateway that is killed in the middle of a call is found 
   await client.call('ok', {});
   await client.call('kill', {}).catch(() => undefined);
   await client.close();
-  const far = await openTestHouse({ dir: data, clock: systemClock });
-  await far.house.idle();
-  const b = (await far.house.store.receipts({})).map(({ receipt }) => receipt);
-  const [task] = await near.house.store.list<Loose>({ object: 'task' });
+  const far = await openTestGateway({ dir: data, clock: systemClock });
+  await far.runtime.idle();
+  const b = (await far.runtime.store.receipts({})).map(({ receipt }) => receipt);
+  const [task] = await near.runtime.store.list<Loose>({ object: 'task' });
   const body = { task_id: task.id, end: { state: 'COMPLETED' as const } };
-  await near.house.bridge.submit({ kind: 'task.report', actor: VISITOR, body });
-  const a = (await near.house.store.receipts({})).map(({ receipt }) => receipt);
+  await near.runtime.bridge.submit({ kind: 'task.report', actor: VISITOR, body });
+  const a = (await near.runtime.store.receipts({})).map(({ receipt }) => receipt);
 
   expect(a.flatMap(calls).map(({ tool, metadata }) => [tool, metadata?.outcome])).toEqual([
     ['ok', 'succeeded'],
@@ -213,8 +213,8 @@ test('over stdio; and a gateway that is killed in the middle of a call is found 
   expect(cut?.lifecycle.failure).toMatchObject({ code: 'interrupted' });
   expect(linked(a, b)).toMatchObject([{ state: 'linked' }, { state: 'linked' }]);
   expect(linked(b, a)).toMatchObject([{ state: 'linked' }, { state: 'linked' }]);
-  expect(await linksByScript(await exported(near.house), await exported(far.house))).toBe(2);
-  // Somebody else's receipt that was told of other work is not the one.
+  expect(await linksByScript(await exported(near.runtime), await exported(far.runtime))).toBe(2);
+  // Another caller's receipt about other work is not the one.
   const other = { ...cut!, metadata: { linked_receipts: [{ ...linksOf(cut!)[0]!, event_hash: hashOf('other') }] } };
   expect(linked(a, [done!, other])).toMatchObject([{ state: 'linked' }, { state: 'mismatch' }]);
   expect(linked(a, [done!])).toMatchObject([{ state: 'linked' }, { state: 'not_available' }]);
@@ -233,12 +233,12 @@ describe('a reference that does not hold', () => {
     const client = await SDK_CLIENTS['v1 client']!({ url: near.at('far') });
     await client.call('send', { to: 'bo' });
     await client.close();
-    const [task] = await near.house.store.list<Loose>({ object: 'task' });
+    const [task] = await near.runtime.store.list<Loose>({ object: 'task' });
     if (task.status === 'WORKING') {
       const body = { task_id: task.id, end: { state: 'COMPLETED' as const } };
-      await near.house.bridge.submit({ kind: 'task.report', actor: VISITOR, body });
+      await near.runtime.bridge.submit({ kind: 'task.report', actor: VISITOR, body });
     }
-    return (await near.house.store.receipts({})).map(({ receipt }) => receipt);
+    return (await near.runtime.store.receipts({})).map(({ receipt }) => receipt);
   }
   async function anHonestPair() {
     const { client, receipts } = await inARow();
@@ -260,7 +260,7 @@ describe('a reference that does not hold', () => {
     expect(linked(a, b)).toMatchObject([{ state: 'mismatch', reason: expect.stringContaining('does not name') }]);
   });
 
-  test('a caller that was cut off cannot name what it was not told; one that was answered can', async () => {
+  test('a caller that was cut off cannot name what it was not reported; one that was answered can', async () => {
     const { a, b } = await anHonestPair();
     const ended = (outcome: string) => {
       const [call] = calls(a[0]!);

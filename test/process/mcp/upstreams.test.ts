@@ -1,15 +1,17 @@
 /** Servers that go away, take their time or want secrets: what a caller notices of it, and what stays between us and them. */
+
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { openScene, outcome } from '../../support/mcp.ts';
-import { anything } from '../../support/mcp-fixture-asking.ts';
-import { openMcpGateway } from '../../support/mcp-gateway.ts';
-import { type Loose, openUpstream, text } from '../../support/mcp-upstream.ts';
-import { exchange } from '../../support/mcp-wire-client.ts';
+import { latch } from '../../support/gateway/agents.ts';
+import { anything } from '../../support/mcp/fixture/asking.ts';
+import { openMcpGateway } from '../../support/mcp/gateway.ts';
+import { openScene, outcome } from '../../support/mcp/one-server.ts';
+import { type Loose, openUpstream, text } from '../../support/mcp/upstream.ts';
+import { exchange } from '../../support/mcp/wire-client.ts';
 
-/** A server of the legacy era in a few lines: it says what it was given, dies when told to, and counts its lives. */
+/** A server of the legacy era in a few lines: it says what it was given, dies when asked to, and counts its lives. */
 const PROGRAM = `
 import { createInterface } from 'node:readline';
 const say = (frame) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...frame }) + '\\n');
@@ -89,8 +91,8 @@ test('a session the server has forgotten is opened again, and the call made ther
   const client = await legacy();
   await client.request('tools/call', { name: 'echo', arguments: { text: 'a' } });
   upstream.forget();
-  const heard = await client.request('tools/call', { name: 'echo', arguments: { text: 'b' } });
-  expect(outcome(heard).result.content).toEqual([{ type: 'text', text: 'b' }]);
+  const received = await client.request('tools/call', { name: 'echo', arguments: { text: 'b' } });
+  expect(outcome(received).result.content).toEqual([{ type: 'text', text: 'b' }]);
   expect(upstream.count('tools/call')).toBe(2);
 });
 
@@ -110,14 +112,14 @@ test('progress keeps a call alive, and not for ever', { timeout: 30_000 }, async
   });
   const client = await legacy();
   const call = (name: string) => client.request('tools/call', { name, _meta: { progressToken: 'p' } });
-  const heard = await call('long');
-  expect(outcome(heard).result.content[0].text).toBe('done');
-  expect(heard.frames.slice(0, 2).map(({ params }) => params)).toEqual([
+  const received = await call('long');
+  expect(outcome(received).result.content[0].text).toBe('done');
+  expect(received.frames.slice(0, 2).map(({ params }) => params)).toEqual([
     { progressToken: 'p', progress: 1 },
     { progressToken: 'p', progress: 2 },
   ]);
   expect(outcome(await call('endless')).result.content[0].text).toBe(
-    'u: the server took too long and was told to stop',
+    'u: the server took too long and the call was canceled',
   );
 });
 
@@ -140,17 +142,21 @@ test('where a server is has to be said once', async () => {
 });
 
 test('a question the server takes back is taken back from the client', async () => {
+  const asked = latch();
   const withdraw = async ({ ctx }: Loose) => {
     const stop = new AbortController();
     const form = { message: 'sure?', requestedSchema: { type: 'object', properties: {} } };
     const asking = ctx.mcpReq.send({ method: 'elicitation/create', params: form }, anything, { signal: stop.signal });
-    setTimeout(() => stop.abort(), 100);
+    void asked.promise.then(() => stop.abort());
     await asking.catch(() => {});
     return text('went on without');
   };
   const { legacy } = await openScene({ eras: ['legacy'], tools: { hasty: { call: withdraw } } });
   const client = await legacy({ elicitation: {} });
-  const { frames } = await client.request('tools/call', { name: 'hasty' });
+  const { frames } = await client.request('tools/call', { name: 'hasty' }, () => {
+    asked.open();
+    return undefined;
+  });
   const [question, withdrawn, answer] = frames;
   expect(question).toMatchObject({ method: 'elicitation/create', params: { message: 'sure?' } });
   expect(withdrawn).toEqual({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: question?.id } });

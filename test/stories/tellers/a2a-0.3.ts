@@ -1,5 +1,5 @@
-/** Stories told in A2A 0.3, by a peer that sends no version. */
-import { openA2a } from '../a2a-door.ts';
+/** Stories rendered in A2A 0.3, by a peer that sends no version. */
+import { openA2a } from '../doors/a2a.ts';
 import { play } from '../playing.ts';
 import type { Teller } from '../teller.ts';
 

@@ -1,5 +1,5 @@
-/** Stories told in A2A 1.0: a peer sends a message, reads the stream, answers, cancels, and asks for the task at the end. */
-import { openA2a } from '../a2a-door.ts';
+/** Stories rendered in A2A 1.0: a peer sends a message, reads the stream, answers, cancels, and asks for the task at the end. */
+import { openA2a } from '../doors/a2a.ts';
 import { play } from '../playing.ts';
 import type { Teller } from '../teller.ts';
 

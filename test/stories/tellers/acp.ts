@@ -1,9 +1,10 @@
 /**
- * Stories told in the Agent Client Protocol: an editor at our door, over lines. `{"hang_up": true}` ends its line and
+ * Stories rendered in the Agent Client Protocol: an editor at our door, over lines. `{"hang_up": true}` ends its line and
  * `{"connect": true}` begins another; everything else it says is a frame.
  */
 import { PassThrough } from 'node:stream';
-import { serveAcp } from '../../../adapters/acp/server/stdio.ts';
+import { settingsOf } from '../../../adapters/acp/config.ts';
+import { serveStreams } from '../../../adapters/acp/server/stdio.ts';
 import type { Json, JsonObject } from '../../../src/model/schema.ts';
 import { readLines } from '../../../src/transport/ndjson/ndjson.ts';
 import { type Hear, type OpenWire, play } from '../playing.ts';
@@ -12,11 +13,11 @@ import type { World } from '../world.ts';
 
 const MIB = 1024 * 1024;
 
-function connect({ house, ana, personaId, logger }: World, hear: Hear) {
+function connect({ runtime, ana, personaId, logger }: World, hear: Hear) {
   const [input, output] = [new PassThrough(), new PassThrough()];
   // An editor that lost its line comes back; its work goes on without it.
   const config = { on_disconnect: 'continue' as const, ...(personaId && { persona: personaId }) };
-  const served = serveAcp({ bridge: house.bridge, actor: ana, input, output, log: logger, config });
+  const served = serveStreams(settingsOf(config), { log: logger }, runtime.bridge, { actor: ana, input, output });
   const reading = (async () => {
     for await (const line of readLines(output, { limit: 32 * MIB })) hear(JSON.parse(line) as Json);
   })();

@@ -1,5 +1,5 @@
 /**
- * Stories told in AHP: an agent outside asks before it acts and tells what it did. The demo tools are the house's, so the
+ * Stories rendered in AHP: an agent outside asks before it acts and tells what it did. The demo tools are the gateway's, so the
  * teller runs what the agent was let do, and the world is left as the story says.
  */
 import { settingsOf } from '../../../adapters/ahp/config.ts';
@@ -10,10 +10,10 @@ import type { Row } from '../../../src/ports/index.ts';
 import { type OpenWire, play } from '../playing.ts';
 import type { Teller } from '../teller.ts';
 
-/** What the operator of this house says its tools do. */
+/** What the operator of this gateway says its tools do. */
 const EFFECTS = { read_note: 'read', write_note: 'write', delete_note: 'delete', send_mail: 'send' } as const;
 
-const open: OpenWire = async ({ house, ana, workspace, personaId, tools, ids, clock, logger }, hear) => {
+const open: OpenWire = async ({ runtime, ana, workspace, personaId, tools, ids, clock, logger }, hear) => {
   const gone = new AbortController();
   const settings = settingsOf({
     workspace: workspace.id,
@@ -23,7 +23,7 @@ const open: OpenWire = async ({ house, ana, workspace, personaId, tools, ids, cl
     honours: ['modify'],
     settle_ms: 0,
   });
-  const harness = createHarness(house.bridge, settings, { log: logger, ids, clock });
+  const harness = createHarness(runtime.bridge, settings, { log: logger, ids, clock });
   const caller: Caller = { actor: { ...ana, door: 'ahp' }, gone: gone.signal };
   const talking = new Set<Promise<void>>();
 
@@ -36,9 +36,9 @@ const open: OpenWire = async ({ house, ana, workspace, personaId, tools, ids, cl
   /** A person, at some other door. */
   async function answer(body: JsonObject): Promise<void> {
     const open = { object: 'ask', where: { state: 'open' } };
-    const [ask] = (await house.bridge.list<AskRecord & Row>(ana, open)).data;
+    const [ask] = (await runtime.bridge.list<AskRecord & Row>(ana, open)).data;
     if (!ask) throw new Error('there is no question to answer');
-    await house.bridge.submit({ kind: 'ask.answer', actor: ana, body: { ask_id: ask.id, ...body } });
+    await runtime.bridge.submit({ kind: 'ask.answer', actor: ana, body: { ask_id: ask.id, ...body } });
   }
 
   /** The agent does what it was let do. */
@@ -54,7 +54,7 @@ const open: OpenWire = async ({ house, ana, workspace, personaId, tools, ids, cl
       const said = talk(frame);
       talking.add(said);
       said.finally(() => talking.delete(said));
-      // What is only told is told in order; a question may be open while the story goes on.
+      // What is only reported is reported in order; a question may be open while the story goes on.
       if ((frame as JsonObject).id === undefined) await said;
     },
     async close() {

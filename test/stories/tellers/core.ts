@@ -1,6 +1,6 @@
 /**
  * The story itself: the steps of `story.json` as commands through the bridge, with a reader on the task's events from
- * first to last. Its telling is the log, so there are no frames.
+ * first to last. Its rendition is the log, so there are no frames.
  */
 import type { AskRecord } from '../../../src/model/asks.ts';
 import type { CoreEvent } from '../../../src/model/events.ts';
@@ -17,7 +17,7 @@ export const teller: Teller = {
   effects: 'here',
   async tell(world) {
     const { ana: actor, workspace, personaId, story } = world;
-    const { submit } = world.house.bridge;
+    const { submit } = world.runtime.bridge;
     const home = { workspace_id: workspace.id, ...(personaId && { persona_id: personaId }) };
     const session = await submit({ kind: 'session.create', actor, body: home });
     const input = { role: 'user', parts: [{ type: 'text', text: story.world.says, visibility: 'public' }] };
@@ -28,7 +28,7 @@ export const teller: Teller = {
       reader.readOn();
       for (const step of story.steps) await take(step, world, taskId, reader);
       await reader.ended();
-      await world.house.idle();
+      await world.runtime.idle();
     } finally {
       reader.leave();
     }
@@ -37,7 +37,7 @@ export const teller: Teller = {
 };
 
 async function take(step: Step, world: World, taskId: string, reader: Reader): Promise<void> {
-  const { bridge } = world.house;
+  const { bridge } = world.runtime;
   const { ana: actor } = world;
   if ('until' in step) await world.until(step.until);
   else if ('pass_ms' in step) world.pass(step.pass_ms);
@@ -70,7 +70,7 @@ interface Reader {
 }
 
 /** Reads a task's events as they come, as far as the story lets it. After a break it has the events it read, and no more. */
-function createReader({ house, ana, story }: World, taskId: string): Reader {
+function createReader({ runtime, ana, story }: World, taskId: string): Reader {
   const seen: CoreEvent[] = [];
   const limits = story.steps.flatMap((step) => ('drop_reader_after' in step ? [step.drop_reader_after] : []));
   let connection = new AbortController();
@@ -79,7 +79,7 @@ function createReader({ house, ana, story }: World, taskId: string): Reader {
   async function read({ signal }: AbortController, most = Number.POSITIVE_INFINITY): Promise<void> {
     const after = seen.at(-1)?.id;
     const from = { stream: { of: 'task', id: taskId } as const, ...(after && { after }) };
-    for await (const event of house.bridge.follow(ana, from, signal)) {
+    for await (const event of runtime.bridge.follow(ana, from, signal)) {
       seen.push(event);
       if (seen.length === most) return;
       if (event.event.startsWith('task.') && isTerminal(String(event.payload.to))) return;

@@ -1,5 +1,5 @@
-/** Stories told in the Agents Protocol over a WebSocket. Only what has no frame of its own is asked for over REST. */
-import { harnTeller } from '../harn-teller.ts';
+/** Stories rendered in the Agents Protocol over a WebSocket. Only what has no frame of its own is asked for over REST. */
+import { harnTeller } from '../doors/harn-teller.ts';
 
 export const teller = harnTeller({
   protocol: 'harn-ws',
@@ -7,5 +7,5 @@ export const teller = harnTeller({
     await (said.method ? line.request(said) : line.socket(said));
   },
   // The socket is the session's, and tells of more than its task.
-  told: ({ task_id }) => Boolean(task_id),
+  reported: ({ task_id }) => Boolean(task_id),
 });

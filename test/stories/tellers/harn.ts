@@ -1,5 +1,5 @@
-/** Stories told in the Agents Protocol over REST, with a reader on the task's event stream. */
-import { harnTeller } from '../harn-teller.ts';
+/** Stories rendered in the Agents Protocol over REST, with a reader on the task's event stream. */
+import { harnTeller } from '../doors/harn-teller.ts';
 
 export const teller = harnTeller({
   protocol: 'harn',

@@ -1,6 +1,6 @@
 /**
- * Stories told in MCP: a client of 2025-11-25 gives the demo agent its work with a tool, answers its questions in forms, and
- * hears how it goes as progress. The agent and its tools are the house's, so log and receipts are the story's own.
+ * Stories rendered in MCP: a client of 2025-11-25 gives the demo agent its work with a tool, answers its questions in forms, and
+ * hears how it goes as progress. The agent and its tools are the gateway's, so log and receipts are the story's own.
  */
 
 import { settingsOf } from '../../../adapters/mcp/config.ts';
@@ -8,13 +8,13 @@ import { type Frame, isRequest } from '../../../adapters/mcp/frames.ts';
 import { createAggregateEndpoint } from '../../../adapters/mcp/server/aggregate/endpoint.ts';
 import { createCallTasks } from '../../../adapters/mcp/server/call-tasks.ts';
 import { createEndpoint } from '../../../adapters/mcp/server/endpoint.ts';
-import { createLegacyClientSession } from '../../../adapters/mcp/server/legacy-session.ts';
+import { createLegacyClientSession } from '../../../adapters/mcp/server/transports/legacy-session.ts';
 import type { Json } from '../../../src/model/schema.ts';
 import { type OpenWire, play } from '../playing.ts';
 import type { Teller } from '../teller.ts';
 
-const open: OpenWire = async ({ house, ana, workspace, personaId, ids, clock, logger }, hear) => {
-  const { bridge } = house;
+const open: OpenWire = async ({ runtime, ana, workspace, personaId, ids, clock, logger }, hear) => {
+  const { bridge } = runtime;
   const settings = settingsOf({ workspace: workspace.id, ...(personaId && { persona: personaId }) });
   const deps = { ids, clock, log: logger };
   const callTasks = createCallTasks(bridge, settings, deps);

@@ -1,12 +1,12 @@
 /**
- * Stories told in the runs API: a service that starts a run, reads its stream and signals it. A `person` is someone at
+ * Stories rendered in the runs API: a service that starts a run, reads its stream and signals it. A `person` is someone at
  * another door, for what a run has no word for: a no that only denies the act.
  */
 import type { AskRecord } from '../../../src/model/asks.ts';
 import type { Json, JsonObject } from '../../../src/model/schema.ts';
 import type { Row } from '../../../src/ports/index.ts';
+import { openRunsDoor, PAIR } from '../doors/runs.ts';
 import { type OpenWire, play } from '../playing.ts';
-import { openRunsDoor, PAIR } from '../runs-door.ts';
 import type { Teller } from '../teller.ts';
 
 export const teller: Teller = {
@@ -17,7 +17,7 @@ export const teller: Teller = {
 };
 
 const open: OpenWire = async (world, hear) => {
-  const { house, ana } = world;
+  const { runtime, ana } = world;
   const door = await openRunsDoor(world);
   const talking = new Set<Promise<void>>();
   let line = new AbortController();
@@ -42,9 +42,9 @@ const open: OpenWire = async (world, hear) => {
       rest += chunk;
       const frames = rest.split('\n\n');
       rest = frames.pop() ?? '';
-      for (const told of frames) {
-        const data = /^id: \d+\nevent: run_event\ndata: (.*)$/.exec(told)?.[1];
-        hear(data === undefined ? { frame: told } : (JSON.parse(data) as Json), { on });
+      for (const reported of frames) {
+        const data = /^id: \d+\nevent: run_event\ndata: (.*)$/.exec(reported)?.[1];
+        hear(data === undefined ? { frame: reported } : (JSON.parse(data) as Json), { on });
       }
     }
     hear({ end: true }, { on });
@@ -52,9 +52,9 @@ const open: OpenWire = async (world, hear) => {
 
   /** Someone at another door answers the question that is open. */
   async function answer(given: JsonObject): Promise<void> {
-    const { data } = await house.bridge.list<AskRecord & Row>(ana, { object: 'ask', where: { state: 'open' } });
+    const { data } = await runtime.bridge.list<AskRecord & Row>(ana, { object: 'ask', where: { state: 'open' } });
     const body = { ask_id: data[0]?.id ?? '', ...given } as { ask_id: string };
-    await house.bridge.submit({ kind: 'ask.answer', actor: ana, body });
+    await runtime.bridge.submit({ kind: 'ask.answer', actor: ana, body });
   }
 
   return {

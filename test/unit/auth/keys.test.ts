@@ -5,9 +5,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import { openApiKeys } from '../../../src/auth/api-keys.ts';
 import { createAuthenticator } from '../../../src/auth/authenticate.ts';
 import { asFault } from '../../../src/model/faults.ts';
-import { fakeClock } from '../../support/clock.ts';
+import { fakeClock } from '../../support/gateway/clock.ts';
 
-async function house() {
+async function runtime() {
   const dir = await mkdtemp(join(tmpdir(), 'tb-auth-'));
   onTestFinished(() => rm(dir, { recursive: true }));
   const clock = fakeClock();
@@ -39,7 +39,7 @@ async function kindOf(attempt: Promise<unknown>): Promise<string> {
 }
 
 test('a key speaks for its actor, with what that actor may see and do', async () => {
-  const { keys, authenticate } = await house();
+  const { keys, authenticate } = await runtime();
   const { key, record } = await keys.create(wanted);
   expect(key).toMatch(/^tbk_[0-9a-f]{16}_[A-Za-z0-9_-]{43}$/);
   expect(record.state).toBe('active');
@@ -47,7 +47,7 @@ test('a key speaks for its actor, with what that actor may see and do', async ()
 });
 
 test('the file holds no key, is private, and lists what may be known', async () => {
-  const { keys, dir, file } = await house();
+  const { keys, dir, file } = await runtime();
   const { key } = await keys.create(wanted);
   const secret = key.split('_').at(-1)!;
   const text = await readFile(file, 'utf8');
@@ -63,13 +63,13 @@ test('the file holds no key, is private, and lists what may be known', async () 
 });
 
 test('revoked, expired, altered and unknown keys are nobody', async () => {
-  const { keys, authenticate, clock } = await house();
+  const { keys, authenticate, clock } = await runtime();
   const first = await keys.create(wanted);
   const second = await keys.create({ ...wanted, expires_at: '2026-01-01T01:00:00.000Z' });
   expect((await authenticate(second.key)).id).toBe('bot');
   await keys.revoke(first.record.id);
   expect(await kindOf(authenticate(first.key))).toBe('unauthenticated');
-  // Only whoever holds the whole key hears what became of it.
+  // Only the client that holds the whole key hears what became of it.
   const details = (token: string) => authenticate(token).catch((cause) => cause.details);
   expect(await details(first.key)).toEqual({ reason: 'revoked' });
   expect(await details(first.key.slice(0, -1) + (first.key.endsWith('A') ? 'B' : 'A'))).toBeUndefined();
@@ -90,7 +90,7 @@ test('revoked, expired, altered and unknown keys are nobody', async () => {
 });
 
 test('a key made or revoked elsewhere counts at once', async () => {
-  const { dir, clock, authenticate } = await house();
+  const { dir, clock, authenticate } = await runtime();
   const elsewhere = openApiKeys(dir, clock);
   const { key, record } = await elsewhere.create(wanted);
   expect((await authenticate(key)).id).toBe('bot');
@@ -99,7 +99,7 @@ test('a key made or revoked elsewhere counts at once', async () => {
 });
 
 test('keys made at the same time are all kept', async () => {
-  const { dir, clock } = await house();
+  const { dir, clock } = await runtime();
   const many = await Promise.all(
     Array.from({ length: 8 }, (_, at) => openApiKeys(dir, clock).create({ ...wanted, name: `key ${at}` })),
   );
@@ -108,7 +108,7 @@ test('keys made at the same time are all kept', async () => {
 });
 
 test('a file others can read, or that does not add up, lets nobody in and is not written over', async () => {
-  const { keys, authenticate, file } = await house();
+  const { keys, authenticate, file } = await runtime();
   const { key } = await keys.create(wanted);
   await chmod(file, 0o644);
   const fresh = createAuthenticator({ clock: fakeClock(), dataDir: join(file, '..', '..') });
@@ -121,7 +121,7 @@ test('a file others can read, or that does not add up, lets nobody in and is not
 });
 
 test('the local token is everything at this machine and no person; nothing else is', async () => {
-  const { authenticate } = await house();
+  const { authenticate } = await runtime();
   expect(await authenticate('local-token-for-this-process')).toEqual({ id: 'local', kind: 'service', scopes: ['*'] });
   expect(await kindOf(authenticate('local-token-for-this-proces'))).toBe('unauthenticated');
   expect(await kindOf(authenticate('x'.repeat(100_000)))).toBe('unauthenticated');
@@ -132,7 +132,7 @@ test('the local token is everything at this machine and no person; nothing else 
 });
 
 test('no message ever holds the token it is about', async () => {
-  const { authenticate } = await house();
+  const { authenticate } = await runtime();
   const token = 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJyb290In0.';
   const fault = await authenticate(token).catch(asFault);
   expect(JSON.stringify([(fault as Error).message, (fault as { details?: unknown }).details])).not.toContain('eyJ');
@@ -141,7 +141,7 @@ test('no message ever holds the token it is about', async () => {
 test.each(['local', 'LOCAL', ' local ', 'local:ana', 'system:gateway', 'agent:demo', 'oauth:https://i#ana', 'ｌocal'])(
   'no key is made in the name of a part of the gateway (%s), and one that stands in the file is nobody',
   async (id) => {
-    const { keys, authenticate, file } = await house();
+    const { keys, authenticate, file } = await runtime();
     expect(await kindOf(keys.create({ name: 'x', actor: { ...wanted.actor, id } }))).toBe('invalid_request');
     const { key } = await keys.create(wanted);
     await writeFile(file, (await readFile(file, 'utf8')).replace('"id": "bot"', `"id": ${JSON.stringify(id)}`));
@@ -150,7 +150,7 @@ test.each(['local', 'LOCAL', ' local ', 'local:ana', 'system:gateway', 'agent:de
 );
 
 test('a key limited to doors is nobody at another, in the words for a wrong key', async () => {
-  const { keys, authenticate } = await house();
+  const { keys, authenticate } = await runtime();
   const { key, record } = await keys.create({
     ...wanted,
     actor: { ...wanted.actor, doors: ['a2a'] },

@@ -56,7 +56,7 @@ test('a token made for us by our issuer is its client, with its scopes', async (
 test('every way a token can be wrong is nobody', async () => {
   const { jwks, token, privateKey } = await issuerWith();
   const other = await issuerWith('key-2');
-  const stranger = await issuerWith('key-1');
+  const outsider = await issuerWith('key-1');
   const authenticate = authenticatorFor(jwks);
   const now = Math.floor(Date.now() / 1000);
   const none = new UnsecuredJWT({ client_id: 'client', scope: '*' })
@@ -93,7 +93,7 @@ test('every way a token can be wrong is nobody', async () => {
   expect(await refusal(authenticate(await other.token()))).toBe(
     'unauthenticated: the token is signed with an unknown key',
   );
-  expect(await refusal(authenticate(await stranger.token()))).toBe('unauthenticated: the token is not valid');
+  expect(await refusal(authenticate(await outsider.token()))).toBe('unauthenticated: the token is not valid');
   expect(await refusal(authenticate(await token({ nbf: now + 600 })))).toMatch(/^unauthenticated: /);
   expect(await refusal(authenticate('a.b.c'))).toBe('unauthenticated: the token is not valid');
   expect(await refusal(authenticate(await token({ client_id: '' })))).toBe('unauthenticated: the token names no one');
@@ -147,7 +147,7 @@ test('a token that was good is examined again after a while, and is nobody once 
   const first = await authenticate(short);
   expect(await authenticate(short)).toBe(first);
   const lasting = await authenticate(long);
-  // Somebody else's, and one that only begins like it, are not taken for it.
+  // Another caller's, and one that only begins like it, are not taken for it.
   expect(await refusal(authenticate(`${short}x`))).toMatch(/^unauthenticated/);
   now += 29_000;
   expect(await authenticate(short)).toBe(first);

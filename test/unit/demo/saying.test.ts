@@ -6,7 +6,7 @@ import { HELP } from '../../../src/demo/script.ts';
 import { Message } from '../../../src/model/resources.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import { check } from '../../../src/model/validate.ts';
-import { FakeBridge, perform, TIME, workOf } from '../../support/demo-agent.ts';
+import { FakeBridge, perform, TIME, workOf } from '../../support/gateway/demo-agent.ts';
 
 describe('what it says and does', () => {
   test('hello is streamed in pieces that make up the message', async () => {
@@ -42,14 +42,14 @@ describe('what it says and does', () => {
     expect(bridge.said()).toEqual(['plan says: First look, then leap.']);
   });
 
-  test('a tool that fails is told, and the work goes on', async () => {
+  test('a tool that fails is reported, and the work goes on', async () => {
     const { bridge, end } = await perform('read nothing then hello');
     expect(bridge.said()[0]).toBe('I could not read nothing: there is no note called nothing');
     expect(bridge.said()).toHaveLength(2);
     expect(end.state).toBe('COMPLETED');
   });
 
-  test('a refusal is told with its reason, and the work goes on', async () => {
+  test('a refusal is reported with its reason, and the work goes on', async () => {
     const bridge = new FakeBridge();
     bridge.refusals.set('send_mail', 'Ana said no');
     const { end } = await perform('send report to ana then read plan', bridge);
@@ -61,7 +61,7 @@ describe('what it says and does', () => {
     expect(end).toEqual({ state: 'COMPLETED', summary: 'send mail to ana (not allowed), then read plan' });
   });
 
-  test('several steps have a plan, told whole each time it changes', async () => {
+  test('several steps have a plan, reported whole each time it changes', async () => {
     const { bridge } = await perform('read plan then write plan Look twice');
     expect(bridge.of('vendor.tollbridge.plan')).toEqual([
       { entries: [entry('read plan', 'in_progress'), entry('write plan', 'pending')] },
@@ -112,7 +112,7 @@ describe('what it says and does', () => {
     expect(bridge.said()).toEqual(['You said: blue']);
   });
 
-  test('no answer is told, and the work goes on', async () => {
+  test('no answer is reported, and the work goes on', async () => {
     const bridge = new FakeBridge();
     bridge.answer = { kind: 'expired', reason: 'nobody answered in time' };
     const { end } = await perform('ask then hello', bridge);
@@ -120,7 +120,7 @@ describe('what it says and does', () => {
     expect(end.state).toBe('COMPLETED');
   });
 
-  test('a handoff is decided, told and comes back', async () => {
+  test('a handoff is decided, reported and comes back', async () => {
     const { bridge } = await perform('handoff to bea');
     expect(bridge.acts[0]).toMatchObject({ kind: 'handoff', target: 'bea', effect: 'execute' });
     expect(bridge.of('agent.handoff')).toEqual([

@@ -1,11 +1,11 @@
-/** The demo agent stopped, steered, started again, and how it reads what it is told to do. */
+/** The demo agent stopped, steered, started again, and how it reads what it is asked to do. */
 import { describe, expect, test } from 'vitest';
 import { createDemoAgent } from '../../../src/demo/agent.ts';
 import { HELP, readScript, textOf } from '../../../src/demo/script.ts';
-import { FakeBridge, perform, workOf } from '../../support/demo-agent.ts';
+import { FakeBridge, perform, workOf } from '../../support/gateway/demo-agent.ts';
 
 describe('stopping and steering', () => {
-  test('long work takes as many steps as it was told', async () => {
+  test('long work takes as many steps as it was asked for', async () => {
     const { bridge, end } = await perform('wait 5');
     expect(bridge.of('vendor.tollbridge.message_delta')).toHaveLength(5);
     expect(bridge.said()).toEqual(['step 1 of 5\nstep 2 of 5\nstep 3 of 5\nstep 4 of 5\nstep 5 of 5\n']);

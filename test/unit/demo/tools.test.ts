@@ -4,7 +4,7 @@ import { createDemoTools } from '../../../src/demo/tools.ts';
 import { Skill } from '../../../src/model/resources.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import { check } from '../../../src/model/validate.ts';
-import { actionOf } from '../../support/demo-agent.ts';
+import { actionOf } from '../../support/gateway/demo-agent.ts';
 
 describe('tools', () => {
   const never = new AbortController().signal;

@@ -3,7 +3,7 @@ import type { TSchema } from 'typebox';
 import { describe, expect, test } from 'vitest';
 import { COMMANDS, type CommandKind } from '../../../src/model/commands.ts';
 import { check, validator } from '../../../src/model/validate.ts';
-import { faultOf, HASH, TIME } from '../../support/model.ts';
+import { faultOf, HASH, TIME } from '../../support/gateway/faults.ts';
 
 describe('commands', () => {
   const message = { role: 'user', parts: [{ type: 'text', text: 'hi', visibility: 'public' }] };

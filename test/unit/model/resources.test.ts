@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { Part, RESOURCES, type ResourceKind } from '../../../src/model/resources.ts';
 import { check } from '../../../src/model/validate.ts';
 import { isSideEffect, isTerminal, mayFollow, TASK_STATES } from '../../../src/model/words.ts';
-import { faultOf, HASH, TIME } from '../../support/model.ts';
+import { faultOf, HASH, TIME } from '../../support/gateway/faults.ts';
 
 function enveloped(object: string, members: object): Record<string, unknown> {
   return { id: `${object}_1`, object, created_at: TIME, updated_at: TIME, metadata: {}, ...members };

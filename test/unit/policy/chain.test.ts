@@ -52,7 +52,7 @@ describe('the strictest answer wins', () => {
       engine: 'two',
     });
   });
-  test('among allows the one with a rule is told', async () => {
+  test('among allows the one with a rule is reported', async () => {
     const answer = await decide([
       says('one', { verdict: 'allow' }),
       says('two', { verdict: 'allow', rule_id: 'r' }),
@@ -67,7 +67,7 @@ describe('the strictest answer wins', () => {
     );
     expect(asked).toEqual([]);
   });
-  test('who should be asked is kept, whoever said it, and the shortest time counts', async () => {
+  test('the approvers are kept from every engine, and the shortest time counts', async () => {
     const answer = await decide([
       says('tier', { verdict: 'escalate', ask: { expires_ms: 60_000 } }),
       says('rule', { verdict: 'escalate', ask: { to: ['ann'], expires_ms: 90_000 } }),
@@ -83,7 +83,7 @@ describe('the strictest answer wins', () => {
       expect(chain.judge(action)).toEqual(await chain.decide(action, quiet));
     }
   });
-  test('whoever outside has a say is waited for', () => {
+  test('the client that outside has a say is waited for', () => {
     const chain = createPolicyChain({ engines: [createPersonaEngine(), says('outside', { verdict: 'allow' })] });
     expect(chain.judge(anAction())).toBeUndefined();
   });
@@ -165,14 +165,14 @@ describe('an engine that does not answer properly has not said yes', () => {
       engine: 'mute',
     });
   });
-  test('a caller who gives up gets an answer at once, and the engine is told', async () => {
+  test('a caller who gives up gets an answer at once, and the engine is reported', async () => {
     const caller = new AbortController();
-    let told = false;
+    let reported = false;
     const engine: PolicyEngine = {
       name: 'mute',
       decide: (_action, signal) => {
         signal.addEventListener('abort', () => {
-          told = true;
+          reported = true;
         });
         return new Promise(() => {});
       },
@@ -180,7 +180,7 @@ describe('an engine that does not answer properly has not said yes', () => {
     const answer = createPolicyChain({ engines: [engine], timeoutMs: 60_000 }).decide(anAction(), caller.signal);
     caller.abort();
     expect(await answer).toMatchObject({ verdict: 'block', code: 'policy_timed_out' });
-    expect(told).toBe(true);
+    expect(reported).toBe(true);
   });
   test('a caller who gave up before asking gets a no', async () => {
     const chain = createPolicyChain({ engines: [says('one', { verdict: 'allow' })] });
@@ -328,7 +328,7 @@ describe('with the real engines', () => {
       would_be: 'block',
     });
   });
-  test('persona, quota and rules each get their say, and the version is always told', async () => {
+  test('persona, quota and rules each get their say, and the version is always reported', async () => {
     const { chain, version } = await chainWith();
     const lacking = await chain.decide(anAction({ persona: aPersona({ tools: ['x'] }), tool: 'read' }), quiet);
     expect(lacking).toMatchObject({ verdict: 'block', engine: 'persona', policy_version: version });
@@ -348,7 +348,7 @@ describe('with the real engines', () => {
     );
     expect(answer).toMatchObject({ verdict: 'escalate', engine: 'persona', ask: { to: ['owner'] } });
   });
-  test('a soft limit is mentioned in the answer of whoever decides', async () => {
+  test('a soft limit is mentioned in the answer of the client that decides', async () => {
     const { chain } = await chainWith();
     const quotas = [aQuota({ soft_limit: true, usage: { tool_calls: 10 } })];
     expect(await chain.decide(anAction({ quotas, cost: { tool_calls: 1 } }), quiet)).toMatchObject({

@@ -153,7 +153,7 @@ test('a whole chain can be compared, and both answers come along, one by one', a
   ]);
 });
 
-test('stops when told to', async () => {
+test('stops when asked to', async () => {
   const stop = new AbortController();
   const recorded = Array.from({ length: 5 }, () => ({ action: anAction(), decision: said('allow') }));
   let seen = 0;

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { anAction, aPersona } from '../../../fixtures/policies/actions.ts';
 import { createCedarEngine } from '../../../src/policy/cedar/engine.ts';
 import { readAct } from '../../../src/runtime/read-act.ts';
-import { load } from '../../support/cedar.ts';
+import { load } from '../../support/policy/cedar.ts';
 
 describe('the example files', () => {
   const agent = { id: 'coder', kind: 'agent', scopes: [] };

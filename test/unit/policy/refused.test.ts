@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Fault } from '../../../src/model/faults.ts';
 import { loadPolicies } from '../../../src/policy/rules/load.ts';
-import { ALL, problems } from '../../support/cedar.ts';
+import { ALL, problems } from '../../support/policy/cedar.ts';
 
 describe('what is refused, by file, rule and line', () => {
   const cases: readonly [string, string, readonly string[]][] = [

@@ -136,7 +136,7 @@ describe('a source that changes while it is read', () => {
     });
     expect(policy.judge(write).verdict).toBe('block');
   });
-  test('whoever asks during a load gets the next one', async () => {
+  test('the caller during a load gets the next one', async () => {
     let text = ALLOW;
     let release: () => void = () => {};
     let held = true;

@@ -5,7 +5,7 @@ import { createCedarEngine } from '../../../src/policy/cedar/engine.ts';
 import { splitPolicies } from '../../../src/policy/cedar/source.ts';
 import { loadPolicies } from '../../../src/policy/rules/load.ts';
 import { readAct } from '../../../src/runtime/read-act.ts';
-import { ALL, load, problems } from '../../support/cedar.ts';
+import { ALL, load, problems } from '../../support/policy/cedar.ts';
 
 describe('the sources', () => {
   test('nothing at all is a policy that asks', async () => {
@@ -54,7 +54,7 @@ describe('the sources', () => {
     expect(policies.byAction.get('tool')?.map(({ id }) => id)).toEqual(['a', 'b']);
     expect(policies.byAction.get('prompt')?.map(({ id }) => id)).toEqual(['b']);
   });
-  test('policies are told apart by what Cedar tells them apart by', () => {
+  test('policies are distinguished by what Cedar tells them apart by', () => {
     const text =
       '\uFEFF// a; b\n@reason("x; \\"y\\" // z") permit(principal, action, resource) when { context has "a;b" }; // c\n\n  @permit("x") forbid\n(principal, action, resource);\n';
     expect(splitPolicies('f', text).map(({ line, column, effectAt }) => [line, column, effectAt])).toEqual([

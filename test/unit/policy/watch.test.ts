@@ -1,4 +1,4 @@
-/** A file is told of when it is written, not while it is being written. */
+/** A watcher reports a file when it is written, not while it is being written. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { watchPaths } from '../../../src/policy/rules/watch.ts';
 
-/** What was in the file each time somebody was told to look. */
+/** What was in the file each time a person was asked to look. */
 async function watched() {
   const dir = await mkdtemp(join(tmpdir(), 'tb-watch-'));
   const file = join(dir, 'rules.yaml');
@@ -24,7 +24,7 @@ async function watched() {
   return { file, seen };
 }
 
-test('a file that is emptied and then written is told of once it is written', async () => {
+test('a file that is emptied and then written is reported once it is written', async () => {
   const { file, seen } = await watched();
   await writeFile(file, '');
   await pause(300);
@@ -34,7 +34,7 @@ test('a file that is emptied and then written is told of once it is written', as
   expect(seen).not.toContain('');
 });
 
-test('a file that stays empty is told of in the end', async () => {
+test('a file that stays empty is reported in the end', async () => {
   const { file, seen } = await watched();
   await writeFile(file, '');
   await expect.poll(() => seen, { timeout: 10_000 }).toContain('');

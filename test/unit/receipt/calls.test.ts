@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import { hashOf } from '../../../src/receipt/seal/canonical-json.ts';
-import { AT, receiptOf, requested } from '../../support/receipt-told.ts';
+import { AT, receiptOf, requested } from '../../support/receipts/from-events.ts';
 
 const onlyCall = (...events: [string, JsonObject][]) => {
   const calls = receiptOf(...events).side_effects.tool_calls;
@@ -63,7 +63,7 @@ describe('tool calls', () => {
     });
   });
 
-  test('a denied call was not run; one that ran all the same is told as it happened', () => {
+  test('a denied call was not run; one that ran all the same is reported as it happened', () => {
     const denied: [string, JsonObject] = [
       'tool.denied',
       { tool_call_id: 'c', name: 'deploy', by: 'u', code: 'denied' },
@@ -92,7 +92,7 @@ describe('tool calls', () => {
     expect(onlyCall(rewrite, requested())).toMatchObject(expected);
   });
 
-  test('an input that changes after the decision is told as what ran', () => {
+  test('an input that changes after the decision is reported as what ran', () => {
     expect(onlyCall(requested(), decided('allow'), requested({ input: { env: 'other' } }))).toMatchObject({
       input_hash: hashOf({ env: 'other' }),
       metadata: { requested_input_hash: hashOf({ env: 'prod' }) },
@@ -107,7 +107,7 @@ describe('tool calls', () => {
     expect(onlyCall(requested(), answer('one'), answer('two')).output_hash).toBe(hashOf('one'));
   });
 
-  test('a result nobody asked for is told as observed', () => {
+  test('a result nobody asked for is notified as observed', () => {
     expect(onlyCall(['tool.completed', { tool_call_id: 'c', status: 'ok' }])).toEqual({
       tool: 'unknown',
       call_id: 'c',
@@ -120,7 +120,7 @@ describe('tool calls', () => {
     event,
     { tool_call_id: 'c', name: 'deploy', status: event === 'tool.completed' ? 'ok' : 'error', ...more },
   ];
-  const told = (...events: [string, JsonObject][]) => {
+  const reported = (...events: [string, JsonObject][]) => {
     const { status, metadata } = onlyCall(...events);
     return [metadata?.outcome, status, metadata?.outcome_reason];
   };
@@ -128,29 +128,29 @@ describe('tool calls', () => {
   test('each outcome has its word, and the status of the schema never claims more', () => {
     const allowed = [requested(), decided('allow')];
     const denied: [string, JsonObject] = ['tool.denied', { tool_call_id: 'c', name: 'deploy', by: 'u', reason: 'no' }];
-    expect(told(...allowed, end('tool.completed'))).toEqual(['succeeded', 'succeeded', undefined]);
-    expect(told(...allowed, end('tool.failed'))).toEqual(['failed', 'failed', undefined]);
-    expect(told(...allowed, end('tool.completed', { status: 'error' }))).toEqual(['failed', 'failed', undefined]);
-    expect(told(...allowed, end('tool.failed', { code: 'canceled' }))).toEqual(['canceled', 'canceled', undefined]);
-    expect(told(...allowed, end('tool.failed', { code: 'deadline_exceeded', error: 'no answer' }))).toEqual([
+    expect(reported(...allowed, end('tool.completed'))).toEqual(['succeeded', 'succeeded', undefined]);
+    expect(reported(...allowed, end('tool.failed'))).toEqual(['failed', 'failed', undefined]);
+    expect(reported(...allowed, end('tool.completed', { status: 'error' }))).toEqual(['failed', 'failed', undefined]);
+    expect(reported(...allowed, end('tool.failed', { code: 'canceled' }))).toEqual(['canceled', 'canceled', undefined]);
+    expect(reported(...allowed, end('tool.failed', { code: 'deadline_exceeded', error: 'no answer' }))).toEqual([
       'unknown',
       'failed',
       'no answer',
     ]);
-    expect(told(requested(), decided('block'))).toEqual(['refused', 'canceled', 'because']);
-    expect(told(requested(), decided('escalate'), denied)).toEqual(['refused', 'canceled', 'no']);
+    expect(reported(requested(), decided('block'))).toEqual(['refused', 'canceled', 'because']);
+    expect(reported(requested(), decided('escalate'), denied)).toEqual(['refused', 'canceled', 'no']);
     // Its agent reports it, as failed, canceled or lost: it was refused all the same, and is one call.
     for (const code of ['boom', 'canceled', 'outcome_unknown']) {
-      expect(told(requested(), decided('block'), end('tool.failed', { code }))[0]).toBe('refused');
+      expect(reported(requested(), decided('block'), end('tool.failed', { code }))[0]).toBe('refused');
     }
   });
 
   test('a question that was taken back is a call that was canceled, and was refused by nobody', () => {
     const back: [string, JsonObject] = ['tool.denied', { tool_call_id: 'c', by: 'u', code: 'approval_withdrawn' }];
-    expect(told(requested(), decided('escalate'), back)).toEqual(['canceled', 'canceled', undefined]);
+    expect(reported(requested(), decided('escalate'), back)).toEqual(['canceled', 'canceled', undefined]);
   });
 
-  test('what was unknown is known once its end is told; a definite end stands, and what disagrees is told beside it', () => {
+  test('what was unknown is known once its end is reported; a definite end stands, and what disagrees is reported beside it', () => {
     const lost = end('tool.failed', { code: 'outcome_unknown', error: 'still running' });
     const late = onlyCall(requested(), decided('allow'), lost, end('tool.completed', { output: 'built' }));
     expect(late).toMatchObject({

@@ -7,8 +7,8 @@ import type { CoreEvent } from '../../../src/model/events.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import { eventLeaf, eventText, logRoot } from '../../../src/receipt/merkle/event-hash.ts';
 import { canonicalJson } from '../../../src/receipt/seal/canonical-json.ts';
-import { quick } from '../../support/agents.ts';
-import { openTestHouse } from '../../support/house.ts';
+import { quick } from '../../support/gateway/agents.ts';
+import { openTestGateway } from '../../support/gateway/test-gateway.ts';
 
 const sha = (...parts: (Buffer | string)[]) => {
   const hash = createHash('sha256');
@@ -65,7 +65,7 @@ test('the root over a task is the one of RFC 6962, for any number of events', ()
 });
 
 test('a receipt commits to the events of its task, from the first to the one that ends it', async () => {
-  const life = await openTestHouse({ agents: [quick()] });
+  const life = await openTestGateway({ agents: [quick()] });
   const room = await life.room();
   const task = await room.task();
   await life.until(task.id);

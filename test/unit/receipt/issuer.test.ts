@@ -124,7 +124,7 @@ describe('an account', () => {
     expect(running.sequence).toBe(16);
   });
 
-  test('a failure is told as the task tells it', () => {
+  test('a failure is reported as the task tells it', () => {
     const failed = { ...task, failure: { code: 'agent_crashed', message: 'it went away' } };
     const { receipt } = account(log).seal(claim({ final_state: 'FAILED', task: failed }), head);
     expect(receipt.lifecycle).toMatchObject({ final_state: 'FAILED', failure: { code: 'agent_crashed' } });

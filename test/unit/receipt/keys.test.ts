@@ -76,7 +76,7 @@ describe('signing', () => {
     expect(verify(null, Buffer.from(HASH), key, bytes)).toBe(true);
   });
 
-  test('the keyed digest differs from house to house', async () => {
+  test('the keyed digest differs from gateway to gateway', async () => {
     const one = (await open()).signer().mac('secret');
     const other = (await openKeyring({ dir: join(base, 'other'), now: () => time })).signer().mac('secret');
     expect(one).toMatch(/^hmac-sha256:[0-9a-f]{64}$/);

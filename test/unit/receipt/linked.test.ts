@@ -8,11 +8,11 @@ import type { Receipt } from '../../../src/model/receipt.ts';
 import { canonicalJson } from '../../../src/receipt/seal/canonical-json.ts';
 import { checkLinks, linksOf } from '../../../src/receipt/verify/linked.ts';
 import { verifyReceipt } from '../../../src/receipt/verify/verify.ts';
-import { scriptedAgent } from '../../support/agents.ts';
-import { openTestHouse, says } from '../../support/house.ts';
-import { exported, linksByScript, saidByPython } from '../../support/linked-exports.ts';
-import { type Gateways, openGateways, WORK_PROTOCOLS } from '../../support/two-gateways.ts';
-import { OPEN, real } from '../../support/two-houses.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
+import { openTestGateway, says } from '../../support/gateway/test-gateway.ts';
+import { type Gateways, openGateways, WORK_PROTOCOLS } from '../../support/gateway/two-gateways.ts';
+import { OPEN, real } from '../../support/harn/two-gateways.ts';
+import { exported, linksByScript, saidByPython } from '../../support/process/linked-exports.ts';
 
 async function bothReceipts(protocol: (typeof WORK_PROTOCOLS)[number]): Promise<Gateways & { a: Receipt; b: Receipt }> {
   const two = await openGateways(protocol, { far: { rules: OPEN }, near: { rules: OPEN } });
@@ -53,15 +53,15 @@ describe.each(WORK_PROTOCOLS)('over %s', (protocol) => {
         event_hash: toB?.event_hash,
       },
     ]);
-    expect(verifyReceipt(a, { keys: near.house.keyring.jwks() }).valid).toBe(true);
-    expect(verifyReceipt(b, { keys: far.house.keyring.jwks() }).valid).toBe(true);
+    expect(verifyReceipt(a, { keys: near.runtime.keyring.jwks() }).valid).toBe(true);
+    expect(verifyReceipt(b, { keys: far.runtime.keyring.jwks() }).valid).toBe(true);
     expect(checkLinks([a], { receipts: [{ receipt: b }] })).toMatchObject([{ state: 'linked', direction: 'callee' }]);
     expect(checkLinks([b], { receipts: [{ receipt: a }] })).toMatchObject([{ state: 'linked', direction: 'caller' }]);
   });
 
   test('verify follows the link through both exports, in both directions', async () => {
     const { near, far } = await bothReceipts(protocol);
-    const [a, b] = [await exported(near.house), await exported(far.house)];
+    const [a, b] = [await exported(near.runtime), await exported(far.runtime)];
     expect(await followLinks(a, b)).toMatchObject({ linked: 1, mismatch: 0, not_available: 0 });
     expect(await followLinks(b, a)).toMatchObject({ linked: 1, mismatch: 0, not_available: 0 });
     // Without anything of ours, in JavaScript and, where there is one, in Python.
@@ -75,11 +75,11 @@ describe.each(WORK_PROTOCOLS)('over %s', (protocol) => {
 
 test('what is announced once is announced again in the same words, also when the key was changed in between', async () => {
   const said: unknown[] = [];
-  const t = await openTestHouse({
+  const t = await openTestGateway({
     agents: [
       scriptedAgent(async (_sink, work) => {
         said.push(await work.reference?.('harn'));
-        await t.house.keyring.rotate();
+        await t.runtime.keyring.rotate();
         said.push(await work.reference?.('harn'));
         return undefined;
       }),
@@ -87,7 +87,7 @@ test('what is announced once is announced again in the same words, also when the
     rules: OPEN,
     clock: real as never,
   });
-  const before = t.house.keyring.signer().keyId;
+  const before = t.runtime.keyring.signer().keyId;
   const { id } = await (await t.room()).task({ input: says('go') });
   await t.until(id);
   expect(said[0]).toMatchObject({ task_id: id, key_id: before });
@@ -131,9 +131,9 @@ describe('a link that does not hold', () => {
 
   test('an event that was changed since it was announced', async () => {
     const { near, far } = await bothReceipts('harn');
-    const [a, b] = [await exported(near.house), await exported(far.house)];
+    const [a, b] = [await exported(near.runtime), await exported(far.runtime)];
     const events = [];
-    for await (const event of near.house.store.read({ stream: { of: 'all' } }))
+    for await (const event of near.runtime.store.read({ stream: { of: 'all' } }))
       events.push({ ...event, actor: 'mallory' });
     await writeFile(join(a, NAMES.events), events.map((event) => `${canonicalJson(event as never)}\n`).join(''));
     const { checks } = await followLinks(b, a);

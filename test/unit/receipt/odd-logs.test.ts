@@ -4,7 +4,7 @@ import { storyInput, storyLog } from '../../../fixtures/receipts/story.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import { buildReceipt } from '../../../src/receipt/build/build.ts';
 import { createEvidence } from '../../../src/receipt/build/evidence.ts';
-import { fits, receiptOf, sealed } from '../../support/receipt-told.ts';
+import { fits, receiptOf, sealed } from '../../support/receipts/from-events.ts';
 
 describe('a log that holds anything', () => {
   const kinds = [...new Set(storyLog().map((each) => each.event)), 'artifact.updated', 'vendor.tollbridge.passthrough'];

@@ -7,14 +7,14 @@ import { eventLeaf, leafBytes, logRoot } from '../../../src/receipt/merkle/event
 import { growLogTree } from '../../../src/receipt/merkle/log-tree.ts';
 import { rootOf } from '../../../src/receipt/merkle/merkle.ts';
 import { createRecentLeaves } from '../../../src/receipt/merkle/recent-leaves.ts';
-import { quick } from '../../support/agents.ts';
-import { openTestHouse } from '../../support/house.ts';
+import { quick } from '../../support/gateway/agents.ts';
+import { openTestGateway } from '../../support/gateway/test-gateway.ts';
 
 const at = (position: number): CoreEvent => ({ ...storyLog()[0]!, id: eventId(position) });
 
 test('the tree over a log is the same whether leaves were at hand or all events were read', async () => {
-  const life = await openTestHouse({ agents: [quick()] });
-  const { store, leaves } = life.house;
+  const life = await openTestGateway({ agents: [quick()] });
+  const { store, leaves } = life.runtime;
   const room = await life.room();
   const work = async () => life.until((await room.task()).id);
   await work();

@@ -9,7 +9,7 @@ import { createEvidence } from '../../../src/receipt/build/evidence.ts';
 import { replayInput } from '../../../src/receipt/build/materials.ts';
 import { canonicalJson, hashOf } from '../../../src/receipt/seal/canonical-json.ts';
 import { sealReceipt } from '../../../src/receipt/seal/seal.ts';
-import { AT, fits, head, sealed, signer, told } from '../../support/receipt-told.ts';
+import { AT, fits, head, reported, sealed, signer } from '../../support/receipts/from-events.ts';
 
 const harn = new URL('../../../../shared/data/harn/', import.meta.url);
 
@@ -80,7 +80,7 @@ function replayFixtureInput() {
   const of = (digit: string) => `sha256:${digit.repeat(64)}`;
   const artifact = { id: 'artifact_replay_output', kind: 'dataset', uri: null, sha256: 'd'.repeat(64) };
   const model = { provider: 'fixture', model: 'replay-fixture' };
-  const evidence = told([
+  const evidence = reported([
     ['artifact.created', { artifact }],
     ['span.completed', { span: { kind: 'llm', call_id: 'main:1' }, model }],
   ]);

@@ -7,7 +7,7 @@ import type { ReceiptFormat } from '../../../src/receipt/schemas/format.ts';
 import { RECEIPT_FORMATS } from '../../../src/receipt/schemas/index.ts';
 import { verifyChain } from '../../../src/receipt/verify/chain.ts';
 import { verifyReceipt } from '../../../src/receipt/verify/verify.ts';
-import { receiptHouse } from '../../support/receipt-house.ts';
+import { receiptIssuer } from '../../support/receipts/issued.ts';
 
 /** A version nobody published: other names, and its hash is over the plain text of one member. */
 const madeUp: ReceiptFormat = {
@@ -35,7 +35,7 @@ test('a version that is not known is a clear answer, and not a broken receipt', 
 });
 
 test('one more version beside ours: a chain of both is checked, each by its own rule', async () => {
-  const { gateway, keyring } = await receiptHouse();
+  const { gateway, keyring } = await receiptIssuer();
   const ours = gateway().issue('ws').receipt;
   const { chain: _, signatures: __, ...body } = gateway().issue('ws').receipt;
   const metadata = { chain: { id: 'ws', index: 1, scope: 'workspace' } };

@@ -8,7 +8,7 @@ import { buildReceipt, summaryOf } from '../../../src/receipt/build/build.ts';
 import { copyOf, createEvidence, type Evidence, learn } from '../../../src/receipt/build/evidence.ts';
 import { replayInput } from '../../../src/receipt/build/materials.ts';
 import { canonicalJson, hashOf } from '../../../src/receipt/seal/canonical-json.ts';
-import { fits, receiptOf, requested, sealed, told } from '../../support/receipt-told.ts';
+import { fits, receiptOf, reported, requested, sealed } from '../../support/receipts/from-events.ts';
 
 const learned = (known: Evidence, event: CoreEvent): Evidence => {
   const more = copyOf(known);
@@ -66,7 +66,7 @@ describe('approvals', () => {
     ['expired', 'timeout'],
     ['canceled', 'canceled'],
     ['a word never met', 'canceled'],
-  ])('%s is told as %s', (state, decision) => {
+  ])('%s is reported as %s', (state, decision) => {
     expect(receiptOf(opened, closed(state)).approvals).toEqual([
       {
         approval_id: 'ask_1',
@@ -91,7 +91,7 @@ describe('approvals', () => {
     ]);
   });
 
-  test('a question for a value is told as an input, not as an approval', () => {
+  test('a question for a value is reported as an input, not as an approval', () => {
     const asked: [string, JsonObject] = ['vendor.tollbridge.ask_opened', { ask: { id: 'ask_1', kind: 'input' } }];
     const receipt = receiptOf(asked, closed('answered'));
     expect(receipt.approvals).toEqual([]);
@@ -115,7 +115,7 @@ describe('what was not said', () => {
     expect(receipt.trust).toEqual({ start_tier: 'act_with_approval', end_tier: 'act_with_approval' });
   });
 
-  test('tokens without money, and money without tokens, are told apart', () => {
+  test('tokens without money, and money without tokens, are distinguished', () => {
     const tokens = receiptOf(['vendor.tollbridge.usage', { provider: 'p', model: 'm', input_tokens: 5 }]);
     expect(tokens.metadata?.not_reported).toEqual(['cost']);
     expect(tokens.cost.provider_breakdown).toEqual([
@@ -148,7 +148,7 @@ describe('what was not said', () => {
     const span: [string, JsonObject] = ['span.completed', { span: { kind: 'llm', call_id: '1' }, response: 'yes' }];
     const answer: [string, JsonObject] = ['tool.completed', { tool_call_id: 'c', status: 'ok', output: 1 }];
     const determinism = (...events: [string, JsonObject, Partial<CoreEvent>?][]) =>
-      replayInput(told(events), 'task_fix').determinism;
+      replayInput(reported(events), 'task_fix').determinism;
     expect(determinism(span, requested(), answer)).toBe('byte_deterministic');
     expect(determinism(span, requested())).toBe('best_effort');
     expect(determinism(requested(), answer)).toBe('best_effort');

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { adapters } from '../../../adapters/index.ts';
-import { mountsOf } from '../../../src/runtime/mounts.ts';
-import { configIn } from '../../support/config-in.ts';
+import { mountsOf } from '../../../src/runtime/mounts/mounts.ts';
+import { configIn } from '../../support/process/config-in.ts';
 
 async function read(yaml?: string, env: NodeJS.ProcessEnv = {}) {
   const dir = await mkdtemp(join(tmpdir(), 'tb-config-'));
@@ -14,10 +14,7 @@ async function read(yaml?: string, env: NodeJS.ProcessEnv = {}) {
 }
 
 /** What is wrong, without the directory the test happens to run in. */
-async function complaint(
-  yaml: string,
-  then: (config: Awaited<ReturnType<typeof read>>['config']) => unknown = () => {},
-) {
+async function problem(yaml: string, then: (config: Awaited<ReturnType<typeof read>>['config']) => unknown = () => {}) {
   try {
     then((await read(yaml)).config);
   } catch (thrown) {
@@ -146,15 +143,15 @@ test.each([
   ],
   ['listen: [', 'tollbridge.yaml:1:10: a [ that was opened before is not closed; write ]'],
 ] as const)('a mistake is answered with its place: %j', async (yaml, said) => {
-  const heard = await complaint(yaml);
-  if (typeof said === 'string') expect(heard).toBe(said);
-  else expect(heard).toMatch(said);
+  const received = await problem(yaml);
+  if (typeof said === 'string') expect(received).toBe(said);
+  else expect(received).toMatch(said);
 });
 
 test('the environment fills in what is named, as text or as the number that is wanted, and is never shown', async () => {
   const yaml = `listen: { port: "\${PORT}", public_url: "https://\${HOST:-gateway.example}/x" }\nretention: { events: "$\${KEPT}d" }`;
-  const complaint = await read(yaml, { PORT: '80' }).catch((thrown) => (thrown as Error).message);
-  expect(complaint).toMatch(/retention\.events: \$\{KEPT\}d is not a duration/);
+  const problem = await read(yaml, { PORT: '80' }).catch((thrown) => (thrown as Error).message);
+  expect(problem).toMatch(/retention\.events: \$\{KEPT\}d is not a duration/);
   const { config } = await read(yaml.split('\n')[0], { PORT: '80' });
   expect([config.port, config.publicUrl]).toEqual([80, 'https://gateway.example/x']);
   const wrong = await read(`listen: { port: "\${PORT}" }`, { PORT: 'hunter2' }).catch(
@@ -165,7 +162,7 @@ test('the environment fills in what is named, as text or as the number that is w
   expect((await read(rules)).config.written.rules).toMatchObject([{ when: { tool: `\${NOBODY}` } }]);
 });
 
-test('the log can have a file of its own, a limit, and patience; another data directory has its own log', async () => {
+test('the log can have a file of its own, a limit, and timeout; another data directory has its own log', async () => {
   const yaml = 'data: kept\nstore: { path: fast/log.db, max_size: 2GB, wait: 500ms }';
   const { dir } = await read(yaml);
   const said = (more: object) => configIn(dir, more).then(({ store }) => store);
@@ -177,47 +174,44 @@ test('the log can have a file of its own, a limit, and patience; another data di
 
 test('an agent that is named is one that is there', async () => {
   const mounts = (config: Parameters<typeof mountsOf>[0]) => mountsOf(config, adapters);
-  expect(await complaint('default_agent: coder', mounts)).toBe(
+  expect(await problem('default_agent: coder', mounts)).toBe(
     'tollbridge.yaml:1:16: there is no agent coder; there are: demo, second',
   );
   expect(
-    await complaint(
-      'agents: { far: { harn: { url: "http://127.0.0.1:9" } } }\npersonas: { a: { agent: demo } }',
-      mounts,
-    ),
+    await problem('agents: { far: { harn: { url: "http://127.0.0.1:9" } } }\npersonas: { a: { agent: demo } }', mounts),
   ).toBe('tollbridge.yaml:2:25: there is no agent demo; there are: far');
 });
 
 test('a section for a door is held against what its adapter understands', async () => {
   const mounts = (config: Parameters<typeof mountsOf>[0]) => mountsOf(config, adapters);
-  expect(await complaint('doors:\n  harn:\n    json_limit: 5', mounts)).toBe(
+  expect(await problem('doors:\n  harn:\n    json_limit: 5', mounts)).toBe(
     'tollbridge.yaml:3:17: doors.harn.json_limit is 5, and has to be 1024 or more',
   );
-  expect(await complaint('doors:\n  harn:\n    stream: { stall: 5 }', mounts)).toBe(
+  expect(await problem('doors:\n  harn:\n    stream: { stall: 5 }', mounts)).toBe(
     'tollbridge.yaml:3:15: doors.harn.stream.stall is not known here; there are: keep_alive_ms, stall_ms, buffer_bytes, recheck_ms',
   );
-  expect(await complaint('doors:\n  gopher: {}', mounts)).toMatch(
+  expect(await problem('doors:\n  gopher: {}', mounts)).toMatch(
     /^tollbridge\.yaml:2:3: there is no door gopher; there are: .*\bharn\b/,
   );
   const { config } = await read('doors: { harn: { files: [/srv] }, ahp: false }');
-  const said = mounts(config).doors.map(({ adapter, open }) => [adapter.name, open]);
+  const said = mounts(config).doors.map(({ name, shut }) => [name, !shut]);
   expect(said).toContainEqual(['ahp', false]);
   expect(said).toContainEqual(['harn', true]);
 });
 
 test('an agent, a tool server and a harness each have one section, in the words of the protocol spoken with them', async () => {
   const mounts = (config: Parameters<typeof mountsOf>[0]) => mountsOf(config, adapters);
-  expect(await complaint('agents:\n  far:\n    harn: { uri: "http://127.0.0.1:9" }', mounts)).toBe(
+  expect(await problem('agents:\n  far:\n    harn: { uri: "http://127.0.0.1:9" }', mounts)).toBe(
     'tollbridge.yaml:3:13: agents.far.harn.uri is not known here; did you mean url?',
   );
-  expect(await complaint('agents:\n  far:\n    gopher: {}', mounts)).toMatch(
+  expect(await problem('agents:\n  far:\n    gopher: {}', mounts)).toMatch(
     /^tollbridge\.yaml:3:13: agents\.far needs one section, named after the protocol spoken with it: .*\bharn\b/,
   );
-  expect(await complaint('agents:\n  far: {}', mounts)).toMatch(/^tollbridge\.yaml:2:8: agents\.far needs one section/);
-  expect(await complaint('harnesses:\n  guard: { ahp: {}, harn: {} }', mounts)).toBe(
+  expect(await problem('agents:\n  far: {}', mounts)).toMatch(/^tollbridge\.yaml:2:8: agents\.far needs one section/);
+  expect(await problem('harnesses:\n  guard: { ahp: {}, harn: {} }', mounts)).toBe(
     'tollbridge.yaml:2:10: harnesses.guard needs one section, named after the protocol spoken with it: ahp',
   );
-  expect(await complaint('agents:\n  far: 5', mounts)).toBe(
+  expect(await problem('agents:\n  far: 5', mounts)).toBe(
     'tollbridge.yaml:2:8: agents.far has to be written as { name: ... }',
   );
   const far = 'agents: { far: { harn: { url: "http://127.0.0.1:9" } } }';

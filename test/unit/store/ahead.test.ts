@@ -9,7 +9,7 @@ import { ALWAYS_ELSEWHERE, all, compiledStore, event, sqliteHome } from '../../c
 import { sealFor } from '../../contract/store/told.ts';
 
 const { start, other } = sqliteHome(await compiledStore());
-const startAhead = (more = {}) => start({ crowd: ALWAYS_ELSEWHERE, projector: contractProjector, ...more });
+const startAhead = (more = {}) => start({ concurrentWriters: ALWAYS_ELSEWHERE, projector: contractProjector, ...more });
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 /** Takes far longer to write than it takes to decide what comes after it. */
@@ -164,7 +164,7 @@ describe('while a batch is being written', () => {
     expect(await store.get('task', 'task_1')).toMatchObject({ count: 2 });
   });
 
-  test('a refusal that rests on it is told after it, and leaves no trace', async () => {
+  test('a refusal that rests on it is reported after it, and leaves no trace', async () => {
     const store = await startAhead();
     const said: string[] = [];
     const commit = noting(store, said);
@@ -228,7 +228,7 @@ describe('while a batch is being written', () => {
         return { events: [event('task_1')] };
       };
       const before = ((await store.get('task', 'task_1')) as { count?: number }).count!;
-      // Somebody else has the lock, and will have written something.
+      // Another caller has the lock, and will have written something.
       db.exec(`BEGIN IMMEDIATE; INSERT INTO meta VALUES ('other_${n}', 'x')`);
       const first = commit('first', counting);
       await turn();
@@ -259,7 +259,7 @@ describe('while a batch is being written', () => {
     for (let n = 0; n < 900; n++) {
       const isNew = random(4) === 0;
       if (isNew) made += 1;
-      // What is new is new to everybody: whoever made it is the first to speak of it, and others do so in the same place.
+      // What is new is new to everybody: the client that made it is the first to speak of it, and others do so in the same place.
       const number = made - (isNew ? 0 : random(6));
       const own = isNew || (number > 0 && random(3) > 0);
       const id = own ? `task_new_${number}` : `task_${random(5)}`;

@@ -144,10 +144,10 @@ describe('a disk that says no', () => {
     await expect(fill()).rejects.toMatchObject({ kind: 'unavailable', message: expect.stringContaining('disk space') });
     expect(store.trouble()).toContain('disk space');
     const before = (await all(store)).length;
-    const crowd = await Promise.allSettled(
+    const writers = await Promise.allSettled(
       Array.from({ length: 5 }, () => append(store, event('task_2', { text: 'x'.repeat(20_000) }))),
     );
-    expect(crowd.map((one) => (one as PromiseRejectedResult).reason.kind)).toEqual(Array(5).fill('unavailable'));
+    expect(writers.map((one) => (one as PromiseRejectedResult).reason.kind)).toEqual(Array(5).fill('unavailable'));
     expect(await all(store)).toHaveLength(before);
     await store.retain('2026-11-16T10:00:00.000Z');
     const { events } = await append(store, event('task_1', { text: 'x'.repeat(20_000) }));
@@ -156,7 +156,7 @@ describe('a disk that says no', () => {
   });
 
   test('another process that keeps the lock is waited for, then named, then forgiven', async () => {
-    const store = await start({ patienceMs: 60 });
+    const store = await start({ lockTimeoutMs: 60 });
     const db = other();
     db.exec('BEGIN IMMEDIATE');
     await expect(append(store, event('task_1'))).rejects.toMatchObject({
@@ -165,7 +165,7 @@ describe('a disk that says no', () => {
     });
     await expect(store.putBlob(new Uint8Array(3))).rejects.toMatchObject({ kind: 'unavailable' });
     expect(store.trouble()).toContain('another process');
-    const patient = await start({ patienceMs: 30_000 });
+    const patient = await start({ lockTimeoutMs: 30_000 });
     const waiting = append(patient, event('task_2'));
     let turns = 0;
     const ticking = setInterval(() => turns++, 5);

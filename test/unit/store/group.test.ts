@@ -29,7 +29,7 @@ describe('group commit', () => {
     ]);
   });
 
-  test('a crowd is written in several, each bounded', async () => {
+  test('many clients is written in several, each bounded', async () => {
     const store = await start();
     await Promise.all(Array.from({ length: 1_100 }, (_, n) => append(store, event(`task_${n % 9}`))));
     expect(store.commits()).toBeGreaterThanOrEqual(3);

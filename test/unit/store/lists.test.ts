@@ -1,4 +1,4 @@
-/** Lists: each one somebody asks for is found through an index, and any other is as right. */
+/** Lists: each one a person asks for is found through an index, and any other is as right. */
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { EventDraft } from '../../../src/model/events.ts';
@@ -10,7 +10,7 @@ import { append, sqliteHome } from '../../contract/store/sqlite-home.ts';
 const home = sqliteHome();
 
 /** Puts the row an event brings, or drops the one it is about when it brings none. */
-const told: Projector = {
+const reported: Projector = {
   touches: ({ resource }) => [resource],
   apply: ({ resource, payload }): Change[] =>
     payload.row ? [{ put: payload.row as unknown as Row }] : [{ drop: { object: resource.object, id: resource.id } }],
@@ -23,13 +23,13 @@ const put = (object: string, id: string, members: object = {}): EventDraft => ({
 });
 const drop = (object: string, id: string): EventDraft => ({ ...put(object, id), payload: {} });
 
-describe('a list somebody asks for', () => {
+describe('a list a person asks for', () => {
   let connection: Connection | undefined;
   afterEach(() => connection?.close());
 
   /** How SQLite goes about it. */
   async function planOf(query: ListQuery): Promise<string[]> {
-    connection = await openConnection({ path: home.path, patienceMs: 1_000 });
+    connection = await openConnection({ path: home.path, lockTimeoutMs: 1_000 });
     let asked = '';
     const prepare: Connection['prepare'] = (sql) => {
       asked = sql;
@@ -105,7 +105,7 @@ describe('a list somebody asks for', () => {
 
 describe('a row that changes', () => {
   test('is found by its new state and by everything that stayed', async () => {
-    const store = await home.start({ projector: told });
+    const store = await home.start({ projector: reported });
     const at = { workspace_id: 'w1', session_id: 's1', task_id: 't1', parent_task_id: 'p1', owner_id: 'o1' };
     const objects = ['task', 'session', 'message', 'outcome', 'run', 'tally', 'ask'];
     for (const object of objects) await append(store, put(object, `${object}_1`, { ...at, status: 'WORKING' }));
@@ -122,7 +122,7 @@ describe('a row that changes', () => {
   });
 
   test('is found where it was moved to, and nowhere once it is dropped', async () => {
-    const store = await home.start({ projector: told });
+    const store = await home.start({ projector: reported });
     const ids = async (where: ListQuery['where']) =>
       (await store.list({ object: 'task', where: where! })).map(({ id }) => id);
     await append(store, put('task', 'task_1', { session_id: 's1', workspace_id: 'w1', status: 'WORKING' }));
@@ -161,7 +161,7 @@ describe('any filters, in any combination', () => {
     let runs = 0;
     let now = '';
     const clock = { now: () => now };
-    const store = await home.start({ projector: told, clock });
+    const store = await home.start({ projector: reported, clock });
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.array(step, { minLength: 1, maxLength: 6 }), { minLength: 1, maxLength: 12 }),
@@ -169,7 +169,7 @@ describe('any filters, in any combination', () => {
         async (commits, queries) => {
           runs++;
           const mine = `_${String(runs).padStart(3, '0')}`;
-          /** What each row was last told to be, under the place it was first given. */
+          /** What each row was last asked to be, under the place it was first given. */
           const rows = new Map<string, { born: string; row: Record<string, unknown> | undefined }>();
           for (const [n, steps] of commits.entries()) {
             now = `2026-11-16T09:${String(runs % 60).padStart(2, '0')}:${String(n).padStart(2, '0')}.000Z`;

@@ -15,10 +15,10 @@ describe('other processes', () => {
     for (let round = 0; round < 4; round++) {
       const { child, lines } = run('write', home.path);
       const wanted = 20 + round * 37;
-      let heard = 0;
+      let received = 0;
       for await (const line of lines) {
         promised = Math.max(promised, Number(line.slice(-16)));
-        if (++heard === wanted) child.kill('SIGKILL');
+        if (++received === wanted) child.kill('SIGKILL');
       }
       const store = await start({ projector: contractProjector });
       const events = await all(store);

@@ -4,7 +4,7 @@ import { afterEach, expect, test } from 'vitest';
 import { asFault } from '../../../src/model/faults.ts';
 import { bearerOf } from '../../../src/transport/http/bearer.ts';
 import { parseJson, readBytes, readJson } from '../../../src/transport/http/body.ts';
-import { rawHttp } from '../../support/raw-http.ts';
+import { rawHttp } from '../../support/wire/raw-http.ts';
 
 const closers: (() => void)[] = [];
 afterEach(() => {

@@ -1,4 +1,4 @@
-/** Lines as bytes: cut where they end and nowhere else, passed together where they may, held while told to. */
+/** Lines as bytes: cut where they end and nowhere else, passed together where they may, held while asked to. */
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
 import { type LineVerdict, readByteLines } from '../../../src/transport/ndjson/byte-lines.ts';
@@ -66,7 +66,7 @@ test('lines that need no look leave with those around them, and one that began e
   expect(passed).toEqual(['same\nsame\none\nsame\n', '(dealt with)', 'same\n', 'same\n', 'same\n']);
 });
 
-test('nothing is looked at while told to wait, and nothing is lost', async () => {
+test('nothing is looked at while asked to wait, and nothing is lost', async () => {
   const { stream, passed, seen, lines, ends } = reading((text) => (text === 'hold\n' ? () => lines.pause() : true));
   stream.write('a\nhold\nb\nc\n');
   await turn();

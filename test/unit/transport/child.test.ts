@@ -1,4 +1,5 @@
 /** Children: started as they were named, drained, and ended so that nothing of them is left, whatever they do about it. */
+
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { startChild } from '../../../src/transport/process/child.ts';
 import { superviseIn } from '../../../src/transport/process/supervision.ts';
+import { eventually } from '../../support/eventually.ts';
 
 const node = process.execPath;
 const script = (text: string) => [node, '-e', text];
@@ -34,7 +36,7 @@ function runs(pid: number): boolean {
 }
 
 async function ends(pid: number): Promise<void> {
-  while (runs(pid)) await new Promise((resolve) => setTimeout(resolve, 20));
+  await eventually(() => !runs(pid), `the end of process ${pid}`);
 }
 
 test('arguments arrive as they were given, no shell in between', async () => {
@@ -99,7 +101,7 @@ if (process.platform === 'linux') {
   });
 }
 
-test('a command or directory that is not there is told by name', async () => {
+test('a command or directory that is not there is reported by name', async () => {
   await expect(startChild({ command: ['no-such-agent', '--acp'] })).rejects.toMatchObject({
     kind: 'upstream_unavailable',
     message: 'could not start no-such-agent: there is no such command',
@@ -112,14 +114,14 @@ test('a command or directory that is not there is told by name', async () => {
 });
 
 test('standard error is read to the end, line by line, long lines cut', async () => {
-  const heard: string[] = [];
+  const received: string[] = [];
   const child = await startChild({
     command: script('process.stderr.write("one\\r\\n\\n"+"x".repeat(3e6)+"\\nlast");console.log("done")'),
-    onStderr: (line) => heard.push(line),
+    onStderr: (line) => received.push(line),
   });
   expect(await firstLine(child.stdout)).toBe('done');
   await child.close();
-  expect(heard).toEqual(['one', 'x'.repeat(4_096), 'last']);
+  expect(received).toEqual(['one', 'x'.repeat(4_096), 'last']);
 });
 
 test('nobody listens to its errors and it still goes on', async () => {
@@ -142,16 +144,16 @@ test('a program that cannot be put on record as supervised is ended at once', as
   onTestFinished(endSupervision);
   rmSync(join(dir, 'running'), { recursive: true });
   // It says its number the moment it runs, and heeds nothing.
-  const told = join(dir, 'pid');
-  writeFileSync(told, '');
+  const reported = join(dir, 'pid');
+  writeFileSync(reported, '');
   const command = script(
-    `process.on('SIGTERM',()=>{});require('fs').writeFileSync(${JSON.stringify(told)},String(process.pid));setInterval(()=>{},1e6)`,
+    `process.on('SIGTERM',()=>{});require('fs').writeFileSync(${JSON.stringify(reported)},String(process.pid));setInterval(()=>{},1e6)`,
   );
   await expect(startChild({ command })).rejects.toMatchObject({
     kind: 'unavailable',
     message: expect.stringContaining('the record of supervised programs cannot be written'),
   });
-  const pid = Number(readFileSync(told, 'utf8'));
+  const pid = Number(readFileSync(reported, 'utf8'));
   if (pid > 0) await ends(pid);
 });
 

@@ -1,5 +1,6 @@
 import { connect } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
+import type { HttpHandler } from '../../../src/ports/index.ts';
 import { isLoopback } from '../../../src/transport/http/origin.ts';
 import {
   createHttpHost,
@@ -7,7 +8,7 @@ import {
   type ListeningHost,
   requestIdOf,
 } from '../../../src/transport/http/server.ts';
-import { rawHttp } from '../../support/raw-http.ts';
+import { rawHttp } from '../../support/wire/raw-http.ts';
 
 const open: ListeningHost[] = [];
 afterEach(async () => {
@@ -33,24 +34,29 @@ async function listen(options: Partial<HttpHostOptions> = {}): Promise<Seen> {
     graceMs: 200,
     ...options,
   });
-  host.mount('/door', (request, response) => {
-    shown.push(request.url ?? '');
-    if (request.url === '/throws') throw new Error('a secret detail');
-    if (request.url === '/silent') return;
-    if (request.url === '/stream') {
-      response.writeHead(200, { 'content-type': 'text/event-stream' });
-      response.write('data: 1\n\n');
-      return;
-    }
-    response.end(`hello from ${requestIdOf(request)}`);
-  });
-  host.upgrade(
-    (path) => path === '/door/socket',
-    (_request, socket) => {
-      shown.push('upgrade');
-      socket.end('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n');
+  host.claim('door', [
+    {
+      path: '/door/*',
+      handler(request, response) {
+        shown.push(request.url ?? '');
+        if (request.url === '/door/throws') throw new Error('a secret detail');
+        if (request.url === '/door/silent') return;
+        if (request.url === '/door/stream') {
+          response.writeHead(200, { 'content-type': 'text/event-stream' });
+          response.write('data: 1\n\n');
+          return;
+        }
+        response.end(`hello from ${requestIdOf(request)}`);
+      },
     },
-  );
+    {
+      path: '/door/socket',
+      upgrade(_request, socket) {
+        shown.push('upgrade');
+        socket.end('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n');
+      },
+    },
+  ]);
   const { url } = await host.listen();
   open.push(host);
   return { host, url, port: Number(new URL(url).port), shown, errors };
@@ -273,45 +279,133 @@ describe('order', () => {
   });
 });
 
-test('a door that names its paths comes before one that looks at everything, whichever opened first', async () => {
-  const { host, url } = await listen();
-  host.mount('/', (_request, response) => void response.end('everything'));
-  host.mount('/v1/runs', (_request, response) => void response.end('named'));
-  const said = async (path: string) => await (await fetch(`${url}${path}`)).text();
-  expect(await said('/v1/runs')).toBe('named');
-  expect(await said('/v1/runs/x')).toBe('named');
-  expect(await said('/v1/runsx')).toBe('everything');
-  expect(await said('/v1/sessions')).toBe('everything');
-});
+describe('routes', () => {
+  const says =
+    (text: string): HttpHandler =>
+    (_request, response) =>
+      void response.end(text);
+  const asked = async (url: string, method = 'GET') => await fetch(url, { method });
 
-test('a door sees paths below its prefix as its own, and the next one sees them whole again', async () => {
-  const { host, url } = await listen();
-  const whole = (request: { url?: string | undefined }) => (request as { originalUrl?: string }).originalUrl;
-  host.mount('/v1/links', (request, response, next) => {
-    if (request.url === '/mine?a=1') response.end(`${request.url} of ${whole(request)}`);
-    else next();
+  test('the narrower claim wins, whichever door opened first, and a door sees the path whole', async () => {
+    const { host, url } = await listen();
+    host.claim('wide', [{ path: '/v1/*', handler: (request, response) => void response.end(`wide ${request.url}`) }]);
+    host.claim('narrow', [{ path: '/v1/runs/*', handler: says('narrow') }]);
+    host.claim('console', [
+      { path: '/', handler: says('page') },
+      { path: '/assets/*', handler: says('file') },
+    ]);
+    const said = async (path: string) => await (await asked(`${url}${path}`)).text();
+    expect(await said('/v1/runs')).toBe('narrow');
+    expect(await said('/v1/runs/x')).toBe('narrow');
+    expect(await said('/v1/runs?x')).toBe('narrow');
+    expect(await said('/v1/runsx')).toBe('wide /v1/runsx');
+    expect(await said('/v1/a?b=1')).toBe('wide /v1/a?b=1');
+    expect(await said('/v1')).toBe('wide /v1');
+    expect(await said('/')).toBe('page');
+    expect(await said('/?x')).toBe('page');
+    expect(await said('/assets/a.js')).toBe('file');
+    for (const path of ['/V1/runs', '/v1x', '//', '/assetsx', '/index.html']) {
+      expect([path, (await asked(`${url}${path}`)).status]).toEqual([path, path === '//' ? 400 : 404]);
+    }
   });
-  host.mount('/v1/', (request, response, next) => {
-    if (request.url === '/links') response.end(`second ${request.url}`);
-    else next();
+
+  test('two doors that claim one path are reported when the second opens, and it claims nothing', async () => {
+    const { host, url } = await listen();
+    host.claim('acp', [{ path: '/acp', handler: says('acp') }]);
+    for (const path of ['/acp', '/acp/*']) {
+      const twice = [
+        { path: '/free', handler: says('free') },
+        { path, handler: says('mcp') },
+      ];
+      expect(() => host.claim('mcp', twice)).toThrow(
+        /^\/acp is claimed by the doors acp and mcp: give one of them another/,
+      );
+    }
+    expect((await asked(`${url}/free`)).status).toBe(404);
+    expect(await (await asked(`${url}/acp`)).text()).toBe('acp');
   });
-  host.mount('/', (request, response) => void response.end(`rest ${request.url}`));
-  const said = async (path: string) => await (await fetch(`${url}${path}`)).text();
-  expect(await said('/v1/links/mine?a=1')).toBe('/mine?a=1 of /v1/links/mine?a=1');
-  expect(await said('/v1/links')).toBe('second /links');
-  expect(await said('/v1/links?b')).toBe('rest /v1/links?b');
-  expect(await said('/v1')).toBe('rest /v1');
-  expect(await said('/V1/links')).toBe('rest /V1/links');
+
+  test('no door can claim every path, or a pattern', () => {
+    const host = createHttpHost({ requestId: () => 'req', log: { info() {}, warn() {}, error() {} } });
+    for (const path of ['/*', '*', '', 'x', '/a/', '/a//b', '/a*', '/:name', '/(.*)', '/a?b', '/a/*/b']) {
+      expect(() => host.claim('greedy', [{ path, handler: says('all') }]), path).toThrow(/the door greedy claims/);
+    }
+  });
+
+  test('a path no door has gets one answer, in JSON, that names the doors', async () => {
+    const { url } = await listen();
+    const answer = await asked(`${url}/nothing<b>`);
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([404, 'application/json']);
+    const { error } = (await answer.json()) as { error: unknown };
+    expect(error).toMatchObject({
+      code: 'resource_not_found',
+      message: 'no door has this path; the doors here: door',
+      details: { doors: [{ door: 'door', paths: ['/door/socket', '/door/*'] }] },
+    });
+    expect(JSON.stringify(error)).not.toContain('nothing');
+  });
+
+  test('a method that a route does not list gets 405, with those it does', async () => {
+    const { host, url } = await listen();
+    host.claim('post', [{ path: '/post', methods: ['POST', 'DELETE'], handler: says('posted') }]);
+    expect(await (await asked(`${url}/post`, 'POST')).text()).toBe('posted');
+    for (const method of ['GET', 'HEAD', 'OPTIONS', 'PUT']) {
+      const answer = await asked(`${url}/post`, method);
+      expect([method, answer.status, answer.headers.get('allow')]).toEqual([method, 405, 'POST, DELETE']);
+      if (method === 'GET') expect(await answer.json()).toMatchObject({ error: { code: 'method_not_allowed' } });
+    }
+  });
+
+  test('a shared path: one door before its owner, one where there is no owner', async () => {
+    const { host, url } = await listen();
+    host.claim(
+      'last',
+      ['/health/deps', '/health/live', '/alone'].map((path) => ({
+        path,
+        shared: 'last' as const,
+        handler: says('last'),
+      })),
+    );
+    host.claim('owner', [{ path: '/health/*', handler: says('owner') }]);
+    host.claim('first', [
+      {
+        path: '/health/deps',
+        shared: 'first',
+        handler: (request, response, next) => (request.headers.authorization ? next() : void response.end('first')),
+      },
+    ]);
+    const said = async (path: string, headers = {}) => await (await fetch(`${url}${path}`, { headers })).text();
+    expect(await said('/health/deps')).toBe('first');
+    expect(await said('/health/deps', { authorization: 'Bearer x' })).toBe('owner');
+    expect(await said('/health/live')).toBe('owner');
+    expect(await said('/alone')).toBe('last');
+    expect(() => host.claim('another', [{ path: '/alone', shared: 'last', handler: says('x') }])).toThrow(
+      /last and another/,
+    );
+  });
+
+  test('a path that is claimed while the port listens is served from then on, until it is given back', async () => {
+    const { host, url } = await listen();
+    expect((await asked(`${url}/late/x`)).status).toBe(404);
+    const giveBack = host.claim('late', [{ path: '/late/*', handler: says('late'), listed: false }]);
+    expect(await (await asked(`${url}/late/x`)).text()).toBe('late');
+    expect(await (await asked(`${url}/nothing`)).text()).not.toContain('late');
+    giveBack();
+    expect((await asked(`${url}/late/x`)).status).toBe(404);
+    host.claim('later', [{ path: '/late/*', handler: says('later') }]);
+    expect(await (await asked(`${url}/late/x`)).text()).toBe('later');
+  });
 });
 
 test('what every answer carries is there however the door writes its head', async () => {
   const { host, url } = await listen();
-  host.mount('/heads', (request, response) => {
-    if (request.url === '/list') response.writeHead(200, ['content-type', 'text/plain', 'x-a', '1']).end();
-    else if (request.url === '/reason') response.writeHead(200, 'Fine', { 'x-a': '1' }).end();
-    else if (request.url === '/set') response.setHeader('x-a', '1').writeHead(200, { 'x-b': '2' }).end();
+  const handler: HttpHandler = (request, response) => {
+    if (request.url === '/heads/list') response.writeHead(200, ['content-type', 'text/plain', 'x-a', '1']).end();
+    else if (request.url === '/heads/reason') response.writeHead(200, 'Fine', { 'x-a': '1' }).end();
+    else if (request.url === '/heads/set') response.setHeader('x-a', '1').writeHead(200, { 'x-b': '2' }).end();
     else response.setHeader('x-a', '1').end('implicit');
-  });
+  };
+  host.claim('heads', [{ path: '/heads/*', handler }]);
   for (const way of ['list', 'reason', 'set', 'implicit']) {
     const answer = await fetch(`${url}/heads/${way}`);
     expect(answer.headers.get('x-a')).toBe('1');

@@ -1,4 +1,4 @@
-/** Requests over kept connections: used again, within bounds, given up when told to, and gone with the last who used them. */
+/** Requests over kept connections: used again, within bounds, given up when asked to, and gone with the last who used them. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -27,7 +27,7 @@ afterEach(() => {
   server?.close();
 });
 
-test('a text is read whole, what it is and what it came with is told, and the connection is used again', async () => {
+test('a text is read whole, what it is and what it came with is reported, and the connection is used again', async () => {
   const seen: unknown[] = [];
   const line = await (
     await remote((request, response) => {
@@ -140,7 +140,7 @@ test('a reader that does not read keeps the remote waiting', async () => {
   line.cut();
 });
 
-test('whoever gives up is told at once, before and after there is a connection; others are not disturbed', async () => {
+test('the client that gives up is reported at once, before and after there is a connection; others are not disturbed', async () => {
   const waiting: ServerResponse[] = [];
   const connections = await remote((_, response) => void waiting.push(response));
   const line = await connections.open();
@@ -176,7 +176,7 @@ test('cutting one line leaves the other; connections go with the last', async ()
   expect((await kept).text).toBe('kept');
   other.cut();
   await expect.poll(() => sockets.size).toBe(0);
-  // And whoever comes later finds new ones.
+  // And the caller later finds new ones.
   const later = await connections.open();
   const asked = later.send(GET, NEVER);
   await expect.poll(() => waiting.length).toBe(3);

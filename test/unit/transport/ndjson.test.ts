@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { forEachLine, lineWriter, readLines } from '../../../src/transport/ndjson/ndjson.ts';
 
 /** What comes of these pieces: lines, and in their place what was skipped. */
-async function told(pieces: readonly (string | Buffer)[], way: 'read' | 'heard'): Promise<readonly string[]> {
+async function reported(pieces: readonly (string | Buffer)[], way: 'read' | 'heard'): Promise<readonly string[]> {
   const all: string[] = [];
   const options = { limit: 8, skipped: (why: string, head: string) => all.push(`(${why}: ${head})`) };
   const stream = Readable.from(pieces);
@@ -14,7 +14,7 @@ async function told(pieces: readonly (string | Buffer)[], way: 'read' | 'heard')
 }
 
 const PIECES = ['one\ntw', 'o\n\n \nfar too long\nth', 'ree\n', Buffer.from([0xff, 0x0a]), 'last'];
-const TOLD = [
+const REPORTED = [
   'one',
   'two',
   '(a line is longer than 8 bytes: far too long)',
@@ -23,30 +23,30 @@ const TOLD = [
   'last',
 ];
 
-test('lines are found wherever they are cut, and what is skipped is told in its place', async () => {
-  expect(await told(PIECES, 'read')).toEqual(TOLD);
-  expect(await told(PIECES, 'heard')).toEqual(TOLD);
+test('lines are found wherever they are cut, and what is skipped is reported in its place', async () => {
+  expect(await reported(PIECES, 'read')).toEqual(REPORTED);
+  expect(await reported(PIECES, 'heard')).toEqual(REPORTED);
 });
 
 test('a stream that breaks off has no last line, and that is no error', async () => {
-  const heard: string[] = [];
+  const received: string[] = [];
   const stream = new PassThrough();
-  const over = forEachLine(stream, { limit: 100 }, (line) => heard.push(line));
+  const over = forEachLine(stream, { limit: 100 }, (line) => received.push(line));
   stream.write('whole\nhalf');
   await new Promise((resolve) => setImmediate(resolve));
   stream.destroy();
   await over;
-  expect(heard).toEqual(['whole']);
+  expect(received).toEqual(['whole']);
 });
 
-test('whoever fails over a line is heard of, and hears no more', async () => {
-  const heard: string[] = [];
+test('the client that fails over a line is known, and hears no more', async () => {
+  const received: string[] = [];
   const over = forEachLine(Readable.from(['one\ntwo\n', 'three\n']), { limit: 100 }, (line) => {
-    heard.push(line);
+    received.push(line);
     if (line === 'two') throw new Error('not this one');
   });
   await expect(over).rejects.toThrow('not this one');
-  expect(heard).toEqual(['one', 'two']);
+  expect(received).toEqual(['one', 'two']);
 });
 
 test('lines of one moment leave as one piece, in order; those before an end leave before it', async () => {
@@ -62,7 +62,7 @@ test('lines of one moment leave as one piece, in order; those before an end leav
       done();
     },
   });
-  const write = lineWriter(stream, { together: true });
+  const write = lineWriter(stream, { batched: true });
   await Promise.all([write('a'), Promise.resolve().then(() => write('b')), write('c')]);
   await new Promise((resolve) => setImmediate(resolve));
   expect(pieces).toEqual(['a\nc\nb\n']);

@@ -1,4 +1,4 @@
-/** Whom we call when somebody else names the address: nobody inside, neither by number nor by name nor by a detour. */
+/** Whom we call when another caller names the address: nobody inside, neither by number nor by name nor by a detour. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
@@ -62,9 +62,9 @@ test('a name is what it stands for', async () => {
 });
 
 test('a name that moves inside after it was registered is not dialled', async () => {
-  const heard: string[] = [];
+  const received: string[] = [];
   const server = createServer((request, response) => {
-    heard.push(request.url ?? '');
+    received.push(request.url ?? '');
     response.end();
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -74,10 +74,10 @@ test('a name that moves inside after it was registered is not dialled', async ()
   expect(await outboundTrouble(url, OPEN, PUBLIC)).toBeUndefined();
   const out = { headers: {}, body: '{}', timeoutMs: 1_000 };
   await expect(postOut(url, OPEN, out, at('127.0.0.1'))).rejects.toThrow('the address is not a public one');
-  expect(heard).toEqual([]);
+  expect(received).toEqual([]);
   const allowed = { allow: [`rebinding.example:${port}`], insecure: false };
   expect(await postOut(url, allowed, out, at('127.0.0.1'))).toBe(200);
-  expect(heard).toEqual(['/hook']);
+  expect(received).toEqual(['/hook']);
 });
 
 test('what is public', () => {

@@ -48,3 +48,21 @@ test('what is not ended was never said', async () => {
   for await (const { data } of readSse(body())) seen.push(data);
   expect(seen).toEqual(['said']);
 });
+
+test('an event of many lines has a largest size, as a line has', async () => {
+  async function* body(line: string) {
+    for (let count = 0; count < 20; count += 1) yield Buffer.from(line);
+  }
+  const megabyte = 'x'.repeat(1024 * 1024);
+  await expect(readSse(body(`data: ${megabyte}\n`)).next()).rejects.toThrow('an event of the stream is too long');
+  await expect(readSse(body(megabyte)).next()).rejects.toThrow('a line of the event stream is too long');
+});
+
+test('an id without a value is an id: the stream has no place to go on from', async () => {
+  async function* body() {
+    yield Buffer.from('id: 7\ndata: a\n\nid\ndata: b\n\n');
+  }
+  const ids: unknown[] = [];
+  for await (const { id } of readSse(body())) ids.push(id);
+  expect(ids).toEqual(['7', '']);
+});

@@ -1,21 +1,21 @@
-/** A stop is heard as an abort is: once, in order, and not by whoever no longer listens. */
+/** A stop is received as an abort is: once, in order, and not by the client that no longer listens. */
 import { expect, test } from 'vitest';
 import { Stop, type StopSignal } from '../../../src/transport/light-abort-signal.ts';
 
 function listening(signal: StopSignal, abort: (reason: unknown) => void): readonly unknown[] {
-  const heard: unknown[] = [];
-  const gone = () => heard.push('gone');
-  signal.addEventListener('abort', () => heard.push(['first', signal.aborted, signal.reason]), { once: true });
+  const received: unknown[] = [];
+  const gone = () => received.push('gone');
+  signal.addEventListener('abort', () => received.push(['first', signal.aborted, signal.reason]), { once: true });
   signal.addEventListener('abort', gone, { once: true });
-  signal.addEventListener('abort', () => heard.push('second'), { once: true });
+  signal.addEventListener('abort', () => received.push('second'), { once: true });
   signal.removeEventListener('abort', gone);
   abort('enough');
   abort('again');
-  signal.addEventListener('abort', () => heard.push('late'));
-  return [...heard, signal.aborted, signal.reason];
+  signal.addEventListener('abort', () => received.push('late'));
+  return [...received, signal.aborted, signal.reason];
 }
 
-test('as a signal of the platform is heard, so is this one', () => {
+test('as a signal of the platform is received, so is this one', () => {
   const real = new AbortController();
   const ours = new Stop();
   const expected = [['first', true, 'enough'], 'second', true, 'enough'];

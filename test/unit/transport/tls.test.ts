@@ -11,8 +11,8 @@ import { WebSocket } from 'ws';
 import { lookAtTls } from '../../../src/cli/doctor/tls.ts';
 import { type Gateway, startGateway } from '../../../src/runtime/gateway.ts';
 import { readTls, type TlsFiles, watchTls } from '../../../src/runtime/tls-files.ts';
-import { type Certificate, makeCertificate, writeCertificate } from '../../support/certificate.ts';
-import { configIn as configOf } from '../../support/config-in.ts';
+import { type Certificate, makeCertificate, writeCertificate } from '../../support/process/certificate.ts';
+import { configIn as configOf } from '../../support/process/config-in.ts';
 
 const V2 = 'agents-protocol-2026-10-11';
 
@@ -90,7 +90,7 @@ describe('a gateway with listen.tls', () => {
       expect(url.startsWith(transport === 'websocket' ? 'wss://' : 'https://'), url).toBe(true);
     }
     for (const { url } of card.a2a_card.supportedInterfaces) expect(url.startsWith(gateway.url), url).toBe(true);
-    // A browser that heard it once would never speak plain HTTP to anything on this machine again.
+    // A browser that received it once would never speak plain HTTP to anything on this machine again.
     expect(headers['strict-transport-security']).toBeUndefined();
   });
 
@@ -108,7 +108,7 @@ describe('a gateway with listen.tls', () => {
     expect(JSON.parse(String(frame))).toMatchObject({ type: 'ready', protocol_version: V2 });
   });
 
-  test('browsers are told to stay with https, but not of loopback names', async () => {
+  test('browsers are asked to stay with https, but not of loopback names', async () => {
     const { gateway, certificate } = await started(", hsts: '1d'");
     const named = await get(`${gateway.url}/v1`, certificate.cert, { host: 'gateway.example' });
     expect(named.headers['strict-transport-security']).toBe('max-age=86400');
@@ -125,10 +125,10 @@ describe('a gateway with listen.tls', () => {
     await expect(shaken(gateway, older)).rejects.toThrow();
     const plain = connectPlainly(Number(new URL(gateway.url).port), '127.0.0.1');
     plain.write('GET /v1 HTTP/1.1\r\nHost: localhost\r\n\r\n');
-    let heard = '';
-    plain.on('data', (chunk) => (heard += String(chunk))).on('error', () => {});
+    let received = '';
+    plain.on('data', (chunk) => (received += String(chunk))).on('error', () => {});
     await once(plain, 'close');
-    expect(heard).not.toContain('HTTP/1.1 200');
+    expect(received).not.toContain('HTTP/1.1 200');
     const strict = await started(", min_version: '1.3'");
     await expect(shaken(strict.gateway, { maxVersion: 'TLSv1.2' })).rejects.toThrow();
   });

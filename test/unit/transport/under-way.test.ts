@@ -14,15 +14,15 @@ test('what is under way is found by its name until it is over', () => {
   expect([calls.get('a'), calls.has('a'), calls.has('b'), calls.size]).toEqual([undefined, false, true, 1]);
 });
 
-test('all of them are told in the order they began, also when they end while they are', () => {
+test('all of them are reported in the order they began, also when they end while they are', () => {
   const calls = new InFlightMap<number, number>();
   for (const each of [3, 1, 2]) calls.begin(each, each);
-  const told: number[] = [];
+  const reported: number[] = [];
   for (const each of calls.all()) {
-    told.push(each);
+    reported.push(each);
     calls.over(each);
   }
-  expect([told, calls.size]).toEqual([[3, 1, 2], 0]);
+  expect([reported, calls.size]).toEqual([[3, 1, 2], 0]);
 });
 
 test('a name that is given again stands for the newer one', () => {

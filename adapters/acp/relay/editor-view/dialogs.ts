@@ -25,8 +25,8 @@ export interface Showing {
 export function permissionLine(request: Request, line: Buffer, { dialog, act }: Showing): Buffer {
   const params = paramsOf(request);
   const options = listOf(within(JSON.parse(line.toString('utf8')) as Json, 'params', 'options'));
-  const offered = options.flatMap((option) => ownOption(option, dialog.whole));
-  const named = withMember(line, ['params', 'options'], offered);
+  const choices = options.flatMap((option) => ownOption(option, dialog.whole));
+  const named = withMember(line, ['params', 'options'], choices);
   const sessionKey = objectOf(params.toolCall) ? ['params', 'toolCall'] : ['params', 'subject', 'toolCall'];
   const call = objectOf(params.toolCall) ?? objectOf(within(params, 'subject', 'toolCall'));
   // A question without a call can show the text only in its title.

@@ -17,9 +17,10 @@ import {
   type JsonObject,
   type Logger,
 } from '../../../../src/index.ts';
+import { sameId } from '../../../../src/transport/json-rpc/raw-id.ts';
 import { objectOf, textOf, within } from '../../shapes.ts';
 import type { WireOption } from '../../translate.ts';
-import { idOf, type Request, type Response, sameId } from '../frames/frame.ts';
+import { idOf, type Request, type Response } from '../frames/frame.ts';
 import type { Wires } from '../frames/pending.ts';
 import type { Turn } from '../from-editor/turns.ts';
 import { formLine, ownCall, permissionLine, type Showing } from './dialogs.ts';

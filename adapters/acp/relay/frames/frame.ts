@@ -7,7 +7,14 @@
 
 import { isUtf8 } from 'node:buffer';
 import type { JsonObject } from '../../../../src/index.ts';
-import { asText } from '../../../../src/index.ts';
+import {
+  envelopeOf,
+  errorText,
+  isId,
+  NOT_A_MESSAGE,
+  NOT_JSON,
+  resultText,
+} from '../../../../src/transport/json-rpc/messages.ts';
 import { objectOf } from '../../shapes.ts';
 import { membersOf, rawMember, surveyOf } from './members.ts';
 
@@ -29,16 +36,13 @@ export type Response = Extract<Frame, { kind: 'response' }>;
 export interface Unreadable {
   readonly kind: 'unreadable';
   readonly line: Buffer;
-  readonly code: typeof NOT_JSON | typeof NOT_A_FRAME;
+  readonly code: typeof NOT_JSON | typeof NOT_A_MESSAGE;
   readonly reason: string;
   /** The raw id, where there is exactly one; otherwise `null`. */
   readonly id: string;
   /** It would have been a response: the requester will get none. */
   readonly answers: boolean;
 }
-
-export const NOT_JSON = -32700;
-export const NOT_A_FRAME = -32600;
 
 const NEWLINE = 0x0a;
 const RETURN = 0x0d;
@@ -63,10 +67,10 @@ export function frameOf(bytes: Buffer): Frame {
     return unreadable(line, NOT_JSON, 'the line is not one JSON value');
   }
   if (Array.isArray(message)) return { kind: 'batch', line };
-  if (typeof message !== 'object' || message === null) return unreadable(line, NOT_A_FRAME, 'not a JSON-RPC object');
+  if (typeof message !== 'object' || message === null) return unreadable(line, NOT_A_MESSAGE, 'not a JSON-RPC object');
   const { depth, members } = surveyOf(line);
-  if (depth > DEEPEST) return unreadable(line, NOT_A_FRAME, `nested more than ${DEEPEST} deep`);
-  if (members !== countMembers(message)) return unreadable(line, NOT_A_FRAME, 'a name stands twice in one object');
+  if (depth > DEEPEST) return unreadable(line, NOT_A_MESSAGE, `nested more than ${DEEPEST} deep`);
+  if (members !== countMembers(message)) return unreadable(line, NOT_A_MESSAGE, 'a name stands twice in one object');
   return placed(LINE_BREAK.test(text) ? escaped(text) : line, message as JsonObject);
 }
 
@@ -79,33 +83,26 @@ function escaped(text: string): Buffer {
 function placed(line: Buffer, message: JsonObject): Frame {
   for (const name in message) {
     if (!ENVELOPE.has(name) && ENVELOPE.has(folded(name))) {
-      return unreadable(line, NOT_A_FRAME, `${JSON.stringify(name)} could be read as ${folded(name)}`);
+      return unreadable(line, NOT_A_MESSAGE, `${JSON.stringify(name)} could be read as ${folded(name)}`);
     }
   }
-  const { method, id } = message;
-  const answers = 'result' in message || 'error' in message;
-  if (method === undefined) {
-    if (!answers || id === undefined) return unreadable(line, NOT_A_FRAME, 'neither a request nor an answer');
-    if (!isId(id)) return unreadable(line, NOT_A_FRAME, 'an id is a string, a number or null');
-    if ((message.result ?? null) !== null && (message.error ?? null) !== null) {
-      return unreadable(line, NOT_A_FRAME, 'an answer has a result or an error, not both');
-    }
-    return { kind: 'response', line, message };
+  const envelope = envelopeOf(message);
+  switch (envelope.kind) {
+    case 'invalid':
+      return unreadable(line, NOT_A_MESSAGE, envelope.reason);
+    case 'response':
+      if ((message.result ?? null) === null || (message.error ?? null) === null)
+        return { kind: 'response', line, message };
+      return unreadable(line, NOT_A_MESSAGE, 'an answer has a result or an error, not both');
+    default:
+      if (envelope.method === '') return unreadable(line, NOT_A_MESSAGE, 'method must be a text');
+      return { kind: envelope.kind, line, message, method: envelope.method };
   }
-  if (typeof method !== 'string' || method === '') return unreadable(line, NOT_A_FRAME, 'method must be a text');
-  if (answers) return unreadable(line, NOT_A_FRAME, 'a call has no result and no error');
-  if (id === undefined) return { kind: 'notification', line, message, method };
-  if (!isId(id)) return unreadable(line, NOT_A_FRAME, 'an id is a string, a number or null');
-  return { kind: 'request', line, message, method };
 }
 
 /** The name as parsers fold it that ignore case. */
 export function folded(name: string): string {
   return name.toUpperCase().toLowerCase();
-}
-
-function isId(id: unknown): boolean {
-  return id === null || typeof id === 'string' || typeof id === 'number';
 }
 
 function isBlank(line: Buffer): boolean {
@@ -143,24 +140,17 @@ export function idOf({ line, message }: Request | Response): string {
   return rawMember(line, 'id') ?? JSON.stringify(message.id ?? null);
 }
 
-/** Equal for ids that a parsing reader takes as the same; ids that a parser would confuse stay distinct. */
-export function sameId(raw: string): string {
-  if (raw.startsWith('"')) return JSON.stringify(JSON.parse(raw));
-  const number = Number(raw);
-  return Number.isSafeInteger(number) ? asText(number) : raw;
-}
-
 export function encode(message: JsonObject): Buffer {
   return Buffer.from(`${JSON.stringify(message)}\n`);
 }
 
 /** A response with the raw id. */
 export function encodeResult(id: string, result: unknown): Buffer {
-  return Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":${JSON.stringify(result)}}\n`);
+  return Buffer.from(`${resultText(id, result)}\n`);
 }
 
 export function encodeError(id: string, error: object): Buffer {
-  return Buffer.from(`{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify(error)}}\n`);
+  return Buffer.from(`${errorText(id, error)}\n`);
 }
 
 export function paramsOf({ message }: Request | Notification): JsonObject {

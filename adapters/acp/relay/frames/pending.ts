@@ -3,8 +3,9 @@
  * there is a ledger for each. Our own requests use ids that neither side uses.
  */
 import type { JsonObject } from '../../../../src/index.ts';
+import { sameId } from '../../../../src/transport/json-rpc/raw-id.ts';
 import type { OrderedWriter } from '../../../../src/transport/ndjson/ordered-writer.ts';
-import { encode, encodeError, frameOf, idOf, type Request, type Response, sameId, type Unreadable } from './frame.ts';
+import { encode, encodeError, frameOf, idOf, type Request, type Response, type Unreadable } from './frame.ts';
 
 export interface Unanswered {
   readonly method: string;

@@ -1,7 +1,8 @@
 /** Refusals, in the words of the wire. A denial by policy is neither the caller's mistake nor our failure, and has its own code. */
 import { POLICY_BLOCK } from '../../../../mappings/acp.ts';
 import { asFault } from '../../../../src/index.ts';
-import { toWireError, type WireError } from '../../translate.ts';
+import type { WireError } from '../../../../src/transport/json-rpc/messages.ts';
+import { toWireError } from '../../translate.ts';
 import { encode, encodeError, encodeResult } from './frame.ts';
 
 export function refusedError(reason: string): WireError {

@@ -3,10 +3,11 @@
  * task of its own, records the refusal. Repetitions are counted, not recorded each time.
  */
 import { asFault, asText, type JsonObject, type Logger } from '../../../../src/index.ts';
+import { NOT_A_MESSAGE } from '../../../../src/transport/json-rpc/messages.ts';
 import { SYSTEM_ACTOR } from '../from-agent/approved-acts.ts';
 import type { SessionKeys } from '../from-editor/session-keys.ts';
 import type { Turns } from '../from-editor/turns.ts';
-import { encodeError, type Frame, idOf, NOT_A_FRAME, type Unreadable } from './frame.ts';
+import { encodeError, type Frame, idOf, type Unreadable } from './frame.ts';
 import type { Wires } from './pending.ts';
 
 export type Side = 'editor' | 'agent';
@@ -88,7 +89,7 @@ export function createRefusedFrames({ wires, turns, sessionKeys, log }: RefusedF
   }
 
   return {
-    refuse(side, frame, reason, { code = NOT_A_FRAME, anonymous = false } = {}) {
+    refuse(side, frame, reason, { code = NOT_A_MESSAGE, anonymous = false } = {}) {
       const id = frame.kind === 'request' && !anonymous ? idOf(frame) : 'null';
       answer(side, id, code, reason);
       record(side, frame, reason);

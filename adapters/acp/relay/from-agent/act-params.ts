@@ -84,9 +84,9 @@ export function commandIn(params: JsonObject): CommandParams {
   if (!Array.isArray(args) || !args.every((word) => typeof word === 'string' && !word.includes('\0'))) {
     throw invalid('args', 'must be a list of texts');
   }
-  const given = params.env ?? [];
-  if (!Array.isArray(given)) throw invalid('env', 'must be a list');
-  const env = given.map((each) => {
+  const variables = params.env ?? [];
+  if (!Array.isArray(variables)) throw invalid('env', 'must be a list');
+  const env = variables.map((each) => {
     const { name, value } = objectOf(each) ?? {};
     const sound = typeof name === 'string' && typeof value === 'string' && name !== '' && !/[=\0]/.test(name);
     if (!sound || value.includes('\0')) throw invalid('env', 'must be a list of names and values');

@@ -5,7 +5,7 @@
  */
 import { resolve } from 'node:path';
 import type { Actor, Answer, Effect } from '../../../../src/index.ts';
-import type { Call } from '../../client/tool-calls.ts';
+import type { Call } from '../../client/acts/tool-calls.ts';
 import { realPath } from '../../real-path.ts';
 import { shownCommands, shownContents, shownDirectory, shownPaths, showsContents } from '../../shown-act.ts';
 import type { ReportedCall } from '../../translate.ts';
@@ -13,7 +13,7 @@ import type { Turn } from '../from-editor/turns.ts';
 
 export interface Approvals {
   /** `reported` and `effect` as they were when the question was decided, regardless of later updates. */
-  approved(turn: Turn, given: Approved): Promise<void>;
+  approved(turn: Turn, approval: Approved): Promise<void>;
   /** The approval of exactly this act, which is thereby used up. */
   covering(turn: Turn, act: HeldOperation): Covered | undefined;
 }
@@ -53,18 +53,18 @@ interface Frozen {
 }
 
 export function createApprovals(person: Actor): Approvals {
-  const given = new WeakMap<Turn, Frozen[]>();
+  const approvals = new WeakMap<Turn, Frozen[]>();
   return {
     async approved(turn, { call, reported, effect, answer }) {
       const covers = await frozen(reported, effect, turn.sessionKey.cwd);
       if (!covers) return;
-      const list = given.get(turn) ?? [];
+      const list = approvals.get(turn) ?? [];
       // The approval was given in the editor's dialog; the covered act is answered with the same approval.
       list.push({ call, by: answer.by === person.id ? { ...person, interactive: true } : SYSTEM_ACTOR, covers });
-      given.set(turn, list);
+      approvals.set(turn, list);
     },
     covering(turn, act) {
-      const list = given.get(turn) ?? [];
+      const list = approvals.get(turn) ?? [];
       const open = ({ call: { reported } }: Frozen) => reported.status !== 'completed' && reported.status !== 'failed';
       const at = list.findIndex((each) => open(each) && each.covers(act));
       const found = list[at];

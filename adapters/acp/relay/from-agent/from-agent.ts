@@ -5,10 +5,11 @@
  */
 import { judgeFrame } from '../../../../mappings/acp.ts';
 import { Fault, type JsonObject, type Logger } from '../../../../src/index.ts';
+import { sameId } from '../../../../src/transport/json-rpc/raw-id.ts';
 import type { LineVerdict } from '../../../../src/transport/ndjson/byte-lines.ts';
 import { objectOf, textOf } from '../../shapes.ts';
 import type { Questions } from '../editor-view/questions.ts';
-import { type Frame, idOf, type Notification, paramsOf, type Request, type Response, sameId } from '../frames/frame.ts';
+import { type Frame, idOf, type Notification, paramsOf, type Request, type Response } from '../frames/frame.ts';
 import type { Passing } from '../frames/passthrough.ts';
 import { answeredFor, isOwnId, type Wires } from '../frames/pending.ts';
 import { failedRequest } from '../frames/refusals.ts';

@@ -7,7 +7,7 @@ import { normalize } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { HeldEffect, Ids, Json, JsonObject, ProposedAction, ToolResult } from '../../../../src/index.ts';
 import { asText, own } from '../../../../src/index.ts';
-import { sha256, shownPath } from '../../client/effects.ts';
+import { sha256, shownPath } from '../../client/acts/effects.ts';
 import { realPath } from '../../real-path.ts';
 import { objectOf, textOf, within } from '../../shapes.ts';
 import { toWireError } from '../../translate.ts';
@@ -106,11 +106,11 @@ export function createHeld({ wires, questions, approvals, ids, agent }: HeldDeps
   async function oneFile(request: Request, turn: Turn, withdrawn: AbortSignal): Promise<void> {
     const { cwd } = turn.sessionKey;
     const params = paramsOf(request);
-    const given = pathIn(params.path);
+    const asked = pathIn(params.path);
     const writing = request.method === 'fs/write_text_file';
     const content = writing ? contentIn(params) : '';
     const [first, limit] = [wholeNumber(params, 'line'), wholeNumber(params, 'limit')];
-    const lexical = normalize(given);
+    const lexical = normalize(asked);
     const path = await realPath(lexical);
     const { recorder } = await turn.begun;
     const linked = recorder.reader.servedBy({ path: lexical });
@@ -123,7 +123,7 @@ export function createHeld({ wires, questions, approvals, ids, agent }: HeldDeps
         target: path,
         effect: writing ? 'write' : 'read',
         ...(writing && { changes: [{ path, after: content }] }),
-        arguments: writing ? { path: given, content } : { path: given, line: first, limit },
+        arguments: writing ? { path: asked, content } : { path: asked, line: first, limit },
         attributes: { protocol: 'acp', ...(linked && { call: linked.id, linked_by: linked.by }) },
       },
       title: `${writing ? 'Write' : 'Read'} ${shownPath(cwd, path)}`,

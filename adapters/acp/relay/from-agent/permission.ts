@@ -6,7 +6,7 @@
 
 import { STANDING_GRANT } from '../../../../mappings/acp.ts';
 import { type Answer, asFault, asText, type JsonObject } from '../../../../src/index.ts';
-import type { Call } from '../../client/tool-calls.ts';
+import type { Call } from '../../client/acts/tool-calls.ts';
 import { listOf, objectOf, textOf, within } from '../../shapes.ts';
 import {
   effectOfCall,
@@ -123,15 +123,15 @@ export function createPermissions({ wires, questions, approvals, standingGrants,
     try {
       const question = `${call.reported.title ?? 'The agent'}: only a lasting permission is offered. Which?`;
       const schema = { type: 'string', enum: options.map(({ optionId }) => optionId) };
-      const given = await begun.sink.ask({ kind: 'input', key, question, schema, withdrawn }).catch(refusal);
+      const reply = await begun.sink.ask({ kind: 'input', key, question, schema, withdrawn }).catch(refusal);
       const words = await expectation.words();
-      if (given.kind !== 'value') return { answer: given, words };
-      const chosen = options.find(({ optionId }) => optionId === given.value);
+      if (reply.kind !== 'value') return { answer: reply, words };
+      const chosen = options.find(({ optionId }) => optionId === reply.value);
       const yes = chosen?.kind.startsWith('allow_');
-      const outcome = { outcome: { outcome: 'selected', optionId: asText(given.value) } };
+      const outcome = { outcome: { outcome: 'selected', optionId: asText(reply.value) } };
       const answer: Answer = yes
-        ? { kind: 'approved', by: given.by }
-        : { kind: 'denied', by: given.by, reason: 'said no' };
+        ? { kind: 'approved', by: reply.by }
+        : { kind: 'denied', by: reply.by, reason: 'said no' };
       return { answer, words: words ?? encodeResult(idOf(request), outcome) };
     } finally {
       expectation.done();

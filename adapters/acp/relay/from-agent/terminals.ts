@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { LOADING_VARIABLES } from '../../../../mappings/acp-acts.ts';
 import type { Json, JsonObject, ToolResult } from '../../../../src/index.ts';
 import { asText } from '../../../../src/index.ts';
-import { sha256 } from '../../client/effects.ts';
+import { sha256 } from '../../client/acts/effects.ts';
 import { objectOf, textOf, within } from '../../shapes.ts';
 import { encodeError, encodeResult, idOf, paramsOf, type Request, type Response } from '../frames/frame.ts';
 import { withMember } from '../frames/members.ts';
@@ -95,7 +95,7 @@ export function createTerminals({ wires, held, approvals, blocked }: TerminalsDe
       // Values of variables are often secrets; names are enough for a decision, unless the variable chooses what runs.
       const variables = env.map(({ name, value }) => (LOADING_VARIABLES.test(name) ? `${name}=${value}` : name));
       let response: Response | undefined;
-      const acting = held.act(request, turn, withdrawn, {
+      const action = held.act(request, turn, withdrawn, {
         action: {
           kind: 'terminal',
           tool: 'terminal',
@@ -141,8 +141,8 @@ export function createTerminals({ wires, held, approvals, blocked }: TerminalsDe
         },
       });
       const acts = recording.get(turn) ?? new Set();
-      recording.set(turn, acts.add(acting));
-      await acting.finally(() => acts.delete(acting));
+      recording.set(turn, acts.add(action));
+      await action.finally(() => acts.delete(action));
     },
 
     use(request) {

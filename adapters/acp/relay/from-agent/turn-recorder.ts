@@ -11,9 +11,9 @@ import {
   type Logger,
   type Sink,
 } from '../../../../src/index.ts';
+import type { Call } from '../../client/acts/tool-calls.ts';
 import type { RecordedFact } from '../../client/facts.ts';
 import { createUpdateReader, type UpdateReader, type UpdateReaderOptions } from '../../client/read-updates.ts';
-import type { Call } from '../../client/tool-calls.ts';
 import { plainThought, THOUGHT, thoughtFact, wordsOf } from '../../server/render-thoughts.ts';
 import { objectOf, textOf, within } from '../../shapes.ts';
 
@@ -81,7 +81,7 @@ export function createTurnRecorder({ sink, log, ...options }: TurnRecorderOption
       ahead += 1;
       writing = writing
         .then(() => put(step))
-        .catch((cause) => log.warn({ err: asFault(cause) }, 'something an agent told could not be written down'))
+        .catch((cause) => log.warn({ err: asFault(cause) }, 'an update from an agent could not be recorded'))
         .finally(() => {
           ahead -= 1;
         });

@@ -4,17 +4,17 @@
  */
 import { judgeFrame } from '../../../../mappings/acp.ts';
 import { type Actor, asFault } from '../../../../src/index.ts';
+import { NOT_JSON } from '../../../../src/transport/json-rpc/messages.ts';
+import { sameId } from '../../../../src/transport/json-rpc/raw-id.ts';
 import type { LineVerdict } from '../../../../src/transport/ndjson/byte-lines.ts';
 import { textOf } from '../../shapes.ts';
 import {
   type Frame,
   idOf,
-  NOT_JSON,
   type Notification,
   paramsOf,
   type Request,
   type Response,
-  sameId,
   unreadable,
 } from '../frames/frame.ts';
 import type { Passing } from '../frames/passthrough.ts';

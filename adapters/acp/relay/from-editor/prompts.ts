@@ -13,20 +13,13 @@ import {
   type JsonObject,
   type Part,
 } from '../../../../src/index.ts';
+import type { WireError } from '../../../../src/transport/json-rpc/messages.ts';
+import { sameId } from '../../../../src/transport/json-rpc/raw-id.ts';
 import { fromBlock } from '../../content.ts';
 import { listOf, objectOf, textOf, within } from '../../shapes.ts';
-import { toCoreEnd, toCoreFailure, toWireStop, traceOf, type WireError } from '../../translate.ts';
+import { toCoreEnd, toCoreFailure, toWireStop, traceOf } from '../../translate.ts';
 import type { Questions } from '../editor-view/questions.ts';
-import {
-  encode,
-  encodeError,
-  encodeResult,
-  idOf,
-  paramsOf,
-  type Request,
-  type Response,
-  sameId,
-} from '../frames/frame.ts';
+import { encode, encodeError, encodeResult, idOf, paramsOf, type Request, type Response } from '../frames/frame.ts';
 import type { Wires } from '../frames/pending.ts';
 import { failedRequest, refusedPrompt } from '../frames/refusals.ts';
 import type { SessionKey } from './session-keys.ts';

@@ -34,12 +34,12 @@ export interface SessionsDeps {
   readonly turns: Turns;
   readonly questions: Questions;
   /** Added to every session; servers that the agent does not support are left out. */
-  readonly offer: () => readonly GatewayToolServer[];
+  readonly mcpServers: () => readonly GatewayToolServer[];
   readonly stop: (turn: Turn) => void;
 }
 
 export function createSessions(deps: SessionsDeps): Sessions {
-  const { person, ids, wires, sessionKeys, turns, questions, offer, stop } = deps;
+  const { person, ids, wires, sessionKeys, turns, questions, mcpServers, stop } = deps;
 
   async function open(request: Request): Promise<void> {
     const params = paramsOf(request);
@@ -91,7 +91,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
   }
 
   function offering(request: Request, sessionId: string): Buffer {
-    const ours = offer().map((server) => server.toWire(sessionId));
+    const ours = mcpServers().map((server) => server.toWire(sessionId));
     if (ours.length === 0) return request.line;
     return withMore(request.line, ['params', 'mcpServers'], ours);
   }
@@ -154,7 +154,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
       );
       expectation.done();
       if (done.kind === 'refused') return refuse(request, sessionKey, done.reason);
-      if (!response) throw new Fault('client_closed', 'stopped before the agent was told');
+      if (!response) throw new Fault('client_closed', 'stopped before the agent received the request');
       if (done.result.status === 'ok') sessionKey.mode = to;
       wires.editor.send(response.line);
     } catch (thrown) {
@@ -191,8 +191,8 @@ export function createSessions(deps: SessionsDeps): Sessions {
 }
 
 /** Names and kinds; the values of variables and headers are for the agent alone. */
-function servers(given: unknown): JsonObject[] {
-  return listOf(given).map((server) => {
+function servers(list: unknown): JsonObject[] {
+  return listOf(list).map((server) => {
     const { name, type, url } = objectOf(server) ?? {};
     return compact({ name: textOf(name), type: textOf(type) ?? 'stdio', host: hostOf(url) });
   });

@@ -5,24 +5,23 @@
  */
 import {
   type Actor,
-  type AgentBackend,
   type AskRecord,
   asText,
   type Bridge,
   type CoreEvent,
   type End,
   Fault,
-  type Ids,
   type JsonObject,
   type Logger,
-  type Sink,
+  LruMap,
 } from '../../../../src/index.ts';
 import type { Thoughts } from '../../server/render-thoughts.ts';
-import { textOf, within } from '../../shapes.ts';
+import { within } from '../../shapes.ts';
 import { type Cards, createCards } from '../editor-view/tool-cards.ts';
 import { createTurnRecorder, type TurnRecorder } from '../from-agent/turn-recorder.ts';
 import { createPulse, type Pulse } from './activity.ts';
 import type { SessionKey } from './session-keys.ts';
+import type { StartedWork, WrappedAgent } from './wrapped-agent.ts';
 
 export interface Turn {
   /** Prompts may join a turn that a prompt began; a turn for a single request ends with it. */
@@ -48,13 +47,8 @@ export interface Turn {
   finish(end: End): void;
 }
 
-export interface Begun {
-  readonly taskId: string;
-  readonly sink: Sink;
+export interface Begun extends StartedWork {
   readonly recorder: TurnRecorder;
-  readonly signal: AbortSignal;
-  /** Whether the peers it waits for still exist. */
-  readonly awaiting: () => Promise<boolean>;
 }
 
 export interface TurnOpening {
@@ -72,7 +66,6 @@ export interface TurnOpening {
 }
 
 export interface Turns {
-  readonly backend: AgentBackend;
   /** Resolves when the gate accepts it; otherwise throws a fault with the reason. */
   open(sessionKey: SessionKey, opening: TurnOpening): Promise<Turn>;
   /** The turn that the last prompt of this agent session began, if it still runs. */
@@ -85,9 +78,9 @@ export interface Turns {
 }
 
 export interface TurnsDeps {
-  readonly bridge: () => Bridge;
+  readonly bridge: Bridge;
+  readonly agent: WrappedAgent;
   readonly name: string;
-  readonly ids: Ids;
   readonly log: Logger;
   readonly thoughts: Thoughts;
 }
@@ -96,31 +89,18 @@ export interface TurnsDeps {
 const MOST_LAST = 64;
 const ENDS = ['task.completed', 'task.failed', 'task.canceled'];
 
-export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Turns {
-  const tickets = new Map<string, { begin(begun: Omit<Begun, 'recorder'>): Promise<End>; stop(): void }>();
+export function createTurns({ bridge, agent, name, log, thoughts }: TurnsDeps): Turns {
   const current = new Map<string, Turn>();
   const unended = new Set<Turn>();
-  const last = new Map<string, Begun>();
-
-  const backend: AgentBackend = {
-    name,
-    abilities: { resume: false, evidence: 'asked' },
-    async start({ task, awaiting = async () => false }, sink, signal) {
-      const ticket = textOf(within(task.metadata, 'acp', 'ticket')) ?? '';
-      const turn = tickets.get(ticket);
-      if (!turn) throw new Fault('upstream_unavailable', 'only the editor of this agent can give it work');
-      const done = turn.begin({ taskId: task.id, sink, signal, awaiting });
-      return { done, stop: async () => turn.stop() };
-    },
-  };
+  const last = new LruMap<string, Begun>(MOST_LAST);
 
   async function open(sessionKey: SessionKey, opening: TurnOpening): Promise<Turn> {
-    const ticket = ids.next('ticket');
     let begin: (begun: Begun) => void = () => {};
     let never: (why: Fault) => void = () => {};
     let end: (end: End) => void = () => {};
     let close: (event: CoreEvent | undefined) => void = () => {};
     let accept: (taskId: string) => void = () => {};
+    let refuse: (why: unknown) => void = () => {};
     const done = new Promise<End>((resolve) => {
       end = resolve;
     });
@@ -129,13 +109,16 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
       never = reject;
     });
     begun.catch(() => {});
+    const task = new Promise<string>((resolve, reject) => {
+      accept = resolve;
+      refuse = reject;
+    });
+    task.catch(() => {});
     const state = { live: undefined as Begun | undefined, finished: false };
     const turn: Turn = {
       kind: opening.kind,
       sessionKey,
-      task: new Promise((resolve) => {
-        accept = resolve;
-      }),
+      task,
       begun,
       over: new Promise((resolve) => {
         close = resolve;
@@ -156,10 +139,10 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
         return state.finished;
       },
     };
-    tickets.set(ticket, {
-      async begin(given) {
+    agent.expect(task, {
+      async begin(options) {
         const recorder = createTurnRecorder({
-          ...given,
+          ...options,
           log,
           thoughts,
           cwd: sessionKey.cwd,
@@ -167,7 +150,7 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
           sessionId: sessionKey.wireId,
           spent: sessionKey.spent,
         });
-        state.live = { ...given, recorder };
+        state.live = { ...options, recorder };
         begin(state.live);
         const how = await done;
         sessionKey.spent = recorder.reader.meter.spent;
@@ -181,12 +164,11 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
     if (opening.kind === 'prompt') current.set(sessionKey.wireId, turn);
     unended.add(turn);
     const forget = () => {
-      tickets.delete(ticket);
       unended.delete(turn);
       leave(turn);
     };
     try {
-      const { resource } = await bridge().submit({
+      const { resource } = await bridge.submit({
         kind: 'task.submit',
         actor: opening.actor,
         ...(opening.trace_id && { trace_id: opening.trace_id }),
@@ -194,17 +176,19 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
           session_id: sessionKey.sessionId,
           input: opening.input,
           agent: name,
-          metadata: { acp: { ...opening.about, session_id: sessionKey.wireId, ticket } },
+          metadata: { acp: { ...opening.about, session_id: sessionKey.wireId } },
         },
       });
       accept(resource.id);
       watch(turn, resource.id, opening).then((last) => {
+        agent.forget(resource.id);
         forget();
         never(new Fault('policy_violation', asText(last?.payload.reason ?? 'the work ended before it began')));
         close(last);
       });
       return turn;
     } catch (cause) {
+      refuse(cause);
       forget();
       throw cause;
     }
@@ -216,7 +200,6 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
     current.delete(wireId);
     last.delete(wireId);
     if (turn.live) last.set(wireId, turn.live);
-    if (last.size > MOST_LAST) last.delete(last.keys().next().value as string);
   }
 
   /** Follows the task in the log, wherever its events come from. */
@@ -224,7 +207,7 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
     const stop = new AbortController();
     try {
       const from = { stream: { of: 'task', id: taskId } as const };
-      for await (const event of bridge().follow(opening.actor, from, stop.signal)) {
+      for await (const event of bridge.follow(opening.actor, from, stop.signal)) {
         mayBeSilent(turn.pulse, event);
         if (event.event === 'vendor.tollbridge.ask_opened') {
           opening.asked(event.payload.ask as unknown as AskRecord, turn);
@@ -241,7 +224,6 @@ export function createTurns({ bridge, name, ids, log, thoughts }: TurnsDeps): Tu
   }
 
   return {
-    backend,
     open,
     running: (wireId) => current.get(wireId),
     last: (wireId) => last.get(wireId),

@@ -1,6 +1,6 @@
 /** The providers and models behind this gateway, exactly as its agents report them. */
 import { PROVIDER_CATALOG, PROVIDER_CATALOG_VERSION } from '../../../../mappings/harn-2026-10-11.ts';
-import { type Json, type JsonObject, VERSION } from '../../../../src/index.ts';
+import { isObject, type Json, type JsonObject, VERSION } from '../../../../src/index.ts';
 import type { NewerWire } from '../../revisions/schemas-2026-10-11.ts';
 import type { RouteContext, Routes } from '../call.ts';
 
@@ -30,7 +30,7 @@ function merge(lists: Lists, agent: string, catalog: JsonObject | undefined): vo
   for (const list of LISTS) {
     const reported = catalog?.[list];
     for (const entry of Array.isArray(reported) ? reported : []) {
-      if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) continue;
+      if (!isObject(entry)) continue;
       const text = JSON.stringify(entry);
       const known = lists[list].find(({ agents: _, ...rest }) => JSON.stringify(rest) === text);
       if (known) known.agents = [...(known.agents as string[]), agent];

@@ -3,7 +3,7 @@
  * connector names, over the exact bytes received. An absent connector and a bad signature get the same answer.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { type Actor, type Connector, Fault, type JsonObject, type Row } from '../../../../src/index.ts';
+import { type Actor, type Connector, Fault, isObject, type JsonObject, type Row } from '../../../../src/index.ts';
 import { parseJson } from '../../../../src/transport/http/body.ts';
 import type { Call, Reply, RouteContext, Routes } from '../call.ts';
 
@@ -32,7 +32,7 @@ export function connectorRoutes(context: RouteContext): Pick<Routes, 'deliverToC
     const bytes = call.body as Buffer;
     const connector = await genuine(call.params.connector_id!, bytes, header(SIGNATURE_HEADERS));
     const payload = parseJson(bytes);
-    if (typeof payload !== 'object' || payload === null || Array.isArray(payload)) {
+    if (!isObject(payload)) {
       throw new Fault('invalid_request', 'a delivery is a JSON object', { param: '/' });
     }
     const delivery_id = header(DELIVERY_HEADERS);

@@ -16,7 +16,7 @@ import type { Call, RouteContext, Routes } from '../call.ts';
 import { FILE_SERVER, localRoot, READ_FILE, WRITE_FILE } from '../workspace-files.ts';
 
 /** How long a request waits for an approval. */
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 
 export function fileRoutes({
   bridge,
@@ -40,11 +40,15 @@ export function fileRoutes({
       ...once,
       body: { session_id: session.id, agent: 'none', input: { operation: tool, path } },
     });
-    const acting = act(call, task.id, { tool, target: path || '.', arguments: { root, path, ...more } });
-    const late = new Fault('deadline_exceeded', 'this waits for someone to approve it; the same key finds its result', {
-      details: { task_id: task.id },
-    });
-    return outputOf(await inTime(acting, late));
+    const action = act(call, task.id, { tool, target: path || '.', arguments: { root, path, ...more } });
+    const late = new Fault(
+      'deadline_exceeded',
+      'this waits for an approval; a request with the same idempotency key returns its result',
+      {
+        details: { task_id: task.id },
+      },
+    );
+    return outputOf(await inTime(action, late));
   }
 
   /** Continues when the request is no longer waited for: a late approval still finds its call. */
@@ -75,7 +79,7 @@ export function fileRoutes({
   function inTime<T>(work: Promise<T>, late: Fault): Promise<T> {
     work.catch((cause) => deps.log.warn({ err: cause }, 'a file access failed'));
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(late), PATIENCE_MS).unref();
+      const timer = setTimeout(() => reject(late), TIMEOUT_MS).unref();
       work.then(resolve, reject).finally(() => clearTimeout(timer));
     });
   }

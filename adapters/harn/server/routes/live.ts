@@ -2,7 +2,15 @@
  * Attaching to a live session: watching takes the scopes for reading it, controlling those for submitting tasks. Each attachment is
  * decided by policy and logged; heartbeats are not. The events themselves are followed at the session's stream.
  */
-import { type Actor, Fault, type JsonObject, type Row, type Session } from '../../../../src/index.ts';
+import {
+  type Actor,
+  Fault,
+  type InputCommand,
+  type InputGrant,
+  type JsonObject,
+  type Row,
+  type Session,
+} from '../../../../src/index.ts';
 import type { NewerWire } from '../../revisions/schemas-2026-10-11.ts';
 import type { Call, Reply, RouteContext, Routes } from '../call.ts';
 import { holds, requireScope } from '../exchange.ts';
@@ -91,11 +99,31 @@ export function liveRoutes({ bridge, live }: RouteContext): Pick<Routes, Ids> {
       return { body: live.heartbeat(id, call.actor, client_id, metadata as JsonObject | undefined) };
     },
     updateSessionInputs: async (call) => {
-      await openSession(call);
-      throw new Fault(
-        'not_implemented',
-        'private inputs are not taken: the commands for them are not published; secrets come from vaults',
-      );
+      const session = await openSession(call);
+      const command = call.body as InputCommand;
+      // Decided and recorded by name: the log never sees a value.
+      if (command.kind !== 'list') await record(call, session, 'session/inputs', recordedCommand(command));
+      return { body: await bridge.sessionInputs(call.actor, session.id, command) };
     },
   };
+}
+
+/** The command without its values. */
+function recordedCommand(command: InputCommand): JsonObject {
+  switch (command.kind) {
+    case 'list':
+      return { kind: command.kind };
+    case 'remove':
+      return { kind: command.kind, name: command.name };
+    case 'put':
+      return { kind: command.kind, replace: command.replace ?? false, inputs: [specOf(command)] };
+    case 'sync': {
+      const { sourceId, revision, inputs } = command.snapshot;
+      return { kind: command.kind, source_id: sourceId, revision, inputs: inputs.map(specOf) };
+    }
+  }
+}
+
+function specOf({ spec: { name, kind, lifetime, usage } }: InputGrant): JsonObject {
+  return { name, kind: kind ?? 'secret', lifetime: lifetime?.kind ?? 'session', usage: usage?.kind ?? 'session_tools' };
 }

@@ -16,7 +16,7 @@ type Ids =
 
 export function permissionRoutes(context: RouteContext): Pick<Routes, Ids> {
   const { bridge } = context;
-  const book = rememberedRules(context);
+  const grants = rememberedRules(context);
   const show = (row: Row) => toWirePermission(row as AskRecord & Row);
   const states = ({ query }: Call) => (query.status ? { state: toCoreAskStates(query.status) } : {});
 
@@ -43,7 +43,7 @@ export function permissionRoutes(context: RouteContext): Pick<Routes, Ids> {
       const rule = await remembered(call, answer.approved);
       const { resource } = await bridge.submit({ kind: 'ask.answer', actor, ...once, body: answer });
       // One answer makes one rule: repeating the answer finds both.
-      if (rule) await book.create(call, rule, undefined, `rule_${answer.ask_id}`);
+      if (rule) await grants.create(call, rule, undefined, `rule_${answer.ask_id}`);
       return { body: show(resource) };
     },
   };
@@ -67,7 +67,7 @@ export function permissionRoutes(context: RouteContext): Pick<Routes, Ids> {
       ...(said.reason && { reason: said.reason }),
       ...(said.expires_at && { expires_at: said.expires_at }),
     };
-    await book.requireSound(call, rule);
+    await grants.requireSound(call, rule);
     return rule;
   }
 }

@@ -39,7 +39,7 @@ const LISTED = ['read', 'write', 'exec', 'net'] as const;
 
 export function ruleRoutes(context: RouteContext): Pick<Routes, Ids> {
   const { bridge, deps } = context;
-  const book = rememberedRules(context);
+  const grants = rememberedRules(context);
 
   function permissions(): Permissions {
     if (!deps.permissions) throw new Fault('not_implemented', 'this door cannot ask the rules');
@@ -47,7 +47,7 @@ export function ruleRoutes(context: RouteContext): Pick<Routes, Ids> {
   }
 
   async function policyOf(actor: Actor) {
-    const granted = (await book.all(actor)).filter(isOfPolicy);
+    const granted = (await grants.all(actor)).filter(isOfPolicy);
     const lists = Object.fromEntries(
       LISTED.map((name) => [
         name,
@@ -62,13 +62,13 @@ export function ruleRoutes(context: RouteContext): Pick<Routes, Ids> {
 
   return {
     listPermissionRules: async (call) => {
-      const rules = (await book.all(call.actor)).filter((rule) => !isOfPolicy(rule) && inForce(rule, context));
+      const rules = (await grants.all(call.actor)).filter((rule) => !isOfPolicy(rule) && inForce(rule, context));
       const order = (rule: RuleRow) => (RULE_SCOPES as readonly string[]).indexOf(rule.scope);
       const sorted = rules.toSorted((a, b) => order(a) - order(b));
       return { body: toWireList(sorted.slice(0, limitOf(call)).map(toWireRule), undefined) };
     },
     createPermissionRule: async (call) => ({
-      body: toWireRule(await book.create(call, call.body as NewRule)),
+      body: toWireRule(await grants.create(call, call.body as NewRule)),
     }),
     revokePermissionRule: async ({ actor, params }) => {
       const body = { object: 'permission_rule' as const, id: params.rule_id! };
@@ -82,7 +82,7 @@ export function ruleRoutes(context: RouteContext): Pick<Routes, Ids> {
       const policy = call.body as Policy;
       refuseUnheld(policy);
       const wanted = LISTED.flatMap((name) => (policy[name] ?? []).map((target) => ({ class: name, target })));
-      const standing = (await book.all(call.actor)).filter(isOfPolicy);
+      const standing = (await grants.all(call.actor)).filter(isOfPolicy);
       const same = (rule: RuleRow, one: (typeof wanted)[number]) =>
         rule.class === one.class && rule.target_pattern === one.target;
       const missing = wanted.filter((one) => !standing.some((rule) => same(rule, one)));
@@ -94,12 +94,12 @@ export function ruleRoutes(context: RouteContext): Pick<Routes, Ids> {
         allow: true,
       }));
       // All rules are validated before any takes effect, and grants that are no longer wanted end before others are added.
-      for (const rule of rules) await book.requireSound(call, rule);
+      for (const rule of rules) await grants.requireSound(call, rule);
       for (const rule of standing.filter((rule) => !wanted.some((one) => same(rule, one)))) {
         const body = { object: 'permission_rule' as const, id: rule.id };
         await bridge.submit({ kind: 'resource.delete', actor: call.actor, body });
       }
-      for (const rule of rules) await book.create(call, rule, { policy: true });
+      for (const rule of rules) await grants.create(call, rule, { policy: true });
       return { body: await policyOf(call.actor) };
     },
 
@@ -140,7 +140,7 @@ function refuseUnheld({ llm, redact, escalate_to }: Policy): void {
     ['redact', (redact?.transcript?.length ?? 0) + (redact?.logs?.length ?? 0) > 0],
     ['escalate_to', (escalate_to?.length ?? 0) > 0],
   ];
-  const [param] = unheld.find(([, given]) => given) ?? [];
+  const [param] = unheld.find(([, present]) => present) ?? [];
   if (!param) return;
   throw new Fault('invalid_request', `${param} is said in the configuration of this gateway, and cannot be installed`, {
     param,

@@ -102,12 +102,15 @@ export function sessionRoutes(context: RouteContext): Pick<Routes, Extract<keyof
       const { merged_into, metadata } = body as Wire<'MergeBranchRequest'>;
       return endBranch(
         { actor, once },
-        { branch_id: params.branch_id!, as: 'merged', ...given({ merged_into, metadata }) },
+        { branch_id: params.branch_id!, as: 'merged', ...withoutUndefined({ merged_into, metadata }) },
       );
     },
     abandonBranch: ({ actor, once, params, body }) => {
       const { metadata } = body as Wire<'AbandonBranchRequest'>;
-      return endBranch({ actor, once }, { branch_id: params.branch_id!, as: 'abandoned', ...given({ metadata }) });
+      return endBranch(
+        { actor, once },
+        { branch_id: params.branch_id!, as: 'abandoned', ...withoutUndefined({ metadata }) },
+      );
     },
   };
 
@@ -134,7 +137,7 @@ export function sessionRoutes(context: RouteContext): Pick<Routes, Extract<keyof
 }
 
 /** The members that are not undefined. */
-function given<T extends object>(members: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+function withoutUndefined<T extends object>(members: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as never;
 }
 

@@ -107,18 +107,18 @@ export function signedIn(
   });
 }
 
-function keepingIn(place: string, { secret, keep, alone }: UpstreamAuthDeps): Keeping {
+function keepingIn(key: string, { secret, keep, alone }: UpstreamAuthDeps): Keeping {
   return {
     async read() {
-      const text = await secret(place).catch((cause) => {
+      const text = await secret(key).catch((cause) => {
         if (asFault(cause).kind === 'not_found') return undefined;
         throw cause;
       });
       return text === undefined ? undefined : JSON.parse(text);
     },
     async write(kept) {
-      await keep?.(place, JSON.stringify(kept));
+      await keep?.(key, JSON.stringify(kept));
     },
-    alone: async (work) => await (alone ? alone(place, work) : work()),
+    alone: async (work) => await (alone ? alone(key, work) : work()),
   };
 }

@@ -141,8 +141,8 @@ export function createSignIn(options: SignInOptions): SignIn {
     },
     async saveTokens(tokens, context) {
       const issuer = context?.issuer ?? (tokens as StoredOAuthTokens).issuer;
-      const given = { ...tokens, scope: tokens.scope ?? flow.scope } as StoredOAuthTokens;
-      await keep({ tokens: given, ...(issuer !== undefined && { issuer }) });
+      const stored = { ...tokens, scope: tokens.scope ?? flow.scope } as StoredOAuthTokens;
+      await keep({ tokens: stored, ...(issuer !== undefined && { issuer }) });
     },
     async redirectToAuthorization(address) {
       await origins.requireKnown(address);
@@ -201,7 +201,7 @@ export function createSignIn(options: SignInOptions): SignIn {
   async function visited(asked: Parameters<typeof auth>[1]): Promise<boolean> {
     if (!visit || !flow.address) {
       const fields = { server: server.host, ...(advice && { advice }) };
-      log.warn(fields, 'somebody has to sign in at this server before its tools can be used');
+      log.warn(fields, 'this server requires a sign-in before its tools can be used: tollbridge mcp login');
       return false;
     }
     const back = await visit(flow.address);
@@ -210,7 +210,7 @@ export function createSignIn(options: SignInOptions): SignIn {
     }
     const authorizationCode = back.searchParams.get('code');
     if (authorizationCode === null) {
-      throw new Fault('unauthenticated', `nobody was let in: ${back.searchParams.get('error') ?? 'no code came back'}`);
+      throw new Fault('unauthenticated', `sign-in refused: ${back.searchParams.get('error') ?? 'no code came back'}`);
     }
     const iss = back.searchParams.get('iss');
     const answer = { ...asked, authorizationCode, ...(iss !== null && { iss }) };

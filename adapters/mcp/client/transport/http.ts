@@ -111,27 +111,27 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
   }
 
   /** Reads a stream to its response, and goes on with it where it broke off. */
-  async function followed(first: IncomingStream, id: string, { signal, heard }: Sending): Promise<FrameOutcome> {
-    const place = createPlace();
+  async function followed(first: IncomingStream, id: string, { signal, received }: Sending): Promise<FrameOutcome> {
+    const position = createStreamPosition();
     let stream: IncomingStream | undefined = first;
     for (let tries = 0; ; ) {
       if (stream) {
-        for await (const frame of framesOf(stream, place)) {
+        for await (const frame of framesOf(stream, position)) {
           tries = 0;
           if (isResponse(frame)) {
             if (frame.id !== id) continue;
             return outcome(frame);
           }
-          heard(frame);
+          received(frame);
         }
       }
       if (signal.aborted || cut.signal.aborted) throw unreached(signal.reason, signal);
-      if (place.last === undefined || tries >= RETRIES) {
+      if (position.last === undefined || tries >= RETRIES) {
         throw unanswered(new Fault('upstream_unavailable', 'the server ended the stream without an answer'));
       }
       tries += 1;
-      await pause(place.retryMs, signal, cut.signal);
-      stream = await resume(place.last, signal);
+      await pause(position.retryMs, signal, cut.signal);
+      stream = await resume(position.last, signal);
     }
   }
 
@@ -179,10 +179,10 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
   }
 
   function cancel(id: string): void {
-    tell(notice('notifications/cancelled', { requestId: id })).catch(() => {});
+    sendNotice(notice('notifications/cancelled', { requestId: id })).catch(() => {});
   }
 
-  async function tell(frame: object): Promise<void> {
+  async function sendNotice(frame: object): Promise<void> {
     const { status, stream } = await post(frame as JsonObject, cut.signal);
     stream?.cancel();
     if (status >= 400) throw new Fault('upstream_unavailable', `the server answered ${status} to a notification`);
@@ -194,8 +194,8 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
       return session;
     },
     request,
-    notify: tell,
-    respond: (id, answered) => tell({ jsonrpc: '2.0', id, ...answered }),
+    notify: sendNotice,
+    respond: (id, answered) => sendNotice({ jsonrpc: '2.0', id, ...answered }),
     listen() {
       void keepListening().catch(() => {});
     },
@@ -212,15 +212,15 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
   };
 
   async function keepListening(): Promise<void> {
-    const place = createPlace();
+    const position = createStreamPosition();
     for (let misses = 0; !cut.signal.aborted && misses < RETRIES; ) {
-      const stream = await resume(place.last, cut.signal);
+      const stream = await resume(position.last, cut.signal);
       if (!stream) misses += 1;
       else {
         misses = 0;
-        for await (const frame of framesOf(stream, place)) if (!isResponse(frame)) unasked(frame);
+        for await (const frame of framesOf(stream, position)) if (!isResponse(frame)) unasked(frame);
       }
-      await pause(place.retryMs, cut.signal);
+      await pause(position.retryMs, cut.signal);
     }
   }
 }
@@ -236,14 +236,14 @@ const CLOSE_MS = 1000;
 const POSTED = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' } as const;
 
 /** Where a stream is to be gone on with, and how soon. */
-interface Place {
+interface StreamPosition {
   last: string | undefined;
   retryMs: number;
   id(mark: string): void;
   retry(ms: number): void;
 }
 
-function createPlace(): Place {
+function createStreamPosition(): StreamPosition {
   return {
     last: undefined,
     retryMs: RETRY_MS,
@@ -257,9 +257,9 @@ function createPlace(): Place {
 }
 
 /** The frames of a stream; a broken stream just ends, which its reader handles. */
-async function* framesOf(stream: IncomingStream, place: Place): AsyncGenerator<Frame> {
+async function* framesOf(stream: IncomingStream, position: StreamPosition): AsyncGenerator<Frame> {
   try {
-    for await (const { event, data } of readSse(stream, undefined, place)) {
+    for await (const { event, data } of readSse(stream, undefined, position)) {
       if (event === 'message') yield* framesIn(data);
     }
   } catch {

@@ -9,11 +9,11 @@ import { outgoingTrace } from '../../../../src/transport/outbound/trace-context.
 import { readSse } from '../../../../src/transport/sse/read.ts';
 import { framesIn } from '../../frames.ts';
 import type { Remote } from './http.ts';
-import { createSharedConnection } from './shared-line.ts';
+import { createSharedConnection } from './shared-connection.ts';
 import type { Unasked, Wire } from './transport.ts';
 
 /** How long a server may take to name the address to post to. */
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 
 export async function openSseTransport(remote: Remote, unasked: Unasked): Promise<Wire> {
   const cut = new AbortController();
@@ -24,13 +24,16 @@ export async function openSseTransport(remote: Remote, unasked: Unasked): Promis
     [named, refused] = [resolve, reject];
   });
   endpoint.catch(() => {});
-  const late = setTimeout(() => refused(broken('it does not say where to post')), PATIENCE_MS).unref();
-  const line = createSharedConnection(async (frame) => await post(remote, await endpoint, frame, cut.signal), unasked);
+  const late = setTimeout(() => refused(broken('it does not say where to post')), TIMEOUT_MS).unref();
+  const connection = createSharedConnection(
+    async (frame) => await post(remote, await endpoint, frame, cut.signal),
+    unasked,
+  );
 
-  const reading = (async () => {
+  const readLoop = (async () => {
     for await (const { event, data } of readSse(message)) {
       if (event === 'endpoint') named(endpointIn(data, remote.url));
-      if (event === 'message') for (const frame of framesIn(data)) line.take(frame);
+      if (event === 'message') for (const frame of framesIn(data)) connection.take(frame);
     }
   })()
     .catch((cause) => refused(cause))
@@ -38,20 +41,20 @@ export async function openSseTransport(remote: Remote, unasked: Unasked): Promis
       clearTimeout(late);
       const over = broken('it has ended the stream');
       refused(over);
-      line.over(over);
+      connection.over(over);
     });
 
   const close = async () => {
     cut.abort();
     message.destroy();
-    await reading;
+    await readLoop;
   };
   await endpoint.catch(async (cause) => {
     await close();
     throw cause;
   });
   clearTimeout(late);
-  return { gone: reading, request: line.request, notify: line.notify, respond: line.respond, close };
+  return { gone: readLoop, request: connection.request, notify: connection.notify, respond: connection.respond, close };
 }
 
 async function listening(remote: Remote, signal: AbortSignal): Promise<IncomingMessage> {

@@ -3,7 +3,7 @@ import { Fault, type Logger } from '../../../../src/index.ts';
 import { forEachLine, lineWriter } from '../../../../src/transport/ndjson/ndjson.ts';
 import { type Child, startChild } from '../../../../src/transport/process/child.ts';
 import { framesIn } from '../../frames.ts';
-import { createSharedConnection } from './shared-line.ts';
+import { createSharedConnection } from './shared-connection.ts';
 import type { Unasked, Wire } from './transport.ts';
 
 export interface Program {
@@ -34,32 +34,32 @@ export async function openStdio(program: Program, unasked: Unasked, log: Logger)
     ...(cwd !== undefined && { cwd }),
     onStderr: (line) => log.info({ server: command[0], line }, 'a tool server said'),
   });
-  const write = lineWriter(child.stdin, { together: true });
+  const write = lineWriter(child.stdin, { batched: true });
   const exited = () => new Fault('upstream_unavailable', 'the server has exited');
-  const line = createSharedConnection(
+  const connection = createSharedConnection(
     (frame) => (child.stdin.destroyed ? Promise.reject(exited()) : write(oneLine(frame))),
     unasked,
   );
   const skipped = (why: string, head = '') => {
     log.warn({ server: command[0], why }, 'a line of a tool server was skipped');
     // An answer that is too long to be read is an answer all the same: the request that waits for it must not wait for ever.
-    line.unread(head, new Fault('payload_too_large', `the server's answer was not read: ${why}`));
+    connection.unread(head, new Fault('payload_too_large', `the server's answer was not read: ${why}`));
   };
 
-  const reading = forEachLine(child.stdout, { limit: program.lineLimit, skipped }, (text) => {
+  const readLoop = forEachLine(child.stdout, { limit: program.lineLimit, skipped }, (text) => {
     const frames = framesIn(text);
-    for (const frame of frames) line.take(frame);
+    for (const frame of frames) connection.take(frame);
     if (frames.length === 0) skipped('it is not a frame');
   })
     .catch((cause) => log.warn({ err: cause }, 'a tool server cannot be read any more'))
-    .finally(() => line.over(exited()));
+    .finally(() => connection.over(exited()));
 
   return {
     pid: child.pid,
-    gone: Promise.race([reading, child.exited.then(() => undefined)]),
-    request: line.request,
-    notify: line.notify,
-    respond: line.respond,
+    gone: Promise.race([readLoop, child.exited.then(() => undefined)]),
+    request: connection.request,
+    notify: connection.notify,
+    respond: connection.respond,
     close: () => child.close(),
   };
 }

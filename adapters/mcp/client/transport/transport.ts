@@ -7,7 +7,7 @@ export interface Sending {
   readonly signal: StopSignal;
   readonly headers?: Readonly<Record<string, string>>;
   /** Receives frames that arrive while this request is under way and belong to it. */
-  heard(frame: Notice | Request): void;
+  received(frame: Notice | Request): void;
 }
 
 export interface Wire {

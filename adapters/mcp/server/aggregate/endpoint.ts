@@ -8,6 +8,7 @@ import {
   type Artifact,
   asFault,
   asText,
+  isObject,
   type Json,
   type JsonObject,
   type Row,
@@ -19,7 +20,7 @@ import { answerTasks } from '../../agents/tasks.ts';
 import { createWork } from '../../agents/work.ts';
 import { LEGACY_TASKS } from '../../compat/convert.ts';
 import { clientFrameTrouble } from '../../frame-rules.ts';
-import { type FrameOutcome, failed, isObject, outcomeOf, type Request } from '../../frames.ts';
+import { type FrameOutcome, failed, outcomeOf, type Request } from '../../frames.ts';
 import type { SessionContext } from '../../request-context.ts';
 import { type Caller, type LegacyCaller, scopeOf } from '../caller.ts';
 import { type EndpointDeps, type EndpointHandler, runningFor } from '../endpoint.ts';
@@ -43,7 +44,7 @@ export function createAggregateEndpoint(parts: CommonParts): EndpointHandler {
   const { bridge, callTasks, deps } = parts;
   const work = createWork(bridge, callTasks, deps);
   const agentEndpoint = createAgentEndpoint(bridge, work);
-  const suspended = createSuspendedCalls(parts.settings.parkMs);
+  const suspended = createSuspendedCalls(parts.settings.suspendMs);
   const refuse = createRefuse(bridge, callTasks);
   const sessions = createCommonSessions();
   /** Sessions that know that calls can be tasks. */
@@ -70,8 +71,8 @@ export function createAggregateEndpoint(parts: CommonParts): EndpointHandler {
   async function forward(asked: Request, caller: Caller): Promise<FrameOutcome | undefined> {
     const { method, params = {} } = asked;
     const servers = await lists.servers(caller);
-    const there = (server: string, given: JsonObject) =>
-      at(server, { ...asked, params: { ...params, ...given } }, caller);
+    const there = (server: string, more: JsonObject) =>
+      at(server, { ...asked, params: { ...params, ...more } }, caller);
     const task = taskRequest(asked);
     if (task) return servers.includes(task.server) ? await at(task.server, task.there, caller) : undefined;
     if (method === 'prompts/get') {
@@ -86,9 +87,9 @@ export function createAggregateEndpoint(parts: CommonParts): EndpointHandler {
         ? await there(resource.server, { ref: { ...params.ref, uri: resource.uri } })
         : failed(CODES.invalidParams, 'there is nothing of this name to complete');
     }
-    const place = uriOf(params.uri);
-    if (!place || !servers.includes(place.server)) return undefined;
-    return inPlace(await there(place.server, { uri: place.uri }), place.server);
+    const target = uriOf(params.uri);
+    if (!target || !servers.includes(target.server)) return undefined;
+    return onServer(await there(target.server, { uri: target.uri }), target.server);
   }
 
   /** The agents' and the servers', each in turn. */
@@ -192,24 +193,24 @@ export function createAggregateEndpoint(parts: CommonParts): EndpointHandler {
     // No other revision of this era has tasks.
     const tasks = protocolVersion === LATEST_LEGACY && { tasks: LEGACY_TASKS };
     if (tasks && session) taskSessions.add(session);
-    return { protocolVersion, capabilities: { ...OFFERS, ...tasks }, serverInfo: SERVER_INFO };
+    return { protocolVersion, capabilities: { ...LISTS, ...tasks }, serverInfo: SERVER_INFO };
   }
 
   function toDiscovery(): JsonObject {
     const extensions = { [TASKS_EXTENSION]: {} };
-    return { supportedVersions: [MODERN], capabilities: { ...OFFERS, extensions } };
+    return { supportedVersions: [MODERN], capabilities: { ...LISTS, extensions } };
   }
 
   return {
     receive,
     refuse,
     /** A change of the client's roots goes to the servers its session has used; other notifications are not forwarded to all of them. */
-    async tell(method, params, caller) {
+    async notify(method, params, caller) {
       const { session } = caller;
       if (!session || method !== 'notifications/roots/list_changed') return;
       const visited = sessions.visited(session);
       await Promise.all(
-        visited.map((server) => parts.handlerOf(server).tell(method, params, sessions.at(server, caller))),
+        visited.map((server) => parts.handlerOf(server).notify(method, params, sessions.at(server, caller))),
       );
     },
     close() {
@@ -219,7 +220,7 @@ export function createAggregateEndpoint(parts: CommonParts): EndpointHandler {
   };
 }
 
-const OFFERS = {
+const LISTS = {
   tools: { listChanged: true },
   prompts: { listChanged: true },
   resources: { subscribe: true, listChanged: true },
@@ -255,7 +256,7 @@ function named(server: string, outcome: FrameOutcome): FrameOutcome {
 }
 
 /** Contents of a resource go by the name it was asked for under. */
-function inPlace(outcome: FrameOutcome, server: string): FrameOutcome {
+function onServer(outcome: FrameOutcome, server: string): FrameOutcome {
   if ('error' in outcome || !Array.isArray(outcome.result.contents)) return outcome;
   const contents = outcome.result.contents.map((each) => renamed(server, 'resources', each));
   return { result: { ...outcome.result, contents } };

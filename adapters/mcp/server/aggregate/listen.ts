@@ -1,8 +1,8 @@
 /** `subscriptions/listen` at the common address: the address announces list changes itself, servers announce resources and tasks. */
 import { CHANGES, META } from '../../../../mappings/mcp.ts';
-import type { Json, JsonObject } from '../../../../src/index.ts';
+import { isObject, type Json, type JsonObject } from '../../../../src/index.ts';
 import type { StopSignal } from '../../../../src/transport/light-abort-signal.ts';
-import { type FrameOutcome, isObject, metaOf, type Notice, notice, type Request } from '../../frames.ts';
+import { type FrameOutcome, metaOf, type Notice, notice, type Request } from '../../frames.ts';
 import type { Caller } from '../caller.ts';
 import type { ListChanges } from '../list-changes.ts';
 import type { CommonLists, ListParts } from './lists.ts';
@@ -22,18 +22,18 @@ export async function listenInCommon(
 ): Promise<FrameOutcome> {
   const mark = { [META.subscription]: id };
   const wishes = isObject(params.notifications) ? params.notifications : {};
-  const tell = ({ method, params: about }: Notice) =>
+  const forward = ({ method, params: about }: Notice) =>
     caller.notify(notice(method, { ...about, _meta: { ...metaOf(about), ...mark } }));
   const subjects = subjectsIn(wishes, await lists.servers(caller));
   const granted = {
     ...Object.fromEntries(CHANGES.flatMap(({ wish }) => (wishes[wish] === true ? [[wish, true]] : []))),
     ...gathered(subjects, ({ said }) => said),
   };
-  const stop = await changes.listen(wishes, caller, tell);
+  const stop = await changes.listen(wishes, caller, forward);
   try {
-    tell(notice('notifications/subscriptions/acknowledged', { notifications: granted }));
-    const heard = (said: Notice) => {
-      if (said.method === 'notifications/resources/updated' || said.method === 'notifications/tasks') tell(said);
+    forward(notice('notifications/subscriptions/acknowledged', { notifications: granted }));
+    const received = (said: Notice) => {
+      if (said.method === 'notifications/resources/updated' || said.method === 'notifications/tasks') forward(said);
     };
     for (const server of new Set(subjects.map((subject) => subject.server))) {
       const its = subjects.filter((subject) => subject.server === server);
@@ -42,7 +42,7 @@ export async function listenInCommon(
         notifications: gathered(its, ({ uri }) => uri),
       };
       const asked: Request = { jsonrpc: '2.0', id, method: 'subscriptions/listen', params: there };
-      at(server, asked, { ...caller, notify: heard }).catch(() => {});
+      at(server, asked, { ...caller, notify: received }).catch(() => {});
     }
     await gone(caller.signal);
     return { result: { resultType: 'complete', _meta: mark } };

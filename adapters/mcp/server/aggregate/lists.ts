@@ -8,13 +8,14 @@ import {
   type AgentFace,
   asText,
   type Bridge,
+  isObject,
   type Json,
   type JsonObject,
   type Skill,
   VERSION,
 } from '../../../../src/index.ts';
 import { agentTools } from '../../agents/result.ts';
-import { type FrameOutcome, isObject, metaOf, type Request } from '../../frames.ts';
+import { type FrameOutcome, metaOf, type Request } from '../../frames.ts';
 import type { CallTasks } from '../call-tasks.ts';
 import type { Caller } from '../caller.ts';
 import { exposedPrompt, exposedUri, namesOf } from './names.ts';
@@ -64,7 +65,7 @@ export function createCommonLists({ bridge, callTasks, agents, at, ...parts }: L
 
   async function tool(name: string, caller: Caller): Promise<Skill | undefined> {
     const skill = (await names(caller)).get(name);
-    return skill && (await bridge.offered(caller.actor, await callTasks.workspace(caller), skill))[0];
+    return skill && (await bridge.visible(caller.actor, await callTasks.workspace(caller), skill))[0];
   }
 
   async function tasking(caller: Caller): Promise<readonly string[]> {
@@ -79,8 +80,8 @@ export function createCommonLists({ bridge, callTasks, agents, at, ...parts }: L
   }
 
   async function tools(caller: Caller): Promise<FrameOutcome> {
-    const offered = await bridge.offered(caller.actor, await callTasks.workspace(caller));
-    const may = new Set(offered.map(keyOf));
+    const visible = await bridge.visible(caller.actor, await callTasks.workspace(caller));
+    const may = new Set(visible.map(keyOf));
     const named = [...(await names(caller))].flatMap(([name, skill]) =>
       may.has(keyOf(skill)) ? [toTool(name, skill, caller)] : [],
     );

@@ -20,14 +20,14 @@ export interface CommonSessions {
 export function createCommonSessions(): CommonSessions {
   const sessions = new WeakMap<SessionContext, Map<string, SessionContext>>();
 
-  function lineAt(server: string, session: SessionContext): SessionContext {
+  function contextAt(server: string, session: SessionContext): SessionContext {
     const contexts = sessions.get(session) ?? new Map<string, SessionContext>();
     sessions.set(session, contexts);
     const context = contexts.get(server) ?? {
       ...session,
-      hear(said: Notice) {
-        const heard = inCommon(server, said);
-        if (heard) session.hear(heard);
+      notify(said: Notice) {
+        const notice = inCommon(server, said);
+        if (notice) session.notify(notice);
       },
     };
     contexts.set(server, context);
@@ -37,10 +37,10 @@ export function createCommonSessions(): CommonSessions {
   return {
     at(server, caller) {
       const notify = (said: Notice) => {
-        const heard = inCommon(server, said);
-        if (heard) caller.notify(heard);
+        const notice = inCommon(server, said);
+        if (notice) caller.notify(notice);
       };
-      const session = caller.session && { session: lineAt(server, caller.session) };
+      const session = caller.session && { session: contextAt(server, caller.session) };
       return askedWithTask(server, { ...caller, notify, ...session });
     },
     visited: (session) => [...(sessions.get(session)?.keys() ?? [])],

@@ -5,8 +5,8 @@
 
 import { CODES, META } from '../../../../mappings/mcp.ts';
 import type { Json, JsonObject } from '../../../../src/index.ts';
-import { asText } from '../../../../src/index.ts';
-import { type FrameOutcome, failed, isObject, metaOf, type Notice, type Request } from '../../frames.ts';
+import { asText, isObject } from '../../../../src/index.ts';
+import { type FrameOutcome, failed, metaOf, type Notice, type Request } from '../../frames.ts';
 import type { Caller } from '../caller.ts';
 import { exposedUri, uriOf } from './names.ts';
 

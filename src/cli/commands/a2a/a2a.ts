@@ -27,18 +27,18 @@ export async function a2a(command: readonly string[], options: A2aOptions): Prom
   if (!/^[a-z][a-z0-9_-]*$/.test(name)) {
     throw new Fault('invalid_request', `${name} cannot be the name of an agent: small letters, digits, _ and - only`);
   }
-  const given = await configFrom(options, {
+  const file = await configFrom(options, {
     ...(options.host && { host: options.host }),
     ...(options.port && { port: portOf(options.port) }),
   });
-  const config = withAgent(given, name, command, process.cwd());
+  const config = withAgent(file, name, command, process.cwd());
   await requireProgram(command);
   await requireUsable(config.dataDir);
   await refuseExpiredKeys(config);
   const endSupervision = superviseIn(config.dataDir);
   const stop = stopRequested();
   const { startGateway } = await import('../../../runtime/gateway.ts');
-  const gateway = await startGateway(config, { keeper: false }).catch((cause) => {
+  const gateway = await startGateway(config, { recoversOrphans: false }).catch((cause) => {
     stop.letGo();
     endSupervision();
     throw cause;
@@ -47,13 +47,13 @@ export async function a2a(command: readonly string[], options: A2aOptions): Prom
   process.stdout.write(
     [
       `${name} is an A2A agent at ${gateway.url}/a2a/${name}  (${credentials})`,
-      `its card is at ${gateway.url}/.well-known/agent-card.json; the log is in ${config.dataDir}`,
+      `Agent card: ${gateway.url}/.well-known/agent-card.json  Log: ${config.dataDir}`,
       `questions can be answered by the peer, or with: ${calledAgain(options)} approve`,
       '',
     ].join('\n'),
   );
   await stop.requested;
-  process.stdout.write('\nstopping: what runs is brought to an end, what waits keeps waiting\n');
+  process.stdout.write('\nstopping: running work is ended, approvals stay pending\n');
   await gateway.close();
   endSupervision();
 }

@@ -3,11 +3,9 @@
  * it speaks. It shares the log with other processes on the same data directory, and opens no door but the editor's own.
  * Nothing but the protocol goes to standard output.
  */
-import { serveAcp } from '../../../../adapters/acp/index.ts';
+import { acp } from '../../../../adapters/acp/index.ts';
 import { adapters } from '../../../../adapters/index.ts';
-import { createRedactor } from '../../../core/redaction/redact.ts';
 import { startGateway } from '../../../runtime/gateway.ts';
-import { createLogger } from '../../../runtime/logger.ts';
 import { superviseIn } from '../../../transport/process/supervision.ts';
 import { type CommonOptions, configFrom, localActor } from '../../context.ts';
 
@@ -21,18 +19,19 @@ export async function acpAgent({ agent, persona, ...common }: AcpAgentOptions): 
   process.stdout.removeAllListeners('error');
   const config = await configFrom(common, { host: '127.0.0.1', port: 0 });
   const doors = Object.fromEntries(adapters.map(({ name }) => [name, false as const]));
-  const gateway = await startGateway({ ...config, doors }, { keeper: false });
+  const gateway = await startGateway({ ...config, doors }, { recoversOrphans: false });
   const endSupervision = superviseIn(config.dataDir);
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => stop.abort());
   try {
-    await serveAcp({
-      bridge: gateway.house.bridge,
+    const door = acp.parts.door.open(
+      { ...(agent && { agent }), ...(persona && { persona }) },
+      { ...gateway.deps, name: 'acp' },
+    );
+    await door.serve?.(gateway.core.bridge, {
       actor: localActor(),
       input: process.stdin,
       output: process.stdout,
-      log: createLogger(createRedactor()),
-      config: { ...(agent && { agent }), ...(persona && { persona }) },
       signal: stop.signal,
     });
   } finally {

@@ -5,9 +5,9 @@
  */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { type Link, openLink } from '../../../../adapters/acp/relay/link.ts';
-import type { Relay } from '../../../../adapters/acp/relay/relay.ts';
+import { type Link, openLink } from '../../../../adapters/acp/relay/index.ts';
 import { Fault } from '../../../model/faults.ts';
+import type { OpenRelay } from '../../../ports/index.ts';
 import { userPaths } from '../../../runtime/config/user-paths.ts';
 import { type Child, startChild } from '../../../transport/process/child.ts';
 import { environmentInFront } from '../../child-environment.ts';
@@ -36,7 +36,6 @@ export async function acp(command: readonly string[], options: AcpOptions): Prom
   opening.catch(() => {});
   try {
     const { relay, close } = await opening;
-    link.attach(relay);
     try {
       await conclude(await ended, relay, link, child);
     } finally {
@@ -81,13 +80,13 @@ function whenOver(link: Link, child: Child): Promise<Over> {
   });
   const signalled = new Promise<Over>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-      process.once(signal, () => resolve({ who: 'editor', why: `told to end by ${signal}` }));
+      process.once(signal, () => resolve({ who: 'editor', why: `ended by ${signal}` }));
     }
   });
   return Promise.race([editor, agent, signalled]);
 }
 
-async function conclude({ who, why }: Over, relay: Relay, link: Link, child: Child): Promise<void> {
+async function conclude({ who, why }: Over, relay: OpenRelay, link: Link, child: Child): Promise<void> {
   // An unavailable log cannot record the end, and must not keep the process: the next one finds the task and ends it.
   setTimeout(() => process.exit(1), LEAVING_MS).unref();
   if (who === 'editor') {
@@ -107,8 +106,8 @@ async function conclude({ who, why }: Over, relay: Relay, link: Link, child: Chi
  */
 async function untilQuiet(link: Link): Promise<void> {
   const until = performance.now() + LEAVING_MS / 2;
-  for (let received = Number.NaN; received !== link.agentHeardAt() && performance.now() < until; ) {
-    received = link.agentHeardAt();
+  for (let received = Number.NaN; received !== link.agentReceivedAt() && performance.now() < until; ) {
+    received = link.agentReceivedAt();
     const over = await Promise.race([link.agentEnded.then(() => true), pause(DRAIN_MS)]);
     if (over) return;
   }

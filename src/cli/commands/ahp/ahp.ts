@@ -4,18 +4,14 @@
  * at any door of a running gateway. Harnesses the configuration names decide here too. Nothing but the protocol goes to
  * standard output.
  */
-import { settingsOf } from '../../../../adapters/ahp/config.ts';
-import { LOCAL_AGENT, serveUnix } from '../../../../adapters/ahp/server/door.ts';
-import { createHarness, type Harness } from '../../../../adapters/ahp/server/harness.ts';
-import { serveLines } from '../../../../adapters/ahp/server/streams.ts';
-import { systemClock } from '../../../core/clock.ts';
+import { ahp as adapter } from '../../../../adapters/ahp/index.ts';
 import { Fault } from '../../../model/faults.ts';
-import type { Logger } from '../../../ports/index.ts';
+import type { Closable } from '../../../ports/index.ts';
 import { SERVING_ROOM } from '../../../runtime/assemble.ts';
 import { createRuntime, createSurroundings } from '../../../runtime/create-runtime.ts';
 import { createLogger } from '../../../runtime/logger.ts';
 import { superviseIn } from '../../../transport/process/supervision.ts';
-import { type CommonOptions, configFrom, requireUsable } from '../../context.ts';
+import { type CommonOptions, configFrom, localAgent, requireUsable } from '../../context.ts';
 import { stopRequested, untilInputEnds } from '../../stop-signals.ts';
 
 export interface AhpOptions extends CommonOptions {
@@ -34,38 +30,35 @@ export async function ahp(options: AhpOptions): Promise<void> {
     name: 'ahp',
     mounts: 'harnesses',
     roomBytes: SERVING_ROOM,
-    settings: { keeper: false },
+    settings: { recoversOrphans: false },
     prepare: () => ({}),
   });
-  const { logger: log, ids } = runtime;
-  const settings = settingsOf(await runtime.section('ahp'));
+  const { bridge, deps } = runtime;
+  const section = await runtime.section('ahp');
+  const { socket } = options;
+  const door = adapter.parts.door.open({ ...section, ...(socket && { socket }) }, { ...deps, name: 'ahp' });
   // Over standard streams the agent starts its harness itself.
   const endSupervision = superviseIn(config.dataDir, { parentIsAgent: options.stdio === true });
-  const harness = createHarness(runtime.bridge, settings, { log, ids, clock: systemClock });
   try {
-    if (options.socket) await untilStopped(options.socket, harness, settings, log);
+    if (socket) await untilStopped(socket, () => door.open(bridge));
     else {
-      const actor = LOCAL_AGENT;
-      const streams = { input: process.stdin, output: process.stdout };
-      await untilInputEnds(process.stdin, () =>
-        serveLines(harness, streams, { actor, log, limit: settings.lineLimit }),
-      );
-      await harness.left(actor);
+      const client = { input: process.stdin, output: process.stdout, actor: localAgent('ahp') };
+      await untilInputEnds(process.stdin, async () => await door.serve?.(bridge, client));
     }
   } finally {
-    await harness.close();
     await runtime.close();
     endSupervision();
   }
 }
 
-async function untilStopped(path: string, harness: Harness, settings: Parameters<typeof serveUnix>[2], log: Logger) {
+/** The port of this runtime does not listen, so that the door is reached by its socket alone. */
+async function untilStopped(path: string, open: () => Promise<Closable>): Promise<void> {
   const stop = stopRequested();
   try {
-    const listening = await serveUnix(path, harness, settings, { log });
+    const door = await open();
     process.stderr.write(`tollbridge answers agents at ${path}\n`);
     await stop.requested;
-    await listening.close();
+    await door.close();
   } finally {
     stop.letGo();
   }

@@ -1,4 +1,5 @@
 /** `tollbridge approvals`, `approve`, `deny`: the inbox in a terminal. Works beside a running gateway. */
+
 import { readFile } from 'node:fs/promises';
 import { asPeopleSee } from '../../../core/approvals/whole-acts.ts';
 import { systemClock } from '../../../core/clock.ts';
@@ -6,6 +7,7 @@ import { detailsText } from '../../../inbox/question-text.ts';
 import { viewQuestion } from '../../../inbox/question-view.ts';
 import type { AskRecord, PendingAct } from '../../../model/asks.ts';
 import { asFault, Fault } from '../../../model/faults.ts';
+import { isObject } from '../../../model/is-object.ts';
 import type { AskClosedPayload, AskOpenedPayload } from '../../../model/payloads.ts';
 import type { JsonObject } from '../../../model/schema.ts';
 import type { Row } from '../../../ports/index.ts';
@@ -130,8 +132,8 @@ export async function answer(
 }
 
 /** `{…}` or `@file`. Read strictly: of a repeated member the person could see one value and the tool get another. */
-async function readArguments(given: string): Promise<JsonObject> {
-  const text = given.startsWith('@') ? await readFile(given.slice(1), 'utf8').catch(unreadable) : given;
+async function readArguments(source: string): Promise<JsonObject> {
+  const text = source.startsWith('@') ? await readFile(source.slice(1), 'utf8').catch(unreadable) : source;
   let value: unknown;
   try {
     value = parseStrict(text);
@@ -140,7 +142,7 @@ async function readArguments(given: string): Promise<JsonObject> {
       cause,
     });
   }
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject;
+  if (isObject(value)) return value as JsonObject;
   throw new Fault('invalid_request', '--arguments has to be a JSON object');
 }
 

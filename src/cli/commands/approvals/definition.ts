@@ -4,41 +4,41 @@ import { folded } from '../../output/help-text.ts';
 import { finish, run } from '../../run-command.ts';
 
 export function addAnswers(program: Command): void {
-  program.commandsGroup('Answer:');
+  program.commandsGroup('Approvals:');
   program
     .command('approvals')
-    .description('show what waits for a person')
-    .option('-w, --watch', 'stay, and show questions as they come and how they are answered')
+    .description('list pending approvals')
+    .option('-w, --watch', 'keep running, and print new approvals and their answers')
     .option('--json', 'one JSON object per line')
     .addHelpText(
       'after',
-      folded(`When a rule says "ask", the act waits and a question appears here. Each has an id; its last six characters are enough for
-approve and deny. An answer counts for exactly the act that was shown, and once. Works beside a running gateway.`),
+      folded(`When a rule says "ask", the act waits and an approval appears here. Each has an id; its last six characters are enough for
+approve and deny. An answer is valid for exactly the act that was shown, once. Works while a gateway is running.`),
     )
     .action(run(async (options) => (await import('./approvals.ts')).listApprovals(options)));
   program
     .command('approve')
-    .description('say yes to one question')
-    .argument('<id>', 'the question, as "tollbridge approvals" shows it, or its last characters')
-    .argument('[reason]', 'goes on record with the answer')
-    .option('--arguments <json>', 'run these arguments instead: a JSON object, or @file with one')
-    .option('--json', 'the question as it now stands, one JSON object')
+    .description('approve one act')
+    .argument('<id>', 'id shown by "tollbridge approvals", or its last characters')
+    .argument('[reason]', 'recorded with the answer')
+    .option('--arguments <json>', 'run with these arguments instead: a JSON object, or @FILE')
+    .option('--json', 'the approval after the answer, as one JSON object')
     .addHelpText(
       'after',
       folded(
-        `The act that was shown runs, once. The first answer counts: a later one is told that it came too late (exit 4).
-With --arguments the act runs with those instead. They are checked against the tool's schema and decided by the rules first; what
-the rules block is refused and the question stays open. An agent that can only hear yes or no cannot be given other arguments.`,
+        `The act that was shown runs once. The first answer counts; a later answer is refused (exit 4).
+With --arguments the act runs with those arguments. They are first checked against the tool's schema and decided by the rules; if
+the rules block them, the answer is refused and the approval stays pending. Agents that accept only yes or no cannot get other arguments.`,
       ),
     )
     .action(answer(true));
   program
     .command('deny')
-    .description('say no to one question')
-    .argument('<id>', 'the question, as "tollbridge approvals" shows it, or its last characters')
-    .argument('[reason]', 'is told to the agent, and goes on record with the answer')
-    .option('--json', 'the question as it now stands, one JSON object')
-    .addHelpText('after', folded('The act does not run, and the agent is told the reason. The first answer counts.'))
+    .description('deny one act')
+    .argument('<id>', 'id shown by "tollbridge approvals", or its last characters')
+    .argument('[reason]', 'sent to the agent, and recorded with the answer')
+    .option('--json', 'the approval after the answer, as one JSON object')
+    .addHelpText('after', folded('The act does not run, and the agent gets the reason. The first answer counts.'))
     .action(answer(false));
 }
 

@@ -48,8 +48,8 @@ export async function replayTask(id: string, options: ReplayOptions): Promise<nu
     return EXIT.done;
   }
   const visibility = visibilityFrom(options.visibility);
-  const given = await Promise.all((options.override ?? []).map((text) => overrideOf(text, before, visibility)));
-  const override = Object.fromEntries(given);
+  const overrides = await Promise.all((options.override ?? []).map((text) => overrideOf(text, before, visibility)));
+  const override = Object.fromEntries(overrides);
   return await withReplayRuntime(options, async (core) => {
     const task = await replay(core, source, override, options);
     const after = await eventsOf(core.store, task.id);
@@ -151,8 +151,8 @@ async function overrideOf(
     );
   }
   const kind = dependency.kinds[0] as ReplayOverride['kind'];
-  const given = text.slice(key.length + 1);
-  const value = givenValue(given.startsWith('@') ? await contentOf(given.slice(1)) : given);
+  const source = text.slice(key.length + 1);
+  const value = valueIn(source.startsWith('@') ? await contentOf(source.slice(1)) : source);
   return [key, { kind, value, ...(visibility && { visibility }) }];
 }
 
@@ -171,7 +171,7 @@ function visibilityFrom(word: string | undefined): ReplayOverride['visibility'] 
   return known;
 }
 
-function givenValue(text: string): Json {
+function valueIn(text: string): Json {
   try {
     return JSON.parse(text) as Json;
   } catch {

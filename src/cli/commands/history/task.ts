@@ -51,7 +51,7 @@ function heading(task: Task): readonly string[] {
   const ended = task.completed_at ?? task.canceled_at;
   return [
     `${task.id}  ${task.status}${failure ? `  ${brief(failure.code)}: ${brief(failure.message, 200)}` : ''}`,
-    `  for ${task.created_by}, done by ${task.assigned_agent_id ?? 'somebody outside'}`,
+    `  for ${task.created_by}, done by ${task.assigned_agent_id ?? 'an agent outside'}`,
     `  begun ${task.started_at ?? 'not yet'}${ended ? `, ended ${ended}` : ''}`,
     ...(task.parent_task_id ? [`  from task ${task.parent_task_id}`] : []),
   ];
@@ -66,7 +66,7 @@ function story(events: readonly CoreEvent[]): readonly string[] {
 }
 
 function questions(asks: readonly AskRecord[], again: string): readonly string[] {
-  if (asks.length === 0) return ['nobody was asked'];
+  if (asks.length === 0) return ['no approval was requested'];
   return asks.flatMap((ask) => [
     `question ${ask.id}: ${brief(ask.question, 200)}`,
     `  what:    ${brief(asText(ask.action.tool ?? ask.kind))} (${briefArguments(ask.action.arguments ?? {}, 400)})`,
@@ -89,7 +89,7 @@ function calls({ side_effects: { tool_calls } }: Receipt): readonly string[] {
 function proven(task: Task, proof: Awaited<ReturnType<typeof proofOf>>): readonly string[] {
   if (!proof) return [isTerminal(task.status) ? 'no receipt is kept for it' : 'its receipt is written when it ends'];
   const { receipt, report } = proof;
-  const word = report.valid ? 'ok: unchanged, in its place, signed' : `BAD: ${report.reason}`;
+  const word = report.valid ? 'ok: unchanged, in order, signed' : `BAD: ${report.reason}`;
   return [
     `receipt ${receipt.receipt_id}  ${word}`,
     ...calls(receipt),

@@ -56,7 +56,9 @@ export async function createKey(name: string, options: NewKeyOptions): Promise<v
   });
   if (options.json) process.stdout.write(`${JSON.stringify({ key, ...record })}\n`);
   else
-    process.stdout.write(`${key}\n${line(record)}This key is not shown again. Whoever has it is ${record.actor.id}.\n`);
+    process.stdout.write(
+      `${key}\n${line(record)}This key is not shown again. A request with this key acts as ${record.actor.id}.\n`,
+    );
 }
 
 export async function listKeys(options: KeyOptions): Promise<void> {

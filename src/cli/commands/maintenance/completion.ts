@@ -136,7 +136,7 @@ _tollbridge() {
   case "$at" in
 ${cases.join('\n')}
   esac
-  # Commands first; options for whoever begins one, or where there is nothing else.
+  # Commands first; options where the word begins with a dash, or where there is nothing else.
   if [[ "$words[CURRENT]" == -* || $#choices -eq 0 ]]; then choices=($options); fi
   _describe tollbridge choices || _files
 }

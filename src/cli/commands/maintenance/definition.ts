@@ -7,15 +7,15 @@ export function addUpkeep(program: Command): void {
   program.commandsGroup('Help:');
   program
     .command('doctor')
-    .description('look for what could go wrong here, and say how to mend it')
-    .argument('[command...]', 'after --: a program you want to put behind tollbridge')
-    .option('--port <number>', 'the port to look at (default: the configured one)')
+    .description('check this installation, and print how to fix each problem')
+    .argument('[command...]', 'after --: an agent or server command to check as well')
+    .option('--port <number>', 'the port to check (default: the configured one)')
     .option('--json', 'one JSON object per finding')
     .addHelpText(
       'after',
-      folded(`Looks at Node, the configuration and rules, the port, the data directory and its log, the modes of key files, and the clock. With
-"-- COMMAND" also at that program: whether it is found, whether it starts and stays, and whether it writes anything but
-protocol to its standard output, where editors and agents expect nothing else. Exit 1: something needs mending.`),
+      folded(`Checks Node, configuration, rules, port, data directory, log, permissions of key files, and the clock. With "-- COMMAND" also checks
+that program: whether it is found, starts and keeps running, and whether it writes anything but protocol messages to standard
+output. Exit 1: at least one problem was found.`),
     )
     .action((command: readonly string[], _: object, self: Command) =>
       finish(async () => (await import('./doctor.ts')).doctor(command, self.optsWithGlobals())),
@@ -23,7 +23,7 @@ protocol to its standard output, where editors and agents expect nothing else. E
   program
     .command('completion')
     .description('print a script that completes commands and options in your shell')
-    .addArgument(new Argument('<shell>', 'the shell you type in').choices(['bash', 'zsh', 'fish']))
+    .addArgument(new Argument('<shell>', 'bash, zsh or fish').choices(['bash', 'zsh', 'fish']))
     .addHelpText(
       'after',
       folded(`  bash   tollbridge completion bash >> ~/.bashrc

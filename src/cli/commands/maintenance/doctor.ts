@@ -20,26 +20,26 @@ export interface DoctorOptions extends CommonOptions {
 export async function doctor(command: readonly string[], options: DoctorOptions): Promise<number> {
   const port = options.port === undefined ? undefined : portOf(options.port);
   const findings: Finding[] = [];
-  const tell = async (look: () => Promise<readonly Finding[]> | readonly Finding[]) => {
+  const report = async (look: () => Promise<readonly Finding[]> | readonly Finding[]) => {
     for (const finding of await look()) {
       findings.push(finding);
       process.stdout.write(options.json ? `${JSON.stringify(finding)}\n` : line(finding));
     }
   };
-  await tell(() => lookAtNode(process.versions.node));
+  await report(() => lookAtNode(process.versions.node));
   const { config, finding } = await lookAtConfig(() => quietConfigFrom(options));
-  await tell(() => [finding]);
+  await report(() => [finding]);
   // With a configuration that cannot be read, the rest is checked as if there were none.
   const effective = config ?? (await readConfig({ env: {}, cwd: '/', ...(options.data && { data: options.data }) }));
-  if (config) await tell(() => lookAtProjectFile(config, options));
-  if (config) await tell(() => lookAtRules(config));
-  if (config) await tell(() => lookAtPrograms(config));
-  await tell(() => lookAtPort(effective.host, port ?? effective.port, effective.tls !== undefined));
-  await tell(() => lookAtTls(effective));
-  await tell(() => lookAtLog(effective));
-  await tell(() => lookAtKeyFiles(effective.dataDir));
-  await tell(() => lookAtClock(effective));
-  if (command.length > 0) await tell(() => lookAtChild(command, undefined, environmentInFront(effective.vaults)));
+  if (config) await report(() => lookAtProjectFile(config, options));
+  if (config) await report(() => lookAtRules(config));
+  if (config) await report(() => lookAtPrograms(config));
+  await report(() => lookAtPort(effective.host, port ?? effective.port, effective.tls !== undefined));
+  await report(() => lookAtTls(effective));
+  await report(() => lookAtLog(effective));
+  await report(() => lookAtKeyFiles(effective.dataDir));
+  await report(() => lookAtClock(effective));
+  if (command.length > 0) await report(() => lookAtChild(command, undefined, environmentInFront(effective.vaults)));
   const wrong = findings.filter(({ state }) => state === 'bad').length;
   if (!options.json) {
     process.stdout.write(wrong === 0 ? 'All is well.\n' : `${counted(wrong, 'thing')} to mend.\n`);

@@ -5,15 +5,21 @@
 
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
-import { keptAs, REDIRECT, signedIn } from '../../../../adapters/mcp/client/auth/auth.ts';
-import type { OpenSignInPage } from '../../../../adapters/mcp/client/auth/sign-in.ts';
-import { type UpstreamConfig, upstreamSchema } from '../../../../adapters/mcp/config.ts';
+import {
+  keptAs,
+  mcp,
+  type OpenSignInPage,
+  REDIRECT,
+  signedIn,
+  type UpstreamConfig,
+} from '../../../../adapters/mcp/index.ts';
 import { createSecrets, createSecretWriter } from '../../../auth/vaults.ts';
 import { systemClock } from '../../../core/clock.ts';
 import { createRedactor } from '../../../core/redaction/redact.ts';
 import { asFault, Fault } from '../../../model/faults.ts';
 import { own } from '../../../model/own.ts';
 import { anySignal } from '../../../model/signals.ts';
+import type { TSchema } from '../../../model/type.ts';
 import { check } from '../../../model/validate.ts';
 import type { Deps } from '../../../ports/index.ts';
 import { createLogger } from '../../../runtime/logger.ts';
@@ -46,7 +52,7 @@ export async function login(server: string, options: LoginOptions): Promise<void
   const redirect = upstream.sign_in.redirect ?? REDIRECT;
   const loopback = options.paste ? undefined : await openLoopback(redirect, upstream.sign_in.redirect === undefined);
   const stop = new AbortController();
-  const letGo = onStop(() => stop.abort(new Fault('client_closed', 'stopped before anybody signed in')));
+  const letGo = onStop(() => stop.abort(new Fault('client_closed', 'stopped before the sign-in was complete')));
   try {
     const signal = anySignal([stop.signal, late()]);
     say(`Signing in at ${url.href} for the server "${server}".`);
@@ -88,9 +94,9 @@ type SignedInUpstream = UpstreamConfig & { readonly sign_in: NonNullable<Upstrea
 function upstreamOf(server: string, section: unknown): SignedInUpstream {
   const at = `tools.${server}.mcp`;
   if (!section) throw new Fault('not_found', `the configuration has no ${at}`);
-  const upstream = check(upstreamSchema, section, at) as UpstreamConfig;
+  const upstream = check(mcp.parts.tools.configSchema as TSchema, section, at) as UpstreamConfig;
   const { url, sign_in } = upstream;
-  if (url === undefined) throw new Fault('invalid_request', `${at} is a command: nobody signs in there`);
+  if (url === undefined) throw new Fault('invalid_request', `${at} is a command: it has no sign-in`);
   if (!sign_in) throw trouble('invalid_request', `${at} does not say that a person signs in`, 'add to it: sign_in: {}');
   return { ...upstream, sign_in };
 }
@@ -182,10 +188,10 @@ async function pasted(signal: AbortSignal): Promise<URL> {
 }
 
 function late(): AbortSignal {
-  const given = new AbortController();
-  const why = new Fault('deadline_exceeded', `nobody came back within ${TIMEOUT_MS / 60_000} minutes`);
-  setTimeout(() => given.abort(why), TIMEOUT_MS).unref();
-  return given.signal;
+  const deadline = new AbortController();
+  const why = new Fault('deadline_exceeded', `no sign-in within ${TIMEOUT_MS / 60_000} minutes`);
+  setTimeout(() => deadline.abort(why), TIMEOUT_MS).unref();
+  return deadline.signal;
 }
 
 /** Replaces the library's message about a server without sign-in with one for people. */
@@ -193,6 +199,6 @@ function explained(cause: unknown, url: URL, status: number, signal: AbortSignal
   if (signal.aborted) return signal.reason;
   if (cause instanceof Fault) return cause;
   const { message } = asFault(cause).cause instanceof Error ? (asFault(cause).cause as Error) : asFault(cause);
-  const open = status < 400 ? ` (it lets in whoever comes: perhaps nobody has to sign in there)` : '';
+  const open = status < 400 ? ` (the server accepts requests without a token: perhaps it needs no sign-in)` : '';
   return new Fault('unauthenticated', `signing in at ${url.host} came to nothing: ${message}${open}`, { cause });
 }

@@ -21,10 +21,7 @@ export interface Loopback extends Closable {
 export async function openLoopback(wanted: string, elsewhere: boolean): Promise<Loopback> {
   const redirect = new URL(wanted);
   if (redirect.protocol !== 'http:' || !isLoopback(redirect.hostname)) {
-    throw new Fault(
-      'invalid_request',
-      `nobody can come back to ${wanted} from here: it is not an address of this machine`,
-    );
+    throw new Fault('invalid_request', `the browser cannot return to ${wanted}: it is not an address of this machine`);
   }
   let waiting: { readonly state: string; arrived(at: URL): void } | undefined;
   const server = createServer((request, response) => {
@@ -38,7 +35,7 @@ export async function openLoopback(wanted: string, elsewhere: boolean): Promise<
       return say(400, 'This is not the answer to what was asked. Nothing was taken.');
     }
     const refused = at.searchParams.has('error');
-    say(200, refused ? 'Nobody was signed in. You can close this window.' : 'You can close this window.');
+    say(200, refused ? 'The sign-in was refused. You can close this window.' : 'You can close this window.');
     waiting.arrived(at);
   });
   const port = await listen(server, redirect, elsewhere);

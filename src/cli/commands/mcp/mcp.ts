@@ -5,16 +5,12 @@
  * output.
  */
 
-import { createUpstream } from '../../../../adapters/mcp/client/tool-backend.ts';
-import { settingsOf, type UpstreamConfig, upstreamSchema } from '../../../../adapters/mcp/config.ts';
-import { createCallTasks } from '../../../../adapters/mcp/server/call-tasks.ts';
-import { createEndpoint } from '../../../../adapters/mcp/server/endpoint.ts';
-import { serveStdio } from '../../../../adapters/mcp/server/stdio.ts';
-import type { Actor } from '../../../model/actions.ts';
+import { mcp as adapter, type UpstreamConfig } from '../../../../adapters/mcp/index.ts';
 import { Fault } from '../../../model/faults.ts';
 import { own } from '../../../model/own.ts';
 import type { Skill } from '../../../model/resources.ts';
 import type { JsonObject } from '../../../model/schema.ts';
+import type { TSchema } from '../../../model/type.ts';
 import { check } from '../../../model/validate.ts';
 import type { Row } from '../../../ports/index.ts';
 import type { CoreRuntime } from '../../../runtime/assemble.ts';
@@ -25,7 +21,14 @@ import { SESSION_VARIABLE } from '../../../transport/http/session-header.ts';
 import { superviseIn } from '../../../transport/process/supervision.ts';
 import { environmentInFront } from '../../child-environment.ts';
 import { commandName } from '../../command-name.ts';
-import { type CommonOptions, configFrom, localActor, requireUsable, withCoreRuntime } from '../../context.ts';
+import {
+  type CommonOptions,
+  configFrom,
+  localActor,
+  localAgent,
+  requireUsable,
+  withCoreRuntime,
+} from '../../context.ts';
 import { requirePerson } from '../../person-only.ts';
 import { requireProgram } from '../../programs.ts';
 import { untilInputEnds } from '../../stop-signals.ts';
@@ -35,12 +38,6 @@ export interface McpOptions extends CommonOptions {
   readonly url?: string;
   readonly server?: string;
 }
-
-/**
- * The program that started us is an agent of this machine's owner; an answer given at its client counts as the owner's.
- */
-const LOCAL_AGENT: Actor = { id: 'agent:local', kind: 'agent', scopes: ['*'], door: 'mcp' };
-const LINE_LIMIT = 16 * 1024 * 1024;
 
 export async function mcp(command: readonly string[], options: McpOptions): Promise<void> {
   const config = await configFrom(options);
@@ -53,26 +50,22 @@ export async function mcp(command: readonly string[], options: McpOptions): Prom
     mounts: 'harnesses',
     // Orphaned agent work is left to other processes; calls interrupted in a killed process are ended by the next one
     // that starts.
-    settings: { keeper: false },
-    prepare: ({ deps }) => ({ tools: [createUpstream(name, upstream, deps)] }),
+    settings: { recoversOrphans: false },
+    prepare: ({ deps }) => ({ tools: [adapter.parts.tools.open(upstream, { ...deps, name })] }),
   });
-  const { bridge, prepared, deps, logger: log } = runtime;
-  const settings = settingsOf(await runtime.section('mcp'));
+  const { bridge, prepared, deps } = runtime;
+  const door = adapter.parts.door.open(await runtime.section('mcp'), { ...deps, name: 'mcp' });
   // The client that started this command is the agent whose calls are decided here.
   const endSupervision = superviseIn(config.dataDir, { parentIsAgent: true });
-  const callTasks = createCallTasks(bridge, settings, deps);
-  const endpoint = createEndpoint(name, { bridge, callTasks, settings, deps });
-  const streams = { input: process.stdin, output: process.stdout };
   try {
-    const home = process.env[SESSION_VARIABLE];
+    const session = process.env[SESSION_VARIABLE];
     // Started by an agent that works in a session of ours: no person is at this client, and its questions are shown in
-    // that session.
-    const person = home ? {} : { person: { ...localActor(), door: 'mcp' } };
-    const options = { actor: LOCAL_AGENT, ...person, handler: endpoint, log, lineLimit: LINE_LIMIT, home };
-    await untilInputEnds(process.stdin, () => serveStdio(streams, options));
+    // that session. Otherwise an answer given at the client counts as the owner's.
+    const person = session ? {} : { person: { ...localActor(), door: 'mcp' } };
+    const streams = { input: process.stdin, output: process.stdout };
+    const client = { ...streams, actor: localAgent('mcp'), ...person, session, server: name };
+    await untilInputEnds(process.stdin, async () => await door.serve?.(bridge, client));
   } finally {
-    endpoint.close();
-    await callTasks.close();
     await Promise.all(prepared.tools.map((tools) => tools.close?.()));
     await runtime.close();
     endSupervision();
@@ -130,7 +123,10 @@ function upstreamFor(config: Config, command: readonly string[], { name, url, se
   if (server !== undefined) {
     const section = own(config.tools, server)?.mcp;
     if (!section) throw new Fault('not_found', `the configuration has no tools.${server}.mcp`);
-    return { name: server, upstream: check(upstreamSchema, section, `tools.${server}.mcp`) as UpstreamConfig };
+    return {
+      name: server,
+      upstream: check(adapter.parts.tools.configSchema as TSchema, section, `tools.${server}.mcp`) as UpstreamConfig,
+    };
   }
   const upstream: UpstreamConfig =
     url === undefined ? { command: [...command], env: environmentInFront(config.vaults) } : { url };

@@ -104,9 +104,9 @@ function* archive(bytes: Uint8Array): Generator<unknown, void, undefined> {
   }
 }
 
-async function treeHead(dir: string, given: string | undefined): Promise<TreeHead | undefined> {
-  const path = given ?? join(dir, NAMES.head);
-  if (given === undefined && !existsSync(path)) return undefined;
+async function treeHead(dir: string, file: string | undefined): Promise<TreeHead | undefined> {
+  const path = file ?? join(dir, NAMES.head);
+  if (file === undefined && !existsSync(path)) return undefined;
   const head = await readJson<TreeHead>(path, 'signed tree head', '--head');
   // An empty head file must not pass for a missing one.
   if (isObject(head)) return head;

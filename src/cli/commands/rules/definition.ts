@@ -5,31 +5,28 @@ import { finish, named, run } from '../../run-command.ts';
 
 export function addRules(program: Command): void {
   program.commandsGroup('Rules:');
-  const policy = program.command('policy').description('the rules: see them, check them, try them, compare them');
+  const policy = program.command('policy').description('show, check, test and compare rules');
   policy
     .command('show')
-    .description('print the rules as Cedar, exactly as they are evaluated')
-    .option('--json', 'one JSON object: how many, their version, the text')
+    .description('print the rules as Cedar, as they are evaluated')
+    .option('--json', 'one JSON object: number of rules, version, text')
     .addHelpText(
       'after',
-      folded(`Rules decide what agents may do: allow, block, ask a person, change the arguments, or not now. They stand in
-tollbridge.yaml, in short or as Cedar files; without any, reading is allowed and what leaves the house asks. See docs/rules.md.`),
+      folded(`Rules decide what agents may do: allow, block, ask a person, modify the arguments, or defer. They are written in
+tollbridge.yaml, in the short form or as Cedar files. Without rules, reading is allowed and acts that send data out ask a person. See docs/rules.md.`),
     )
     .action(run(async (options) => (await import('./policy.ts')).policyShow(options)));
   policy
     .command('check')
-    .description('say whether the rules can be loaded, and what is wrong with them')
-    .option('--json', 'one JSON object, with every problem and its place')
-    .addHelpText(
-      'after',
-      folded('Every mistake is named with its file, rule, line and column, and what to write instead (exit 2).'),
-    )
+    .description('check the rules for mistakes')
+    .option('--json', 'one JSON object, with every problem and its line and column')
+    .addHelpText('after', folded('Every mistake is printed with file, rule, line, column and a correction (exit 2).'))
     .action(run(async (options) => (await import('./policy.ts')).policyCheck(options)));
   policy
     .command('test')
-    .description('hold the rules to written cases: this act, that answer')
-    .argument('<file>', 'cases, in YAML')
-    .option('--rules <file>', 'these rules instead of the ones in force')
+    .description('test the rules with cases: an act and the expected decision')
+    .argument('<file>', 'a YAML file of cases')
+    .option('--rules <file>', 'test these rules instead of the configured ones')
     .option('--json', 'one JSON object per case')
     .addHelpText(
       'after',
@@ -43,38 +40,38 @@ tollbridge.yaml, in short or as Cedar files; without any, reading is allowed and
     expect: ask
     rule: outside-needs-a-human
 
-"expect" is allow, block, ask, modify or defer. "rule" names the rule that has to decide, and "arguments" what "modify"
-has to make of the arguments; both may be left out. Exit 1: a case came out otherwise.`),
+"expect" is allow, block, ask, modify or defer. Optional: "rule", the rule that has to decide, and "arguments", the
+expected result of "modify". Exit 1: a case failed.`),
     )
     .action(named(async (file, options) => (await import('./policy-test.ts')).policyTest(file, options)));
   policy
     .command('diff')
-    .description('put everything that was ever decided to other rules, and list what would change')
+    .description('apply other rules to every recorded act, and list decisions that would change')
     .argument('<rules>', 'rules (.yaml or .cedar), or a whole tollbridge.yaml')
-    .option('--task <id>', 'only what was decided in this task')
-    .option('--json', 'one JSON object per change, then one that sums up')
+    .option('--task <id>', 'only acts of this task')
+    .option('--json', 'one JSON object per change, then a summary')
     .addHelpText(
       'after',
-      folded(`Nothing runs and nothing is written. Where a rule looks at something that is not on record, because it was a secret, the
-answer is "unknown" and never a guess. Exit 1: something would change.`),
+      folded(`Nothing runs and nothing is written. Where a rule needs a value that was redacted in the log, the result is "unknown". Exit 1: a
+decision would change.`),
     )
     .action(named(async (file, options) => (await import('./policy-diff.ts')).policyDiff(file, options)));
   program
     .command('trust')
-    .description('let the rules of tollbridge.yaml in this directory count, once you have seen them')
-    .argument('[dir]', 'another directory than this one')
-    .option('--list', 'show what is trusted, and what has changed since')
-    .option('--remove', 'trust it no longer')
-    .option('--yes', 'do not ask once it is shown')
+    .description('enable the restricting rules of tollbridge.yaml in this directory, after showing them')
+    .argument('[dir]', 'the directory (default: the current one)')
+    .option('--list', 'list trusted files, and which have changed since')
+    .option('--remove', 'stop trusting it')
+    .option('--yes', 'do not ask for confirmation')
     .option('--json', 'one JSON object; with --list, one per line')
     .addHelpText(
       'after',
-      folded(`A tollbridge.yaml in a working directory may have come with a repository, so by itself it counts for nothing. This shows it
-whole, with every file it names, and pins them as they are. Its rules may only block, ask or defer; a file that has anything else is
-refused (exit 5). When the file changes, the rules you trusted stay in force until you trust it again.
+      folded(`A tollbridge.yaml in a working directory may come from a cloned repository, so it is ignored until you trust it. This command shows
+the file and every file it refers to, and records their hashes. Its rules may only block, ask or defer; a file with anything else is
+refused (exit 5). When the file changes, the version you trusted stays in force until you trust the new one.
 
-Agents, tools, listeners, secrets and allowing rules belong in your own file, which "tollbridge init" makes and
-names, or in one that you name with --config.`),
+Agents, tools, listeners, secrets and allowing rules belong in your own file, which "tollbridge init"
+creates, or in the file you pass with --config.`),
     )
     .action((dir: string | undefined, _: object, self: Command) =>
       finish(async () => (await import('./trust.ts')).trust(dir, self.optsWithGlobals())),

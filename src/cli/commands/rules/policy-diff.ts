@@ -47,7 +47,7 @@ export async function policyDiff(file: string, options: PolicyDiffOptions): Prom
     process.stdout.write(
       options.json
         ? `${JSON.stringify({ object: 'summary', decisions: total, ...counts, version: policies.version })}\n`
-        : `${counted(total, 'decision')} on record: ${counts.changed} would change, ${counts.unknown} cannot be told, ${counts.same} stay as they were\n`,
+        : `${counted(total, 'decision')} on record: ${counts.changed} would change, ${counts.unknown} unknown, ${counts.same} stay as they were\n`,
     );
     return counts.changed > 0 ? EXIT.no : EXIT.done;
   });

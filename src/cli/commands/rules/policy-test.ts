@@ -54,7 +54,7 @@ export async function policyTest(file: string, options: PolicyTestOptions): Prom
 
 /** Members a case leaves out default to those of an agent's tool call. */
 function actionOf({ action }: Case, index: number): Action {
-  const { principal, workspace, session, persona, ...given } = action;
+  const { principal, workspace, session, persona, ...rest } = action;
   const [kind, id] = principalOf(principal ?? 'agent:test');
   return {
     id: `case_${index + 1}`,
@@ -65,7 +65,7 @@ function actionOf({ action }: Case, index: number): Action {
     evidence: 'held',
     tier: 'act_auto',
     arguments: {},
-    ...given,
+    ...rest,
     actor: {
       id,
       kind,

@@ -50,15 +50,15 @@ export async function policyCheck(options: PolicyOptions): Promise<number> {
     if (!options.json || kind !== 'invalid_request') throw thrown;
     const problems = details?.problems ?? [{ message }];
     process.stdout.write(`${JSON.stringify({ ok: false, rules: null, version: null, problems })}\n`);
-    return EXIT.misunderstood;
+    return EXIT.usageError;
   }
 }
 
 async function requireNames(config: Config, { mentions }: CompiledPolicies, options: PolicyOptions): Promise<void> {
   const [{ adapters }, { mountsOf }, { knownNames, unknownInDoors }] = await Promise.all([
     import('../../../../adapters/index.ts'),
-    import('../../../runtime/mounts.ts'),
-    import('../../../runtime/known-names.ts'),
+    import('../../../runtime/mounts/mounts.ts'),
+    import('../../../runtime/mounts/known-names.ts'),
   ]);
   mountsOf(config, adapters);
   const personas = hasLog(config) ? await lookInto(options, ({ store }) => personasIn(store)) : [];

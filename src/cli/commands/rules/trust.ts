@@ -64,7 +64,7 @@ export async function trust(directory: string | undefined, options: TrustOptions
  * For a long-running command with a person at its terminal: asks once whether the file counts. True when it is trusted
  * now. A declined file is not asked about again until it changes.
  */
-export async function offerTrust(path: string): Promise<boolean> {
+export async function askForTrust(path: string): Promise<boolean> {
   const terminal = process.stdin.isTTY && process.stderr.isTTY;
   if (!terminal || process.env[MARK]) return false;
   const paths = userPaths();

@@ -16,7 +16,7 @@ export interface DemoOutput {
   question(ask: AskRecord, act: PendingAct): void;
   answeredByOption(word: string): void;
   answeredElsewhere(): void;
-  nobodyHere(): void;
+  notAnswered(): void;
   interrupted(): void;
   end(event: CoreEvent, files: string): Promise<void>;
 }
@@ -39,7 +39,7 @@ export function createDemoOutput({ dir, name, json }: { dir: string; name: strin
     begin() {
       say(
         `tollbridge ${VERSION} demo: a built-in agent and its tools. Nothing leaves this machine; no keys, no network.`,
-        `What it writes is in ${dir}`,
+        `Files: ${dir}`,
         '',
       );
     },
@@ -62,7 +62,7 @@ export function createDemoOutput({ dir, name, json }: { dir: string; name: strin
       const tool = brief(act.tool ?? act.kind);
       say(
         '',
-        `The agent wants to act outside: ${tool} (${briefArguments(act.arguments, Number.POSITIVE_INFINITY)}). It waits; nothing was sent.`,
+        `The agent asks to run ${tool} (${briefArguments(act.arguments, Number.POSITIVE_INFINITY)}). The call is held until you answer.`,
         `  from another terminal:  ${here} approve ${ask.id}`,
         `                     or:  ${here} deny ${ask.id} "why not"`,
         ...(http ? [`  over HTTP:              ${curl(http, ask.id)}`] : []),
@@ -70,14 +70,10 @@ export function createDemoOutput({ dir, name, json }: { dir: string; name: strin
     },
     answeredByOption: (word) => say(`Answered by --${word}.`, ''),
     answeredElsewhere: () => say('', 'Answered elsewhere.', ''),
-    nobodyHere: () =>
-      say('', 'Nobody is here to answer, so the answer is no. Use --yes, --no or --wait in scripts.', ''),
+    notAnswered: () =>
+      say('', 'Standard input is not a terminal, so the question is denied. Use --yes, --no or --wait in scripts.', ''),
     interrupted() {
-      say(
-        '',
-        'Stopped. Nothing is lost: the question keeps waiting. Go on with:',
-        `  ${name} demo --data ${quoted(dir)}`,
-      );
+      say('', 'Stopped. The approval stays pending. To continue:', `  ${name} demo --data ${quoted(dir)}`);
     },
     async end(event, files) {
       const receipt = event.payload.outcome as { receipt_id?: string } | undefined;
@@ -95,12 +91,12 @@ export function createDemoOutput({ dir, name, json }: { dir: string; name: strin
       const file = quoted(`${files}/receipts.jsonl`);
       say(
         '',
-        'The receipt says what was done, by which rule, and who said yes or no. It is signed. Check it:',
+        'The signed receipt lists each act, the rule that decided it, and who approved or denied it. Verify it:',
         `  ${name} verify ${quoted(files)}`,
-        'Now change something in it, a single byte will do, and check again. The record is named:',
+        'Change one byte and verify again; verification names the changed record:',
         `  sed -i.bak s/send_mail/send_nail/ ${file}`,
         `  ${name} verify ${quoted(files)}`,
-        'See it all again:',
+        'Print the task and the log:',
         `  ${here} task ${event.task_id}`,
         `  ${here} log`,
       );

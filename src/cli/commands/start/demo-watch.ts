@@ -108,6 +108,6 @@ async function answerFor(
   }
   if (said !== 'gone') return { approved: said === 'yes' };
   if (port !== undefined) return undefined;
-  output.nobodyHere();
+  output.notAnswered();
   return { approved: false, reason: 'standard input ended without an answer' };
 }

@@ -51,13 +51,13 @@ export async function demo(options: DemoOptions): Promise<number> {
   try {
     if (stage.url) output.listens(stage.url, stage.token, await stage.consoleLink?.());
     const actor = localActor();
-    const taskId = await taskOf(stage.house, actor);
-    const came = await watch(stage.house, actor, taskId, { ...options, output });
+    const taskId = await taskOf(stage.core, actor);
+    const came = await watch(stage.core, actor, taskId, { ...options, output });
     if (came === 'interrupted') {
       output.interrupted();
       return EXIT.interrupted;
     }
-    await output.end(came, await receiptFiles(stage.house, dir));
+    await output.end(came, await receiptFiles(stage.core, dir));
     return EXIT.done;
   } finally {
     await stage.close();
@@ -78,7 +78,7 @@ async function claim(dir: string): Promise<void> {
 }
 
 interface Stage extends Closable {
-  readonly house: CoreRuntime;
+  readonly core: CoreRuntime;
   readonly url?: string;
   readonly token?: string | undefined;
   readonly consoleLink?: (() => Promise<string>) | undefined;

@@ -32,7 +32,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     throw cause;
   });
   const { waiting, recovered } = gateway;
-  const asks = waiting === 0 ? 'none waits' : waiting === 1 ? '1 waits' : `${waiting} wait`;
+  const asks = waiting === 0 ? 'none pending' : `${waiting} pending`;
   const taken = recovered.resumed + recovered.started;
   const link = await gateway.consoleLink?.();
   process.stdout.write(
@@ -44,18 +44,18 @@ export async function serve(options: ServeOptions): Promise<void> {
             ? `console, signed in once by this link: ${link}`
             : `console: ${gateway.url}/  (sign in with an API key)`,
           ...configLine(config),
-          `the log is in ${logAt(config)}${taken > 0 ? `; ${taken} ${taken === 1 ? 'task goes' : 'tasks go'} on from where ${taken === 1 ? 'it was' : 'they were'}` : ''}`,
-          `questions are shown, and answered, with: ${calledAgain(options)} approvals  (${asks})`,
+          `Log: ${logAt(config)}${taken > 0 ? `; resumed ${taken} ${taken === 1 ? 'task' : 'tasks'}` : ''}`,
+          `Approvals: ${calledAgain(options)} approvals  (${asks})`,
           '',
         ].join('\n'),
   );
   for (const { at, program } of await missingPrograms(config)) {
     process.stderr.write(
-      `tollbridge: ${at} starts ${program}, and there is no such command\n  fix: install it, or correct ${at} in ${config.file}; saving is enough\n`,
+      `tollbridge: ${at}: command ${program} not found\n  fix: install it, or correct ${at} in ${config.file}; saving is enough\n`,
     );
   }
   await stop.requested;
-  if (!options.json) process.stdout.write('\nstopping: what runs is brought to an end, what waits keeps waiting\n');
+  if (!options.json) process.stdout.write('\nstopping: running work is ended, approvals stay pending\n');
   await gateway.close();
   endSupervision();
 }
@@ -68,8 +68,8 @@ async function trustedConfig(options: ServeOptions, more: Partial<ConfigRequest>
   const { project } = await quietConfigFrom(options, more);
   const open = project && (project.state === 'untrusted' || project.state === 'changed') && !project.problem;
   if (open && !options.config && process.stdin.isTTY) {
-    const { offerTrust } = await import('../rules/trust.ts');
-    await offerTrust(project.path);
+    const { askForTrust } = await import('../rules/trust.ts');
+    await askForTrust(project.path);
   }
   return await configFrom(options, more);
 }
@@ -78,9 +78,9 @@ async function trustedConfig(options: ServeOptions, more: Partial<ConfigRequest>
 function configLine(config: Config): readonly string[] {
   const took = [
     ...(config.file ? [config.file] : []),
-    ...(projectOf(config) ? [`the rules you trusted in ${config.project?.path}`] : []),
+    ...(projectOf(config) ? [`trusted rules in ${config.project?.path}`] : []),
   ];
-  return took.length > 0 ? [`configured by ${took.join(', and by ')}`] : [];
+  return took.length > 0 ? [`Configuration: ${took.join(', ')}`] : [];
 }
 
 /** The file in the working directory, where its rules count. */

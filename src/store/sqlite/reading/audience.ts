@@ -21,7 +21,7 @@ export function createAudience(): Audience {
     resource: new Map(),
   };
 
-  function tell(group: Set<Follower> | undefined, event: CoreEvent, at: number): void {
+  function wake(group: Set<Follower> | undefined, event: CoreEvent, at: number): void {
     if (group) for (const follower of group) follower.take(event, at);
   }
 
@@ -42,12 +42,12 @@ export function createAudience(): Audience {
       return true;
     },
     hand(event, at) {
-      tell(groups.all.get(''), event, at);
+      wake(groups.all.get(''), event, at);
       // Few clients follow a single resource, and its name would have to be built for every event.
-      if (groups.resource.size > 0) tell(groups.resource.get(resourceName(event.resource)), event, at);
-      if (event.task_id) tell(groups.task.get(event.task_id), event, at);
-      if (event.session_id) tell(groups.session.get(event.session_id), event, at);
-      if (event.workspace_id) tell(groups.workspace.get(event.workspace_id), event, at);
+      if (groups.resource.size > 0) wake(groups.resource.get(resourceName(event.resource)), event, at);
+      if (event.task_id) wake(groups.task.get(event.task_id), event, at);
+      if (event.session_id) wake(groups.session.get(event.session_id), event, at);
+      if (event.workspace_id) wake(groups.workspace.get(event.workspace_id), event, at);
     },
     all: () => Object.values(groups).flatMap((among) => [...among.values()].flatMap((group) => [...group])),
   };

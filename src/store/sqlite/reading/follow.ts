@@ -28,7 +28,7 @@ export interface FollowingDeps {
   readonly connection: Connection;
   readonly log: Log;
   readonly readers: Readers;
-  readonly reading: RangeReader;
+  readonly ranges: RangeReader;
   readonly recentEvents: RecentEvents;
   readonly queueSize?: number;
   readonly pollMs?: number;
@@ -37,7 +37,7 @@ export interface FollowingDeps {
 }
 
 export function createFollowing(deps: FollowingDeps): Following {
-  const { connection, log, readers, reading, recentEvents, queueSize = 1024, pollMs = 20, failed } = deps;
+  const { connection, log, readers, ranges, recentEvents, queueSize = 1024, pollMs = 20, failed } = deps;
   const live = createAudience();
   const everyone = new Set<Follower>();
   let liveCount = 0;
@@ -106,7 +106,7 @@ export function createFollowing(deps: FollowingDeps): Following {
         kinds,
         failed,
         last: log.last,
-        pagesAfter: (at) => reading.pages(stream, at),
+        pagesAfter: (at) => ranges.pages(stream, at),
         recentEvents(at) {
           const found = recentEvents.after(stream, at);
           // The cache lacks events by other processes that were handed out since.

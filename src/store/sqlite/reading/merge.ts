@@ -30,7 +30,7 @@ interface Part {
   exhausted: number;
 }
 /** A resource and one of its locations. A stream of the resource itself covers all its locations, represented by number 0. */
-type Member = [resource: number, place: number, pruned: number];
+type Member = [resource: number, location: number, pruned: number];
 
 const FETCHED = 64;
 
@@ -38,10 +38,10 @@ export function createMerge(connection: Connection): Merge {
   const resourceNamed = connection.prepare(
     'SELECT id, 0, base > 0 FROM resources WHERE object = ? AND name = ? AND id > ?',
   );
-  const placesOfTask = connection.prepare(
+  const locationsOfTask = connection.prepare(
     'SELECT resource, id, pruned FROM places WHERE task = ? AND id > ? ORDER BY id',
   );
-  const placesOfSession = connection.prepare(
+  const locationsOfSession = connection.prepare(
     'SELECT resource, id, pruned FROM places WHERE session = ? AND id > ? ORDER BY id',
   );
   const stretchFrom = connection.prepare(
@@ -62,7 +62,7 @@ export function createMerge(connection: Connection): Merge {
   /** Members that joined after the one returned last. */
   function membersAfter(stream: MemberStream, last: number): Member[] {
     if (stream.of === 'resource') return resourceNamed.all([stream.object, stream.id, last]) as Member[];
-    return (stream.of === 'task' ? placesOfTask : placesOfSession).all([stream.id, last]) as Member[];
+    return (stream.of === 'task' ? locationsOfTask : locationsOfSession).all([stream.id, last]) as Member[];
   }
 
   function refill(part: Part, after: number, upTo: number): void {
@@ -83,14 +83,14 @@ export function createMerge(connection: Connection): Merge {
 
   function open(stream: MemberStream, after: number): Reader {
     const parts = new Map<number, Part>();
-    const places = new Set<number>();
+    const locations = new Set<number>();
     let last = 0;
 
     /** New members may have joined since the last page. */
     function join(): void {
-      for (const [resource, place] of membersAfter(stream, last)) {
-        last = stream.of === 'resource' ? resource : place;
-        places.add(place);
+      for (const [resource, location] of membersAfter(stream, last)) {
+        last = stream.of === 'resource' ? resource : location;
+        locations.add(location);
         if (parts.has(resource)) continue;
         parts.set(resource, { resource, stretch: stretchOf(after + 1), next: 0, fetched: [], exhausted: -1 });
       }
@@ -120,21 +120,21 @@ export function createMerge(connection: Connection): Merge {
         if (wanted.length === 0) return { items: [], done: true };
         const found = several.all([JSON.stringify(wanted)]) as [number, number, string][];
         const items = found
-          .filter(([, place]) => stream.of === 'resource' || places.has(place))
+          .filter(([, location]) => stream.of === 'resource' || locations.has(location))
           .map(([position, , text]): Item => ({ position, text }));
         return { items, done: wanted.length < most };
       },
     };
   }
 
-  /** The newest event of a resource in one of the locations `places`. */
-  function newestIn(resource: number, places: ReadonlySet<number>): number {
+  /** The newest event of a resource in one of the locations. */
+  function newestIn(resource: number, locations: ReadonlySet<number>): number {
     let stretch: number | null = Number.MAX_SAFE_INTEGER;
     while (true) {
       stretch = (stretchBelow.get([resource, stretch]) as [number | null])[0];
       if (stretch === null) return 0;
       const found = newestInStretch.all([stretch, resource]) as [number, number][];
-      const hit = places.has(0) ? found[0] : found.find(([, place]) => places.has(place));
+      const hit = locations.has(0) ? found[0] : found.find(([, location]) => locations.has(location));
       if (hit) return hit[0];
     }
   }
@@ -147,10 +147,10 @@ export function createMerge(connection: Connection): Merge {
     },
     tip(stream) {
       const members = membersAfter(stream, 0);
-      const places = new Set(members.map(([, place]) => place));
+      const locations = new Set(members.map(([, location]) => location));
       let newest = 0;
       for (const resource of new Set(members.map(([one]) => one))) {
-        newest = Math.max(newest, newestIn(resource, places));
+        newest = Math.max(newest, newestIn(resource, locations));
       }
       return newest || undefined;
     },

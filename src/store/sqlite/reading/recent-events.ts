@@ -10,7 +10,7 @@ import type { Connection } from '../connection.ts';
 export interface Written {
   readonly first: number;
   readonly events: readonly CoreEvent[];
-  readonly firstPlace: number;
+  readonly firstLocation: number;
   /** Ids created in this commit: no earlier event carries them. */
   readonly born: ReadonlySet<string>;
   /** Approximates the memory the events take. */
@@ -68,7 +68,7 @@ export function createRecentEvents(connection: Connection): RecentEvents {
       const written = {
         first: batch.first,
         events: batch.events.slice(),
-        firstPlace: batch.firstPlace,
+        firstLocation: batch.firstLocation,
         born: batch.born,
         chars: batch.chars,
       };
@@ -95,8 +95,8 @@ export function createRecentEvents(connection: Connection): RecentEvents {
       if (kept.findLast(({ born }) => born.has(stream.id))) return oldest.first - 1;
       // Locations are numbered in order: a stream whose first location is new here has nothing older.
       const select = stream.of === 'task' ? firstOfTask : firstOfSession;
-      const place = (select.get([stream.id]) as [number | null])[0];
-      return place !== null && place >= oldest.firstPlace ? oldest.first - 1 : undefined;
+      const location = (select.get([stream.id]) as [number | null])[0];
+      return location !== null && location >= oldest.firstLocation ? oldest.first - 1 : undefined;
     },
     after(stream, after) {
       wanted = COMMITS_KEPT;

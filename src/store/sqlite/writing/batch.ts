@@ -36,7 +36,7 @@ export interface Batch {
   readonly events: readonly CoreEvent[];
   readonly first: number;
   /** Locations new in this batch have this number or a higher one. */
-  readonly firstPlace: number;
+  readonly firstLocation: number;
   /** Ids created for units of this batch. */
   readonly born: ReadonlySet<string>;
   /** The results that the next batch needs before this one is on disk. */
@@ -76,12 +76,12 @@ export function createBatches({ connection, rows, receipts, projector }: BatchDe
   function begin(tip: Tip, clock: string, before?: Batch): Batch {
     let now = clock > tip.at ? clock : tip.at;
     const first = tip.position + 1;
-    const firstPlace = heads.nextPlace();
+    const firstLocation = heads.nextLocation();
     let encoder = createEncoder(now);
     const events: CoreEvent[] = [];
     /** For each event, the head of its resource and its location. */
     const owners: Head[] = [];
-    const places: EventLocation[] = [];
+    const locations: EventLocation[] = [];
     const filled = emptyWriteSet();
     const values = filled.events;
     const born = new Set<string>();
@@ -119,19 +119,19 @@ export function createBatches({ connection, rows, receipts, projector }: BatchDe
     function append(draft: EventDraft): void {
       const { object, id } = draft.resource;
       const head = heads.claim(object, id, born.has(id));
-      const place = heads.place(head, draft);
+      const location = heads.location(head, draft);
       const position = first + events.length;
       const event = buildEvent(draft, position, head.sequence + 1, now);
       values.push(
         position,
         head.number,
         event.sequence,
-        place.number,
-        encoder.encode(event, draft, head.text, place.text),
+        location.number,
+        encoder.encode(event, draft, head.text, location.text),
       );
       events.push(event);
       owners.push(head);
-      places.push(place);
+      locations.push(location);
       head.sequence++;
       touched = projector.touches(draft);
       for (const change of projector.apply(event, touchedRow)) seen.note(change);
@@ -141,7 +141,7 @@ export function createBatches({ connection, rows, receipts, projector }: BatchDe
     function takeBack(mark: number): void {
       for (const head of owners.splice(mark)) head.sequence--;
       events.length = mark;
-      places.length = mark;
+      locations.length = mark;
       values.length = mark * 5;
       seen.drop();
     }
@@ -181,11 +181,11 @@ export function createBatches({ connection, rows, receipts, projector }: BatchDe
           head.stretch = stretch;
           filled.stretches.push(head.number, stretch, events[i]!.sequence);
         }
-        const place = places[i]!;
+        const location = locations[i]!;
         const span = Math.floor((first + i) / SPAN);
-        if (place.span === span) continue;
-        place.span = span;
-        const workspace = place.ids.workspace_id;
+        if (location.span === span) continue;
+        location.span = span;
+        const workspace = location.ids.workspace_id;
         if (workspace == null || spans.get(workspace) === span) continue;
         spans.set(workspace, span);
         filled.spans.push(workspace, span);
@@ -206,7 +206,7 @@ export function createBatches({ connection, rows, receipts, projector }: BatchDe
     function release(): void {
       events.length = 0;
       owners.length = 0;
-      places.length = 0;
+      locations.length = 0;
       for (const list of Object.values(filled)) list.length = 0;
       seen.release();
       sealer.release();
@@ -232,7 +232,7 @@ export function createBatches({ connection, rows, receipts, projector }: BatchDe
       release,
       events,
       first,
-      firstPlace,
+      firstLocation,
       born,
       left: { rows: seen, receipts: sealer, answers },
       get chars() {

@@ -225,9 +225,9 @@ export function createCommits(deps: CommitsDeps): Commits {
     settle(jobs);
     // If another writer has committed since, the caches are out of date.
     const holds = memory.version() === version && connection.version() === version;
-    const onItsWay = following === undefined || (holds && sent(following, to));
-    if (!holds || !onItsWay) memory.forget();
-    goOn(onItsWay ? [] : write(following.jobs));
+    const sending = following === undefined || (holds && sent(following, to));
+    if (!holds || !sending) memory.forget();
+    goOn(sending ? [] : write(following.jobs));
   }
 
   function sent(decided: Decided, to: WriterThread): boolean {

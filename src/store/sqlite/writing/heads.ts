@@ -23,15 +23,15 @@ export interface Head {
   sequence: number;
   /** The last stretch of the log in which it is known to have events; -1 for none. */
   stretch: number;
-  readonly places: EventLocation[];
+  readonly locations: EventLocation[];
 }
 export interface Heads {
   find(object: string, id: string): Head | undefined;
   /** `born`: the id was just created, so it is not looked up. */
   claim(object: string, id: string, born: boolean): Head;
-  place(head: Head, ids: Ids): EventLocation;
+  location(head: Head, ids: Ids): EventLocation;
   /** The number the next new location gets. */
-  nextPlace(): number;
+  nextLocation(): number;
   /** Adds the names assigned since the last call to the write set. */
   fill(writeSet: WriteSet): void;
   forget(): void;
@@ -44,15 +44,15 @@ export function createHeads(connection: Connection): Heads {
   const findResource = connection.prepare('SELECT id, base FROM resources WHERE object = ? AND name = ?');
   const lastStretch = connection.prepare('SELECT max(stretch) FROM stretches WHERE resource = ?');
   const lastSequence = connection.prepare('SELECT max(sequence) FROM events WHERE position >> 12 = ? AND resource = ?');
-  const placesOf = connection.prepare('SELECT id, task, session, workspace FROM places WHERE resource = ?');
+  const locationsOf = connection.prepare('SELECT id, task, session, workspace FROM places WHERE resource = ?');
   const lastResource = connection.prepare('SELECT max(id) FROM resources');
-  const lastPlace = connection.prepare('SELECT max(id) FROM places');
+  const lastLocation = connection.prepare('SELECT max(id) FROM places');
 
   const known = createRecent<Head>(REMEMBERED);
   let nextResource: number | undefined;
-  let nextPlace: number | undefined;
+  let nextLocation: number | undefined;
   let newResources: Column[] = [];
-  let newPlaces: Column[] = [];
+  let newLocations: Column[] = [];
 
   const nextOf = (last: typeof lastResource): number => ((last.get() as [number | null])[0] ?? 0) + 1;
 
@@ -60,65 +60,65 @@ export function createHeads(connection: Connection): Heads {
     const found = findResource.get([object, id]) as [number, number] | undefined;
     if (!found) return undefined;
     const [number, base] = found;
-    const places = (placesOf.all([number]) as [number, string | null, string | null, string | null][]).map(
-      ([place, task_id, session_id, workspace_id]) => placeOf(place, { workspace_id, session_id, task_id }),
+    const locations = (locationsOf.all([number]) as [number, string | null, string | null, string | null][]).map(
+      ([location, task_id, session_id, workspace_id]) => locationOf(location, { workspace_id, session_id, task_id }),
     );
     const stretch = (lastStretch.get([number]) as [number | null])[0] ?? -1;
     const last = (lastSequence.get([stretch, number]) as [number | null])[0];
-    const head: Head = { number, text: resourceText({ object, id }), sequence: last ?? base, stretch, places };
+    const head: Head = { number, text: resourceText({ object, id }), sequence: last ?? base, stretch, locations };
     known.set(object, id, head);
     return head;
   }
 
-  function placeNumber(): number {
-    nextPlace ??= nextOf(lastPlace);
-    return nextPlace;
+  function locationNumber(): number {
+    nextLocation ??= nextOf(lastLocation);
+    return nextLocation;
   }
 
   return {
-    nextPlace: placeNumber,
+    nextLocation: locationNumber,
     find: (object, id) => known.get(object, id) ?? load(object, id),
     claim(object, id, born) {
       const head = known.get(object, id) ?? (born ? undefined : load(object, id));
       if (head) return head;
       nextResource ??= nextOf(lastResource);
       const text = resourceText({ object, id });
-      const fresh: Head = { number: nextResource++, text, sequence: 0, stretch: -1, places: [] };
+      const fresh: Head = { number: nextResource++, text, sequence: 0, stretch: -1, locations: [] };
       newResources.push(fresh.number, object, id);
       known.set(object, id, fresh);
       return fresh;
     },
-    place(head, ids) {
-      for (const place of head.places) if (sameIds(place.ids, ids)) return place;
-      let number = head.places.find((place) => sameIds(named(place.ids), named(ids)))?.number;
+    location(head, ids) {
+      for (const location of head.locations) if (sameIds(location.ids, ids)) return location;
+      let number = head.locations.find((location) => sameIds(named(location.ids), named(ids)))?.number;
       if (number === undefined) {
-        number = placeNumber();
-        nextPlace = number + 1;
+        number = locationNumber();
+        nextLocation = number + 1;
         const { task_id, session_id, workspace_id } = named(ids);
-        newPlaces.push(number, head.number, task_id, session_id, workspace_id);
+        newLocations.push(number, head.number, task_id, session_id, workspace_id);
       }
-      const place = placeOf(number, ids);
-      head.places.push(place);
-      return place;
+      const location = locationOf(number, ids);
+      head.locations.push(location);
+      return location;
     },
     fill(writeSet) {
       for (const value of newResources) writeSet.resources.push(value);
-      for (const value of newPlaces) writeSet.places.push(value);
+      for (const value of newLocations) writeSet.locations.push(value);
       newResources = [];
-      newPlaces = [];
+      newLocations = [];
     },
     forget() {
       known.clear();
       nextResource = undefined;
-      nextPlace = undefined;
+      nextLocation = undefined;
       newResources = [];
-      newPlaces = [];
+      newLocations = [];
     },
     age: known.age,
   };
 }
 
-function placeOf(number: number, { workspace_id, session_id, task_id }: Ids): EventLocation {
+function locationOf(number: number, { workspace_id, session_id, task_id }: Ids): EventLocation {
   const ids: { -readonly [K in keyof Ids]: Ids[K] } = {};
   if (workspace_id !== undefined) ids.workspace_id = workspace_id;
   if (session_id !== undefined) ids.session_id = session_id;

@@ -14,7 +14,7 @@ export interface WriteSet {
   /** number, object, name */
   readonly resources: Column[];
   /** number, resource, task, session, workspace */
-  readonly places: Column[];
+  readonly locations: Column[];
   /** position, resource, sequence, place, text */
   readonly events: Column[];
   /** resource, stretch, first sequence */
@@ -48,7 +48,7 @@ export interface WriteSet {
 
 export const emptyWriteSet = (): WriteSet => ({
   resources: [],
-  places: [],
+  locations: [],
   events: [],
   stretches: [],
   spans: [],
@@ -71,7 +71,7 @@ export const emptyWriteSet = (): WriteSet => ({
 /** Returns a function that writes a write set in the caller's transaction. */
 export function createWriteSetWriter(connection: Connection): (writeSet: WriteSet) => void {
   const resources = insertMany(connection, 'resources (id, object, name)', 3);
-  const places = insertMany(connection, 'places (id, resource, task, session, workspace)', 5);
+  const locations = insertMany(connection, 'places (id, resource, task, session, workspace)', 5);
   const events = insertMany(connection, 'events', 5);
   const stretches = insertMany(connection, 'stretches', 3);
   const spans = insertMany(connection, 'spans', 2, { verb: 'INSERT OR IGNORE' });
@@ -86,7 +86,7 @@ export function createWriteSetWriter(connection: Connection): (writeSet: WriteSe
 
   return (writeSet) => {
     resources(writeSet.resources);
-    places(writeSet.places);
+    locations(writeSet.locations);
     events(writeSet.events);
     stretches(writeSet.stretches);
     spans(writeSet.spans);

@@ -16,7 +16,7 @@ const NO_GENERATION = -1;
 
 const port = parentPort!;
 const { claimed, ...file } = workerData as WriterThreadData;
-const connection = await openConnection({ ...file, patienceMs: LOCK_TIMEOUT_MS, checkpointsOnDemand: true });
+const connection = await openConnection({ ...file, lockTimeoutMs: LOCK_TIMEOUT_MS, checkpointsOnDemand: true });
 const write = createWriteSetWriter(connection);
 
 function attempt({ after, writeSet }: Order): WriterThreadReply {

@@ -1,0 +1,213 @@
+/**
+ * A client session of the legacy era, from its first frame to its last: the requests under way, the questions the client has not
+ * answered, and the stream for messages that belong to no request. The same over HTTP and over standard input and output.
+ */
+
+import { CODES } from '../../../../mappings/mcp.ts';
+import { type Actor, anySignal, asText, Fault, isObject, type JsonObject, type Logger } from '../../../../src/index.ts';
+import { InFlightMap } from '../../../../src/transport/in-flight-map.ts';
+import { RpcError, soundError } from '../../../../src/transport/json-rpc/messages.ts';
+import {
+  createPendingRequests,
+  GivenUp,
+  type PendingRequests,
+} from '../../../../src/transport/json-rpc/pending-requests.ts';
+import { createSpareSignals } from '../../abort-controller-pool.ts';
+import { clientFrameTrouble } from '../../frame-rules.ts';
+import {
+  type Frame,
+  type FrameOutcome,
+  failed,
+  type Id,
+  isRequest,
+  isResponse,
+  type Notice,
+  notice,
+  type Request,
+  type Response,
+} from '../../frames.ts';
+import type { Inputs, Inputted, SessionContext } from '../../request-context.ts';
+import { cameToTask } from '../../tasks/owners.ts';
+import { type Caller, type LegacyCaller, personOf } from '../caller.ts';
+import type { EndpointHandler } from '../endpoint.ts';
+
+/** A stream to the client. */
+export interface Out {
+  send(frame: Frame): void;
+}
+
+export interface LegacyClientSession extends SessionContext {
+  readonly actor: Actor;
+  /** The outcome of a request that was not canceled, or the reason a notification was refused; undefined for everything else. */
+  receive(frame: Frame, out: Out, headers?: Caller['headers']): Promise<FrameOutcome | undefined>;
+  /** The revision in the server's answer to `initialize`. */
+  readonly revision: string | undefined;
+  end(): void;
+}
+
+export interface LegacyClientSessionOptions {
+  readonly id: string;
+  readonly actor: Actor;
+  /** The person who answers approvals at this client; the caller itself, unless it is an agent. */
+  readonly person?: Actor;
+  readonly handler: EndpointHandler;
+  /** The stream for messages that belong to no request. */
+  readonly standalone: Out;
+  readonly log: Logger;
+  /** The gateway session the client says it works in. */
+  readonly home?: string | undefined;
+}
+
+/** Made once: a reason is made for every request otherwise, stack and all. */
+const OVER = new Error('the request is over');
+
+/** The number of idle abort controllers for the calls of one client. */
+const MOST_SPARE = 16;
+
+export function createLegacyClientSession({
+  id,
+  actor,
+  person,
+  handler,
+  standalone,
+  log,
+  home,
+}: LegacyClientSessionOptions): LegacyClientSession {
+  const ended = new AbortController();
+  const flights = new InFlightMap<Id, AbortController>();
+  /** Questions the client has not answered, each with the stream it was sent on. */
+  const asked: PendingRequests<Out> = createPendingRequests(async (question) =>
+    asked.noteOf(question.id)?.send(question),
+  );
+  const spare = createSpareSignals(MOST_SPARE);
+  /** The capabilities and client info from `initialize`. */
+  let capabilities: JsonObject = {};
+  let client: JsonObject = {};
+  let revision: string | undefined;
+  let count = 0;
+
+  /** Asks the client, on the stream of the request it belongs to. If the request is abandoned, the client is notified. */
+  async function ask(
+    out: Out,
+    method: string,
+    params: JsonObject | undefined,
+    signal: AbortSignal,
+  ): Promise<JsonObject> {
+    count += 1;
+    const key = `tollbridge-${count}`;
+    try {
+      const answer = await asked.request({ jsonrpc: '2.0', id: key, method, ...(params && { params }) }, signal, out);
+      if ('error' in answer) throw new RpcError(soundError(answer.error));
+      return answer.result as JsonObject;
+    } catch (cause) {
+      if (!(cause instanceof GivenUp)) throw cause;
+      out.send(notice('notifications/cancelled', { requestId: key }));
+      throw new Fault('client_closed', 'the client no longer waits for the answer');
+    }
+  }
+
+  async function inputOn(out: Out, requests: Inputs, signal: AbortSignal): Promise<Inputted> {
+    const answers = Object.entries(requests).map(async ([key, { method, params }]) => {
+      return [key, await ask(out, method, params, signal)] as const;
+    });
+    return { inputResponses: Object.fromEntries(await Promise.all(answers)) };
+  }
+
+  function callerOn(out: Out, signal: AbortSignal, headers?: Caller['headers']): LegacyCaller {
+    return {
+      actor,
+      person: person ?? personOf(actor),
+      era: 'legacy',
+      capabilities,
+      client,
+      session: context,
+      home,
+      headers,
+      signal,
+      notify: (notice) => out.send(notice),
+      input: (requests, _, withdrawn) => inputOn(out, requests, either(signal, withdrawn)),
+    };
+  }
+
+  /** Undefined when the client has taken it back: it expects no answer. */
+  async function request(frame: Request, out: Out, headers?: Caller['headers']): Promise<FrameOutcome | undefined> {
+    // Two requests with one id could not be distinguished when one of them is canceled or answered.
+    if (flights.has(frame.id)) return failed(CODES.invalidRequest, 'a request with this id is under way');
+    if (frame.method === 'initialize') {
+      if (revision !== undefined) return failed(CODES.invalidRequest, 'the session is open already');
+      const { params = {} } = frame;
+      capabilities = isObject(params.capabilities) ? params.capabilities : {};
+      client = isObject(params.clientInfo) ? params.clientInfo : {};
+    }
+    const flight = spare.take();
+    flights.begin(frame.id, flight);
+    let whole = false;
+    try {
+      const outcome = await handler.receive(frame, callerOn(out, flight.signal, headers));
+      // Subscriptions and tasks may continue after the answer, so their signal is not reused.
+      whole = frame.method === 'tools/call' && !cameToTask(outcome);
+      if (frame.method === 'initialize' && 'result' in outcome) revision = asText(outcome.result.protocolVersion);
+      return flight.signal.aborted && !ended.signal.aborted ? undefined : outcome;
+    } finally {
+      flights.over(frame.id);
+      // Open questions of this request are withdrawn. Aborting is costly even without listeners, so it is skipped without questions.
+      if (asked.size > 0) flight.abort(OVER);
+      else if (whole) spare.giveBack(flight);
+    }
+  }
+
+  async function noticed(frame: Notice): Promise<void> {
+    const { method, params = {} } = frame;
+    if (method === 'notifications/cancelled') {
+      flights.get(params.requestId as Id)?.abort(params.reason);
+      return;
+    }
+    await handler.notify(method, params, callerOn(standalone, ended.signal)).catch((cause) => {
+      log.info({ err: cause, method }, 'a notification went no further');
+    });
+  }
+
+  /** The reason, for a notification that the table of frames refuses. */
+  async function received(frame: Notice | Response): Promise<FrameOutcome | undefined> {
+    if (isResponse(frame)) {
+      asked.deliver(frame as unknown as JsonObject);
+      return undefined;
+    }
+    const trouble = clientFrameTrouble(frame);
+    if (!trouble) {
+      await noticed(frame);
+      return undefined;
+    }
+    await handler.refuse(frame, trouble.error.message, callerOn(standalone, ended.signal)).catch((cause) => {
+      log.warn({ err: cause }, 'a refused frame could not be written down');
+    });
+    return trouble;
+  }
+
+  const context: SessionContext = {
+    id,
+    ended: ended.signal,
+    notify: (notice) => standalone.send(notice),
+    input: (requests, _, withdrawn) => inputOn(standalone, requests, either(ended.signal, withdrawn)),
+  };
+
+  return {
+    ...context,
+    actor,
+    get revision() {
+      return revision;
+    },
+    receive(frame, out, headers) {
+      return isRequest(frame) ? request(frame, out, headers) : received(frame);
+    },
+    end() {
+      ended.abort();
+      for (const flight of flights.all()) flight.abort();
+      asked.fail(new Fault('client_closed', 'the session is over'));
+    },
+  };
+}
+
+function either(signal: AbortSignal, other: AbortSignal | undefined): AbortSignal {
+  return other ? anySignal([signal, other]) : signal;
+}

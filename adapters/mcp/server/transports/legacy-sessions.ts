@@ -1,0 +1,240 @@
+/**
+ * Sessions of the legacy era over HTTP: each posted request has a stream of its own, one stream carries everything else, and
+ * event ids allow a client to resume. A session belongs to the principal that opened it; for others it does not exist.
+ */
+
+import { randomBytes } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { CODES, LEGACY } from '../../../../mappings/mcp.ts';
+import type { Actor, Logger } from '../../../../src/index.ts';
+import { asText } from '../../../../src/index.ts';
+import type { WireError } from '../../../../src/transport/json-rpc/messages.ts';
+import { createIdle, type Idle } from '../../client/idle.ts';
+import { clientFrameTrouble } from '../../frame-rules.ts';
+import { answerTo, type Frame, failed, isNotice, isRequest, type Request } from '../../frames.ts';
+import { scopeOf } from '../caller.ts';
+import type { EndpointHandler } from '../endpoint.ts';
+import { asksAnything, batchTrouble, takeBatch } from './batch.ts';
+import { createLegacyClientSession, type LegacyClientSession } from './legacy-session.ts';
+import { writeJson } from './reply.ts';
+import { createSessionLimit } from './session-limit.ts';
+import { createStreams, type Stream, type Streams } from './streams.ts';
+
+export interface LegacySessions {
+  post(frame: Frame, request: IncomingMessage, response: ServerResponse, who: LegacyClient): Promise<void>;
+  /** Handles a batch. */
+  postAll(
+    batch: readonly unknown[],
+    request: IncomingMessage,
+    response: ServerResponse,
+    who: LegacyClient,
+  ): Promise<void>;
+  get(request: IncomingMessage, response: ServerResponse, who: LegacyClient): void;
+  remove(request: IncomingMessage, response: ServerResponse, who: LegacyClient): void;
+  close(): void;
+}
+export interface LegacyClient {
+  readonly actor: Actor;
+  readonly endpoint: string;
+  readonly handler: EndpointHandler;
+  /** The gateway session the client says it works in. */
+  readonly home?: string | undefined;
+}
+
+interface Open {
+  readonly session: LegacyClientSession;
+  readonly who: string;
+  readonly actor: Actor;
+  readonly streams: Streams;
+  readonly standalone: Stream;
+  readonly idle: Idle;
+  readonly silenceMs: number;
+  /** Connections and requests that keep it from being idle. */
+  busy: number;
+}
+
+export interface LegacyOptions {
+  readonly silenceMs: number;
+  readonly idleMs: number;
+  readonly log: Logger;
+  /** A session is over. */
+  readonly ended: (sessionId: string) => void;
+}
+
+export function createLegacySessions({ silenceMs, idleMs, log, ended }: LegacyOptions): LegacySessions {
+  const sessions = new Map<string, Open>();
+  const limit = createSessionLimit();
+
+  function begin({ actor, handler, endpoint, home }: LegacyClient, response: ServerResponse): Open | undefined {
+    const full = limit.open(actor);
+    if (full) {
+      refuse(response, 429, -32000, `Too Many Requests: ${full}`);
+      return undefined;
+    }
+    const id = randomBytes(18).toString('base64url');
+    const streams = createStreams();
+    const standalone = streams.open();
+    const session = createLegacyClientSession({ id, actor, handler, standalone, log, home });
+    const idle = createIdle(idleMs, () => (open.busy > 0 ? idle.used() : end(open)));
+    const open: Open = { session, actor, who: owner(actor, endpoint), streams, standalone, idle, silenceMs, busy: 0 };
+    sessions.set(id, open);
+    return open;
+  }
+
+  function end(open: Open): void {
+    if (sessions.delete(open.session.id)) limit.closed(open.actor);
+    open.idle.stop();
+    open.session.end();
+    open.streams.close();
+    ended(open.session.id);
+  }
+
+  function use(open: Open, response: ServerResponse): void {
+    open.busy += 1;
+    response.on('close', () => {
+      open.busy -= 1;
+      if (sessions.has(open.session.id)) open.idle.used();
+    });
+  }
+
+  /** The caller's session; otherwise answers in a way that does not reveal whether another principal has it. */
+  function find(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { actor, endpoint }: LegacyClient,
+  ): Open | undefined {
+    const id = request.headers['mcp-session-id'];
+    if (id === undefined) {
+      refuse(response, 400, -32000, 'Bad Request: Mcp-Session-Id header is required');
+      return undefined;
+    }
+    const open = sessions.get(asText(id));
+    if (!open || open.who !== owner(actor, endpoint)) {
+      refuse(response, 404, CODES.sessionGone, 'Session not found');
+      return undefined;
+    }
+    const version = request.headers['mcp-protocol-version'];
+    if (version !== undefined && !(LEGACY as readonly unknown[]).includes(version)) {
+      refuse(response, 400, -32000, 'Bad Request: Unsupported protocol version');
+      return undefined;
+    }
+    return open;
+  }
+
+  return {
+    async post(frame, request, response, who) {
+      const first =
+        isRequest(frame) && frame.method === 'initialize' && request.headers['mcp-session-id'] === undefined;
+      const open = first ? begin(who, response) : find(request, response, who);
+      if (!open) return;
+      use(open, response);
+      if (isNotice(frame) && clientFrameTrouble(frame)) {
+        const { error } = (await open.session.receive(frame, open.standalone)) as { error: WireError };
+        return refuse(response, 400, error.code, error.message);
+      }
+      if (!isRequest(frame)) {
+        response.writeHead(202).end();
+        await open.session.receive(frame, open.standalone);
+        return;
+      }
+      const opened = await exchange(open, frame, response, first);
+      if (first && !opened) end(open);
+    },
+    async postAll(batch, request, response, who) {
+      const outside = request.headers['mcp-session-id'] === undefined;
+      const open = outside ? undefined : find(request, response, who);
+      if (!open && !outside) return;
+      const trouble = batchTrouble(batch, open?.session.revision);
+      if (trouble || !open) return refuse(response, 400, CODES.invalidRequest, trouble ?? 'Invalid Request');
+      use(open, response);
+      if (asksAnything(batch)) {
+        const reply = replyOn(open, response);
+        const answers = await takeBatch(batch, (frame) => open.session.receive(frame, reply.out));
+        reply.finish(answers, answers);
+        return;
+      }
+      response.writeHead(202).end();
+      await takeBatch(batch, (frame) => open.session.receive(frame, open.standalone));
+    },
+    get(request, response, who) {
+      const open = find(request, response, who);
+      if (!open) return;
+      const headers = { 'mcp-session-id': open.session.id };
+      const last = request.headers['last-event-id'];
+      if (last === undefined) {
+        use(open, response);
+        open.streams.attach(open.standalone, response, { headers, primed: primes(open.session) });
+        return;
+      }
+      const found = open.streams.find(asText(last));
+      if (!found) return refuse(response, 400, -32000, 'Bad Request: Invalid event ID');
+      use(open, response);
+      found.resume(response, headers);
+    },
+    remove(request, response, who) {
+      const open = find(request, response, who);
+      if (!open) return;
+      end(open);
+      response.writeHead(200).end();
+    },
+    close() {
+      for (const open of [...sessions.values()]) end(open);
+    },
+  };
+}
+
+/** One request and its answer. True when it succeeded. */
+async function exchange(open: Open, frame: Request, response: ServerResponse, first: boolean): Promise<boolean> {
+  const reply = replyOn(open, response);
+  const outcome = await open.session.receive(frame, reply.out);
+  if (!outcome) {
+    reply.finish([], undefined);
+    return true;
+  }
+  const answer = answerTo(frame.id, outcome);
+  reply.finish([answer], answer);
+  return !first || 'result' in answer;
+}
+
+/** The reply to a post. A stream is opened only when there is more to send than the answer. */
+function replyOn({ session, streams, silenceMs }: Open, response: ServerResponse) {
+  let stream: Stream | undefined;
+  const headers = { 'mcp-session-id': session.id };
+  const streaming = (): Stream => {
+    clearTimeout(timer);
+    if (stream) return stream;
+    stream = streams.open();
+    if (!response.destroyed) streams.attach(stream, response, { headers, primed: primes(session) });
+    return stream;
+  };
+  const timer = setTimeout(streaming, silenceMs).unref();
+  // A connection that breaks leaves the call alone: its answer waits in a stream to be fetched.
+  response.on('close', () => {
+    if (!response.writableFinished) streaming();
+  });
+  return {
+    out: { send: (said: Frame) => streaming().send(said) },
+    /** `whole` is the body that is sent where no stream has been opened. */
+    finish(answers: readonly Frame[], whole: Frame | readonly Frame[] | undefined): void {
+      clearTimeout(timer);
+      if (stream) {
+        for (const answer of answers) stream.send(answer);
+        stream.finish();
+      } else if (answers.length === 0) response.writeHead(202).end();
+      else writeJson(response, 200, JSON.stringify(whole), headers);
+    },
+  };
+}
+
+/** Older clients treat an event without data as malformed. */
+function primes({ revision }: LegacyClientSession): boolean {
+  return revision !== undefined && revision >= LEGACY[0];
+}
+
+function owner(actor: Actor, endpoint: string): string {
+  return `${scopeOf(actor)}@${endpoint}`;
+}
+
+export function refuse(response: ServerResponse, status: number, code: number, message: string): void {
+  writeJson(response, status, JSON.stringify({ jsonrpc: '2.0', id: null, ...failed(code, message) }));
+}

@@ -1,0 +1,112 @@
+/**
+ * The one router of the HTTP port. Every door declares its routes as data; a path has one owner, and two doors that claim
+ * the same one are a mistake that is reported when the second opens. Which door gets a request is decided here, once, by
+ * an Express router; what lies below a door's path is the door's own business.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Request, Response, Router } from 'express';
+import { Fault } from '../../model/faults.ts';
+import type { HttpRoute, UpgradeHandler } from '../../ports/index.ts';
+
+/** Makes an empty Express router. Handed in, because Express is loaded only by a process that listens. */
+export type NewRouter = () => Router;
+
+export interface HttpRouter {
+  /** Adds the routes of one door, or throws and adds none. The returned function removes them again. */
+  claim(door: string, routes: readonly HttpRoute[]): () => void;
+  /** `left` is called when no door answers the request, or one has thrown. */
+  serve(request: IncomingMessage, response: ServerResponse, left: (thrown?: unknown) => void): void;
+  upgradeAt(path: string): UpgradeHandler | undefined;
+  /** The doors and the paths they claimed, for answers about a path that no door has. */
+  doors(): readonly { readonly door: string; readonly paths: readonly string[] }[];
+}
+
+export interface HttpRouterDeps {
+  readonly newRouter: NewRouter;
+  wrongMethod(request: IncomingMessage, response: ServerResponse, allowed: readonly string[]): void;
+}
+
+interface Claim extends HttpRoute {
+  readonly door: string;
+  /** The path without `/*`. */
+  readonly base: string;
+  readonly pattern: RegExp;
+}
+
+export function createHttpRouter({ newRouter, wrongMethod }: HttpRouterDeps): HttpRouter {
+  /** In the order in which they see a request. */
+  let claims: readonly Claim[] = [];
+  /** Made with the first request after a claim: a remote peer's receiver may claim its path long after the start. */
+  let router: Router | undefined;
+
+  function build(): Router {
+    const made = newRouter();
+    for (const { pattern, methods, handler } of claims) {
+      if (!handler) continue;
+      made.all(pattern, (request: Request, response: Response, next) => {
+        if (methods && !methods.includes(request.method)) wrongMethod(request, response, methods);
+        else handler(request, response, next);
+      });
+    }
+    return made;
+  }
+
+  return {
+    claim(door, routes) {
+      const own = routes.map((route) => claimOf(door, route));
+      const take = (next: readonly Claim[]) => {
+        claims = next;
+        router = undefined;
+      };
+      take(own.reduce(withClaim, claims).toSorted(byPrecedence));
+      return () => take(claims.filter((claim) => !own.includes(claim)));
+    },
+    serve(request, response, left) {
+      router ??= build();
+      router(request as Request, response as Response, left);
+    },
+    upgradeAt: (path) => claims.find(({ pattern, upgrade }) => upgrade && pattern.test(path))?.upgrade,
+    doors() {
+      const listed = claims.filter((claim) => claim.listed !== false);
+      const names = [...new Set(listed.map(({ door }) => door))].sort();
+      return names.map((door) => ({
+        door,
+        paths: listed.filter((each) => each.door === door).map(({ path }) => path),
+      }));
+    },
+  };
+}
+
+/** Literal segments only: a pattern that a configuration could smuggle in would match other doors' paths. */
+const PATH = /^(?:\/|(?:\/[A-Za-z0-9._~-]+)+(?:\/\*)?)$/;
+
+function claimOf(door: string, route: HttpRoute): Claim {
+  if (!PATH.test(route.path)) {
+    throw new Fault(
+      'invalid_request',
+      `the door ${door} claims ${route.path}: a path is written /like/this, or /like/this/* together with every path below it`,
+    );
+  }
+  const below = route.path.endsWith('/*');
+  const base = below ? route.path.slice(0, -2) : route.path;
+  const pattern = new RegExp(`^${base.replaceAll('.', '\\.')}${below ? '(?:/|$)' : '$'}`);
+  return { ...route, door, base, pattern };
+}
+
+function withClaim(claims: readonly Claim[], claim: Claim): readonly Claim[] {
+  const other = claims.find(({ base, shared }) => base === claim.base && shared === claim.shared);
+  if (!other) return [...claims, claim];
+  const doors =
+    other.door === claim.door ? `the door ${claim.door} twice` : `the doors ${other.door} and ${claim.door}`;
+  throw new Fault(
+    'invalid_request',
+    `${claim.base} is claimed by ${doors}: give one of them another path, or leave it shut, under "doors" in the configuration`,
+  );
+}
+
+const RANK = { first: 0, owner: 1, last: 2 } as const;
+
+/** The longer path is the narrower claim. */
+function byPrecedence(one: Claim, other: Claim): number {
+  return RANK[one.shared ?? 'owner'] - RANK[other.shared ?? 'owner'] || other.base.length - one.base.length;
+}

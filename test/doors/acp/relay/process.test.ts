@@ -1,0 +1,98 @@
+/** The command itself: started, used, dropped and killed as editors do it. Nothing is left, and the log says how it ended. */
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../../../src/core/clock.ts';
+import { drops } from '../../../process/acp/drops.ts';
+import { eventuallyNone, startRelay } from '../../../support/acp/process.ts';
+import { openTestGateway } from '../../../support/gateway/test-gateway.ts';
+
+async function place(): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), 'tollbridge-'));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+test('a whole turn, nothing but the protocol on standard output, and an orderly end', async () => {
+  const dir = await place();
+  const { editor, exited, work, stderr } = startRelay({ dir });
+  const { done } = await work('say it');
+  expect((await done).result).toEqual({ stopReason: 'end_turn' });
+  editor.close();
+  expect(await exited).toEqual({ code: 0, signal: null });
+  expect(editor.lines.every((line) => JSON.parse(line).jsonrpc === '2.0')).toBe(true);
+  expect(stderr()).toMatch(/^agent \d+\n$/);
+  const { runtime } = await openTestGateway({ dir, clock: systemClock });
+  const [task] = await runtime.store.list<never>({ object: 'task', limit: 10 });
+  expect(task).toMatchObject({ status: 'COMPLETED', assigned_agent_id: 'scripted' });
+  expect(await runtime.store.receipts({})).toHaveLength(1);
+});
+
+test('without a log the agent is greeted and then nothing passes', async () => {
+  const dir = await place();
+  const { editor, exited, stderr } = startRelay({ dir: '/dev/null/nowhere', mark: dir });
+  const received = editor.received(({ id, result }) => id === 0 && result !== undefined);
+  editor.say({ id: 0, method: 'initialize', params: { protocolVersion: 1 } });
+  editor.say({ id: 1, method: 'session/new', params: { cwd: '/', mcpServers: [] } });
+  await received;
+  expect((await exited).code).toBe(6);
+  expect(stderr()).toContain('the data directory /dev/null/nowhere cannot be used');
+  expect(editor.frames.filter(({ id }) => id === 1)).toEqual([]);
+  expect(await eventuallyNone(dir)).toEqual([]);
+});
+
+test('an agent that is not there is reported by name', async () => {
+  const { exited, stderr } = startRelay({ dir: await place(), command: ['no-such-agent'] });
+  expect((await exited).code).toBe(7);
+  expect(stderr()).toContain('could not start no-such-agent: there is no such command');
+});
+
+test('an agent killed in the middle fails its turn, and the editor hears of it', async () => {
+  const dir = await place();
+  const { exited, work } = startRelay({ dir, manner: 'leaves', mark: dir });
+  const { agentPid, done } = await work();
+  process.kill(agentPid, 'SIGKILL');
+  expect((await done).error).toMatchObject({ code: -32603, message: 'the agent was killed by SIGKILL' });
+  expect((await exited).code).toBe(1);
+  expect(await eventuallyNone(dir)).toEqual([]);
+});
+
+test('an agent that says one line without end is cut off and ended', async () => {
+  const dir = await place();
+  const flood = `const more = () => process.stdout.write('x'.repeat(1 << 20), more); more();`;
+  const { exited, stderr } = startRelay({ dir, mark: dir, command: [process.execPath, '-e', flood] });
+  expect((await exited).code).toBe(1);
+  expect(stderr()).toContain('the agent was cut off: a line is longer than 67108864 bytes');
+  expect(await eventuallyNone(dir)).toEqual([]);
+});
+
+test('an editor that stops reading holds the agent back, and the relay still ends when it is asked to', async () => {
+  const dir = await place();
+  const said = JSON.stringify({ jsonrpc: '2.0', method: '_vendor/told', params: { text: 'x'.repeat(1000) } });
+  const flood = `const more = () => process.stdout.write(${JSON.stringify(`${said}\n`)}.repeat(500), more); more();`;
+  const { relay, exited } = startRelay({ dir, mark: dir, command: [process.execPath, '-e', flood] });
+  await once(relay.stdout as NodeJS.ReadableStream, 'data');
+  relay.stdout?.pause();
+  relay.kill('SIGTERM');
+  expect((await exited).code).toBe(0);
+  expect(await eventuallyNone(dir)).toEqual([]);
+});
+
+test('sessions dropped in every way leave nobody behind, every task ended and a chain that verifies', async () => {
+  const dir = await place();
+  const report = await drops({ dir, count: 8, atOnce: 4, tell: () => {} });
+  expect(report).toEqual({ sessions: 8, left: [], tasks: 8, open: [], chain: { valid: true, records: 8 } });
+}, 90_000);
+
+test('a log that is gone for good does not keep the relay', { timeout: 90_000 }, async () => {
+  const dir = await place();
+  const data = join(dir, 'data');
+  const { exited, work, drop } = startRelay({ dir: data, mark: dir });
+  await work();
+  await rm(data, { recursive: true, force: true });
+  drop();
+  expect((await exited).code).toBe(1);
+  expect(await eventuallyNone(dir)).toEqual([]);
+});

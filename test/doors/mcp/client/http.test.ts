@@ -1,0 +1,70 @@
+/** A server that cannot be spoken with is reported in words, whatever the connection calls it. */
+
+import type { AddressInfo } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
+import { afterEach, expect, test } from 'vitest';
+import { openHttp } from '../../../../adapters/mcp/client/transport/http.ts';
+import { asFault } from '../../../../src/model/faults.ts';
+import { Stop } from '../../../../src/transport/light-abort-signal.ts';
+import { keepConnections } from '../../../../src/transport/outbound/kept-connections.ts';
+
+const open: Server[] = [];
+afterEach(() => {
+  for (const server of open.splice(0)) server.close();
+});
+
+async function reported(
+  received: (socket: Socket) => void,
+  { gone = false, signal = new Stop() } = {},
+): Promise<string> {
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', () => received(socket));
+  });
+  open.push(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`);
+  if (gone) await new Promise((resolve) => server.close(resolve));
+  const remote = { url, limit: 1000, connections: keepConnections(url.origin, 1000), headers: () => ({}) };
+  const wire = openHttp(remote, { revision: undefined }, () => {});
+  try {
+    await wire.request('1', 'tools/list', {}, { signal, received() {} });
+    return 'fine';
+  } catch (thrown) {
+    const { kind, message } = asFault(thrown);
+    return `${kind}: ${message}`;
+  } finally {
+    await wire.close();
+  }
+}
+
+test('one that is not there', async () => {
+  expect(await reported(() => {}, { gone: true })).toBe(
+    'upstream_unavailable: the server cannot be reached (ECONNREFUSED)',
+  );
+});
+
+test('one that hangs up, before and in the middle of its answer', async () => {
+  const broken = 'upstream_unavailable: the server broke off the connection';
+  expect(await reported((socket) => socket.end())).toBe(broken);
+  const half = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{';
+  expect(await reported((socket) => socket.end(half))).toBe(broken);
+});
+
+test('one that speaks something else', async () => {
+  expect(await reported((socket) => socket.end('SSH-2.0-OpenSSH\r\n'))).toBe(
+    'upstream_unavailable: the server does not answer in HTTP',
+  );
+});
+
+test('one that says more than anyone wants to hear', async () => {
+  const head = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 5000\r\n\r\n';
+  expect(await reported((socket) => socket.end(`${head}${'x'.repeat(5000)}`))).toBe(
+    'upstream_unavailable: the server answered with more than 1000 bytes',
+  );
+});
+
+test('one whose caller gave up', async () => {
+  const signal = new Stop();
+  expect(await reported(() => signal.abort(), { signal })).toBe('client_closed: the request was given up');
+});

@@ -1,0 +1,8 @@
+import { expect, test } from 'vitest';
+import { fuzzA2a } from '../../fuzz/a2a.ts';
+
+test('2,000 frames made wrong, in both directions: nothing runs that the log had not allowed, everything is answered or ends', async () => {
+  const { frames, violations } = await fuzzA2a({ frames: 2_000, seed: 20260425 });
+  expect(violations).toEqual([]);
+  expect(frames).toBeGreaterThanOrEqual(2_000);
+}, 300_000);

@@ -1,0 +1,103 @@
+/** The built gateway with the instrumented MCP server behind it, and what became of the two. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { CoreEvent } from '../../../src/model/events.ts';
+import { checkActs, forgetLogs, readContacts, readEvents } from '../oracle/oracle.ts';
+import { PROGRAM } from '../process/cli.ts';
+
+const SERVER = join(import.meta.dirname, '../upstreams/mcp-server.mjs');
+const RULES = `rules:
+  - { id: some, when: { tool: [echo, calls_back, acme/allowed, region] }, then: allow }
+  - { id: forced, when: { tool: forced }, then: allow }
+  - { id: no-force, when: { tool: forced, arguments: { force: true } }, then: block, say: never by force }
+  - { id: no-unknown, when: { effect: unknown }, unless: { tool: [echo, forced, calls_back, acme/allowed, region] }, then: block, say: nobody knows what it does }
+`;
+
+export interface Place {
+  readonly dir: string;
+  readonly data: string;
+  readonly config: string;
+  readonly contacts: string;
+  /** The command of the instrumented server. */
+  readonly server: readonly string[];
+}
+
+export async function aPlace(more: (place: Omit<Place, 'config'>) => string = () => ''): Promise<Place> {
+  const dir = await mkdtemp(join(tmpdir(), 'tb-hostile-mcp-'));
+  const [data, contacts, config] = [join(dir, 'data'), join(dir, 'contacts.jsonl'), join(dir, 'tollbridge.yaml')];
+  const place = { dir, data, contacts, server: [process.execPath, SERVER, contacts, data] };
+  await writeFile(config, `data: ${data}\n${RULES}${more(place)}`);
+  return { ...place, config };
+}
+
+export interface Running {
+  readonly child: ChildProcess;
+  /** Ends it, by its own id. */
+  stop(): Promise<void>;
+}
+
+export function start(args: readonly string[], env: Readonly<Record<string, string>> = {}): Running {
+  const child = spawn(process.execPath, [PROGRAM, ...args], { stdio: 'pipe', env: { ...process.env, ...env } });
+  child.stdin?.on('error', () => {});
+  child.stderr?.resume();
+  const gone = new Promise<void>((resolve) => child.once('close', () => resolve()));
+  return {
+    child,
+    async stop() {
+      child.kill('SIGTERM');
+      const late = setTimeout(() => child.kill('SIGKILL'), 10_000);
+      await gone;
+      clearTimeout(late);
+    },
+  };
+}
+
+export interface Served extends Place, Running {
+  readonly url: string;
+  readonly token: string;
+}
+
+export async function serve(
+  more: (place: Omit<Place, 'config'>) => string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Served> {
+  const place = await aPlace(more);
+  const running = start(['--config', place.config, 'serve', '--port', '0', '--json'], env);
+  const line = await new Promise<string>((resolve, reject) => {
+    let text = '';
+    running.child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk;
+      if (text.includes('\n')) resolve(text);
+    });
+    running.child.once('close', () => reject(new Error(`ended before it listened: ${text}`)));
+  });
+  const { url, token } = JSON.parse(line) as { url: string; token: string };
+  return { ...place, ...running, url, token };
+}
+
+/** How many acts the server has seen. */
+export function seen({ contacts }: Pick<Place, 'contacts'>): number {
+  return readContacts(contacts).length;
+}
+
+/** Why frames of this method were refused, by the log. */
+export async function refusals({ data }: Pick<Place, 'data'>, method: string): Promise<string[]> {
+  const events: CoreEvent[] = await readEvents(data, ['vendor.tollbridge.decided']);
+  return events.flatMap(({ payload }) => {
+    const { action, decision } = payload as {
+      action: { tool?: string };
+      decision: { verdict: string; reason: string };
+    };
+    return action.tool === method && decision.verdict === 'block' ? [decision.reason] : [];
+  });
+}
+
+/** What the oracle says of everything so far; the place is gone afterwards. */
+export async function judge({ dir, data, contacts }: Place): Promise<string[]> {
+  const found = await checkActs(data, readContacts(contacts));
+  forgetLogs();
+  await rm(dir, { recursive: true, force: true, maxRetries: 3 });
+  return found;
+}

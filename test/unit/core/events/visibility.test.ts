@@ -1,0 +1,207 @@
+/** What a reader is shown: the public view unless a door asks for more and the credential may have it. */
+import { describe, expect, test } from 'vitest';
+import type { Actor } from '../../../../src/model/actions.ts';
+import type { CoreEvent } from '../../../../src/model/events.ts';
+import type { Artifact, Memory, Message, Task } from '../../../../src/model/resources.ts';
+import type { Row } from '../../../../src/ports/index.ts';
+import { ana, faultOf, type Life, openLife } from '../../../support/tasks/life.ts';
+import { scripted, text } from '../../../support/tasks/script.ts';
+
+const part = (visibility: string, said: string) => ({ type: 'text', text: said, visibility });
+const message = {
+  role: 'user',
+  parts: [part('public', 'open Lyon'), part('internal', 'inside Oslo'), part('receipt_only', 'sealed Riga')],
+};
+const inside: Actor = { ...ana, sees: 'internal' };
+const SCOPES = [
+  'sessions:read',
+  'tasks:read',
+  'tasks:write',
+  'events:read',
+  'artifacts:read',
+  'memories:read',
+  'others:read',
+];
+/** Its door asks, and its credential has no right to it. */
+const asking: Actor = { ...ana, id: 'key', kind: 'service', scopes: SCOPES, sees: 'internal' };
+
+async function everything(life: Life, actor: Actor, session: string, task: string): Promise<string> {
+  const { bridge } = life.runtime;
+  const found: unknown[] = [await bridge.view(actor, 'task', task)];
+  for (const object of ['message', 'task', 'artifact', 'outcome']) {
+    found.push(
+      await bridge.list(actor, { object, where: object === 'outcome' ? { task_id: task } : { session_id: session } }),
+    );
+  }
+  for await (const event of bridge.events(actor, { stream: { of: 'session', id: session } })) found.push(event);
+  const stop = new AbortController();
+  for await (const event of bridge.follow(actor, { stream: { of: 'task', id: task } }, stop.signal)) {
+    found.push(event, await bridge.view(actor, 'event', event.id));
+    if (event.event === 'task.completed') stop.abort();
+  }
+  return JSON.stringify(found);
+}
+
+async function story() {
+  const agent = scripted('one', async ({ sink }) => {
+    await sink.emit({
+      event: 'agent.message',
+      payload: { message: { role: 'assistant', parts: [part('internal', 'thought Oslo')] } as never },
+    });
+    await sink.artifact({
+      kind: 'log',
+      mime_type: 'text/plain',
+      name: 'Oslo.log',
+      visibility: 'internal',
+      bytes: Buffer.from('Oslo'),
+    });
+    await sink.artifact({
+      kind: 'log',
+      mime_type: 'text/plain',
+      name: 'Riga.log',
+      visibility: 'receipt_only',
+      bytes: Buffer.from('Riga'),
+    });
+    await sink.emit(text('answer'));
+  });
+  const life = await openLife({ backends: [agent] });
+  const session = await life.session();
+  await life.do('message.append', { session_id: session, message: message as never });
+  const { id } = await life.submit(session, { input: message });
+  await life.ended(id);
+  return { life, session, task: id };
+}
+
+describe('what is shown', () => {
+  test('public to the client that does not ask, whatever their scopes; internal to those who ask and may', async () => {
+    const { life, session, task } = await story();
+    for (const actor of [ana, asking, { ...ana, kind: 'system' as const }]) {
+      const shown = await everything(life, actor, session, task);
+      expect(shown).toContain('Lyon');
+      expect(shown).not.toContain('Oslo');
+      expect(shown).not.toContain('Riga');
+      expect(shown).toContain('"type":"redacted"');
+    }
+    const shown = await everything(life, inside, session, task);
+    expect(shown).toContain('inside Oslo');
+    expect(shown).toContain('thought Oslo');
+    expect(shown).not.toContain('sealed Riga');
+    const events: CoreEvent[] = [];
+    for await (const event of life.runtime.bridge.events(inside, { stream: { of: 'session', id: session } }))
+      events.push(event);
+    expect(JSON.stringify(events)).not.toContain('Riga');
+  });
+
+  test('what a command answers is shown like everything else', async () => {
+    const { life, session, task } = await story();
+    const replay = async (actor: Actor) => JSON.stringify(await life.do('task.replay', { task_id: task }, { actor }));
+    expect(await replay(asking)).not.toContain('Oslo');
+    await life.runtime.idle();
+    const { resource } = await life.do('message.append', { session_id: session, message: message as never });
+    expect((resource as Message & Row).parts.map(({ type }) => type)).toEqual(['text', 'redacted', 'redacted']);
+  });
+
+  test('bytes: internal ones take internal:read, those for receipts receipts:read', async () => {
+    const { life, task } = await story();
+    const { data } = await life.runtime.bridge.list<Artifact & Row>(inside, {
+      object: 'artifact',
+      where: { task_id: task },
+    });
+    const read = (actor: Actor, visibility: string) => {
+      const { id } = data.find((file) => file.visibility === visibility && file.metadata.spilled !== true)!;
+      return life.runtime.bridge.bytes(actor, id).then(
+        (bytes) => Buffer.from(bytes).toString(),
+        (cause) => cause.kind,
+      );
+    };
+    expect(await read(inside, 'internal')).toContain('Oslo');
+    expect(await read(inside, 'receipt_only')).toContain('Riga');
+    expect(await read(asking, 'internal')).toBe('permission_denied');
+    expect(await read(asking, 'receipt_only')).toBe('permission_denied');
+  });
+
+  test('a memory keeps its content from those it is not for', async () => {
+    const life = await openLife();
+    const workspace = await life.workspace();
+    const ids: string[] = [];
+    for (const [visibility, content] of [
+      ['public', 'open Lyon'],
+      ['internal', 'inside Oslo'],
+      ['receipt_only', 'sealed Riga'],
+    ]) {
+      const body = { scope: 'workspace', owner_id: workspace, content, visibility, provenance: {} };
+      ids.push((await life.do('resource.create', { object: 'memory', body: body as never })).resource.id);
+    }
+    const contents = async (actor: Actor) =>
+      await Promise.all(
+        ids.map(async (id) => (await life.runtime.bridge.view<Memory & Row>(actor, 'memory', id)).content),
+      );
+    const withheld = { redacted: true };
+    expect(await contents(ana)).toEqual(['open Lyon', withheld, withheld]);
+    expect(await contents(asking)).toEqual(['open Lyon', withheld, withheld]);
+    expect(await contents(inside)).toEqual(['open Lyon', 'inside Oslo', 'sealed Riga']);
+    const events: CoreEvent[] = [];
+    for await (const event of life.runtime.bridge.events(inside, { stream: { of: 'workspace', id: workspace } }))
+      events.push(event);
+    expect(JSON.stringify(events)).toContain('inside Oslo');
+    expect(JSON.stringify(events)).not.toContain('sealed Riga');
+  });
+});
+
+describe('words nobody knows', () => {
+  test.each(['receipt-only', 'Internal', '', 7, null, ['public'], {}])(
+    '%j is refused from callers and from agents',
+    async (word) => {
+      const faults: unknown[] = [];
+      const tried = async (work: Promise<unknown>) =>
+        faults.push(
+          await work.then(
+            () => 'accepted',
+            (cause) => cause.kind,
+          ),
+        );
+      const parts = [{ type: 'text', text: 'Kyiv', visibility: word }];
+      const agent = scripted('one', async ({ sink }) => {
+        await tried(sink.emit({ event: 'agent.message', payload: { message: { role: 'assistant', parts } as never } }));
+        await tried(
+          sink.emit({ event: 'artifact.created', payload: { artifact: { kind: 'file', visibility: word } as never } }),
+        );
+        if (word !== null)
+          await tried(
+            sink.artifact({ kind: 'file', mime_type: 'a/b', visibility: word as never, bytes: Buffer.from('x') }),
+          );
+        await sink.emit(text('done'));
+      });
+      const life = await openLife({ backends: [agent] });
+      const session = await life.session();
+      for (const input of [
+        { role: 'user', parts },
+        { parts },
+        { role: 'user', parts: [{ type: 'x.y', visibility: word }] },
+      ]) {
+        expect(
+          await faultOf(life.do('task.submit', { session_id: session, input: input as never })),
+          JSON.stringify(input),
+        ).toMatchObject({
+          kind: 'invalid_request',
+          param: expect.stringContaining('/input/'),
+        });
+      }
+      await life.ended((await life.submit(session)).id);
+      expect(
+        faults.every((fault) => fault === 'invalid_request'),
+        JSON.stringify(faults),
+      ).toBe(true);
+      expect(JSON.stringify(await life.messages(session))).not.toContain('Kyiv');
+    },
+  );
+
+  test('an input that only looks a little like a message is data', async () => {
+    const life = await openLife({ backends: [scripted('one', async () => {})] });
+    const session = await life.session();
+    for (const input of [{ parts: [1, 2] }, { parts: ['bolt'] }, { parts: {} }, { order: { parts: [] } }]) {
+      const { resource } = await life.do('task.submit', { session_id: session, input: input as never });
+      expect((resource as Task & Row).input).toEqual(input);
+    }
+  });
+});

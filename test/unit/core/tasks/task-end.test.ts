@@ -1,0 +1,240 @@
+/** An end is one commit and stays: outcome, receipt and last event together, the client that else wants to end it. */
+import { describe, expect, test } from 'vitest';
+import type { CoreEvent } from '../../../../src/model/events.ts';
+import type { Outcome, Task } from '../../../../src/model/resources.ts';
+import type { Row, Signer } from '../../../../src/ports/index.ts';
+import { ana, faultOf, kinds, openLife, path, until } from '../../../support/tasks/life.ts';
+import { latch, patient, scripted, text, toolbox } from '../../../support/tasks/script.ts';
+import { expectLegal, outcomesOf } from '../../../support/tasks/states.ts';
+
+const TERMINAL = ['COMPLETED', 'FAILED', 'CANCELED'];
+const placeOf = ({ id }: CoreEvent) => Number(id.slice(4));
+
+describe('the end', () => {
+  test('outcome, receipt and terminal event are one commit, and the client that sees the event can read the rest', async () => {
+    const life = await openLife({ backends: [scripted('one', async ({ sink }) => sink.emit(text('hm')))] });
+    const { store, bridge } = life.runtime;
+    const sessions = await Promise.all(Array.from({ length: 10 }, () => life.session()));
+    const stop = new AbortController();
+    let met = 0;
+    const watching = (async () => {
+      for await (const event of bridge.follow(ana, { stream: { of: 'all' } }, stop.signal)) {
+        if (event.event !== 'task.completed') continue;
+        const { task, outcome } = event.payload as unknown as { task: Task; outcome: Outcome };
+        const receipt = await bridge.view<Row & { wire: { payload: object } }>(ana, 'receipt', task.receipt_id!);
+        expect(receipt.wire.payload).toMatchObject({ identifiers: { task_id: task.id } });
+        expect(await bridge.view(ana, 'outcome', outcome.id)).toMatchObject({ receipt_id: task.receipt_id });
+        expect(await bridge.view(ana, 'task', task.id)).toMatchObject({ status: 'COMPLETED' });
+        met += 1;
+        if (met === 10) return;
+      }
+    })();
+    const tasks = await Promise.all(sessions.map((session) => life.submit(session)));
+    await watching;
+    stop.abort();
+    for (const { id } of tasks) {
+      const [issued, completed] = (await life.events(id)).slice(-2) as [CoreEvent, CoreEvent];
+      expect([issued.event, completed.event]).toEqual(['receipt.issued', 'task.completed']);
+      expect(placeOf(completed) - placeOf(issued)).toBe(1);
+      expect(issued.receipt_id).toBe((completed.payload.task as unknown as Task).receipt_id);
+      expect((await store.receipts({ task: id })).length).toBe(1);
+    }
+  });
+
+  test.each(['finish first', 'cancel first', 'at once'])(
+    'cancel and finish race, %s: one end, and it stays',
+    async (order) => {
+      const gates = new Map<string, ReturnType<typeof latch>>();
+      const agent = scripted('racer', async ({ work }) => {
+        await gates.get(String(work.task.metadata.gate))!.opened;
+      });
+      const life = await openLife({ backends: [agent], settings: { graceMs: 2000 } });
+      const sessions = await Promise.all(Array.from({ length: 6 }, () => life.session()));
+      const ends = new Map<string, number>();
+      await Promise.all(
+        sessions.map(async (session, lane) => {
+          for (let round = 0; round < 12; round += 1) {
+            const gate = latch();
+            gates.set(`${lane}/${round}`, gate);
+            const { id } = await life.submit(session, { metadata: { gate: `${lane}/${round}` } });
+            const cancel = () => life.do('task.cancel', { task_id: id }).catch((fault) => fault.kind as string);
+            let canceled: Promise<unknown>;
+            if (order === 'finish first') {
+              gate.open();
+              for (let turn = 0; turn < round; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+              canceled = cancel();
+            } else if (order === 'cancel first') {
+              canceled = cancel();
+              for (let turn = 0; turn < round; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+              gate.open();
+            } else {
+              canceled = Promise.all([cancel(), Promise.resolve().then(gate.open)]);
+            }
+            await canceled;
+            const end = await life.ended(id);
+            ends.set(end.status, (ends.get(end.status) ?? 0) + 1);
+            expect(end.status === 'COMPLETED').toBe(end.completed_at !== null);
+            expect(end.status === 'CANCELED').toBe(end.canceled_at !== null);
+            const events = await life.events(id);
+            expectLegal(events);
+            expect(path(events).filter((state) => TERMINAL.includes(state))).toEqual([end.status]);
+            expect(await outcomesOf(life, id)).toHaveLength(1);
+            expect(await life.runtime.store.receipts({ task: id })).toHaveLength(1);
+          }
+        }),
+      );
+      await life.runtime.idle();
+      expect([...ends.values()].reduce((sum, count) => sum + count, 0)).toBe(72);
+    },
+  );
+
+  test('work that ignores its signal is left behind; what it does later changes nothing', async () => {
+    const release = latch();
+    const late: string[] = [];
+    const over = latch();
+    const box = toolbox('box', {
+      slow: async () => {
+        await release.opened;
+        return { status: 'ok', output: 'too late' };
+      },
+    });
+    const agent = scripted('deaf', async ({ sink }) => {
+      const calls = await Promise.allSettled([sink.act({ kind: 'tool', tool: 'slow', tool_call_id: 'c1' })]);
+      late.push(String((calls[0] as PromiseFulfilledResult<{ kind: string }>).value.kind));
+      await sink.emit(text('still here')).catch((fault) => late.push(fault.kind));
+      await sink.act({ kind: 'tool', tool: 'slow', tool_call_id: 'c2' }).catch((fault) => late.push(fault.kind));
+      over.open();
+      return { state: 'COMPLETED', summary: 'I finished' };
+    });
+    const life = await openLife({ backends: [agent], tools: [box], settings: { graceMs: 30 } });
+    const { id } = await life.submit(await life.session());
+    await life.seen(id, 'vendor.tollbridge.decided');
+    await until(() => box.ran.length === 1);
+    const { resource } = await life.do('task.cancel', { task_id: id });
+    expect(resource).toMatchObject({ status: 'CANCELED' });
+
+    const before = await life.events(id);
+    expectLegal(before);
+    expect(before.at(-1)).toMatchObject({ event: 'task.canceled', payload: { still_running: true } });
+    const receipt = await life.receipt(id);
+    expect(receipt.metadata).toMatchObject({ still_running: true });
+    expect(receipt.side_effects.tool_calls).toMatchObject([
+      {
+        call_id: 'c1',
+        status: 'failed',
+        metadata: { outcome: 'unknown', stopped_while: 'running', code: 'outcome_unknown' },
+      },
+    ]);
+
+    release.open();
+    await over.opened;
+    await life.runtime.idle();
+    expect(late).toEqual(['done', 'conflict', expect.stringMatching(/^(conflict|client_closed)$/)]);
+    expect(box.ran).toHaveLength(1);
+    const after = await life.events(id);
+    expect(after.slice(before.length)).toMatchObject([
+      { event: 'tool.completed', payload: { tool_call_id: 'c1', after_end: true } },
+    ]);
+    expect(await life.task(id)).toEqual(resource);
+    expect(await life.receipt(id)).toEqual(receipt);
+    expect(await outcomesOf(life, id)).toMatchObject([{ status: 'CANCELED', summary: 'canceled' }]);
+  });
+
+  test('an agent that does not stop talking has its end all the same', async () => {
+    const refused: string[] = [];
+    const agent = scripted('chatty', async ({ sink }) => {
+      for (let n = 0; refused.length === 0; n += 1) {
+        await sink.emit(text(`line ${n}`)).catch((fault) => refused.push(fault.kind));
+      }
+    });
+    const life = await openLife({ backends: [agent], settings: { graceMs: 30 } });
+    const { id } = await life.submit(await life.session());
+    await life.seen(id, 'agent.message');
+    const { resource } = await life.do('task.cancel', { task_id: id });
+    expect(resource).toMatchObject({ status: 'CANCELED' });
+    await life.runtime.idle();
+    expect((await life.events(id)).at(-1)).toMatchObject({ event: 'task.canceled', payload: { still_running: true } });
+    await until(() => refused.length > 0);
+    expect(refused).toEqual(['conflict']);
+  });
+
+  test('work that stops in time is not said to be running', async () => {
+    const life = await openLife({ backends: [scripted('patient', patient)] });
+    const { id } = await life.submit(await life.session());
+    await life.do('task.cancel', { task_id: id });
+    expect((await life.events(id)).at(-1)!.payload).not.toHaveProperty('still_running');
+    expect((await life.receipt(id)).metadata).not.toHaveProperty('still_running');
+  });
+
+  test('an agent that goes on without its answer ends through WORKING, and the question is withdrawn', async () => {
+    const asked = latch();
+    const agent = scripted('hasty', async ({ sink }) => {
+      void sink.ask({ kind: 'input', key: 'k', question: 'Shall I?' }).catch(() => {});
+      await asked.opened;
+      return { state: 'COMPLETED', summary: 'never mind' };
+    });
+    const life = await openLife({ backends: [agent] });
+    const { id } = await life.submit(await life.session());
+    const ask = await life.ask(id);
+    asked.open();
+    await life.ended(id);
+    const events = await life.events(id);
+    expectLegal(events);
+    expect(path(events)).toEqual(['SUBMITTED', 'WORKING', 'INPUT_REQUIRED', 'WORKING', 'COMPLETED']);
+    expect(await life.view('ask', ask.id)).toMatchObject({ state: 'canceled', answered_by: 'bridge' });
+    expect(await faultOf(life.answer(ask.id, { value: 'yes' }))).toMatchObject({ kind: 'conflict' });
+  });
+});
+
+describe('receipt policy', () => {
+  const broken: Signer = {
+    keyId: 'ed25519:00000000000000000000000000000000',
+    sign() {
+      throw new Error('the key is locked away');
+    },
+    mac: (words) => `hmac-sha256:${Buffer.from(words).toString('hex').slice(0, 64)}`,
+  };
+  const persona = (receipt_policy: string) => ({
+    object: 'persona' as const,
+    body: {
+      name: receipt_policy,
+      version: '1',
+      entry_workflow: 'one',
+      description: '',
+      autonomy_tier: 'act_auto',
+      receipt_policy,
+    },
+  });
+
+  test.each([
+    { policy: 'required', signer: 'works', state: 'COMPLETED', receipts: 1 },
+    { policy: 'optional', signer: 'works', state: 'COMPLETED', receipts: 1 },
+    { policy: 'disabled', signer: 'works', state: 'COMPLETED', receipts: 0 },
+    { policy: 'required', signer: 'fails', state: 'FAILED', receipts: 0 },
+    { policy: 'optional', signer: 'fails', state: 'COMPLETED', receipts: 0 },
+    { policy: 'disabled', signer: 'fails', state: 'COMPLETED', receipts: 0 },
+  ])('$policy, and the signer $signer: $state', async ({ policy, signer, state, receipts }) => {
+    const life = await openLife({
+      backends: [scripted('one', async () => undefined)],
+      ...(signer === 'fails' && { replace: { signer: broken } }),
+    });
+    const { resource } = await life.do('resource.create', persona(policy));
+    const { id } = await life.submit(await life.session(), { persona_id: resource.id });
+    const end = await life.ended(id);
+    expect(end.status).toBe(state);
+    expect(await life.runtime.store.receipts({ task: id })).toHaveLength(receipts);
+    expect(end.receipt_id === null).toBe(receipts === 0);
+    const [outcome] = await outcomesOf(life, id);
+    const events = await life.events(id);
+    expect(kinds(events).includes('receipt.issued')).toBe(receipts === 1);
+    if (policy === 'required' && signer === 'fails') {
+      expect(end.failure).toMatchObject({ code: 'receipt_unavailable' });
+      expect(outcome).toMatchObject({ status: 'FAILED', failure: { code: 'receipt_unavailable' } });
+    }
+    const reported = events.filter(
+      ({ event, payload }) => event.endsWith('.note') && payload.code === 'receipt_unavailable',
+    );
+    expect(reported).toHaveLength(policy === 'optional' && signer === 'fails' ? 1 : 0);
+    expect(outcome!.metadata.receipt === 'unavailable').toBe(policy !== 'disabled' && signer === 'fails');
+  });
+});

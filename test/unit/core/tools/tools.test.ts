@@ -1,0 +1,77 @@
+/** Tools of several servers: found by name without reading everything, and listed anew only when a person says something else. */
+import { expect, test } from 'vitest';
+import { createTools } from '../../../../src/core/tools/catalog.ts';
+import type { Skill } from '../../../../src/model/resources.ts';
+import type { ToolBackend } from '../../../../src/ports/index.ts';
+
+const skill = (name: string, description = name): Skill => ({
+  id: `skill_${name}`,
+  object: 'skill',
+  created_at: 'c',
+  updated_at: 'c',
+  metadata: {},
+  name,
+  description,
+  input_schema: null,
+  output_schema: null,
+});
+
+function serverOf(name: string, skills: readonly Skill[]) {
+  const backend: ToolBackend & { skills: readonly Skill[] } = {
+    name,
+    skills,
+    list: async () => backend.skills,
+    call: async () => ({ status: 'ok', output: null }),
+  };
+  return backend;
+}
+
+test('the list stays the same until a server has another, or another server is there', async () => {
+  const [a, b] = [serverOf('a', [skill('one')]), serverOf('b', [skill('two')])];
+  const nothing: ToolBackend = { ...serverOf('nothing', []), list: async () => [] };
+  const backends = [a, b, nothing];
+  const tools = createTools(
+    () => backends,
+    () => 'hash',
+  );
+  const first = await tools.list();
+  expect(first.map(({ name, source }) => [name, source])).toEqual([
+    ['one', 'a'],
+    ['two', 'b'],
+  ]);
+  expect(await tools.list()).toBe(first);
+  b.skills = [skill('two'), skill('three')];
+  expect((await tools.list()).map(({ name }) => name)).toEqual(['one', 'two', 'three']);
+  backends.splice(0, backends.length, b);
+  expect((await tools.list()).map(({ name }) => name)).toEqual(['two', 'three']);
+  // The same tools at another server are that server's.
+  backends.splice(0, backends.length, { ...b, name: 'c' });
+  expect((await tools.list()).map(({ source }) => source)).toEqual(['c', 'c']);
+});
+
+test('a tool is found as it is now, and the first of one name is the one', async () => {
+  const a = serverOf('a', [skill('one', 'first'), skill('one', 'second')]);
+  const tools = createTools(
+    () => [a],
+    () => 'hash',
+  );
+  expect((await tools.find('one'))?.skill.description).toBe('first');
+  expect(await tools.find('two')).toBeUndefined();
+  a.skills = [skill('two')];
+  expect((await tools.find('two'))?.skill.name).toBe('two');
+  expect(await tools.find('one')).toBeUndefined();
+});
+
+test('a server that is away is left out of the list for as long as it is', async () => {
+  const a = serverOf('a', [skill('one')]);
+  const tools = createTools(
+    () => [a],
+    () => 'hash',
+  );
+  expect(await tools.list()).toHaveLength(1);
+  const { list } = a;
+  a.list = () => Promise.reject(new Error('away'));
+  expect(await tools.list()).toEqual([]);
+  a.list = list;
+  expect(await tools.list()).toHaveLength(1);
+});
