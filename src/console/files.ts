@@ -26,8 +26,8 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/** `dist/console`, seen from the compiled program and from the sources that tests run. */
-const PLACES = ['../../console/', '../../dist/console/'];
+/** `dist/console`, seen from the compiled program, from the sources that tests run, and from the compiled benches. */
+const PLACES = ['../../console/', '../../dist/console/', '../../../dist/console/'];
 
 export async function readBuiltApp(): Promise<BuiltApp> {
   for (const place of PLACES) {

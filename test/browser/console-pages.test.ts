@@ -24,6 +24,11 @@ const rowIds = (page: Page) =>
 
 /** A folder that gets a picture of each page. */
 const SCREENS = process.env.SCREENSHOTS;
+const LOOKS = [
+  { look: 'light', width: 1280, height: 800 },
+  { look: 'dark', width: 1280, height: 800, dark: true },
+  { look: 'phone', width: 390, height: 780 },
+];
 
 test('every page shows the traffic of all six protocols, without a serious issue, in both sizes', async () => {
   const at = await openConsole();
@@ -31,34 +36,38 @@ test('every page shows the traffic of all six protocols, without a serious issue
   await done(at, task);
   await raiseOnAll(at);
   await expect.poll(() => waitingCount(at), { timeout: 15_000 }).toBe(6);
-  for (const options of [
-    { width: 1280, height: 800 },
-    { width: 390, height: 780, dark: true },
-  ]) {
+  const { body } = await at.call('GET', `/v1/tasks/${task}`);
+  const receipts = await at.call('GET', `/v1/receipts?task_id=${task}`);
+  const replay = await at.call('POST', `/v1/tasks/${task}/replay`, { mode: 'exact' });
+  await done(at, replay.body.id);
+  for (const { look, ...options } of SCREENS ? LOOKS : LOOKS.slice(1)) {
     const page = await at.page(options);
-    const show = async (path: string, text: string | RegExp) => {
+    const show = async (path: string, text: string | RegExp, name?: string) => {
       await page.goto(`${at.gateway.url}${path}`);
       await page.locator('#page').getByText(text).first().waitFor();
       expect([path, await seriousIssues(page)]).toEqual([path, []]);
       const wide = await page.evaluate<number>('document.documentElement.scrollWidth');
       expect([path, wide]).toEqual([path, options.width]);
+      if (SCREENS && name) await page.screenshot({ path: `${SCREENS}/${name}-${look}.png` });
     };
-    await show('/', 'approvals pending');
+    await show('/', 'approvals pending', 'overview');
     expect(await page.locator('.number', { hasText: 'approvals pending' }).locator('b').textContent()).toBe('6');
     await show('/approvals', 'harn@example.org');
-    await show('/activity?group=approval', 'question');
+    await show('/approvals', 'Arguments', 'approvals');
+    await show('/activity', 'completed', 'activity');
     for (const protocol of PROTOCOLS) {
       await show(`/activity?text=${protocol}%40example.org`, `${protocol}@example.org`);
     }
-    const { body } = await at.call('GET', `/v1/tasks/${task}`);
-    await show(`/sessions/${body.session_id}`, 'read_note');
+    await show(`/sessions/${body.session_id}`, 'read_note', 'session');
     await show(`/sessions/${body.session_id}?view=conversation`, 'read plan then artifact');
     await show(`/sessions/${body.session_id}?view=files`, 'Artifacts');
     await show('/proof', 'Export and witnesses');
-    await show('/rules', 'What would change');
-    await show('/catalog', 'Tool servers');
-    await show('/map', 'gate and log');
+    await show(`/proof/${receipts.body.data[0].id}`, 'nothing is wrong', 'receipt');
+    await show('/rules', 'What would change', 'rules');
+    await show('/catalog', 'Tool servers', 'catalog');
+    await show('/map', 'gate and log', 'map');
     await show('/replay', task);
+    await show(`/replay/${task}?with=${replay.body.id}`, /the same, event by event|events differ/, 'replay');
   }
 }, 120_000);
 

@@ -49,7 +49,7 @@ export function spansOf(events: readonly LogEvent[]): readonly Span[] {
     switch (event.event) {
       case 'task.submitted': {
         const made = bag(payload.task);
-        const agent = str(made.agent) || str(bag(made.metadata).agent);
+        const agent = str(payload.agent) || str(made.assigned_agent_id);
         begin(event, task ?? '', 'task', agent || task || '', str(made.parent_task_id) || undefined);
         break;
       }

@@ -36,8 +36,10 @@ export interface ConsoleGateway {
 
 export const DESK: PageOptions = { width: 1280, height: 800 };
 
-export async function openConsole(config = ''): Promise<ConsoleGateway> {
+/** `more` writes files beside the configuration and gives what to add to it. */
+export async function openConsole(given = '', more?: (dir: string) => Promise<string>): Promise<ConsoleGateway> {
   const dir = await mkdtemp(join(tmpdir(), 'tb-console-'));
+  const config = `${given}${(await more?.(dir)) ?? ''}`;
   if (config) await writeFile(join(dir, 'tollbridge.yaml'), config);
   const start = async (port: number) => startGateway(await configIn(dir, { data: join(dir, 'data'), port }));
   const at: ConsoleGateway = {

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks';
 import { all, call } from '../api.ts';
 import { go, Link, withQuery } from '../router.tsx';
-import { type EventRow, type LogEvent, messageText, str, toRow } from '../rows.ts';
+import { bag, type EventRow, type LogEvent, messageText, str, toRow } from '../rows.ts';
 import { type Span, spansOf } from '../spans.ts';
 import { follow } from '../stream.ts';
 import { Badge, Block, dayAndTime, duration, Empty, Line, Title, Trouble, useLoad } from '../ui.tsx';
@@ -179,25 +179,54 @@ function Conversation({ session, events }: { readonly session: string; readonly 
     `${session} ${said}`,
   );
   const [most, setMost] = useState(200);
-  if (value?.length === 0) return <Empty title="Nothing was said in this session" />;
+  const turns = useMemo(() => turnsOf(events, value ?? []), [value, said]);
+  if (value && turns.length === 0) return <Empty title="Nothing was said in this session" />;
   return (
     <div class="column">
       <Trouble thrown={error} />
-      {(value ?? []).slice(0, most).map((message) => (
-        <div key={message.id} class={`turn ${message.role === 'user' ? 'person' : ''}`}>
+      {turns.slice(0, most).map(({ id, role, at, text }) => (
+        <div key={id} class={`turn ${role === 'user' ? 'person' : ''}`}>
           <p>
-            <Line text={`${message.role} · ${dayAndTime(message.created_at)}`} />
+            <Line text={`${role} · ${dayAndTime(at)}`} />
           </p>
-          <Block text={messageText(message)} />
+          <Block text={text} />
         </div>
       ))}
-      {(value?.length ?? 0) > most && (
+      {turns.length > most && (
         <button type="button" onClick={() => setMost(most + 500)}>
-          Show more of {(value?.length ?? 0).toLocaleString('en')}
+          Show more of {turns.length.toLocaleString('en')}
         </button>
       )}
     </div>
   );
+}
+
+interface Turn {
+  readonly id: string;
+  readonly role: string;
+  readonly at: string;
+  readonly text: string;
+}
+
+/** The transcript, and what each task was given, in the order in which they were said. */
+function turnsOf(events: readonly LogEvent[], messages: readonly Message[]): readonly Turn[] {
+  const given = events.flatMap(({ id, event, payload, created_at }) => {
+    const input = event === 'task.submitted' ? bag(bag(payload.task).input) : {};
+    const text = str(input.text) || messageText(input.message ?? input);
+    return text ? [{ id, role: 'user', at: created_at, text }] : [];
+  });
+  const told = messages.map((message) => ({
+    id: message.id,
+    role: message.role,
+    at: message.created_at,
+    text: messageText(message),
+  }));
+  return [...given, ...told]
+    .filter(
+      ({ text }, at, all) =>
+        text !== '' && all.findIndex((one) => one.text === text && one.role === all[at]?.role) === at,
+    )
+    .sort((one, other) => (one.at < other.at ? -1 : 1));
 }
 
 interface Artifact {
