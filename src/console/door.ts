@@ -5,6 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Actor } from '../model/actions.ts';
 import { asFault, Fault } from '../model/faults.ts';
+import { own } from '../model/own.ts';
 import type { Bridge, Closable, Deps, FrontDoor, HttpHandler } from '../ports/index.ts';
 import { addressOf } from '../transport/http/bearer.ts';
 import { readJson } from '../transport/http/body.ts';
@@ -154,7 +155,7 @@ export function consoleDoor({ http, log, clock, services }: ConsoleDeps): FrontD
       response.destroy();
       return;
     }
-    sendJson(response, STATUS[kind] ?? 500, {
+    sendJson(response, own(STATUS, kind) ?? 500, {
       error: {
         code: kind,
         message: kind === 'internal' ? 'something went wrong inside the gateway' : message,

@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
+import { own } from '../model/own.ts';
 import { PAGE_HEADERS } from './headers.ts';
 
 interface BuiltFile {
@@ -46,7 +47,7 @@ export async function readBuiltApp(): Promise<BuiltApp> {
 }
 
 async function fileIn(dir: string, name: string): Promise<BuiltFile | undefined> {
-  const type = TYPES[extname(name)];
+  const type = own(TYPES, extname(name));
   const plain = type && (await readFile(join(dir, name)).catch(() => undefined));
   if (!plain) return undefined;
   return { type, plain, gzip: gzipSync(plain, { level: 9 }), brotli: brotliCompressSync(plain) };

@@ -1,6 +1,8 @@
 /** Rules in the console: read and tried by those who see all work, saved by an admin. */
 import type { Actor } from '../model/actions.ts';
+import { asText } from '../model/as-text.ts';
 import { Fault } from '../model/faults.ts';
+import { own } from '../model/own.ts';
 import type { JsonObject } from '../model/schema.ts';
 import { holds, requireAdmin } from './roles.ts';
 import type { ConsoleRoute } from './routes.ts';
@@ -36,7 +38,7 @@ export function ruleRoutes(rules: RulesService): readonly ConsoleRoute[] {
       async answer({ actor, body, response }) {
         requireSight(actor);
         const { name, text } = draftIn(body);
-        const since = SINCE[String((body as { since?: unknown }).since)] ?? DAY_MS;
+        const since = own(SINCE, asText((body as { since?: unknown }).since)) ?? DAY_MS;
         const stop = new AbortController();
         response.on('close', () => stop.abort());
         const { problems } = await rules.check(name, text);

@@ -20,7 +20,7 @@ test('an approval appears while the page is open, and is answered by keyboard al
   await page.keyboard.press('a');
   await page.keyboard.press('Enter');
   await page.getByRole('status').filter({ hasText: 'Approved by you' }).waitFor();
-  await page.waitForFunction("document.title === 'Tollbridge'");
+  await expect.poll(() => page.title(), { timeout: 20_000 }).toBe('Tollbridge');
   await expect
     .poll(async () => (await at.call('GET', `/v1/tasks/${task}`)).body.status, { timeout: 20_000 })
     .toBe('COMPLETED');

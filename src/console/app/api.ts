@@ -39,6 +39,7 @@ export async function call<T>(path: string, init: RequestInit & { json?: unknown
   const { json, ...rest } = init;
   const response = await fetch(path, {
     ...rest,
+    redirect: 'error',
     method: init.method ?? (json === undefined ? 'GET' : 'POST'),
     headers: { ...headers(), ...(json !== undefined && { 'content-type': 'application/json' }) },
     ...(json !== undefined && { body: JSON.stringify(json) }),

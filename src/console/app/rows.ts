@@ -1,4 +1,5 @@
 /** An event as one line of a list: only what is shown and filtered by, so that a hundred thousand of them fit in memory. Pure. */
+import { own } from '../../model/own.ts';
 import { brief } from '../../model/visible-text.ts';
 
 export interface LogEvent {
@@ -132,8 +133,8 @@ function words(
       const what = [str(action.tool) || str(action.kind), str(action.target)].filter(Boolean).join(' ');
       return said(
         'decision',
-        VERDICT_WORDS[verdict] ?? verdict,
-        VERDICT_TONES[verdict] ?? '',
+        own(VERDICT_WORDS, verdict) ?? verdict,
+        own(VERDICT_TONES, verdict) ?? '',
         `${what} · ${str(decision.reason)}`,
       );
     }

@@ -19,7 +19,11 @@ export async function follow({ path, after, onEvents, onState, signal }: Follow)
   let wait = FIRST_WAIT_MS;
   while (!signal.aborted) {
     try {
-      const response = await fetch(path, { headers: { ...headers(), ...(last && { 'last-event-id': last }) }, signal });
+      const response = await fetch(path, {
+        redirect: 'error',
+        headers: { ...headers(), ...(last && { 'last-event-id': last }) },
+        signal,
+      });
       if (response.status === 204) return onState?.('over');
       if (!response.ok || !response.body) throw await failure(response);
       onState?.('live');

@@ -19,16 +19,30 @@ sign-in within ten minutes; the session ends after twelve hours, or with sign-ou
     .command('link')
     .description('print a link that signs one browser in, once')
     .option('--json', 'one JSON object')
+    .addHelpText(
+      'after',
+      folded(
+        'The link opens the console of a gateway that serves this data directory. It is valid once, for ten minutes.',
+      ),
+    )
     .action(run(async (options) => (await import('./console.ts')).consoleLink(options)));
   console
     .command('sessions')
     .description('show the open sessions')
     .option('--json', 'one JSON object per line')
+    .addHelpText(
+      'after',
+      folded('Each line: the id of the session, the actor, how that actor signed in, since when and until when.'),
+    )
     .action(run(async (options) => (await import('./console.ts')).listSessions(options)));
   console
     .command('sign-out')
     .description('end every session, or the one named')
     .argument('[id]', 'the session, as "tollbridge console sessions" shows it')
     .option('--json', 'one JSON object')
+    .addHelpText(
+      'after',
+      folded('Takes effect at the next request of the page, also while the gateway runs. A new link signs in again.'),
+    )
     .action(named(async (id, options) => (await import('./console.ts')).signOut(id, options)));
 }
